@@ -1,0 +1,65 @@
+# Everything runs in the virtual environment .venv, made on first use and brought up to date again
+# whenever pyproject.toml changes. Choose the interpreter yourself with `make PYTHON=/path/to/python3`.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PYTHON ?=
+
+.PHONY: help demo test check bench clean
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(STAMP) ## compare the policies on a demonstration workload and draw the figure
+	$(BIN)/queryard compare --demo --figure queryard-demo.html --figure queryard-demo.png
+
+test: check ## check, then run the tests
+	$(BIN)/python -m pytest -n 2
+
+check: $(STAMP) ## lint, layout, types and import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+bench: $(STAMP) ## run the benchmarks
+	$(BIN)/python -m bench
+
+clean: ## remove .venv, caches, builds and the demonstration's figures
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -f queryard-demo.html queryard-demo.png
+	find . -name .git -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +
+
+# The newest released Python from 3.11 on that can make a virtual environment. Each candidate is
+# run, not only looked up, because a version manager's shim may exist for a version that is off.
+$(STAMP): pyproject.toml
+	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+	  python=; bare=; seen=; \
+	  for candidate in $(or $(PYTHON),python3.19 python3.18 python3.17 python3.16 python3.15 \
+	      python3.14 python3.13 python3.12 python3.11 python3 python); do \
+	    version=$$($$candidate -c 'import sys; print(sys.version.split()[0])' 2>/dev/null) || continue; \
+	    seen="$$seen $$candidate ($$version)"; \
+	    $$candidate -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) or v[3] != "final")' \
+	      2>/dev/null || continue; \
+	    if $$candidate -c 'import ensurepip, venv' 2>/dev/null; then python=$$candidate; break; fi; \
+	    bare=$${bare:-$$candidate}; \
+	  done; \
+	  if [ -z "$$python" ] && [ -n "$$bare" ]; then \
+	    echo "error: $$bare cannot make virtual environments: its venv or ensurepip module is missing." >&2; \
+	    echo "  On Debian and Ubuntu install it: sudo apt-get install $${bare##*/}-venv" >&2; \
+	    exit 1; \
+	  elif [ -z "$$python" ]; then \
+	    echo "error: Queryard needs a released Python, 3.11 or newer; found:$${seen:- none}." >&2; \
+	    echo "  Install one, or name one: make PYTHON=/path/to/python3" >&2; \
+	    exit 1; \
+	  fi; \
+	  echo "Making $(VENV) with $$python"; \
+	  $$python -m venv --clear $(VENV); \
+	fi
+	@echo "Installing Queryard and its development tools into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@

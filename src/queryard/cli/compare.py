@@ -1,0 +1,122 @@
+"""`queryard compare`: policies side by side on one workload."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from queryard.workload import Workload
+
+from . import options, run
+from .comparison_table import comparison_table
+from .progress import tracking
+from .scores import Scores, scores_of_run
+from .titles import describe, differences, setting
+from .verdict import verdict
+
+DEFAULT_POLICIES = "fifo,fair,capacity,edf,srtf,s3,tls,tls-circular"
+
+
+def compare(
+    workload: options.WorkloadFile = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAMES",
+            help=f"Policies, joined by commas; `all` for every one. Default: {DEFAULT_POLICIES}, "
+            "and those of --profile.",
+            show_default=False,
+        ),
+    ] = None,
+    profile: options.ProfileFile = None,
+    generate: options.Generate = None,
+    demo: options.Demo = False,
+    seed: options.Seed = 0,
+    nodes: options.Nodes = None,
+    estimates: options.Estimates = "oracle",
+    slow_start: options.SlowStart = 1.0,
+    noise: options.Noise = None,
+    contention: options.Contention = None,
+    stragglers: options.Stragglers = None,
+    failures: options.Failures = None,
+    remote_penalty: options.RemotePenalty = None,
+    condition: options.Condition = None,
+    figure: options.Figure = None,
+    as_json: options.Json = False,
+) -> None:
+    """Run policies on the same workload and show them side by side.
+
+    Below the policies stand two ideals on the same arrivals: processor sharing, which treats
+    all alike, and clairvoyant shortest-remaining-first, which knows every duration.
+
+    Examples:
+
+    - `queryard compare --demo`
+    - `queryard compare examples/stall.toml --policy fifo,fair,capacity,tls`
+    - `queryard compare --generate "queries=100,bins=bing,deadlines=0.3" --nodes 16x12`
+    - `queryard compare mine.toml --policy tls,my-own --profile profiles.toml --figure out.html`
+    - `queryard compare --demo --policy all --estimates oracle:0.3 --json > results.json`
+    """
+    figures = figure or []
+    run.check_outputs(figures)
+    names = _split(policy) if policy else DEFAULT_POLICIES.split(",")
+    profiles = run.choose_profiles(names, profile)
+    settings = run.make_settings(
+        estimates=estimates,
+        seed=seed,
+        slow_start=slow_start,
+        noise=noise,
+        contention=contention,
+        straggler_share=stragglers,
+        task_failure=failures,
+        remote_penalty=remote_penalty,
+        more=condition or (),
+        demo=demo,
+    )
+    load = options.choose_workload(workload, generate, demo, nodes, seed)
+    alone_s = run.times_alone(load, settings)
+    results = []
+    with tracking(len(load.arrivals), len(profiles)) as tracker:
+        for name, chosen in profiles.items():
+            tracker.begin(name)
+            results.append(run.run_policy(load, name, chosen, settings, alone_s, tracker))
+    rows = [scores_of_run(result.name, result.summary) for result in results]
+    references = run.ideals(load, alone_s)
+    run.save_figures(figures, describe(load), results, references)
+    ideals = [reference.scores for reference in references]
+    if as_json:
+        typer.echo(json.dumps(_plain(load, settings, results, rows, ideals), indent=1))
+        return
+    console = Console()
+    console.print(comparison_table(describe(load), rows, ideals))
+    if circumstances := differences(settings):
+        console.print(f"With {circumstances}.", style="dim", highlight=False)
+    console.print(verdict(rows, ideals), highlight=False)
+    for file in figures:
+        console.print(f"Figure: {file}", highlight=False, soft_wrap=True)
+
+
+def _split(given: Sequence[str]) -> list[str]:
+    return [name.strip() for part in given for name in part.split(",") if name.strip()]
+
+
+def _plain(
+    load: Workload,
+    settings: run.Settings,
+    results: Sequence[run.Result],
+    rows: Sequence[Scores],
+    ideals: Sequence[Scores],
+) -> dict[str, Any]:
+    return {
+        **setting(load, settings),
+        "policies": [
+            {"policy": row.name, "scores": row.to_json(), "summary": result.summary.to_json()}
+            for row, result in zip(rows, results, strict=True)
+        ],
+        "references": [row.to_json() for row in ideals],
+        "verdict": verdict(rows, ideals),
+    }

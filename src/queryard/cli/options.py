@@ -1,0 +1,189 @@
+"""Options that `simulate` and `compare` share, and what is made of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from queryard.core.errors import InvalidRecord
+from queryard.workload import (
+    Workload,
+    demo_workload,
+    generate,
+    load_workload,
+    parse_mix,
+    parse_nodes,
+)
+from queryard.workload.generate import DEFAULT_NODES
+
+_WHAT = "What arrives"
+_WHERE = "The cluster and its ways"
+_OUT = "Results"
+
+WorkloadFile = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="WORKLOAD",
+        help="A workload file (.toml or .json; see docs/workloads.md).",
+        show_default=False,
+    ),
+]
+Generate = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SPEC",
+        help="Draw a workload instead: key=value pairs such as "
+        "queries=100,bins=facebook,deadlines=0.3 (keys: docs/workloads.md).",
+        rich_help_panel=_WHAT,
+        show_default=False,
+    ),
+]
+Demo = Annotated[
+    bool,
+    typer.Option(
+        "--demo",
+        help="Use the built-in workload: dashboards, analysts and nightly jobs on 64 slots.",
+        rich_help_panel=_WHAT,
+    ),
+]
+Seed = Annotated[
+    int, typer.Option(min=0, help="The same seed is the same run.", rich_help_panel=_WHAT)
+]
+Nodes = Annotated[
+    str | None,
+    typer.Option(
+        metavar="GROUPS",
+        help="Nodes as COUNTxSLOTS[@SPEED][:MEMORY], such as 16x12 or 4x4,2x8@0.5. Default: those "
+        f"of the workload, else {DEFAULT_NODES}.",
+        rich_help_panel=_WHERE,
+        show_default=False,
+    ),
+]
+Estimates = Annotated[
+    str,
+    typer.Option(
+        metavar="HOW",
+        help="What policies believe of task times: oracle, oracle:0.3 (wrong by about 30 %) or "
+        "observed (means of what has ended).",
+        rich_help_panel=_WHERE,
+    ),
+]
+SlowStart = Annotated[
+    float,
+    typer.Option(
+        min=0,
+        max=1,
+        help="Share of a job's maps that must be done before its reduces may start.",
+        rich_help_panel=_WHERE,
+    ),
+]
+Noise = Annotated[
+    float | None,
+    typer.Option(min=0, help="Spread of task times.", rich_help_panel=_WHERE, show_default=False),
+]
+Contention = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        help="How much each further task on a node slows the others.",
+        rich_help_panel=_WHERE,
+        show_default=False,
+    ),
+]
+Stragglers = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        max=1,
+        help="Share of tasks that take far longer.",
+        rich_help_panel=_WHERE,
+        show_default=False,
+    ),
+]
+Failures = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        max=1,
+        help="Share of task attempts that fail.",
+        rich_help_panel=_WHERE,
+        show_default=False,
+    ),
+]
+RemotePenalty = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        help="How much longer a map takes away from its split.",
+        rich_help_panel=_WHERE,
+        show_default=False,
+    ),
+]
+Condition = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="Any other condition, such as rider_cost=0.03 or revoke_delay_s=0.1; may be given "
+        "again.",
+        rich_help_panel=_WHERE,
+        show_default=False,
+    ),
+]
+ProfileFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--profile",
+        metavar="FILE",
+        help="A TOML file with profiles of your own, to be named in --policy.",
+        show_default=False,
+    ),
+]
+Figure = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--figure",
+        metavar="FILE",
+        help="Save a figure (.html or .png); may be given again.",
+        rich_help_panel=_OUT,
+        show_default=False,
+    ),
+]
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print JSON instead of tables.", rich_help_panel=_OUT),
+]
+JournalFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--journal",
+        metavar="FILE",
+        help="Save every event and command of the run, as JSON lines.",
+        rich_help_panel=_OUT,
+        show_default=False,
+    ),
+]
+
+
+def choose_workload(
+    file: Path | None, spec: str | None, demo: bool, nodes: str | None, seed: int
+) -> Workload:
+    """The workload asked for, on the nodes asked for; exactly one source must be named."""
+    given = [name for name, use in (("--generate", spec is not None), ("--demo", demo)) if use]
+    if file is not None:
+        given.insert(0, f"the file {file}")
+    if len(given) != 1:
+        problem = f"{' and '.join(given)} are too many" if given else "there is none"
+        raise InvalidRecord(f"which workload? {problem}; give a file, --generate SPEC or --demo")
+    cluster = parse_nodes(nodes) if nodes is not None else ()
+    if spec is not None:
+        try:
+            return generate(parse_mix(spec), seed, cluster)
+        except InvalidRecord as error:
+            raise InvalidRecord(f"--generate: {error}") from error
+    workload = demo_workload(seed, cluster) if file is None else load_workload(file, cluster)
+    if workload.nodes:
+        return workload
+    assert file is not None
+    return load_workload(file, parse_nodes(DEFAULT_NODES))

@@ -1,0 +1,60 @@
+"""Numbers as people read them: three digits or so, no more."""
+
+from __future__ import annotations
+
+MISSING = "–"
+
+
+def seconds(value: float | None) -> str:
+    """Seconds, without the unit.
+
+    >>> seconds(3.14159), seconds(41.26), seconds(12345.6), seconds(None)
+    ('3.14', '41.3', '12,346', '–')
+    """
+    return MISSING if value is None else _short(value)
+
+
+def ratio(value: float | None) -> str:
+    """A factor such as a slowdown.
+
+    >>> ratio(1.0), ratio(13.52)
+    ('1.00', '13.5')
+    """
+    return MISSING if value is None else _short(value)
+
+
+def percent(value: float | None) -> str:
+    """A share of 1.
+
+    >>> percent(0.875), percent(1.0)
+    ('87.5 %', '100.0 %')
+    """
+    return MISSING if value is None else f"{value * 100:.1f} %"
+
+
+def index(value: float | None) -> str:
+    """A number between 0 and 1, such as Jain's."""
+    return MISSING if value is None else f"{value:.3f}"
+
+
+def count(value: int | None, of: int | None = None) -> str:
+    """A count, of so many.
+
+    >>> count(3, 30), count(12345)
+    ('3 of 30', '12,345')
+    """
+    if value is None:
+        return MISSING
+    return f"{value:,}" if of is None else f"{value:,} of {of:,}"
+
+
+def gigabytes(value: float | None) -> str:
+    return MISSING if value is None else f"{value / 1e9:,.1f}"
+
+
+def _short(value: float) -> str:
+    for limit, digits in ((10, 2), (100, 1)):
+        # Judged as it will be printed, so that 9.999 is 10.0 and not 10.00.
+        if abs(round(value, digits)) < limit:
+            return f"{value:.{digits}f}"
+    return f"{value:,.0f}"

@@ -1,0 +1,194 @@
+"""The one place where the command line meets the simulator, the metrics and the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from queryard.core.errors import InvalidProfile, InvalidRecord, unknown_name
+from queryard.core.journal import Journal
+from queryard.figures import FigureRun, check_figure_path, save_figure
+from queryard.metrics import Summary, summarise
+from queryard.policies import catalogue, load_profiles, resolve_profile
+from queryard.sim import Conditions, alone_times, simulate
+from queryard.sim.estimates import estimate_source
+from queryard.sim.references import demands_of, processor_sharing, shortest_remaining_first
+from queryard.workload import Workload
+from queryard.workload.alone import capacity_slots
+
+from .scores import Scores, scores_of_reference
+
+ALL = "all"
+# S³'s cost of riders, a remote read a third slower, a cache that holds a few splits a node.
+DEMO_CONDITIONS = {
+    "noise": 0.1,
+    "remote_penalty": 0.3,
+    "memory_gain": 0.3,
+    "memory_cache_bytes": 2e9,
+    "task_start_s": 0.2,
+    "rider_cost": 0.0283,
+}
+Profile = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What all runs of a comparison have in common."""
+
+    estimates: str
+    seed: int
+    slow_start: float
+    conditions: Conditions
+
+
+def make_settings(
+    *,
+    estimates: str,
+    seed: int,
+    slow_start: float,
+    demo: bool,
+    more: Sequence[str],
+    **conditions: float | None,
+) -> Settings:
+    """Settings from options; `more` are further conditions as NAME=VALUE.
+
+    What is not given is as in an ideal world, or, for the demo, as in a plausible one.
+    """
+    estimate_source(estimates)  # complains about a wrong name before anything is simulated
+    given = {name: value for name, value in conditions.items() if value is not None}
+    known = [field.name for field in fields(Conditions)]
+    for pair in more:
+        name, _, value = (part.strip() for part in pair.partition("="))
+        if name not in known:
+            raise InvalidRecord(f"--condition: {unknown_name('condition', name, known)}")
+        try:
+            given[name] = float(value)
+        except ValueError as error:
+            problem = f"--condition {pair}: expected a number, as in {name}=0.1"
+            raise InvalidRecord(problem) from error
+    usual = DEMO_CONDITIONS if demo else {}
+    return Settings(estimates, seed, slow_start, Conditions(**{**usual, **given}))
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A policy's run and what it was like."""
+
+    name: str
+    profile: Profile
+    summary: Summary
+    journal: Journal
+    tasks: int
+    wall_s: float
+
+
+def choose_profiles(names: Sequence[str], file: Path | None) -> dict[str, Profile]:
+    """Profiles by name, in the order asked for; those of the user's file come first to mind.
+
+    `all` stands for every built-in profile. A file whose profiles nobody names joins whole.
+    """
+    own = load_profiles(file) if file else {}
+    built_in = [info.name for info in catalogue()]
+    chosen: dict[str, Profile] = {}
+    for name in names:
+        if name == ALL:
+            chosen |= {known: resolve_profile(known) for known in built_in}
+        elif name in own:
+            chosen[name] = own[name]
+        elif name in built_in:
+            chosen[name] = resolve_profile(name)
+        else:
+            raise InvalidProfile(unknown_name("policy", name, [*built_in, *own, ALL]))
+    if own.keys().isdisjoint(chosen):
+        chosen |= own
+    return chosen
+
+
+def run_policy(
+    workload: Workload,
+    name: str,
+    profile: Profile,
+    settings: Settings,
+    alone_s: Mapping[str, float],
+    on_progress: Callable[[int], None] | None = None,
+) -> Result:
+    """Simulate one policy; `on_progress` hears how many queries have ended."""
+    run = simulate(
+        workload,
+        workload.nodes,
+        profile,
+        conditions=settings.conditions,
+        estimates=settings.estimates,
+        seed=settings.seed,
+        slow_start=settings.slow_start,
+        on_progress=on_progress,
+    )
+    summary = summarise(run.journal, alone_s=alone_s, size_bins=size_bins(workload))
+    return Result(name, profile, summary, run.journal, run.tasks, run.wall_s)
+
+
+def size_bins(workload: Workload) -> dict[str, str]:
+    """The bin of every query that has one, from the bin with the least work a query up."""
+    work_s: dict[str, list[float]] = {}
+    for arrival in workload.arrivals:
+        work_s.setdefault(arrival.size_bin, []).append(arrival.work_s)
+    rank = {name: sum(works) / len(works) for name, works in work_s.items()}
+    ranked = sorted(workload.arrivals, key=lambda arrival: rank[arrival.size_bin])
+    return {arrival.query.id: arrival.size_bin for arrival in ranked if arrival.size_bin}
+
+
+def times_alone(workload: Workload, settings: Settings) -> Mapping[str, float]:
+    return alone_times(
+        workload,
+        workload.nodes,
+        settings.conditions,
+        slow_start=settings.slow_start,
+        seed=settings.seed,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Ideal:
+    """A reference on the same arrivals: the response of every query, and its scores."""
+
+    scores: Scores
+    responses_s: Mapping[str, float]
+
+
+def ideals(workload: Workload, alone_s: Mapping[str, float]) -> list[Ideal]:
+    slots = capacity_slots(workload.nodes)
+    # What fails even alone has no time to compare with.
+    able = tuple(a for a in workload.arrivals if a.query.id in alone_s)
+    demands = demands_of(replace(workload, arrivals=able), alone_s)
+    return [
+        Ideal(scores_of_reference(name, responses_s, workload, alone_s, slots), responses_s)
+        for name, responses_s in (
+            ("ideal PS", processor_sharing(demands, slots)),
+            ("clairvoyant SRPT", shortest_remaining_first(demands, slots)),
+        )
+    ]
+
+
+def check_outputs(figures: Sequence[Path], journal: Path | None = None) -> None:
+    """Complain about files that cannot be written before anything is simulated."""
+    for file in figures:
+        check_figure_path(str(file))
+    for file in (*figures, *([journal] if journal else [])):
+        if not file.absolute().parent.is_dir():
+            raise InvalidRecord(f"{file}: there is no folder {str(file.parent)!r}; make it first")
+
+
+def save_figures(
+    files: Sequence[Path], title: str, results: Sequence[Result], references: Sequence[Ideal]
+) -> None:
+    runs = [FigureRun(result.name, result.journal) for result in results]
+    responses_s = {ideal.scores.name: ideal.responses_s for ideal in references}
+    for file in files:
+        save_figure(str(file), runs, responses_s, title)
+
+
+def save_journal(file: Path, journal: Journal) -> None:
+    with file.open("w", encoding="utf-8") as out:
+        out.writelines(f"{line}\n" for line in journal.to_lines())

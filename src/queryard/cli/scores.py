@@ -1,0 +1,80 @@
+"""The numbers by which runs are compared, of policies and of the ideal references alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from queryard.metrics import Summary
+from queryard.metrics.fairness import jain
+from queryard.metrics.response import spread
+from queryard.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """One row of a comparison; None where a number does not exist."""
+
+    name: str
+    mean_response_s: float | None
+    p95_response_s: float | None
+    mean_slowdown: float | None
+    max_slowdown: float | None
+    deadlines_missed: int | None
+    deadlines: int
+    makespan_s: float | None
+    utilisation: float | None
+    fairness: float | None
+    unfinished: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def scores_of_run(name: str, summary: Summary) -> Scores:
+    """What a simulated policy reached. Fairness is Jain's index over the queries' slowdowns."""
+    counts = summary.counts
+    return Scores(
+        name=name,
+        mean_response_s=summary.response_s.mean,
+        p95_response_s=summary.response_s.p95,
+        mean_slowdown=summary.slowdown.mean,
+        max_slowdown=summary.slowdown.max,
+        deadlines_missed=summary.deadlines.missed if summary.deadlines.queries else None,
+        deadlines=summary.deadlines.queries,
+        makespan_s=summary.makespan_s,
+        utilisation=summary.utilisation.all,
+        fairness=summary.fairness.queries,
+        unfinished=counts.failed + counts.unfinished,
+    )
+
+
+def scores_of_reference(
+    name: str,
+    responses_s: Mapping[str, float],
+    workload: Workload,
+    alone_s: Mapping[str, float],
+    slots: float,
+) -> Scores:
+    """What an ideal would reach on the same arrivals, from the response of every query."""
+    answered = [a for a in workload.arrivals if a.query.id in responses_s]
+    slowdowns = [responses_s[q] / alone_s[q] for q in responses_s if alone_s.get(q)]
+    response_s, slowdown = spread(responses_s.values()), spread(slowdowns)
+    ends_s = {a.query.id: a.query.submit_s + responses_s[a.query.id] for a in answered}
+    due_s = {a.query.id: a.query.deadline_s for a in answered if a.query.deadline_s is not None}
+    first_s = min((a.query.submit_s for a in answered), default=0.0)
+    makespan_s = max(ends_s.values()) - first_s if ends_s else None
+    work_s = sum(arrival.work_s for arrival in answered)
+    return Scores(
+        name=name,
+        mean_response_s=response_s.mean,
+        p95_response_s=response_s.p95,
+        mean_slowdown=slowdown.mean,
+        max_slowdown=slowdown.max,
+        deadlines_missed=sum(ends_s[q] > due for q, due in due_s.items()) if due_s else None,
+        deadlines=len(due_s),
+        makespan_s=makespan_s,
+        utilisation=work_s / (slots * makespan_s) if makespan_s else None,
+        fairness=jain(slowdowns),
+    )

@@ -1,0 +1,61 @@
+"""What was run, in a line and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from typing import Any
+
+from queryard.workload import Workload
+
+from . import readable
+from .run import Settings
+
+
+def describe(workload: Workload) -> str:
+    """A workload and its cluster in a line: "demo: 100 queries, 7,955 tasks on 8x8 slots"."""
+    groups = Counter(
+        (node.slots, node.map_speed, node.reduce_speed, node.memory_bytes)
+        for node in workload.nodes
+    )
+    cluster = " + ".join(
+        f"{count}x{slots}" + (f"@{speed:g}" if speed != 1 else "")
+        for (slots, speed, _, _), count in groups.items()
+    )
+    queries = f"{readable.count(len(workload.arrivals))} queries"
+    tasks = f", {readable.count(workload.tasks)} tasks" if workload.tasks else ""
+    return f"{workload.name}: {queries}{tasks} on {cluster} slots"
+
+
+def differences(settings: Settings) -> str:
+    """What differs from an ideal world: "noise 0.1, rider_cost 0.0283"; empty if nothing does."""
+    ideal = asdict(type(settings.conditions)())
+    found = [
+        f"{name} {value:g}"
+        for name, value in asdict(settings.conditions).items()
+        if value != ideal[name]
+    ]
+    if settings.estimates != "oracle":
+        found.insert(0, f"estimates {settings.estimates}")
+    if settings.slow_start != 1:
+        found.append(f"slow start {settings.slow_start:g}")
+    return ", ".join(found)
+
+
+def setting(workload: Workload, settings: Settings) -> dict[str, Any]:
+    """The part of the JSON output that says what was run."""
+    return {
+        "workload": {
+            "name": workload.name,
+            "queries": len(workload.arrivals),
+            "tasks": workload.tasks,
+            "nodes": len(workload.nodes),
+            "slots": sum(node.slots for node in workload.nodes),
+        },
+        "settings": {
+            "estimates": settings.estimates,
+            "seed": settings.seed,
+            "slow_start": settings.slow_start,
+            "conditions": asdict(settings.conditions),
+        },
+    }

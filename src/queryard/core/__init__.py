@@ -1,0 +1,1 @@
+"""The kernel: events in, commands out. Standard library only; no clock, no I/O."""

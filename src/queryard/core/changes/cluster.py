@@ -1,0 +1,82 @@
+"""Nodes come and go; tables, the policy and the time change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ..entities import NodeState
+from ..errors import InvalidEvent, unknown_name
+from ..events import NodeJoined, NodeLost, PolicyChosen, TableChanged, Woke
+from ..lifecycle import TASK_MOVES
+from . import estimates, leases, queries, tasks
+
+if TYPE_CHECKING:
+    from ..state import State
+
+
+def node_joined(state: State, event: NodeJoined) -> None:
+    if event.node.id in state.nodes:
+        raise InvalidEvent(f"the node {event.node.id!r} is part of the cluster already")
+    node = state.nodes[event.node.id] = NodeState(event.node)
+    state.notes.freed.append(node)
+    _resized(state)
+
+
+def node_lost(state: State, event: NodeLost) -> None:
+    if event.node not in state.nodes:
+        raise InvalidEvent(unknown_name("node", event.node, state.nodes))
+    del state.nodes[event.node]
+    for number in [n for n, run in state.running.items() if run.node == event.node]:
+        run = state.running.pop(number)
+        state.killed.discard(number)
+        state.notes.ended_runs.append(run)
+        tasks.requeue(state, run, TASK_MOVES["lost"])
+    for job in list(state.jobs.values()):
+        lease = job.leases.pop(event.node, None)
+        if lease is not None:
+            leases.give_back(state, job, sum(lease))
+            if job.query.stage == "ending":
+                queries.clear(state, job.query)
+            elif job.finishing and not job.leases:
+                queries.job_done(state, job)
+        tasks.lose_outputs(state, job, event.node)
+    _resized(state)
+
+
+def drain(state: State, node_ids: Iterable[str], draining: bool) -> None:
+    """Nodes chosen by provisioning take no new work, or take it again."""
+    for node_id in node_ids:
+        state.nodes[node_id].draining = draining
+        state.notes.freed.append(state.nodes[node_id])
+    _resized(state)
+
+
+def _resized(state: State) -> None:
+    active = [node for node in state.nodes.values() if not node.draining]
+    state.total_slots = sum(node.spec.slots for node in active)
+    state.memory_bytes = math.fsum(node.spec.memory_bytes for node in state.nodes.values())
+    state.notes.capacity = True
+    state.notes.rare = True
+    # What a query would take alone depends on how many slots there are.
+    for query in state.queries.values():
+        estimates.reckon(state, query)
+
+
+def table_changed(state: State, event: TableChanged) -> None:
+    table = event.table
+    state.tables[table.name] = table
+    local: dict[str, list[int]] = {}
+    for index, split in enumerate(table.splits):
+        for node in split.nodes:
+            local.setdefault(node, []).append(index)
+    state.local_splits[table.name] = {node: tuple(ids) for node, ids in local.items()}
+
+
+def policy_chosen(state: State, event: PolicyChosen) -> None:
+    state.notes.policy = event
+
+
+def woke(state: State, event: Woke) -> None:
+    state.notes.woke = True

@@ -1,0 +1,118 @@
+"""What is expected of jobs and queries: what somebody estimated, else what was observed."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ..entities import JobState, QueryState
+from ..errors import InvalidEvent
+from ..events import EstimateChanged
+from ..means import Mean
+from ..model import MAP, Kind
+
+if TYPE_CHECKING:
+    from ..state import State
+
+# What a task is expected to take while nothing whatever is known.
+UNKNOWN_TASK_S = 1.0
+
+
+def changed(state: State, event: EstimateChanged) -> None:
+    job = state.jobs.get(event.job)
+    if job is None:
+        return  # an estimate that came after the end
+    for value in (event.map_s, event.reduce_s, event.work_s):
+        if value is not None and not 0 <= value < math.inf:
+            raise InvalidEvent(f"{event!r}: an estimate is a finite number of at least 0")
+    if event.map_s is not None:
+        job.map_s, job.map_known = event.map_s, True
+    if event.reduce_s is not None:
+        job.reduce_s, job.reduce_known = event.reduce_s, True
+    if event.work_s is not None:
+        job.work_s, job.work_known = event.work_s, True
+    reckon(state, job.query)
+    state.notes.touched.append(job)
+
+
+def class_mean(state: State, job: JobState, kind: Kind) -> Mean:
+    """The observed mean of the same job in queries of the same class."""
+    key = (job.query.spec.class_name, job.spec.name, kind)
+    mean = state.class_means.get(key)
+    if mean is None:
+        mean = state.class_means[key] = Mean()
+    return mean
+
+
+def guess(state: State, job: JobState) -> None:
+    """Expect what the class, else the cluster, has shown, until somebody says better."""
+    for phase in (job.map, job.reduce):
+        if phase is None:
+            continue
+        mean = state.class_means.get((job.query.spec.class_name, job.spec.name, phase.kind))
+        known = mean.mean if mean else state.observed_s(phase.kind)
+        value = UNKNOWN_TASK_S if known is None else known
+        if phase.kind == MAP:
+            job.map_s = value
+        else:
+            job.reduce_s = value
+    if job.spec.divisible is not None:
+        job.work_s = UNKNOWN_TASK_S * job.spec.divisible.batches
+
+
+def learn(state: State, job: JobState, kind: Kind, mean_s: float) -> None:
+    """Where nobody gave an estimate, the job's own mean takes its place."""
+    if kind == MAP and not job.map_known:
+        job.map_s = mean_s
+    elif kind != MAP and not job.reduce_known:
+        job.reduce_s = mean_s
+    else:
+        return
+    reckon(state, job.query)
+
+
+def reckon(state: State, query: QueryState) -> None:
+    """Add up what is left of a query, and what lies on its longest path."""
+    slots = max(1, state.total_slots)
+    jobs = query.jobs
+    if len(jobs) == 1:
+        job = jobs[0]
+        query.left_s = job.left_s
+        query.total_s = total_s = job.total_s
+        job.level_s = alone_s(job, slots)
+        query.alone_s = max(job.level_s, total_s / slots)
+        return
+    query.left_s = sum(job.left_s for job in jobs)
+    query.total_s = sum(job.total_s for job in jobs)
+    longest = 0.0
+    for job in _from_root(query):
+        below = job.downstream
+        job.depth = 1 + max((down.depth for down in below), default=-1)
+        job.tail_work_s = max((d.tail_work_s + d.total_s for d in below), default=0.0)
+        job.level_s = alone_s(job, slots) + max((d.level_s for d in below), default=0.0)
+        longest = max(longest, job.level_s)
+    query.alone_s = max(longest, query.total_s / slots)
+
+
+def _from_root(query: QueryState) -> list[JobState]:
+    """The jobs, each after all those that wait for it."""
+    waiting = {job.spec.name: len(job.downstream) for job in query.jobs}
+    by_name = {job.spec.name: job for job in query.jobs}
+    order = [job for job in query.jobs if not job.downstream]
+    for job in order:
+        for name in job.spec.upstream:
+            waiting[name] -= 1
+            if not waiting[name]:
+                order.append(by_name[name])
+    return order
+
+
+def alone_s(job: JobState, slots: int) -> float:
+    """How long a job is expected to take with all slots to itself."""
+    if job.spec.map is None:
+        width = job.spec.divisible.width if job.spec.divisible else 1
+        return job.work_s / min(slots, width)
+    seconds = max(job.map_s, job.spec.map.tasks * job.map_s / slots)
+    if job.spec.reduce:
+        seconds += max(job.reduce_s, job.spec.reduce.tasks * job.reduce_s / slots)
+    return seconds

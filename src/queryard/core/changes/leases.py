@@ -1,0 +1,110 @@
+"""Divisible work: slots are granted, revoked and come back; progress and answers are told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..entities import Answer, JobState, NodeState
+from ..errors import InvalidEvent
+from ..events import AnswerReported, LeaseEnded, Progressed
+from ..lifecycle import HELD, LEASE_MOVES, REVOKING
+from . import estimates, queries
+
+if TYPE_CHECKING:
+    from ..state import State
+
+
+def _move(lease: list[int], move: str, slots: int) -> None:
+    leave, enter = LEASE_MOVES[move]
+    if leave is not None:
+        lease[leave] -= slots
+    if enter is not None:
+        lease[enter] += slots
+
+
+def grant(state: State, job: JobState, node: NodeState) -> None:
+    """Enter a lease of one slot decided by the scheduler."""
+    _move(job.leases.setdefault(node.spec.id, [0, 0]), "granted", 1)
+    state.leaseholders[job.id] = job
+    node.free -= 1
+    node.leased += 1
+    job.slots += 1
+    job.query.slots += 1
+
+
+def revoke(job: JobState, node_id: str, slots: int) -> None:
+    """Enter that slots are on their way back."""
+    _move(job.leases[node_id], "revoked", slots)
+
+
+def ended(state: State, event: LeaseEnded) -> None:
+    job = state.jobs.get(event.job)
+    node = state.nodes.get(event.node)
+    if job is None or node is None or event.node not in job.leases:
+        return  # the node was lost, and the lease with it
+    lease = job.leases[event.node]
+    if not 1 <= event.slots <= lease[HELD] + lease[REVOKING]:
+        raise InvalidEvent(f"{event!r}: the job holds {sum(lease)} slots there")
+    returned = min(event.slots, lease[REVOKING])
+    _move(lease, "returned", returned)
+    _move(lease, "ended", event.slots - returned)
+    if not any(lease):
+        del job.leases[event.node]
+    node.free += event.slots
+    node.leased -= event.slots
+    state.notes.freed.append(node)
+    give_back(state, job, event.slots)
+    query = job.query
+    if query.stage == "ending":
+        queries.clear(state, query)
+    elif event.outcome == "failed":
+        queries.end(state, query, "failed", f"job {job.id}: {event.cause or 'failed'}")
+    elif event.outcome == "finished" or job.finishing:
+        # The job is complete when its slots on all nodes are back.
+        job.finishing = True
+        job.done_share = 1.0
+        estimates.reckon(state, query)
+        if not job.leases:
+            queries.job_done(state, job)
+
+
+def give_back(state: State, job: JobState, slots: int) -> None:
+    """Slots no longer work on a job; its entry in `leases` is already changed."""
+    job.slots -= slots
+    job.query.slots -= slots
+    state.notes.ended_leases.append((job.query.pool, slots))
+    state.notes.touched.append(job)
+    if not job.leases:
+        del state.leaseholders[job.id]
+
+
+def progressed(state: State, event: Progressed) -> None:
+    job = state.jobs.get(event.job)
+    if job is None:
+        return
+    if not 0 <= event.done <= 1:
+        raise InvalidEvent(f"{event!r}: done must lie between 0 and 1")
+    job.done_share = max(job.done_share, event.done)
+    estimates.reckon(state, job.query)
+    state.notes.touched.append(job)
+
+
+def answered(state: State, event: AnswerReported) -> None:
+    """P_1 = 1, as there is no answer before the first; then changes over their maximum.
+
+    A new maximum rescales the past (digest of ReLAQS).
+    """
+    job = state.jobs.get(event.job)
+    if job is None:
+        return
+    new = Answer(event.batch, event.change, 1.0, event.core_s, event.error)
+    answers = [*job.answers, new]
+    largest = max((answer.change for answer in answers[1:]), default=0.0)
+    job.answers = answers[:1] + [
+        Answer(a.batch, a.change, a.change / largest if largest > 0 else 0.0, a.core_s, a.error)
+        for a in answers[1:]
+    ]
+    batches = job.spec.divisible.batches if job.spec.divisible else event.batch
+    job.done_share = max(job.done_share, min(1.0, event.batch / batches))
+    estimates.reckon(state, job.query)
+    state.notes.touched.append(job)

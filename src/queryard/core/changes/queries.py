@@ -1,0 +1,144 @@
+"""Queries are submitted, start, complete, fail and are cancelled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..entities import JobState, QueryState
+from ..errors import InvalidEvent, unknown_name
+from ..events import QueryCancelled, QuerySubmitted
+from ..lifecycle import next_stage
+from . import estimates
+
+if TYPE_CHECKING:
+    from ..state import State
+
+# How many idempotency keys are remembered; the oldest are forgotten first.
+KEYS_KEPT = 100_000
+
+
+def submitted(state: State, event: QuerySubmitted) -> None:
+    spec = event.query
+    if spec.idempotency_key and spec.idempotency_key in state.keys:
+        return
+    if spec.id in state.queries:
+        raise InvalidEvent(f"a query with the id {spec.id!r} is active already")
+    if spec.idempotency_key:
+        state.keys[spec.idempotency_key] = spec.id
+        if len(state.keys) > KEYS_KEPT:
+            del state.keys[next(iter(state.keys))]
+    query = QueryState(state.new_uid(), spec, event.time_s)
+    by_name = {}
+    for job_spec in spec.jobs:
+        job = JobState(state.new_uid(), query, job_spec)
+        job.ready_s = event.time_s
+        by_name[job_spec.name] = job
+        query.jobs.append(job)
+        state.jobs[job.id] = job
+    for job in query.jobs:
+        for name in job.spec.upstream:
+            by_name[name].downstream.append(job)
+    state.queries[spec.id] = query
+    for job in query.jobs:
+        estimates.guess(state, job)
+    estimates.reckon(state, query)
+    state.notes.submitted.append(query)
+    state.notes.readied.extend(job for job in query.jobs if job.ready)
+    state.notes.touched.extend(query.jobs)
+    problem = _impossible(state, query)
+    if problem:
+        end(state, query, "failed", problem)
+
+
+def _impossible(state: State, query: QueryState) -> str:
+    """Why a query can never run here, or nothing."""
+    for job in query.jobs:
+        for name in job.spec.scans:
+            if name not in state.tables:
+                return f"job {job.id}: {unknown_name('table', name, state.tables)}"
+        splits = sum(len(state.tables[name].splits) for name in job.spec.scans)
+        if job.spec.scans and job.map and splits != job.map.spec.tasks:
+            return f"job {job.id} has {job.map.spec.tasks} map tasks for {splits} splits"
+    demand = query.spec.memory_bytes
+    if state.nodes and demand > state.memory_bytes:
+        return (
+            f"it needs {demand:g} bytes of memory and the cluster has {state.memory_bytes:g}; "
+            "add nodes or lower its demand"
+        )
+    return ""
+
+
+def start(state: State, query: QueryState) -> None:
+    """Reserve the memory of a query; it is held until the query ends."""
+    query.stage = next_stage(query.id, query.stage, "started")
+    query.started_s = state.now
+    state.reserved_bytes += query.spec.memory_bytes
+
+
+def cancelled(state: State, event: QueryCancelled) -> None:
+    query = state.queries.get(event.query)
+    if query is not None and query.stage in ("waiting", "running"):
+        end(state, query, "cancelled", event.cause)
+
+
+def end(state: State, query: QueryState, move: str, cause: str) -> None:
+    """Stop a query: it is gone when the last thing that runs for it has ended."""
+    query.stage = next_stage(query.id, query.stage, move)
+    query.cause = cause
+    notes = state.notes
+    notes.rare = True
+    notes.touched.extend(query.jobs)
+    ids = {job.id for job in query.jobs}
+    for number, run in state.running.items():
+        others = tuple(task for task in run.tasks if task.job not in ids)
+        if not others:
+            if number not in state.killed:
+                state.killed.add(number)
+                notes.kills.append(number)
+        elif len(others) < len(run.tasks):
+            # The scan goes on for the others who ride; this query's part is dropped.
+            for task in run.tasks:
+                if task.job in ids:
+                    state.jobs[task.job].slots -= 1
+                    query.slots -= 1
+            state.running[number] = run._replace(tasks=others)
+    notes.lease_stops.extend(job for job in query.jobs if job.leases)
+    clear(state, query)
+
+
+def clear(state: State, query: QueryState) -> None:
+    """An ending query is gone once nothing runs for it."""
+    if query.slots == 0 and query.id in state.queries:
+        query.stage = next_stage(query.id, query.stage, "cleared")
+        _forget(state, query)
+
+
+def job_done(state: State, job: JobState) -> None:
+    """A job is complete: those that waited for it become ready, or the query is complete."""
+    if job.done:
+        return
+    job.done = True
+    query = job.query
+    query.open_jobs -= 1
+    for down in job.downstream:
+        down.blockers -= 1
+        if not down.blockers:
+            down.ready_s = state.now
+            state.notes.rare = True
+            state.notes.readied.append(down)
+            state.notes.touched.append(down)
+    if not query.open_jobs:
+        query.stage = next_stage(query.id, query.stage, "completed")
+        _forget(state, query)
+
+
+def _forget(state: State, query: QueryState) -> None:
+    for job in query.jobs:
+        del state.jobs[job.id]
+    del state.queries[query.id]
+    if query.started_s is not None and query.spec.memory_bytes:
+        state.reserved_bytes -= query.spec.memory_bytes
+        state.notes.capacity = state.notes.rare = True
+    if not state.queries:
+        state.reserved_bytes = 0.0  # no rounding is left over
+    state.notes.ended.append(query)

@@ -1,0 +1,180 @@
+"""Tasks begin, finish, fail, and run again. The hot path of the kernel: kept flat on purpose."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..commands import Launch
+from ..entities import JobState, NodeState, PhaseState
+from ..errors import InvalidEvent
+from ..events import TaskFailed, TaskFinished
+from ..lifecycle import TASK_MOVES
+from ..model import MAP, TaskId
+from . import estimates, queries
+
+if TYPE_CHECKING:
+    from ..state import State
+
+_LAUNCH_FROM, _LAUNCH_TO = TASK_MOVES["launched"]
+_FINISH_FROM, _FINISH_TO = TASK_MOVES["finished"]
+
+
+def launch_one(
+    state: State, node: NodeState, launch: Launch, job: JobState, phase: PhaseState
+) -> None:
+    """Enter a launch of a single task, which is already taken."""
+    state.next_launch += 1
+    state.running[launch.number] = launch
+    node.free -= 1
+    counts = phase.counts
+    counts[_LAUNCH_FROM] -= 1
+    counts[_LAUNCH_TO] += 1
+    job.slots += 1
+    job.query.slots += 1
+    if phase.kind == MAP:
+        node.maps += 1
+    else:
+        node.reduces += 1
+
+
+def launch_ride(state: State, node: NodeState, launch: Launch) -> None:
+    """Enter a launch of map tasks that ride together; they are already taken."""
+    state.next_launch += 1
+    state.running[launch.number] = launch
+    node.free -= 1
+    node.maps += 1
+    for task in launch.tasks:
+        job = state.jobs[task.job]
+        counts = job.map.counts  # type: ignore[union-attr]
+        counts[_LAUNCH_FROM] -= 1
+        counts[_LAUNCH_TO] += 1
+        job.slots += 1
+        job.query.slots += 1
+
+
+def _end(state: State, number: int, what: object) -> Launch | None:
+    """Take a launch out of the running; None if it was lost with its node before."""
+    run = state.running.pop(number, None)
+    if run is None:
+        if 0 <= number < state.next_launch:
+            return None
+        raise InvalidEvent(f"{what!r}: launch {number} was never made")
+    node = state.nodes[run.node]
+    node.free += 1
+    if run.tasks[0][1] == MAP:
+        node.maps -= 1
+    else:
+        node.reduces -= 1
+    notes = state.notes
+    notes.freed.append(node)
+    notes.ended_runs.append(run)
+    if state.killed:
+        state.killed.discard(number)
+    return run
+
+
+def finished(state: State, event: TaskFinished) -> None:
+    run = _end(state, event.launch, event)
+    if run is None:
+        return
+    time_s, _, place, _ = event
+    seconds = time_s - run.time_s
+    node = state.nodes[run.node]
+    notes = state.notes
+    for job_id, kind, index in run.tasks:
+        job = state.jobs[job_id]
+        query = job.query
+        job.slots -= 1
+        query.slots -= 1
+        if kind == MAP:
+            phase: Any = job.map
+            node_mean = node.map_mean
+            query.left_s -= job.map_s
+            if place is not None and job.reduce is not None:
+                if phase.outputs is None:
+                    phase.outputs = {}
+                phase.outputs.setdefault(place, []).append(index)
+        else:
+            phase = job.reduce
+            node_mean = node.reduce_mean
+            query.left_s -= job.reduce_s
+        counts = phase.counts
+        counts[_FINISH_FROM] -= 1
+        counts[_FINISH_TO] = done = counts[_FINISH_TO] + 1
+        node_mean.add(seconds)
+        phase.mean.add(seconds)
+        if query.spec.class_name:
+            estimates.class_mean(state, job, kind).add(seconds)
+        # An estimate nobody gave follows the observed mean, at 1, 2, 4, 8 … tasks.
+        if not done & (done - 1):
+            estimates.learn(state, job, kind, phase.mean.mean)
+        if notes.every_task:
+            notes.touched.append(job)
+        if done == phase.spec.tasks or query.stage == "ending":
+            _turn(state, job)
+
+
+def _turn(state: State, job: JobState) -> None:
+    """A phase is complete, or the query is on its way out."""
+    if job.query.stage == "ending":
+        queries.clear(state, job.query)
+        return
+    state.notes.touched.append(job)
+    if job.maps_done and (job.reduce is None or not job.reduce.left):
+        queries.job_done(state, job)
+
+
+def failed(state: State, event: TaskFailed) -> None:
+    killed = event.launch in state.killed
+    run = _end(state, event.launch, event)
+    if run is None:
+        return
+    requeue(state, run, TASK_MOVES["failed"])
+    # A failure in company is nobody's fault yet: each of them is tried again alone.
+    if killed or len(run.tasks) > 1:
+        return
+    job_id, kind, index = run.tasks[0]
+    job = state.jobs.get(job_id)
+    if job is None or job.query.stage == "ending":
+        return
+    phase: Any = job.map if kind == MAP else job.reduce
+    if phase.failures is None:
+        phase.failures = {}
+    phase.failures[index] = failures = phase.failures.get(index, 0) + 1
+    if failures >= state.settings.max_attempts:
+        task = TaskId(job_id, kind, index)
+        cause = f"task {task} failed {failures} times, the last time with: {event.cause}"
+        queries.end(state, job.query, "failed", cause)
+
+
+def requeue(state: State, run: Launch, move: tuple[int, int]) -> None:
+    """The tasks of a launch that gave no result are pending again."""
+    leave, enter = move
+    for job_id, kind, index in run.tasks:
+        job = state.jobs[job_id]
+        phase: Any = job.map if kind == MAP else job.reduce
+        phase.counts[leave] -= 1
+        phase.counts[enter] += 1
+        phase.give_back(index)
+        job.slots -= 1
+        job.query.slots -= 1
+        state.notes.touched.append(job)
+        if kind == MAP:
+            state.notes.returned.append((job, index))
+        if job.query.stage == "ending":
+            queries.clear(state, job.query)
+
+
+def lose_outputs(state: State, job: JobState, node: str) -> None:
+    """Finished maps whose output lived on a lost node run again if reduces still need it."""
+    maps = job.map
+    if maps is None or not maps.outputs or node not in maps.outputs or job.done:
+        return
+    leave, enter = TASK_MOVES["output lost"]
+    for index in maps.outputs.pop(node):
+        maps.counts[leave] -= 1
+        maps.counts[enter] += 1
+        maps.give_back(index)
+        job.query.left_s += job.map_s
+        state.notes.returned.append((job, index))
+    state.notes.touched.append(job)

@@ -1,0 +1,383 @@
+"""What the kernel remembers of a node, a phase, a job and a query while they are active.
+
+Objects here are plain and mutable; `State` alone changes them. Each has a `fork`.
+Phases count their tasks. The next one is an index until tasks are taken out of order (for
+locality, or by a shared scan); only then a byte per task says which are taken.
+"""
+
+from __future__ import annotations
+
+from .lifecycle import DONE, PENDING, RUNNING, QueryStage
+from .means import Mean
+from .model import MAP, REDUCE, Job, Kind, Node, Phase, Query
+
+
+class NodeState:
+    """A node with its free slots, what runs there, and the observed task times."""
+
+    __slots__ = (
+        "draining",
+        "free",
+        "id",
+        "leased",
+        "map_mean",
+        "maps",
+        "reduce_mean",
+        "reduces",
+        "spec",
+    )
+
+    def __init__(self, spec: Node) -> None:
+        self.spec = spec
+        self.id = spec.id
+        self.free = spec.slots
+        self.maps = 0
+        self.reduces = 0
+        self.leased = 0
+        self.draining = False
+        self.map_mean = Mean()
+        self.reduce_mean = Mean()
+
+    def fork(self) -> NodeState:
+        copy = NodeState(self.spec)
+        copy.free = self.free
+        copy.maps = self.maps
+        copy.reduces = self.reduces
+        copy.leased = self.leased
+        copy.draining = self.draining
+        copy.map_mean = self.map_mean.fork()
+        copy.reduce_mean = self.reduce_mean.fork()
+        return copy
+
+
+class PhaseState:
+    """The counted tasks of one phase: how many are pending, running, done, and which is next."""
+
+    __slots__ = (
+        "counts",
+        "cursor",
+        "failures",
+        "kind",
+        "local_cursors",
+        "mean",
+        "outputs",
+        "returned",
+        "spec",
+        "taken",
+    )
+
+    def __init__(self, kind: Kind, spec: Phase) -> None:
+        self.kind = kind
+        self.spec = spec
+        self.counts = [spec.tasks, 0, 0]
+        self.cursor = 0
+        self.returned: list[int] | None = None
+        self.taken: bytearray | None = None
+        self.local_cursors: dict[tuple[str, int], int] | None = None
+        self.failures: dict[int, int] | None = None
+        self.outputs: dict[str, list[int]] | None = None
+        self.mean = Mean()
+
+    @property
+    def pending(self) -> int:
+        return self.counts[PENDING]
+
+    @property
+    def running(self) -> int:
+        return self.counts[RUNNING]
+
+    @property
+    def done(self) -> int:
+        return self.counts[DONE]
+
+    @property
+    def left(self) -> int:
+        """Tasks without a result yet."""
+        return self.spec.tasks - self.counts[DONE]
+
+    def take(self) -> int:
+        """Take the first pending task."""
+        if self.taken is not None:
+            index = self.taken.find(0, self.cursor)
+            self.taken[index] = 1
+            self.cursor = index + 1
+            return index
+        if self.returned:
+            return self.returned.pop()
+        index = self.cursor
+        self.cursor = index + 1
+        return index
+
+    def is_pending(self, index: int) -> bool:
+        if self.taken is not None:
+            return not self.taken[index]
+        return index >= self.cursor or (self.returned is not None and index in self.returned)
+
+    def take_at(self, index: int) -> int:
+        """Take one certain pending task, out of order."""
+        self.open_taken()[index] = 1
+        return index
+
+    def open_taken(self) -> bytearray:
+        """From now on remember task by task which are taken."""
+        taken = self.taken
+        if taken is None:
+            taken = self.taken = bytearray(self.spec.tasks)
+            taken[: self.cursor] = b"\1" * self.cursor
+            for index in self.returned or ():
+                taken[index] = 0
+            self.returned = None
+            self.cursor = 0
+        return taken
+
+    def give_back(self, index: int) -> None:
+        """A taken task is pending again."""
+        if self.taken is not None:
+            self.taken[index] = 0
+            if index < self.cursor:
+                self.cursor = index
+            self.local_cursors = None
+        elif self.returned is None:
+            self.returned = [index]
+        else:
+            self.returned.append(index)
+
+    def fork(self) -> PhaseState:
+        copy = PhaseState.__new__(PhaseState)
+        copy.kind = self.kind
+        copy.spec = self.spec
+        copy.counts = self.counts.copy()
+        copy.cursor = self.cursor
+        copy.returned = self.returned.copy() if self.returned else None
+        copy.taken = None if self.taken is None else self.taken.copy()
+        copy.local_cursors = self.local_cursors.copy() if self.local_cursors else None
+        copy.failures = self.failures.copy() if self.failures else None
+        copy.outputs = (
+            {place: done.copy() for place, done in self.outputs.items()} if self.outputs else None
+        )
+        copy.mean = self.mean.fork()
+        return copy
+
+
+class Answer:
+    """What an online job reported after a mini-batch, normalised as ReLAQS asks."""
+
+    __slots__ = ("batch", "change", "core_s", "error", "progress")
+
+    def __init__(
+        self, batch: int, change: float, progress: float, core_s: float, error: float | None
+    ) -> None:
+        self.batch = batch
+        self.change = change
+        self.progress = progress
+        self.core_s = core_s
+        self.error = error
+
+
+class JobState:
+    """A job of an active query: its phases or its leases, and what is expected of them."""
+
+    __slots__ = (
+        "answers",
+        "barred",
+        "blockers",
+        "depth",
+        "done",
+        "done_share",
+        "downstream",
+        "finishing",
+        "held_back",
+        "id",
+        "lanes",
+        "leases",
+        "level_s",
+        "map",
+        "map_known",
+        "map_s",
+        "query",
+        "ready_s",
+        "reduce",
+        "reduce_known",
+        "reduce_s",
+        "slots",
+        "spec",
+        "tail_work_s",
+        "uid",
+        "work_known",
+        "work_s",
+    )
+
+    def __init__(self, uid: int, query: QueryState, spec: Job) -> None:
+        self.uid = uid
+        self.id = f"{query.id}/{spec.name}"
+        self.spec = spec
+        self.query = query
+        self.map = PhaseState(MAP, spec.map) if spec.map else None
+        self.reduce = PhaseState(REDUCE, spec.reduce) if spec.reduce else None
+        self.blockers = len(spec.upstream)
+        self.downstream: list[JobState] = []
+        self.done = False
+        # How many slots work on it now, tasks and leases together.
+        self.slots = 0
+        # Rankings the job stands in, by lane (see `ranks`).
+        self.lanes = 0
+        self.ready_s = 0.0
+        # Set by the scan-sharing part: its maps must wait for a round or a batch.
+        self.held_back = False
+        # Set when waiting reduces were killed to make room for its own maps.
+        self.barred = False
+        self.map_s = 0.0
+        self.reduce_s = 0.0
+        self.work_s = 0.0
+        self.map_known = False
+        self.reduce_known = False
+        self.work_known = False
+        self.depth = 0
+        self.level_s = 0.0
+        self.tail_work_s = 0.0
+        # node -> [held, revoking]
+        self.leases: dict[str, list[int]] = {}
+        self.done_share = 0.0
+        # Its work is complete, but not all of its slots are back.
+        self.finishing = False
+        self.answers: list[Answer] = []
+
+    @property
+    def ready(self) -> bool:
+        return self.blockers == 0 and not self.done
+
+    @property
+    def left_s(self) -> float:
+        """Expected core-seconds without a result yet (the job's WRD)."""
+        if self.done:
+            return 0.0
+        if self.map is None:
+            return self.work_s * (1.0 - self.done_share)
+        left = self.map.left * self.map_s
+        return left if self.reduce is None else left + self.reduce.left * self.reduce_s
+
+    @property
+    def total_s(self) -> float:
+        """Expected core-seconds of the whole job."""
+        if self.spec.map is None:
+            return self.work_s
+        total = self.spec.map.tasks * self.map_s
+        return total + (self.spec.reduce.tasks * self.reduce_s if self.spec.reduce else 0.0)
+
+    @property
+    def maps_done(self) -> bool:
+        return self.map is None or self.map.counts[DONE] == self.map.spec.tasks
+
+    @property
+    def revoking(self) -> int:
+        return sum(lease[1] for lease in self.leases.values())
+
+    def fork(self, query: QueryState) -> JobState:
+        copy = JobState.__new__(JobState)
+        copy.uid = self.uid
+        copy.id = self.id
+        copy.spec = self.spec
+        copy.query = query
+        copy.map = self.map.fork() if self.map else None
+        copy.reduce = self.reduce.fork() if self.reduce else None
+        copy.blockers = self.blockers
+        copy.downstream = []
+        copy.done = self.done
+        copy.slots = self.slots
+        copy.lanes = self.lanes
+        copy.ready_s = self.ready_s
+        copy.held_back = self.held_back
+        copy.barred = self.barred
+        copy.map_s = self.map_s
+        copy.reduce_s = self.reduce_s
+        copy.work_s = self.work_s
+        copy.map_known = self.map_known
+        copy.reduce_known = self.reduce_known
+        copy.work_known = self.work_known
+        copy.depth = self.depth
+        copy.level_s = self.level_s
+        copy.tail_work_s = self.tail_work_s
+        copy.leases = {node: lease.copy() for node, lease in self.leases.items()}
+        copy.done_share = self.done_share
+        copy.finishing = self.finishing
+        copy.answers = self.answers.copy()
+        return copy
+
+
+class QueryState:
+    """An active query: its jobs, its stage, its slots and what is left of its work."""
+
+    __slots__ = (
+        "alone_s",
+        "cause",
+        "deadline",
+        "id",
+        "jobs",
+        "left_s",
+        "open_jobs",
+        "pool",
+        "runnable",
+        "slots",
+        "spec",
+        "stage",
+        "started_s",
+        "submit_s",
+        "total_s",
+        "uid",
+    )
+
+    def __init__(self, uid: int, spec: Query, submit_s: float) -> None:
+        self.uid = uid
+        self.id = spec.id
+        self.spec = spec
+        self.submit_s = submit_s
+        self.deadline = spec.deadline_s
+        self.jobs: list[JobState] = []
+        self.open_jobs = len(spec.jobs)
+        self.stage: QueryStage = "waiting"
+        self.cause = ""
+        self.started_s: float | None = None
+        self.slots = 0
+        self.left_s = 0.0
+        self.total_s = 0.0
+        self.alone_s = 0.0
+        # Index of its leaf in the pool tree, and its runnable jobs by lane.
+        self.pool = -1
+        self.runnable: tuple[list[JobState], ...] = ()
+
+    @property
+    def query(self) -> QueryState:
+        """So that a query and a job can both be candidates of an order."""
+        return self
+
+    def fork(self) -> QueryState:
+        copy = QueryState.__new__(QueryState)
+        copy.uid = self.uid
+        copy.id = self.id
+        copy.spec = self.spec
+        copy.submit_s = self.submit_s
+        copy.deadline = self.deadline
+        copy.open_jobs = self.open_jobs
+        copy.stage = self.stage
+        copy.cause = self.cause
+        copy.started_s = self.started_s
+        copy.slots = self.slots
+        copy.left_s = self.left_s
+        copy.total_s = self.total_s
+        copy.alone_s = self.alone_s
+        copy.pool = self.pool
+        if len(self.jobs) == 1:
+            job = self.jobs[0].fork(copy)
+            copy.jobs = [job]
+            copy.runnable = tuple([job] if jobs else [] for jobs in self.runnable)
+            return copy
+        twins = {job.uid: job.fork(copy) for job in self.jobs}
+        copy.jobs = list(twins.values())
+        for job in self.jobs:
+            twins[job.uid].downstream = [twins[down.uid] for down in job.downstream]
+        copy.runnable = tuple([twins[job.uid] for job in jobs] for jobs in self.runnable)
+        return copy
+
+
+# What a query order ranks: whole queries, or jobs one by one as Hadoop does.
+Candidate = QueryState | JobState

@@ -1,0 +1,136 @@
+"""Facts, in the past tense, each with the time at which it happened.
+
+They are the only input of the kernel: the simulator draws them from a hidden truth, the live
+driver reports what really happened, and a recorded list of them replays a run.
+Events are named tuples because tens of thousands are made a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+from .model import Node, Query, Table
+
+
+class QuerySubmitted(NamedTuple):
+    """A query was asked for; a known idempotency key makes it the earlier query again."""
+
+    time_s: float
+    query: Query
+
+
+class EstimateChanged(NamedTuple):
+    """Somebody predicts a job's seconds per map and reduce task, or its core-seconds of work."""
+
+    time_s: float
+    job: str
+    map_s: float | None = None
+    reduce_s: float | None = None
+    work_s: float | None = None
+
+
+class TaskFinished(NamedTuple):
+    """A launch ended well; `place` is the node its output lives on, None if it is durable."""
+
+    time_s: float
+    launch: int
+    place: str | None = None
+    output_bytes: float = 0.0
+
+
+class TaskFailed(NamedTuple):
+    """A launch ended without a result: an error, or the effect of a `Kill`."""
+
+    time_s: float
+    launch: int
+    cause: str
+
+
+class Progressed(NamedTuple):
+    """A divisible job has done this share (0 to 1) of its work."""
+
+    time_s: float
+    job: str
+    done: float
+
+
+class AnswerReported(NamedTuple):
+    """An online job answered after a mini-batch (counted from 1).
+
+    `change` is the magnitude by which the answer moved, `core_s` the work the batch took,
+    `error` the width of its confidence interval where the engine gives one.
+    """
+
+    time_s: float
+    job: str
+    batch: int
+    change: float
+    core_s: float
+    error: float | None = None
+
+
+class LeaseEnded(NamedTuple):
+    """Slots came back from a divisible job: revoked, or because it finished or failed."""
+
+    time_s: float
+    job: str
+    node: str
+    slots: int
+    outcome: Literal["revoked", "finished", "failed"]
+    cause: str = ""
+
+
+class NodeJoined(NamedTuple):
+    time_s: float
+    node: Node
+
+
+class NodeLost(NamedTuple):
+    """A node is gone, with all that ran there and the outputs that lived there."""
+
+    time_s: float
+    node: str
+
+
+class TableChanged(NamedTuple):
+    """A table appeared, or has other splits from now on."""
+
+    time_s: float
+    table: Table
+
+
+class QueryCancelled(NamedTuple):
+    time_s: float
+    query: str
+    cause: str = "cancelled"
+
+
+class PolicyChosen(NamedTuple):
+    """From now on decisions follow this profile (its data form, so that a log replays)."""
+
+    time_s: float
+    profile: Mapping[str, Any]
+
+
+class Woke(NamedTuple):
+    """The time asked for by `WakeAt` has come."""
+
+    time_s: float
+
+
+Event = (
+    QuerySubmitted
+    | EstimateChanged
+    | TaskFinished
+    | TaskFailed
+    | Progressed
+    | AnswerReported
+    | LeaseEnded
+    | NodeJoined
+    | NodeLost
+    | TableChanged
+    | QueryCancelled
+    | PolicyChosen
+    | Woke
+)

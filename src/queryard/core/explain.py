@@ -1,0 +1,170 @@
+"""Why a query waits, and what happened to it: the kernel in words.
+
+What is ahead, and which rule, cap or reservation holds a query, is known here. *When* it will
+start and end is a forecast (`queryard.sim.forecast`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .codec import encode_named
+from .entities import JobState, QueryState
+from .errors import QueryardError, unknown_name
+from .journal import Step
+from .ranks import Pool
+
+if TYPE_CHECKING:
+    from .scheduler import Scheduler
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """What holds a query: the reasons in words, and the ids of the queries ahead of it."""
+
+    query: str
+    stage: str
+    slots: int
+    pool: str
+    rule: str
+    ahead: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.query} is {self.stage}: " + "; ".join(self.reasons)
+
+
+def why(scheduler: Scheduler, query_id: str) -> Why:
+    """What is ahead of an active query and which rule, cap or reservation holds it."""
+    state = scheduler.state
+    query = state.queries.get(query_id)
+    if query is None:
+        raise QueryardError(unknown_name("active query", query_id, state.queries))
+    leaf = scheduler.tree.pools[query.pool]
+    assert leaf.order is not None
+    ahead = _ahead(scheduler, leaf, query)
+    return Why(
+        query=query.id,
+        stage=query.stage,
+        slots=query.slots,
+        pool=leaf.path or "all",
+        rule=leaf.order.name,
+        ahead=ahead,
+        reasons=tuple(_reasons(scheduler, leaf, query, ahead)),
+    )
+
+
+def _ahead(scheduler: Scheduler, leaf: Pool, query: QueryState) -> tuple[str, ...]:
+    """Queries that stand before this one in some ranking it stands in."""
+    own = {job.uid for job in query.jobs} | {query.uid}
+    ahead: dict[str, None] = {}
+    for ranking in leaf.lanes:
+        before: list[str] = []
+        for _, uid in ranking.entries:
+            if uid in own:
+                ahead.update(dict.fromkeys(before))
+                break
+            before.append(leaf.members[uid].query.id)
+    return tuple(name for name in ahead if name != query.id)
+
+
+def _reasons(
+    scheduler: Scheduler, leaf: Pool, query: QueryState, ahead: tuple[str, ...]
+) -> Iterator[str]:
+    state = scheduler.state
+    if query.stage == "ending":
+        yield f"it ends ({query.cause}); {query.slots} slots are not back yet"
+        return
+    if query.slots:
+        yield f"{query.slots} slots work on it"
+    if not state.nodes:
+        yield "the cluster has no nodes"
+    demand = query.spec.memory_bytes
+    if query.stage == "waiting" and not state.fits(query):
+        free = state.memory_bytes - state.reserved_bytes
+        yield f"it needs {demand:g} bytes of memory and {max(0.0, free):g} are free"
+    waiter = state.queries.get(scheduler.memory_waiter)
+    if waiter is not None and waiter is not query and query.stage == "waiting" and demand:
+        yield f"memory is kept for {waiter.id}, which was refused first"
+    pool: Pool | None = leaf
+    while pool is not None:
+        if pool.spec.cap < 1 and pool.used >= pool.cap:
+            yield f"pool {pool.path or 'all'} is at its cap of {pool.cap} slots"
+        for rival in _guaranteed(scheduler, pool):
+            yield f"pool {rival.path} is below its guarantee of {rival.guarantee} slots"
+        pool = pool.parent
+    runnable = [job for job in query.jobs if job.lanes]
+    if not runnable:
+        yield from (_job_reason(job) for job in query.jobs if not job.done)
+    elif ahead:
+        assert leaf.order is not None
+        first = ", ".join(ahead[:3]) + (" …" if len(ahead) > 3 else "")
+        yield f"the order {leaf.order.name} puts {len(ahead)} queries before it: {first}"
+    else:
+        free_slots = sum(node.free for node in state.nodes.values() if not node.draining)
+        if free_slots:
+            yield f"{free_slots} slots are free, but {scheduler.policy.name} keeps them back"
+        else:
+            yield "it is next in its pool; all slots are busy"
+
+
+def _guaranteed(scheduler: Scheduler, pool: Pool) -> Iterator[Pool]:
+    for rival in scheduler.tree.pools:
+        same_parent = rival.parent is not None and rival.parent is pool.parent
+        if same_parent and rival is not pool and rival.used < rival.guarantee and any(rival.ready):
+            yield rival
+
+
+def _job_reason(job: JobState) -> str:
+    name = job.spec.name
+    if job.blockers:
+        return f"job {name} waits for {job.blockers} upstream jobs"
+    if job.held_back:
+        return f"job {name} waits for the next round of the shared scan"
+    if job.map is None:
+        return f"job {name} has all the {job.slots} slots it can use"
+    if not job.maps_done:
+        return f"the last {job.map.running} maps of job {name} are running"
+    running = job.reduce.running if job.reduce else 0
+    return f"the last {running} reduces of job {name} are running"
+
+
+def story(steps: list[Step], entity: str) -> list[tuple[float, str]]:
+    """Everything in a journal that names a query, job, task, node or table.
+
+    A query's story includes that of its jobs and tasks; a launch is told where its tasks are.
+    """
+    launches: set[int] = set()
+    told: list[tuple[float, str]] = []
+    for step in steps:
+        for item in (*step.events, *step.commands):
+            data = encode_named(item)
+            number = data.get("launch", data.get("number"))
+            if number in launches or _names(data, entity):
+                if data["type"] == "Launch":
+                    launches.add(data["number"])
+                told.append((step.time_s, _sentence(data)))
+    return told
+
+
+def _names(data: Any, entity: str) -> bool:
+    if isinstance(data, str):
+        return data == entity or data.startswith(f"{entity}/") or data.startswith(f"{entity}:")
+    if isinstance(data, dict):
+        if data.keys() == {"job", "kind", "index"}:
+            task = f"{data['job']}:{data['kind'][0]}{data['index']}"
+            return task == entity or _names(data["job"], entity)
+        return any(_names(value, entity) for key, value in data.items() if key != "type")
+    return isinstance(data, list) and any(_names(value, entity) for value in data)
+
+
+def _sentence(data: dict[str, Any]) -> str:
+    fields = {k: v for k, v in data.items() if k not in ("type", "time_s", "query", "tasks")}
+    query = data.get("query")
+    if query is not None:
+        fields = {"query": query["id"] if isinstance(query, dict) else query, **fields}
+    if "tasks" in data:
+        fields["tasks"] = " ".join(f"{t['job']}:{t['kind'][0]}{t['index']}" for t in data["tasks"])
+    return " ".join([data["type"], *(f"{key}={value}" for key, value in fields.items())])

@@ -1,0 +1,262 @@
+"""One small interface per decision. A policy is a composition of named parts.
+
+A part sees the state and estimates, never the truth. It may keep memory of its own as long as
+`fork` copies it. Ties always end in an id: rankings append the candidate's number.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from .entities import Candidate, JobState, NodeState, QueryState
+from .errors import InvalidProfile
+
+if TYPE_CHECKING:
+    from .commands import Launch
+    from .state import State
+
+Key = float | tuple[float, ...]
+# Which kinds of work a lane of the rankings holds, as bits; see `SlotSplit`.
+Change = Literal["slots", "work", "time"]
+
+
+class Part:
+    """What all parts share."""
+
+    name: ClassVar[str] = ""
+    citation: ClassVar[str] = ""
+    # False where the rule may leave a slot free although a task could use it.
+    work_conserving: ClassVar[bool] = True
+
+    def fork(self) -> Self:
+        """An independent copy; override where the part keeps containers."""
+        return copy.copy(self)
+
+    def attach(self, state: State) -> None:
+        """Begin with this state; whatever the part keeps is rebuilt from it."""
+
+    def wake_s(self, state: State) -> float | None:
+        """When the part wants to be asked again though nothing happens; None for never."""
+        return None
+
+    def woke(self, state: State) -> None:
+        """A time asked for by some part has come."""
+
+
+class QueryOrder(Part):
+    """Whose turn it is in a leaf: the candidate with the smallest key."""
+
+    # Whether whole queries are ranked, or their runnable jobs one by one.
+    unit: ClassVar[Literal["query", "job"]] = "query"
+    # What a candidate's key depends on beyond its submission. With "time" all keys of the
+    # leaf are refreshed on a tick: after as many decisions as a quarter of its candidates.
+    changes_with: ClassVar[frozenset[Change]] = frozenset()
+
+    def key(self, candidate: Candidate, state: State) -> Key:
+        raise NotImplementedError
+
+    def prepare(self, candidates: Collection[Candidate], state: State) -> None:
+        """Look at all candidates of the leaf before their keys are refreshed."""
+
+
+class JobOrder(Part):
+    """Which runnable job of the query gets the slot."""
+
+    def pick(self, jobs: Sequence[JobState], state: State) -> JobState:
+        raise NotImplementedError
+
+
+class SlotSplit(Part):
+    """Whether a free slot of a node serves maps or reduces.
+
+    A split with one lane leaves that to the query's order; one with two lanes (maps, reduces)
+    says which lane, or lanes in turn, the free slot is offered to. Divisible work stands in
+    every lane.
+    """
+
+    lanes: ClassVar[int] = 1
+    _ONE_LANE: ClassVar[tuple[int, ...]] = (0,)
+
+    def serve(self, node: NodeState, state: State) -> tuple[int, ...]:
+        """The lanes to try for a free slot of the node, best first."""
+        return self._ONE_LANE
+
+    def note(self, job: JobState, state: State) -> None:
+        """A job changed: a task was launched, finished, failed, or it ended."""
+
+    def map_slots(self, state: State) -> int:
+        """How many maps can run at once in the cluster."""
+        return state.total_slots
+
+
+class Placement(Part):
+    """Which pending map task of a job runs on the node, or that none should."""
+
+    def pick(self, job: JobState, node: NodeState, state: State) -> int | None:
+        """Take a task, or None to decline this node for now."""
+        raise NotImplementedError
+
+    def accepts(self, job: JobState, node: NodeState, state: State) -> bool:
+        """Whether `pick` would take a task; changes nothing."""
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Ride:
+    """The read of one split: which map task of each rider, and the round it belongs to."""
+
+    index: int
+    riders: tuple[JobState, ...]
+    round: str
+
+
+class ScanSharing(Part):
+    """Which tasks ride together on one read of a split.
+
+    Only jobs that scan one table, a task a split, can share; for these the part decides
+    which split comes next, and may hold them back (`job.held_back`) until a round or a batch
+    opens. Jobs whose `held_back` it changed are returned, so that rankings follow.
+    """
+
+    def ready(self, job: JobState, state: State) -> list[JobState]:
+        """A job that can share has become ready."""
+        return []
+
+    def ride(self, job: JobState, node: NodeState, state: State) -> Ride | None:
+        """The job's turn on this node; None if it does not share (any more)."""
+        return None
+
+    def launched(self, job: JobState, state: State) -> list[JobState]:
+        """The ride just offered for this job was launched."""
+        return []
+
+    def ended(self, run: Launch, state: State) -> list[JobState]:
+        """A launch of one of its rounds has ended."""
+        return []
+
+    def returned(self, job: JobState, index: int, state: State) -> list[JobState]:
+        """A map task of a sharing job must run again."""
+        return []
+
+    def left(self, job: JobState, state: State) -> list[JobState]:
+        """A job is gone."""
+        return []
+
+    def released(self, state: State) -> list[JobState]:
+        """Jobs to look at again after the part woke."""
+        return []
+
+
+class Provisioning(Part):
+    """How many nodes there should be; asked once a period."""
+
+    def nodes(self, state: State) -> int | None:
+        """The wanted number of nodes, or None to leave it."""
+        return None
+
+
+def _is_positive(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
+@dataclass(frozen=True)
+class PoolSpec:
+    """A node of the tree of shares.
+
+    A leaf names an `order`. An inner pool has `children`, or divides its queries `by` tenant,
+    by whether they have a deadline, or by kind; children not named follow `default`.
+    `guarantee` and `cap` are shares of all slots. Without a cap a pool borrows what others
+    leave; a hard reservation is a cap on everybody else.
+    `weight` "queries" makes the weight the number of active queries. `choice` says how an
+    inner pool turns to its children: by `share`, or by a `lottery` at every decision, with
+    the weights as odds.
+    """
+
+    order: QueryOrder | None = None
+    by: Literal["tenant", "deadline", "kind"] | None = None
+    children: Mapping[str, PoolSpec] = field(default_factory=dict)
+    default: PoolSpec | None = None
+    weight: float | Literal["queries"] = 1.0
+    guarantee: float = 0.0
+    cap: float = 1.0
+    choice: Literal["share", "lottery"] = "share"
+
+    def __post_init__(self) -> None:
+        if (self.order is None) == (self.by is None):
+            raise InvalidProfile("a pool needs either an order (a leaf) or 'by' (inner pool)")
+        if self.weight != "queries" and not _is_positive(self.weight):
+            raise InvalidProfile(f"weight must be above 0 or 'queries', got {self.weight!r}")
+        for name in ("guarantee", "cap"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+                raise InvalidProfile(f"{name} must be a share between 0 and 1, got {value!r}")
+        if self.cap == 0:
+            raise InvalidProfile("cap 0 would never let a query of the pool run")
+        if self.guarantee > self.cap:
+            raise InvalidProfile(f"guarantee {self.guarantee:g} is above the cap {self.cap:g}")
+        named = sum(child.guarantee for child in self.children.values())
+        if named > 1 + 1e-9:
+            raise InvalidProfile(f"the guarantees of the pools add up to {named:g}, more than 1")
+
+    def route(self, query: QueryState) -> tuple[str, PoolSpec]:
+        """The child a query belongs to."""
+        spec = query.spec
+        if self.by == "tenant":
+            name = spec.tenant
+        elif self.by == "deadline":
+            name = "batch" if spec.deadline_s is None else "deadline"
+        else:
+            name = spec.kind
+        child = self.children.get(name, self.default)
+        if child is None:
+            raise InvalidProfile(f"no pool for {self.by} {name!r}; name it or give a default")
+        return name, child
+
+    @property
+    def orders(self) -> list[QueryOrder]:
+        """The orders named in this pool and below it."""
+        below = [*self.children.values(), *([self.default] if self.default else [])]
+        own = [self.order] if self.order else []
+        return own + [order for child in below for order in child.orders]
+
+    @property
+    def work_conserving(self) -> bool:
+        """Hard caps may leave slots idle."""
+        if self.order is not None:
+            return self.order.work_conserving and self.cap == 1
+        below = [*self.children.values(), *([self.default] if self.default else [])]
+        return self.cap == 1 and all(child.work_conserving for child in below)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A profile with its parts made: one for each decision."""
+
+    name: str
+    pools: PoolSpec
+    job_order: JobOrder
+    split: SlotSplit
+    placement: Placement
+    sharing: ScanSharing
+    provisioning: Provisioning
+    # The data it was composed from, for the journal.
+    profile: Mapping[str, Any]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """All parts, as composed."""
+        rest = (self.job_order, self.split, self.placement, self.sharing, self.provisioning)
+        return (*self.pools.orders, *rest)
+
+    @property
+    def work_conserving(self) -> bool:
+        """Whether a free slot is always given to somebody who could use it."""
+        return self.pools.work_conserving and all(part.work_conserving for part in self.parts)
+
+    @property
+    def timed(self) -> bool:
+        """Whether some part asks to be woken."""
+        return any(type(part).wake_s is not Part.wake_s for part in self.parts)

@@ -1,0 +1,329 @@
+"""The tree of pools at work: rankings of who is next, and who uses how much.
+
+A leaf ranks its candidates by the key of its order, one ranking a lane (see `SlotSplit`). An
+inner pool ranks its children: those below their guarantee first, then by use over weight.
+Only what can use a slot stands in a ranking, so the next candidate is found at its head.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable
+
+from .entities import Candidate, NodeState, QueryState
+from .parts import Key, PoolSpec, QueryOrder
+from .state import State
+
+Attempt = Callable[[Candidate, int, NodeState], bool]
+# An order that changes with time is refreshed after this share of its candidates was served.
+REFRESH_SHARE = 0.25
+
+
+class Ranking:
+    """Numbers sorted by (key, number); a change costs a binary search.
+
+    >>> ranking = Ranking()
+    >>> ranking.put(1, 5.0); ranking.put(2, 3.0); ranking.put(1, 1.0)
+    >>> ranking.entries
+    [(1.0, 1), (3.0, 2)]
+    """
+
+    __slots__ = ("entries", "keys")
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[Key, int]] = []
+        self.keys: dict[int, Key] = {}
+
+    def put(self, uid: int, key: Key) -> None:
+        old = self.keys.get(uid)
+        if old is not None:
+            if old == key:
+                return
+            del self.entries[bisect_left(self.entries, (old, uid))]
+        self.keys[uid] = key
+        insort(self.entries, (key, uid))
+
+    def drop(self, uid: int) -> None:
+        key = self.keys.pop(uid)
+        del self.entries[bisect_left(self.entries, (key, uid))]
+
+    def refill(self, keys: Iterable[tuple[int, Key]]) -> None:
+        self.keys = dict(keys)
+        self.entries = sorted((key, uid) for uid, key in self.keys.items())
+
+    def fork(self) -> Ranking:
+        copy = Ranking()
+        copy.entries = self.entries.copy()
+        copy.keys = self.keys.copy()
+        return copy
+
+
+class Pool:
+    """One pool with its use; `ready` counts, by lane, the candidates below it."""
+
+    __slots__ = (
+        "by_job",
+        "cap",
+        "children",
+        "drifts",
+        "guarantee",
+        "index",
+        "lanes",
+        "members",
+        "names",
+        "order",
+        "parent",
+        "path",
+        "queries",
+        "ready",
+        "refreshed_s",
+        "rekeys",
+        "served",
+        "spec",
+        "used",
+    )
+
+    def __init__(
+        self, index: int, path: str, spec: PoolSpec, parent: Pool | None, lanes: int
+    ) -> None:
+        self.index = index
+        self.path = path
+        self.spec = spec
+        self.parent = parent
+        self.order: QueryOrder | None = spec.order.fork() if spec.order else None
+        changes = spec.order.changes_with if spec.order else frozenset()
+        self.by_job = spec.order is not None and spec.order.unit == "job"
+        self.rekeys = bool(changes)
+        self.drifts = "time" in changes
+        self.names: dict[str, Pool] = {}
+        self.children = Ranking()
+        self.lanes = tuple(Ranking() for _ in range(lanes))
+        self.members: dict[int, Candidate] = {}
+        self.ready = [0] * lanes
+        self.used = 0
+        self.queries = 0
+        self.served = 0
+        self.refreshed_s = -1.0
+        self.cap = 0
+        self.guarantee = 0
+
+    def resize(self, slots: int) -> None:
+        """Shares in whole slots; a pool that may run at all may use one."""
+        self.cap = slots if self.spec.cap == 1 else max(1, int(self.spec.cap * slots + 1e-9))
+        self.guarantee = int(self.spec.guarantee * slots + 1e-9)
+
+    @property
+    def weight(self) -> float:
+        return max(1, self.queries) if self.spec.weight == "queries" else self.spec.weight
+
+    def key(self) -> tuple[float, float]:
+        if self.used < self.guarantee:
+            return (0.0, self.used / self.guarantee)
+        return (1.0, self.used / self.weight)
+
+    def fork(self, parent: Pool | None) -> Pool:
+        copy = Pool.__new__(Pool)
+        copy.index = self.index
+        copy.path = self.path
+        copy.spec = self.spec
+        copy.parent = parent
+        copy.order = self.order.fork() if self.order else None
+        copy.by_job = self.by_job
+        copy.rekeys = self.rekeys
+        copy.drifts = self.drifts
+        copy.names = {}
+        copy.children = self.children.fork()
+        copy.lanes = tuple(ranking.fork() for ranking in self.lanes)
+        copy.members = {}
+        copy.ready = self.ready.copy()
+        copy.used = self.used
+        copy.queries = self.queries
+        copy.served = self.served
+        copy.refreshed_s = self.refreshed_s
+        copy.cap = self.cap
+        copy.guarantee = self.guarantee
+        return copy
+
+
+class PoolTree:
+    """All pools of a policy; new tenants get theirs when they first appear."""
+
+    def __init__(self, spec: PoolSpec, lanes: int, slots: int) -> None:
+        self.lanes = lanes
+        self.slots = slots
+        # Set while slots are dealt out on trial: a lottery then goes by its odds as shares.
+        self.dealing = False
+        self.pools: list[Pool] = []
+        self.root = self._add("", spec, None)
+
+    def _add(self, path: str, spec: PoolSpec, parent: Pool | None) -> Pool:
+        pool = Pool(len(self.pools), path, spec, parent, self.lanes)
+        pool.resize(self.slots)
+        self.pools.append(pool)
+        return pool
+
+    def resize(self, slots: int) -> None:
+        self.slots = slots
+        for pool in self.pools:
+            pool.resize(slots)
+            self._rerank(pool)
+
+    def _rerank(self, pool: Pool) -> None:
+        parent = pool.parent
+        if parent is not None and pool.index in parent.children.keys:
+            parent.children.put(pool.index, pool.key())
+
+    # --- members ---------------------------------------------------------------------------
+
+    def enter(self, query: QueryState) -> Pool:
+        """Find (or make) the leaf of a new query."""
+        pool = self.root
+        pool.queries += 1
+        while pool.order is None:
+            name, spec = pool.spec.route(query)
+            child = pool.names.get(name)
+            if child is None:
+                path = f"{pool.path}/{name}" if pool.path else name
+                child = pool.names[name] = self._add(path, spec, pool)
+            pool = child
+            pool.queries += 1
+            self._rerank(pool)
+        query.pool = pool.index
+        return pool
+
+    def leave(self, query: QueryState) -> None:
+        pool: Pool | None = self.pools[query.pool]
+        while pool is not None:
+            pool.queries -= 1
+            self._rerank(pool)
+            pool = pool.parent
+
+    def put(self, leaf: Pool, lane: int, candidate: Candidate, state: State) -> None:
+        """A candidate can use a slot of this lane."""
+        assert leaf.order is not None
+        leaf.members[candidate.uid] = candidate
+        leaf.served += 1  # somebody new makes a refresh due as much as a decision does
+        leaf.lanes[lane].put(candidate.uid, leaf.order.key(candidate, state))
+        pool: Pool | None = leaf
+        while pool is not None:
+            pool.ready[lane] += 1
+            parent = pool.parent
+            if parent is not None and pool.index not in parent.children.keys:
+                parent.children.put(pool.index, pool.key())
+            pool = parent
+
+    def drop(self, leaf: Pool, lane: int, candidate: Candidate) -> None:
+        """A candidate cannot use a slot of this lane any more."""
+        leaf.lanes[lane].drop(candidate.uid)
+        if not any(candidate.uid in ranking.keys for ranking in leaf.lanes):
+            del leaf.members[candidate.uid]
+        pool: Pool | None = leaf
+        while pool is not None:
+            pool.ready[lane] -= 1
+            parent = pool.parent
+            if parent is not None and not any(pool.ready):
+                parent.children.drop(pool.index)
+            pool = parent
+
+    def rekey(self, leaf: Pool, candidate: Candidate, state: State) -> None:
+        """Something the candidate's key depends on has changed."""
+        assert leaf.order is not None
+        uid = candidate.uid
+        key = None
+        for ranking in leaf.lanes:
+            if uid in ranking.keys:
+                if key is None:
+                    key = leaf.order.key(candidate, state)
+                ranking.put(uid, key)
+
+    @staticmethod
+    def _due(leaf: Pool, state: State) -> bool:
+        moved = state.now > leaf.refreshed_s
+        return leaf.served + moved >= len(leaf.members) * REFRESH_SHARE
+
+    def refresh(self, leaf: Pool, state: State) -> None:
+        """Compute all keys of a leaf anew."""
+        order = leaf.order
+        assert order is not None
+        leaf.served = 0
+        leaf.refreshed_s = state.now
+        members = leaf.members
+        order.prepare(members.values(), state)
+        keys = {uid: order.key(candidate, state) for uid, candidate in members.items()}
+        for ranking in leaf.lanes:
+            ranking.refill([(uid, keys[uid]) for uid in ranking.keys])
+
+    # --- use -------------------------------------------------------------------------------
+
+    def charge(self, index: int, slots: int) -> None:
+        """Slots of a leaf came into use (or, negative, were given back)."""
+        pool = self.pools[index]
+        pool.used += slots
+        if pool.parent is not None:
+            self.climb(pool, slots)
+
+    def climb(self, pool: Pool, slots: int) -> None:
+        """Carry a change of use up the tree."""
+        parent = pool.parent
+        while parent is not None:
+            if pool.index in parent.children.keys:
+                parent.children.put(pool.index, pool.key())
+            pool = parent
+            pool.used += slots
+            parent = pool.parent
+
+    # --- who is next -----------------------------------------------------------------------
+
+    def serve(self, pool: Pool, lane: int, node: NodeState, attempt: Attempt, state: State) -> bool:
+        """Offer a free slot down the tree until somebody takes it."""
+        if pool.used >= pool.cap:
+            return False
+        if pool.order is not None:
+            if pool.drifts and not self.dealing and self._due(pool, state):
+                self.refresh(pool, state)
+            members = pool.members
+            for _, uid in pool.lanes[lane].entries:  # noqa: SIM110 - any() is slower here
+                if attempt(members[uid], lane, node):
+                    return True
+            return False
+        for index in self._turns(pool, state):
+            child = self.pools[index]
+            if child.ready[lane] and self.serve(child, lane, node, attempt, state):
+                return True
+        return False
+
+    def _turns(self, pool: Pool, state: State) -> list[int]:
+        """The children in the order in which they are asked."""
+        turns = [index for _, index in pool.children.entries]
+        if pool.spec.choice == "share" or self.dealing or len(turns) < 2:
+            return turns
+        # A draw by weight for each place: the largest of u^(1/w) comes first.
+        drawn = [
+            (state.random.random() ** (1.0 / self.pools[index].weight), index)
+            for index in sorted(turns)
+        ]
+        return [index for _, index in sorted(drawn, reverse=True)]
+
+    def fork(self, state: State) -> PoolTree:
+        copy = PoolTree.__new__(PoolTree)
+        copy.lanes = self.lanes
+        copy.slots = self.slots
+        copy.dealing = False
+        copy.pools = []
+        for pool in self.pools:
+            parent = copy.pools[pool.parent.index] if pool.parent else None
+            copy.pools.append(pool.fork(parent))
+        for pool, twin in zip(self.pools, copy.pools, strict=True):
+            twin.names = {name: copy.pools[child.index] for name, child in pool.names.items()}
+        copy.root = copy.pools[0]
+        for query in state.queries.values():
+            if not any(query.runnable):
+                continue
+            leaf = copy.pools[query.pool]
+            assert leaf.order is not None
+            if leaf.order.unit == "query":
+                leaf.members[query.uid] = query
+            else:
+                for jobs in query.runnable:
+                    leaf.members.update((job.uid, job) for job in jobs)
+        return copy

@@ -1,0 +1,50 @@
+"""The way out when reduces that wait for maps hold every slot those maps could use.
+
+With slow start, reduces are launched before the maps are done and hold their slots. If a map
+must then run again (its task failed, its node was lost) and all slots that its pool may use
+are held by such waiting reduces, nothing can ever move: one of them is killed, and its job
+starts no more reduces before its maps are done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from .entities import JobState
+from .model import MAP
+from .ranks import Pool, PoolTree
+from .state import State
+
+
+def reduces_to_kill(
+    state: State, tree: PoolTree, charged: Mapping[int, int]
+) -> Iterator[tuple[int, JobState]]:
+    """(launch, job) of at most one waiting reduce for each pool that is stuck."""
+    for pool in tree.pools:
+        whole = pool is tree.root
+        full = not any(node.free for node in state.nodes.values()) if whole else False
+        if (full or pool.used >= pool.cap) and any(pool.ready):
+            victim = _stuck_reduce(state, tree, pool, charged)
+            if victim is not None:
+                yield victim
+
+
+def _stuck_reduce(
+    state: State, tree: PoolTree, pool: Pool, charged: Mapping[int, int]
+) -> tuple[int, JobState] | None:
+    victim = None
+    members = {pool.index}
+    for other in tree.pools:
+        if other.parent is not None and other.parent.index in members:
+            members.add(other.index)
+    if any(job.query.pool in members for job in state.leaseholders.values()):
+        return None
+    for number, run in state.running.items():
+        if charged[number] not in members:
+            continue
+        job = state.jobs[run.tasks[0].job]
+        if run.tasks[0].kind == MAP or job.maps_done or number in state.killed:
+            return None  # this one ends by itself
+        if job.map is not None and job.map.pending and not job.held_back:
+            victim = (number, job)
+    return victim

@@ -1,0 +1,614 @@
+"""`Scheduler.handle(*events) -> commands`: the one place where decisions are made.
+
+Each call takes all events of an instant, settles them (state, then rankings), and fills the
+free slots: down the pool tree to a query, to one of its jobs, to a task, and to those that
+ride along. The simulator and the live driver call nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from .changes import cluster, leases, queries
+from .changes import tasks as task_changes
+from .commands import Command, Fail, Finish, Grant, Kill, Launch, Release, Revoke, Scale, WakeAt
+from .entities import Candidate, JobState, NodeState, PhaseState, QueryState
+from .errors import QueryardError
+from .events import Event
+from .explain import Why, story, why
+from .journal import Journal, Step
+from .lifecycle import DONE, PENDING
+from .model import MAP, TaskId
+from .parts import Part, Policy, Provisioning
+from .ranks import Attempt, PoolTree
+from .relief import reduces_to_kill
+from .share_out import excess_leases
+from .state import Settings, State
+from .validate import validate
+
+_new = tuple.__new__
+Compose = Callable[[Mapping[str, Any]], Policy]
+
+
+class Scheduler:
+    """The kernel: a state, a policy, and the rankings that join them."""
+
+    def __init__(
+        self,
+        compose: Compose,
+        profile: Mapping[str, Any],
+        settings: Settings | None = None,
+        journal: Journal | None = None,
+    ) -> None:
+        self.state = State(settings)
+        self.journal = journal
+        self._compose = compose
+        # Wake-ups asked for and not yet come.
+        self.wakes: set[float] = set()
+        # Launch -> leaf that pays for it.
+        self.charged: dict[int, int] = {}
+        # The query that waits for memory: nobody may start on what it needs.
+        self.memory_waiter = ""
+        # Drained nodes already released.
+        self._released: set[str] = set()
+        self._wanted_nodes: int | None = None
+        self._out: list[Command] = []
+        self._adopt(compose(profile))
+
+    # --- the interface ---------------------------------------------------------------------
+
+    def handle(self, *events: Event) -> list[Command]:
+        """Take note of all events of one instant and decide."""
+        state = self.state
+        out: list[Command] = []
+        self._out = out
+        for event in events:
+            state.apply(event)
+        self._settle()
+        self._decide()
+        if self.journal is not None:
+            self.journal.steps.append(Step(self.state.now, events, tuple(out)))
+        return out
+
+    def fork(self) -> Scheduler:
+        """An independent copy to simulate forward from; it keeps no journal."""
+        copy = Scheduler.__new__(Scheduler)
+        copy.state = self.state.fork()
+        copy.journal = None
+        copy._compose = self._compose
+        copy.wakes = self.wakes.copy()
+        copy.charged = self.charged.copy()
+        copy.memory_waiter = self.memory_waiter
+        copy._released = self._released.copy()
+        copy._wanted_nodes = self._wanted_nodes
+        copy._out = []
+        copy._bind(self.policy)
+        copy._job_order = self._job_order.fork()
+        copy._split = self._split.fork()
+        copy._placement = self._placement.fork()
+        copy._sharing = self._sharing.fork()
+        copy._provisioning = self._provisioning.fork()
+        copy.tree = self.tree.fork(copy.state)
+        return copy
+
+    def validate(self) -> None:
+        """Check every invariant; for tests, it looks at everything."""
+        validate(self)
+
+    def why(self, query: str) -> Why:
+        """What is ahead of a query and which rule, cap or reservation holds it."""
+        return why(self, query)
+
+    def story(self, entity: str) -> list[tuple[float, str]]:
+        """The history of a query, job, task, node or table, from the journal."""
+        if self.journal is None:
+            raise QueryardError("no story is kept: this kernel was started without a journal")
+        return story(self.journal.steps, entity)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts at work, the orders of all leaves among them."""
+        orders = [pool.order for pool in self.tree.pools if pool.order is not None]
+        return (
+            *orders,
+            self._job_order,
+            self._split,
+            self._placement,
+            self._sharing,
+            self._provisioning,
+        )
+
+    # --- policy ----------------------------------------------------------------------------
+
+    def _bind(self, policy: Policy) -> None:
+        self.policy = policy
+        self._job_order = policy.job_order
+        self._split = policy.split
+        self._placement = policy.placement
+        self._sharing = policy.sharing
+        self._provisioning = policy.provisioning
+        self._shares_scans = bool(policy.sharing.name and policy.sharing.name != "none")
+        self._notes_jobs = policy.split.lanes > 1
+        self._places = policy.placement.name != "any"
+        # Which lanes, as bits, hold maps, reduces and leases.
+        self._one_lane = one = policy.split.lanes == 1
+        self._map_bits, self._reduce_bits, self._lease_bits = (1, 1, 1) if one else (1, 2, 3)
+        # Whether rankings depend on every task, or only on phases that turn.
+        self.state.notes.every_task = self._every_task = (
+            not one
+            or self._shares_scans
+            or self.state.settings.slow_start < 1
+            or any(order.changes_with for order in policy.pools.orders)
+        )
+        self._timed = policy.timed
+        self._provisions = type(policy.provisioning).nodes is not Provisioning.nodes
+        self._extras = self._timed or self._provisions or self.state.settings.slow_start < 1
+        self._look_everywhere = True
+        self._grants: dict[tuple[str, str], int] = {}
+
+    def _adopt(self, policy: Policy) -> None:
+        """Follow a policy from now on; running work is not disturbed."""
+        self._bind(policy)
+        state = self.state
+        self.tree = PoolTree(policy.pools, policy.split.lanes, state.total_slots)
+        self.memory_waiter = ""
+        self._wanted_nodes = None
+        for part in self.parts:
+            part.attach(state)
+        for query in state.queries.values():
+            query.runnable = tuple([] for _ in range(policy.split.lanes))
+            self._enter(query)
+            for job in query.jobs:
+                job.lanes = 0
+                job.held_back = False
+        for number, run in state.running.items():
+            leaf = state.jobs[run.tasks[0].job].query.pool
+            self.charged[number] = leaf
+            self.tree.charge(leaf, 1)
+        for job in state.jobs.values():
+            leased = sum(sum(lease) for lease in job.leases.values())
+            if leased:
+                self.tree.charge(job.query.pool, leased)
+            self._ready(job)
+        for job in state.jobs.values():
+            self.refresh(job)
+        self._look_everywhere = True
+
+    def _enter(self, query: QueryState) -> None:
+        known = len(self.tree.pools)
+        self.tree.enter(query)
+        for pool in self.tree.pools[known:]:
+            if pool.order is not None:
+                pool.order.attach(self.state)
+
+    def _ready(self, job: JobState) -> None:
+        if self._shares_scans and can_share(job) and job.ready and job.query.stage != "ending":
+            self._recheck(self._sharing.ready(job, self.state))
+
+    def _recheck(self, jobs: Iterable[JobState]) -> None:
+        for job in jobs:
+            self.refresh(job)
+
+    # --- settling the events -------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        state = self.state
+        notes = state.notes
+        self._look_everywhere = False
+        pools = self.tree.pools
+        for run in notes.ended_runs:
+            pool = pools[self.charged.pop(run.number)]
+            pool.used -= 1
+            if pool.parent is not None:
+                self.tree.climb(pool, -1)
+            if run.round:
+                self._recheck(self._sharing.ended(run, state))
+        notes.ended_runs.clear()
+        if notes.rare:
+            self._settle_rare()
+        touched = notes.touched
+        if touched:
+            for job in touched:
+                self.refresh(job)
+            touched.clear()
+        if notes.ended:
+            self._settle_ended()
+
+    def _settle_rare(self) -> None:
+        """Everything but the end of a task."""
+        state = self.state
+        notes = state.notes
+        notes.rare = False
+        for leaf, slots in notes.ended_leases:
+            self.tree.charge(leaf, -slots)
+        notes.ended_leases.clear()
+        if notes.policy is not None:
+            self._adopt_event()
+        for query in notes.submitted:
+            query.runnable = tuple([] for _ in range(self.tree.lanes))
+            self._enter(query)
+        notes.submitted.clear()
+        for job in notes.readied:
+            self._ready(job)
+        notes.readied.clear()
+        for job, index in notes.returned:
+            if self._shares_scans and can_share(job):
+                self._recheck(self._sharing.returned(job, index, state))
+        notes.returned.clear()
+        self._out.extend(Kill(number) for number in notes.kills)
+        notes.kills.clear()
+        for job in notes.lease_stops:
+            for node_id, (held, _) in job.leases.items():
+                if held:
+                    self._revoke(job, node_id, held)
+        notes.lease_stops.clear()
+        if notes.capacity:
+            notes.capacity = False
+            self._look_everywhere = True
+            if self.tree.slots != state.total_slots:
+                self.tree.resize(state.total_slots)
+        if notes.woke:
+            self._settle_wake()
+
+    def _adopt_event(self) -> None:
+        notes = self.state.notes
+        assert notes.policy is not None
+        policy = self._compose(notes.policy.profile)
+        notes.policy = None
+        # Queries of this instant enter the new tree with all the others.
+        notes.submitted.clear()
+        self._adopt(policy)
+
+    def _settle_wake(self) -> None:
+        state = self.state
+        state.notes.woke = False
+        self.wakes = {time_s for time_s in self.wakes if time_s > state.now}
+        self._look_everywhere = True
+        for part in self.parts:
+            part.woke(state)
+        if self._shares_scans:
+            self._recheck(self._sharing.released(state))
+        for pool in self.tree.pools:
+            if pool.drifts:
+                self.tree.refresh(pool, state)
+
+    def _settle_ended(self) -> None:
+        notes = self.state.notes
+        for query in notes.ended:
+            self.tree.leave(query)
+            for job in query.jobs:
+                self.refresh(job)
+                if self._shares_scans and can_share(job):
+                    self._recheck(self._sharing.left(job, self.state))
+            finished = query.stage == "finished"
+            self._out.append(Finish(query.id) if finished else Fail(query.id, query.cause))
+        notes.ended.clear()
+
+    def usable_lanes(self, job: JobState) -> int:
+        """The lanes, as bits, in which a job could use a slot now."""
+        query = job.query
+        lanes = 0
+        if not job.blockers and not job.done and query.stage in ("waiting", "running"):
+            maps = job.map
+            if maps is None:
+                width = job.spec.divisible
+                if width is not None and job.slots < width.width and not job.finishing:
+                    lanes = self._lease_bits
+            else:
+                if maps.counts[PENDING] and not job.held_back:
+                    lanes = self._map_bits
+                if job.reduce is not None and self._can_reduce(job):
+                    lanes |= self._reduce_bits
+        return lanes
+
+    def refresh(self, job: JobState) -> None:
+        """Bring the rankings up to date with what a job can use now."""
+        query = job.query
+        lanes = self.usable_lanes(job)
+        if self._notes_jobs:
+            self._split.note(job, self.state)
+        if lanes != job.lanes:
+            self._move(job, lanes)
+        leaf = self.tree.pools[query.pool]
+        if leaf.rekeys:
+            self.tree.rekey(leaf, job if leaf.by_job else query, self.state)
+
+    def _can_reduce(self, job: JobState) -> bool:
+        reduces, maps = job.reduce, job.map
+        if reduces is None or maps is None or not reduces.counts[PENDING]:
+            return False
+        done, tasks = maps.counts[DONE], maps.spec.tasks
+        if done == tasks:
+            return True
+        slow_start = self.state.settings.slow_start
+        return slow_start < 1 and done >= slow_start * tasks and not job.barred
+
+    def _move(self, job: JobState, lanes: int) -> None:
+        query = job.query
+        tree = self.tree
+        leaf = tree.pools[query.pool]
+        by_job = leaf.by_job
+        changed = lanes ^ job.lanes
+        job.lanes = lanes
+        for lane in range(tree.lanes):
+            bit = 1 << lane
+            if not changed & bit:
+                continue
+            jobs = query.runnable[lane]
+            if lanes & bit:
+                jobs.append(job)
+                if by_job:
+                    tree.put(leaf, lane, job, self.state)
+                elif len(jobs) == 1:
+                    tree.put(leaf, lane, query, self.state)
+                self._look_everywhere = True
+            else:
+                jobs.remove(job)
+                if by_job:
+                    tree.drop(leaf, lane, job)
+                elif not jobs:
+                    tree.drop(leaf, lane, query)
+
+    # --- deciding --------------------------------------------------------------------------
+
+    def _decide(self) -> None:
+        state = self.state
+        freed = state.notes.freed
+        if self._look_everywhere:
+            self._fill_all()
+        else:
+            serve_node = self._serve_node
+            for node in freed:
+                while node.free > 0 and not node.draining and serve_node(node):
+                    pass
+        freed.clear()
+        if self._extras or state.leaseholders:
+            self._decide_extras()
+
+    def _decide_extras(self) -> None:
+        """What only some policies and settings need."""
+        if self.state.leaseholders:
+            self._settle_leases()
+        if self.state.settings.slow_start < 1 and any(self.tree.root.ready):
+            self._relieve()
+        if self._provisions:
+            self._provision()
+        if self._timed:
+            self._ask_to_wake()
+
+    def _fill_all(self) -> None:
+        """Offer all free slots, one a node in turn so that work spreads."""
+        ready = self.tree.root.ready
+        nodes = [n for n in self.state.nodes.values() if n.free > 0 and not n.draining]
+        nodes.sort(key=_most_free)
+        while nodes and any(ready):
+            nodes = [node for node in nodes if self._serve_node(node) and node.free > 0]
+
+    def _serve_node(self, node: NodeState) -> bool:
+        return self.offer(node, self._attempt)
+
+    def offer(self, node: NodeState, attempt: Attempt) -> bool:
+        """Offer a free slot of the node to whoever is next."""
+        state = self.state
+        tree = self.tree
+        root = tree.root
+        if self._one_lane:
+            return root.ready[0] > 0 and tree.serve(root, 0, node, attempt, state)
+        for lane in self._split.serve(node, state):
+            if root.ready[lane] and tree.serve(root, lane, node, attempt, state):
+                return True
+        return False
+
+    def next_phase(self, job: JobState, lane: int, node: NodeState) -> PhaseState | None:
+        """The phase a task for this node would come from; changes nothing."""
+        bit = 1 << lane
+        maps = job.map
+        if maps is None:
+            return None
+        pending = maps.counts[PENDING] and bit & self._map_bits and not job.held_back
+        if pending and (not job.spec.scans or self._placement.accepts(job, node, self.state)):
+            return maps
+        return job.reduce if bit & self._reduce_bits and self._can_reduce(job) else None
+
+    def _attempt(self, candidate: Candidate, lane: int, node: NodeState) -> bool:
+        """Let a candidate use a slot of the node, if it can."""
+        query = candidate.query
+        if query.stage == "waiting" and not self.admits(query, lane):
+            return False
+        if isinstance(candidate, JobState):
+            return self._start(candidate, lane, node)
+        jobs = query.runnable[lane]
+        if len(jobs) == 1:
+            return self._start(jobs[0], lane, node)
+        first = self.pick_job(jobs)
+        if self._start(first, lane, node):
+            return True
+        return any(self._start(job, lane, node) for job in list(jobs) if job is not first)
+
+    def pick_job(self, jobs: Sequence[JobState]) -> JobState:
+        return self._job_order.pick(jobs, self.state)
+
+    def admits(self, query: QueryState, lane: int) -> bool:
+        """Whether a query may reserve its memory now.
+
+        Memory is given out in the order of the leaf, and room is kept for the query that was
+        refused first, so a large query is not passed by small ones for ever.
+        """
+        state = self.state
+        demand = query.spec.memory_bytes
+        if not demand:
+            return True
+        waiter = state.queries.get(self.memory_waiter)
+        if waiter is not None and waiter.stage == "waiting" and waiter is not query:
+            keys = self.tree.pools[query.pool].lanes[lane].keys
+            behind = keys.get(waiter.uid)
+            overtakes = behind is not None and (keys.get(query.uid), query.uid) < (
+                behind,
+                waiter.uid,
+            )
+            if not overtakes:
+                room = state.memory_bytes - state.reserved_bytes - waiter.spec.memory_bytes
+                return demand <= room
+        if state.fits(query):
+            return True
+        if demand <= state.memory_bytes:
+            self.memory_waiter = query.id
+        return False
+
+    def _start(self, job: JobState, lane: int, node: NodeState) -> bool:
+        """Run something of a job in a slot of the node, if there is something."""
+        maps = job.map
+        bit = 1 << lane
+        if maps is None:
+            self._grant(job, node)
+            return True
+        if maps.counts[PENDING] and bit & self._map_bits and not job.held_back:
+            if self._shares_scans and can_share(job) and self._ride(job, node):
+                return True
+            if self._places and job.spec.scans:
+                index = self._placement.pick(job, node, self.state)
+            else:
+                index = maps.take()
+            if index is not None:
+                self._launch(job, maps, index, node)
+                return True
+        reduces = job.reduce
+        if reduces is not None and bit & self._reduce_bits and self._can_reduce(job):
+            self._launch(job, reduces, reduces.take(), node)
+            return True
+        return False
+
+    def _launch(self, job: JobState, phase: PhaseState, index: int, node: NodeState) -> None:
+        state = self.state
+        query = job.query
+        if query.stage == "waiting":
+            queries.start(state, query)
+        number = state.next_launch
+        # Named tuples made this way cost half; this runs once a task.
+        task = _new(TaskId, (job.id, phase.kind, index))
+        launch = _new(Launch, (number, node.id, (task,), "", state.now))
+        task_changes.launch_one(state, node, launch, job, phase)
+        self._charge(number, query.pool)
+        if self._every_task or not phase.counts[PENDING]:
+            self.refresh(job)
+        self._out.append(launch)
+
+    def _ride(self, job: JobState, node: NodeState) -> bool:
+        """Read a split for a job and all who can ride along."""
+        state = self.state
+        ride = self._sharing.ride(job, node, state)
+        if ride is None:
+            return False
+        riders = []
+        left_out = []
+        for rider in ride.riders:
+            query = rider.query
+            if query.stage == "waiting":
+                if rider is not job and not self.admits(query, 0):
+                    left_out.append(rider)
+                    continue
+                queries.start(state, query)
+            riders.append(rider)
+        for rider in riders:
+            rider.map.take_at(ride.index)  # type: ignore[union-attr]
+        number = state.next_launch
+        tasks = tuple(TaskId(rider.id, MAP, ride.index) for rider in riders)
+        launch = Launch(number, node.id, tasks, ride.round, state.now)
+        task_changes.launch_ride(state, node, launch)
+        self._charge(number, job.query.pool)
+        self._recheck(riders)
+        self._out.append(launch)
+        self._recheck(self._sharing.launched(job, state))
+        for rider in left_out:
+            # No memory for it yet: it reads this split later, alone.
+            self._recheck(self._sharing.returned(rider, ride.index, state))
+        return True
+
+    def _charge(self, number: int, leaf: int) -> None:
+        self.charged[number] = leaf
+        pool = self.tree.pools[leaf]
+        pool.served += 1
+        pool.used += 1
+        if pool.parent is not None:
+            self.tree.climb(pool, 1)
+
+    def _grant(self, job: JobState, node: NodeState) -> None:
+        query = job.query
+        if query.stage == "waiting":
+            queries.start(self.state, query)
+        leases.grant(self.state, job, node)
+        self.tree.charge(query.pool, 1)
+        self.tree.pools[query.pool].served += 1
+        self.refresh(job)
+        key = (job.id, node.id)
+        self._grants[key] = self._grants.get(key, 0) + 1
+
+    # --- taking back -----------------------------------------------------------------------
+
+    def _settle_leases(self) -> None:
+        """Revoke what the policy, dealing all slots out anew, would give to others."""
+        grants = self._grants
+        for job, node_id, slots in excess_leases(self, grants):
+            self._revoke(job, node_id, slots)
+        self._out.extend(Grant(job, node, slots) for (job, node), slots in grants.items())
+        grants.clear()
+
+    def _revoke(self, job: JobState, node_id: str, slots: int) -> None:
+        leases.revoke(job, node_id, slots)
+        self._out.append(Revoke(job.id, node_id, slots))
+
+    def _relieve(self) -> None:
+        for number, job in list(reduces_to_kill(self.state, self.tree, self.charged)):
+            job.barred = True
+            self.refresh(job)
+            self.state.killed.add(number)
+            self._out.append(Kill(number))
+
+    # --- time and size ---------------------------------------------------------------------
+
+    def _ask_to_wake(self) -> None:
+        state = self.state
+        for part in self.parts:
+            time_s = part.wake_s(state)
+            if time_s is not None and time_s > state.now and time_s not in self.wakes:
+                self.wakes.add(time_s)
+                self._out.append(WakeAt(time_s))
+
+    def _provision(self) -> None:
+        state = self.state
+        wanted = self._provisioning.nodes(state)
+        if wanted is not None and wanted != self._wanted_nodes:
+            self._wanted_nodes = wanted
+            self._out.append(Scale(wanted))
+            self._choose_draining(wanted)
+        for node in state.nodes.values():
+            idle = node.draining and node.free == node.spec.slots
+            if idle and node.id not in self._released and not self._needed(node):
+                self._released.add(node.id)
+                self._out.append(Release(node.id))
+        self._released.intersection_update(state.nodes)
+
+    def _choose_draining(self, wanted: int) -> None:
+        """The least busy nodes are drained; they serve again when more are wanted."""
+        state = self.state
+        nodes = sorted(state.nodes.values(), key=lambda n: (n.spec.slots - n.free, n.id))
+        surplus = max(0, len(nodes) - max(1, wanted))
+        cluster.drain(state, [node.id for node in nodes[surplus:] if node.draining], False)
+        cluster.drain(state, [node.id for node in nodes[:surplus] if not node.draining], True)
+
+    def _needed(self, node: NodeState) -> bool:
+        return any(
+            job.map is not None and job.map.outputs and node.id in job.map.outputs
+            for job in self.state.jobs.values()
+            if not job.done
+        )
+
+
+def can_share(job: JobState) -> bool:
+    """A job that scans one table, a task a split, can ride with others."""
+    return len(job.spec.scans) == 1
+
+
+def _most_free(node: NodeState) -> tuple[int, str]:
+    return (-node.free, node.id)

@@ -1,0 +1,157 @@
+"""The cluster's state: `apply(event)` changes it, `fork()` copies it, nothing else does either.
+
+Besides the facts, the state keeps notes of what an instant changed (`Notes`), so that the
+scheduler can bring its rankings up to date without looking at everything again.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from .changes import HANDLERS
+from .commands import Launch
+from .entities import JobState, NodeState, QueryState
+from .errors import InvalidEvent, InvalidModel
+from .events import Event, PolicyChosen, TaskFinished
+from .means import Mean, pooled_mean
+from .model import MAP, Kind, Table
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a kernel is started with; part of the journal, so that a run can be replayed."""
+
+    slow_start: float = 1.0
+    max_attempts: int = 4
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.slow_start <= 1:
+            raise InvalidModel(f"slow_start must lie between 0 and 1, got {self.slow_start!r}")
+        if self.max_attempts < 1:
+            raise InvalidModel(f"max_attempts must be at least 1, got {self.max_attempts!r}")
+
+
+class Notes:
+    """What the events of an instant changed."""
+
+    __slots__ = (
+        "capacity",
+        "ended",
+        "ended_leases",
+        "ended_runs",
+        "every_task",
+        "freed",
+        "kills",
+        "lease_stops",
+        "policy",
+        "rare",
+        "readied",
+        "returned",
+        "submitted",
+        "touched",
+        "woke",
+    )
+
+    def __init__(self) -> None:
+        self.touched: list[JobState] = []
+        self.freed: list[NodeState] = []
+        self.submitted: list[QueryState] = []
+        self.readied: list[JobState] = []
+        self.ended: list[QueryState] = []
+        self.ended_runs: list[Launch] = []
+        # (leaf, slots) of leases that came back.
+        self.ended_leases: list[tuple[int, int]] = []
+        # Map tasks that must run again.
+        self.returned: list[tuple[JobState, int]] = []
+        self.kills: list[int] = []
+        # Jobs of ending queries whose leases must be taken back.
+        self.lease_stops: list[JobState] = []
+        self.policy: PolicyChosen | None = None
+        # Whether anything but the end of tasks was noted.
+        self.rare = False
+        # Whether the policy wants to hear of each task, or only when a phase turns.
+        self.every_task = True
+        # Slots or memory came or went, so that shares and admissions must be seen anew.
+        self.capacity = False
+        self.woke = False
+
+
+class State:
+    """All facts known to the kernel at `now`."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings or Settings()
+        self.random = random.Random(self.settings.seed)
+        self.now = 0.0
+        self.nodes: dict[str, NodeState] = {}
+        self.tables: dict[str, Table] = {}
+        # Table -> node -> the splits that prefer the node.
+        self.local_splits: dict[str, dict[str, tuple[int, ...]]] = {}
+        self.queries: dict[str, QueryState] = {}
+        self.jobs: dict[str, JobState] = {}
+        self.running: dict[int, Launch] = {}
+        self.killed: set[int] = set()
+        self.leaseholders: dict[str, JobState] = {}
+        self.keys: dict[str, str] = {}
+        self.class_means: dict[tuple[str, str, Kind], Mean] = {}
+        self.total_slots = 0
+        self.memory_bytes = 0.0
+        self.reserved_bytes = 0.0
+        self.next_uid = 0
+        self.next_launch = 0
+        self.notes = Notes()
+
+    def apply(self, event: Event) -> None:
+        """Take note of one fact."""
+        time_s = event.time_s
+        if not time_s >= self.now:
+            raise InvalidEvent(f"{event!r} lies before the present, {self.now!r}")
+        kind = type(event)
+        handler = HANDLERS.get(kind)
+        if handler is None:
+            raise InvalidEvent(f"{event!r} is not an event of the kernel")
+        self.now = time_s
+        if kind is not TaskFinished:
+            self.notes.rare = True
+        handler(self, event)
+
+    def observed_s(self, kind: Kind) -> float | None:
+        """The observed mean task time over the whole cluster."""
+        nodes = self.nodes.values()
+        return pooled_mean(n.map_mean if kind == MAP else n.reduce_mean for n in nodes)
+
+    def fits(self, query: QueryState) -> bool:
+        """Whether the memory of a query can be reserved now."""
+        return self.reserved_bytes + query.spec.memory_bytes <= self.memory_bytes
+
+    def new_uid(self) -> int:
+        self.next_uid += 1
+        return self.next_uid
+
+    def fork(self) -> State:
+        """An independent copy; what never changes is shared."""
+        copy = State.__new__(State)
+        copy.settings = self.settings
+        copy.random = random.Random()
+        copy.random.setstate(self.random.getstate())
+        copy.now = self.now
+        copy.nodes = {name: node.fork() for name, node in self.nodes.items()}
+        copy.tables = self.tables.copy()
+        copy.local_splits = self.local_splits.copy()
+        copy.queries = {name: query.fork() for name, query in self.queries.items()}
+        copy.jobs = {job.id: job for query in copy.queries.values() for job in query.jobs}
+        copy.running = self.running.copy()
+        copy.killed = self.killed.copy()
+        copy.leaseholders = {job_id: copy.jobs[job_id] for job_id in self.leaseholders}
+        copy.keys = self.keys.copy()
+        copy.class_means = {key: mean.fork() for key, mean in self.class_means.items()}
+        copy.total_slots = self.total_slots
+        copy.memory_bytes = self.memory_bytes
+        copy.reserved_bytes = self.reserved_bytes
+        copy.next_uid = self.next_uid
+        copy.next_launch = self.next_launch
+        copy.notes = Notes()
+        copy.notes.every_task = self.notes.every_task
+        return copy

@@ -1,0 +1,165 @@
+"""Every invariant of the kernel, checked from scratch. Tests call this after every step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from .entities import JobState, PhaseState
+from .lifecycle import DONE, PENDING, RUNNING
+from .model import MAP, REDUCE
+
+if TYPE_CHECKING:
+    from .scheduler import Scheduler
+
+
+class BrokenInvariant(AssertionError):
+    """The kernel contradicts itself: a bug, never a user's mistake."""
+
+
+def validate(scheduler: Scheduler) -> None:
+    """Raise `BrokenInvariant` with everything that is wrong."""
+    wrong = [
+        *_nodes(scheduler),
+        *_tasks(scheduler),
+        *_queries(scheduler),
+        *_pools(scheduler),
+        *_rankings(scheduler),
+    ]
+    if wrong:
+        raise BrokenInvariant(f"at {scheduler.state.now}: " + "; ".join(wrong))
+
+
+def _nodes(scheduler: Scheduler) -> Iterator[str]:
+    state = scheduler.state
+    maps: Counter[str] = Counter()
+    reduces: Counter[str] = Counter()
+    leased: Counter[str] = Counter()
+    for run in state.running.values():
+        (maps if run.tasks[0].kind == MAP else reduces)[run.node] += 1
+        if run.node not in state.nodes:
+            yield f"launch {run.number} runs on the unknown node {run.node}"
+    for job in state.jobs.values():
+        for node_id, lease in job.leases.items():
+            leased[node_id] += sum(lease)
+            if min(lease) < 0 or not any(lease):
+                yield f"job {job.id} has the lease {lease} on {node_id}"
+    for node in state.nodes.values():
+        found = (maps[node.id], reduces[node.id], leased[node.id])
+        if found != (node.maps, node.reduces, node.leased):
+            yield f"node {node.id} counts {node.maps, node.reduces, node.leased}, runs {found}"
+        if node.free < 0 or node.free + sum(found) != node.spec.slots:
+            yield f"node {node.id} has {node.spec.slots} slots, {node.free} free, {found} used"
+    slots = sum(node.spec.slots for node in state.nodes.values() if not node.draining)
+    if slots != state.total_slots:
+        yield f"the cluster counts {state.total_slots} slots and has {slots}"
+
+
+def _tasks(scheduler: Scheduler) -> Iterator[str]:
+    state = scheduler.state
+    running: Counter[tuple[str, str]] = Counter()
+    seen: set[tuple[str, str, int]] = set()
+    for run in state.running.values():
+        for task in run.tasks:
+            running[task.job, task.kind] += 1
+            if task in seen:
+                yield f"task {task} runs twice"
+            seen.add(task)
+            job = state.jobs.get(task.job)
+            if job is None:
+                yield f"task {task} runs for a job that is gone"
+    for job in state.jobs.values():
+        for kind, phase in ((MAP, job.map), (REDUCE, job.reduce)):
+            if phase is not None:
+                yield from _phase(job, phase, running[job.id, kind])
+        slots = running[job.id, MAP] + running[job.id, REDUCE]
+        slots += sum(sum(lease) for lease in job.leases.values())
+        if slots != job.slots:
+            yield f"job {job.id} counts {job.slots} slots and has {slots}"
+        width = job.spec.divisible.width if job.spec.divisible else job.slots
+        if job.slots > width:
+            yield f"job {job.id} holds {job.slots} slots, more than its width {width}"
+        if job.reduce is not None and job.reduce.done and job.blockers:
+            yield f"job {job.id} has reduced before its upstream jobs were done"
+
+
+def _phase(job: JobState, phase: PhaseState, running: int) -> Iterator[str]:
+    counts = phase.counts
+    where = f"{phase.kind}s of {job.id}"
+    if min(counts) < 0 or sum(counts) != phase.spec.tasks:
+        yield f"{where}: {counts} of {phase.spec.tasks}"
+    if job.query.stage != "ending" and counts[RUNNING] != running:
+        yield f"{where}: {counts[RUNNING]} counted as running, {running} run"
+    if phase.taken is not None:
+        pending = phase.taken.count(0)
+    else:
+        pending = phase.spec.tasks - phase.cursor + len(phase.returned or ())
+    if job.query.stage != "ending" and pending != counts[PENDING]:
+        yield f"{where}: {counts[PENDING]} counted as pending, {pending} are"
+    if phase.kind == MAP and phase.outputs:
+        placed = [index for done in phase.outputs.values() for index in done]
+        if len(placed) != len(set(placed)) or len(placed) > counts[DONE]:
+            yield f"{where}: outputs {sorted(placed)} for {counts[DONE]} finished tasks"
+
+
+def _queries(scheduler: Scheduler) -> Iterator[str]:
+    state = scheduler.state
+    reserved = 0.0
+    for query in state.queries.values():
+        slots = sum(job.slots for job in query.jobs)
+        if slots != query.slots:
+            yield f"query {query.id} counts {query.slots} slots and has {slots}"
+        if query.slots and query.started_s is None:
+            yield f"query {query.id} uses slots and has not started"
+        if query.started_s is not None:
+            reserved += query.spec.memory_bytes
+        open_jobs = sum(not job.done for job in query.jobs)
+        if open_jobs != query.open_jobs or not open_jobs:
+            yield f"query {query.id} counts {query.open_jobs} open jobs and has {open_jobs}"
+        for job in query.jobs:
+            blockers = sum(job in up.downstream and not up.done for up in query.jobs)
+            if blockers != job.blockers:
+                yield f"job {job.id} counts {job.blockers} blockers and has {blockers}"
+        left = sum(job.left_s for job in query.jobs)
+        if abs(left - query.left_s) > 1e-6 * max(1.0, query.total_s):
+            yield f"query {query.id} counts {query.left_s} s of work left and has {left} s"
+    if abs(reserved - state.reserved_bytes) > 1e-6 * max(1.0, reserved):
+        yield f"{state.reserved_bytes} bytes count as reserved, {reserved} are"
+
+
+def _pools(scheduler: Scheduler) -> Iterator[str]:
+    state, tree = scheduler.state, scheduler.tree
+    used: Counter[int] = Counter()
+    for number in state.running:
+        used[scheduler.charged[number]] += 1
+    for job in state.jobs.values():
+        used[job.query.pool] += sum(sum(lease) for lease in job.leases.values())
+    for pool in reversed(tree.pools):
+        if used[pool.index] != pool.used:
+            yield f"pool {pool.path!r} counts {pool.used} slots and uses {used[pool.index]}"
+        if pool.parent is not None:
+            used[pool.parent.index] += used[pool.index]
+
+
+def _rankings(scheduler: Scheduler) -> Iterator[str]:
+    state, tree = scheduler.state, scheduler.tree
+    for job in state.jobs.values():
+        expected = scheduler.usable_lanes(job)
+        if expected != job.lanes:
+            yield f"job {job.id} stands in lanes {job.lanes:b}, could use {expected:b}"
+        for lane in range(tree.lanes):
+            if (job in job.query.runnable[lane]) != bool(job.lanes >> lane & 1):
+                yield f"job {job.id} and its query disagree on lane {lane}"
+    for pool in tree.pools:
+        for lane, ranking in enumerate(pool.lanes):
+            if pool.order is None:
+                continue
+            if pool.ready[lane] != len(ranking.entries) or len(ranking.keys) != len(
+                ranking.entries
+            ):
+                yield f"pool {pool.path!r} counts {pool.ready[lane]} ready candidates"
+            if ranking.entries != sorted((key, uid) for uid, key in ranking.keys.items()):
+                yield f"the ranking of pool {pool.path!r} is out of order"
+            if not ranking.keys.keys() <= pool.members.keys():
+                yield f"pool {pool.path!r} ranks somebody who is not a member"

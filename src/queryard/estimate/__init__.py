@@ -1,0 +1,1 @@
+"""Predictions from what was seen: pure maths, no state of its own."""

@@ -1,0 +1,6 @@
+"""Figures of runs: who had which slots, how long queries took, how busy the cluster was."""
+
+from .panels import FigureRun, References
+from .save import check_figure_path, save_figure
+
+__all__ = ["FigureRun", "References", "check_figure_path", "save_figure"]

@@ -1,0 +1,110 @@
+"""Figures as images (png, svg, pdf), by matplotlib without a display."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .palette import INK
+from .panels import Axis, Panel, Sheet
+
+WIDTH_IN = 14.0
+TOP_IN = 3.6
+ROW_IN = 2.3
+EDGE_IN = 1.3
+DPI = 130
+MOST_KEYS = 6  # in one line of the legend
+WIDE_BAR = 0.005  # of the axis; a wider bar has room for a white edge
+DASHES: dict[str, Any] = {"solid": "-", "dash": (0, (5, 2)), "dot": (0, (1, 1.5)), "dashdot": "-."}
+
+
+def draw(sheet: Sheet, path: str) -> None:
+    """Write the sheet as an image; the ending of the path says which kind."""
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+
+    style: dict[Any, Any] = {"font.size": 9, "svg.fonttype": "none", "svg.hashsalt": "queryard"}
+    with rc_context(style):
+        rows = len(sheet.rows)
+        height_in = TOP_IN + ROW_IN * rows + EDGE_IN
+        figure = Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
+        FigureCanvasAgg(figure)
+        figure.suptitle(sheet.title, fontsize=14, fontweight="bold")
+        grid = figure.add_gridspec(
+            rows + 1, 2, width_ratios=(3, 2), height_ratios=(TOP_IN, *[ROW_IN] * rows)
+        )
+        top = figure.add_subplot(grid[0, :])
+        _plot(top, sheet.top)
+        if sheet.top.lines:
+            top.legend(loc="lower right", framealpha=0.85, edgecolor="none")
+        for place, (gantt, slots) in enumerate(sheet.rows, 1):
+            left, right = figure.add_subplot(grid[place, 0]), figure.add_subplot(grid[place, 1])
+            _plot(left, gantt)
+            _plot(right, slots)
+            if place < rows:
+                left.set_xlabel("")
+                right.set_xlabel("")
+        handles = [Patch(color=key.colour, label=key.name) for key in sheet.keys]
+        columns = math.ceil(len(handles) / math.ceil(len(handles) / MOST_KEYS)) if handles else 1
+        figure.legend(handles=handles, loc="outside lower left", ncols=columns, frameon=False)
+        named = right.get_legend_handles_labels()
+        figure.legend(*named, loc="outside lower right", ncols=len(named[1]), frameon=False)
+        figure.savefig(path, dpi=DPI)
+
+
+def _plot(axes: Any, panel: Panel) -> None:
+    """One panel on one set of axes."""
+    from matplotlib.collections import PolyCollection
+
+    axes.set_title(panel.title, loc="left", fontsize=9.5)
+    _scale(axes.xaxis, axes.set_xlim, axes.set_xscale, panel.x)
+    _scale(axes.yaxis, axes.set_ylim, axes.set_yscale, panel.y)
+    axes.spines[["top", "right"]].set_visible(False)
+    if not panel.bars:
+        axes.grid(color="#DDDDDD", linewidth=0.6)
+    axes.set_axisbelow(True)
+    if panel.bars:
+        corners = [
+            ((b.start, b.bottom), (b.end, b.bottom), (b.end, b.top), (b.start, b.top))
+            for b in panel.bars
+        ]
+        colours = [bar.colour for bar in panel.bars]
+        wide = WIDE_BAR * (panel.x.high - panel.x.low)
+        edges = [0.4 if bar.end - bar.start > wide else 0.0 for bar in panel.bars]
+        axes.add_collection(
+            PolyCollection(corners, facecolors=colours, edgecolors="white", linewidths=edges)
+        )
+    if panel.areas:
+        layers = [area.y for area in panel.areas]
+        axes.stackplot(
+            panel.areas[0].x,
+            *layers,
+            labels=[area.name for area in panel.areas],
+            colors=[area.colour for area in panel.areas],
+            step="post",
+            linewidth=0,
+        )
+    for line in panel.lines:
+        axes.step(
+            line.x,
+            line.y,
+            where="post",
+            label=line.name,
+            color=line.colour,
+            linestyle=DASHES[line.dash],
+            linewidth=1.8 if line.dash == "solid" else 1.4,
+        )
+    if panel.note:
+        axes.text(0.5, 0.5, panel.note, transform=axes.transAxes, ha="center", color=INK)
+
+
+def _scale(ticks: Any, set_limits: Any, set_scale: Any, axis: Axis) -> None:
+    ticks.set_label_text(axis.label)
+    set_scale(axis.scale)
+    set_limits(axis.low, axis.high)
+    if axis.scale == "log":
+        ticks.set_major_formatter("{x:g}")
+    if axis.ticks:
+        ticks.set_ticks([place for place, _ in axis.ticks], [name for _, name in axis.ticks])

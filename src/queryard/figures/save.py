@@ -1,0 +1,62 @@
+"""Saving a figure: the ending of the path chooses who draws it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import PurePath
+from typing import NamedTuple
+
+from queryard.core.errors import QueryardError
+
+from . import html, image
+from .panels import FigureRun, References, Sheet
+from .sheet import build_sheet
+
+
+class _Renderer(NamedTuple):
+    draw: Callable[[Sheet, str], None]
+    library: str
+
+
+_HTML = _Renderer(html.draw, "plotly")
+_IMAGE = _Renderer(image.draw, "matplotlib")
+RENDERERS = {".html": _HTML, ".png": _IMAGE, ".svg": _IMAGE, ".pdf": _IMAGE}
+
+
+def check_figure_path(path: str) -> None:
+    """Raise what `save_figure` would raise for the path, before anything has been computed."""
+    _renderer_of(path)
+
+
+def save_figure(
+    path: str,
+    runs: Sequence[FigureRun],
+    references: References | None = None,
+    title: str = "",
+) -> None:
+    """Draw the runs side by side and write the figure: .html is a page, others are images.
+
+    `references` adds dashed lines of responses to compare with, by name (the fluid references
+    of `queryard.sim`, say).
+    """
+    renderer = _renderer_of(path)
+    sheet = build_sheet(runs, references or {}, title)
+    try:
+        renderer.draw(sheet, path)
+    except OSError as error:
+        raise QueryardError(f"cannot write the figure {path!r}: {error.strerror}") from error
+
+
+def _renderer_of(path: str) -> _Renderer:
+    ending = PurePath(path).suffix
+    renderer = RENDERERS.get(ending.lower())
+    if renderer is None:
+        valid = ", ".join(RENDERERS)
+        raise QueryardError(f"figure {path!r}: unknown ending {ending!r} (valid: {valid})")
+    if find_spec(renderer.library) is None:
+        raise QueryardError(
+            f"figure {path!r} needs {renderer.library}; install it with "
+            "pip install 'queryard[figures]'"
+        )
+    return renderer

@@ -1,0 +1,62 @@
+"""From journals to the panels of a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from queryard.core.errors import QueryardError
+from queryard.metrics import Run, read_run
+from queryard.metrics.utilisation import slots_in_use, slots_present
+
+from .curves import kinds_in_use, response_panel, slots_panel
+from .gantt import gantt
+from .palette import WASTED, query_colours, query_keys
+from .panels import FigureRun, Key, Panel, References, Sheet
+from .timescale import Timescale
+
+MOST_BARS = 3000
+MOST_BARS_IN_ALL = 12_000
+LEAST_BARS = 600
+
+
+def build_sheet(runs: Sequence[FigureRun], references: References, title: str = "") -> Sheet:
+    """All panels, with the same colours, time axis and slot axis for every run."""
+    if not runs:
+        raise QueryardError("there is no run to draw; give at least one")
+    read: dict[str, Run] = {}
+    for name, journal in runs:
+        if name in read:
+            raise QueryardError(f"two of the runs are called {name!r}; give each its own name")
+        read[name] = read_run(journal)
+    queries = dict.fromkeys(query for run in read.values() for query in run.queries)
+    colours = query_colours(list(queries))
+    time = Timescale.up_to(run.makespan_s or 0.0 for run in read.values())
+    kinds = kinds_in_use(read.values())
+    most_slots = max(_most_slots(run) for run in read.values())
+    most_bars = max(LEAST_BARS, min(MOST_BARS, MOST_BARS_IN_ALL // len(runs)))
+    charts = [gantt(name, run, colours, time, most_bars) for name, run in read.items()]
+    slots = [slots_panel(name, run, kinds, most_slots, time) for name, run in read.items()]
+    return Sheet(
+        title=title or _title(read, len(queries)),
+        top=response_panel(read, references),
+        rows=tuple(zip(charts, slots, strict=True)),
+        keys=query_keys(colours) + _wasted_key(charts),
+    )
+
+
+def _title(runs: dict[str, Run], queries: int) -> str:
+    if len(runs) == 1:
+        return f"{queries:,} queries under {next(iter(runs))}"
+    return f"{queries:,} queries under {len(runs)} policies"
+
+
+def _most_slots(run: Run) -> float:
+    """The height of the slot axis: what there was, or more if more was used."""
+    used = (max(series.values, default=0.0) for series in slots_in_use(run).values())
+    return max(*used, *slots_present(run).values, 1.0)
+
+
+def _wasted_key(charts: Iterable[Panel]) -> tuple[Key, ...]:
+    if any(bar.colour == WASTED for chart in charts for bar in chart.bars):
+        return (Key("failed, killed or lost", WASTED),)
+    return ()

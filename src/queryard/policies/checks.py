@@ -1,0 +1,19 @@
+"""Checks of the settings of parts; `compose` adds where the wrong value stands."""
+
+from __future__ import annotations
+
+import math
+
+
+def above_zero(name: str, value: object) -> float:
+    """A finite number above 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise ValueError(f"{name} must be a number above 0, got {value!r}")
+    return value
+
+
+def whole(name: str, value: object, least: int) -> int:
+    """A whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return value

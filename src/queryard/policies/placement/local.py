@@ -1,0 +1,44 @@
+"""Placement that prefers tasks whose split lives on the node."""
+
+from __future__ import annotations
+
+from queryard.core.entities import JobState, NodeState
+from queryard.core.parts import Placement
+from queryard.core.state import State
+
+
+def find_local(job: JobState, node: str, state: State) -> int | None:
+    """A pending map task whose split prefers this node, if there is one. O(1) amortised."""
+    maps = job.map
+    if maps is None:
+        return None
+    offset = 0
+    for table in job.spec.scans:
+        splits = state.local_splits[table].get(node, ())
+        if splits:
+            taken = maps.open_taken()
+            if maps.local_cursors is None:
+                maps.local_cursors = {}
+            at = maps.local_cursors.get((node, offset), 0)
+            while at < len(splits) and taken[offset + splits[at]]:
+                at += 1
+            maps.local_cursors[node, offset] = at
+            if at < len(splits):
+                return offset + splits[at]
+        offset += len(state.tables[table].splits)
+    return None
+
+
+class LocalFirst(Placement):
+    """Run a task that is local to the node if the job has one, else the next one."""
+
+    name = "local"
+    citation = "Hadoop's default"
+
+    def pick(self, job: JobState, node: NodeState, state: State) -> int | None:
+        assert job.map is not None
+        if job.spec.scans:
+            index = find_local(job, node.id, state)
+            if index is not None:
+                return job.map.take_at(index)
+        return job.map.take()

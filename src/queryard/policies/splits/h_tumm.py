@@ -1,0 +1,77 @@
+"""Map and reduce slots for each node by its own speed at either kind."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from queryard.core.entities import JobState, NodeState
+from queryard.core.model import MAP, REDUCE
+from queryard.core.parts import SlotSplit
+from queryard.core.state import State
+
+from .lanes import BOTH_MAPS_FIRST, BOTH_REDUCES_FIRST
+from .running_work import RunningWork
+from .tumm_formulas import divide_node, map_share
+
+
+class HeterogeneousTumm(SlotSplit):
+    """Divide a node's slots by the tasks left in running jobs times its own task times. O(1).
+
+    TuMM §5.2, Alg. 4: s_m = floor(S · t_m·n'_m / (t_m·n'_m + t_r·n'_r)) with the node's means;
+    a slot that rounding leaves over goes to reduces if maps are slower here, relative to the
+    cluster, than reduces are; the kind that lacks more on the node is served, or the other if
+    it has no task. A node without a mean of its own takes the cluster's, and that, before
+    anything has ended, what is expected of the running jobs. The cluster's means are looked
+    up again after as many decisions as there are nodes.
+
+    With 30 maps and 10 reduces left, a node that takes 1 s for either runs 3 maps and 1
+    reduce on its four slots; one that takes 3 s for a reduce runs 2 and 2.
+    """
+
+    name = "h-tumm"
+    citation = "TuMM §5.2, Alg. 4"
+    lanes = 2
+
+    def __init__(self) -> None:
+        self._work = RunningWork()
+        self._decisions_left = 0
+        self._map_s: float | None = None
+        self._reduce_s: float | None = None
+
+    def fork(self) -> Self:
+        twin = super().fork()
+        twin._work = self._work.fork()
+        return twin
+
+    def attach(self, state: State) -> None:
+        self._work = RunningWork.of(state)
+        self._decisions_left = 0
+
+    def note(self, job: JobState, state: State) -> None:
+        self._work.note(job)
+
+    def serve(self, node: NodeState, state: State) -> tuple[int, ...]:
+        work = self._work
+        map_s, reduce_s = self._cluster_means(state)
+        own_map_s = node.map_mean.mean if node.map_mean.n else map_s
+        own_reduce_s = node.reduce_mean.mean if node.reduce_mean.n else reduce_s
+        share = map_share(own_map_s * work.maps_left, own_reduce_s * work.reduces_left)
+        # t_m(node) / t_m > t_r(node) / t_r, without dividing by a mean of 0
+        maps_are_slow = own_map_s * reduce_s > own_reduce_s * map_s
+        maps, reduces = divide_node(node.spec.slots, share, maps_are_slow)
+        if maps - node.maps > reduces - node.reduces:
+            return BOTH_MAPS_FIRST
+        return BOTH_REDUCES_FIRST
+
+    def _cluster_means(self, state: State) -> tuple[float, float]:
+        self._decisions_left -= 1
+        if self._decisions_left <= 0:
+            self._decisions_left = len(state.nodes)
+            self._map_s = state.observed_s(MAP)
+            self._reduce_s = state.observed_s(REDUCE)
+        map_s, reduce_s, work = self._map_s, self._reduce_s, self._work
+        if map_s is None:
+            map_s = work.map_work_s / work.maps_left if work.maps_left else 1.0
+        if reduce_s is None:
+            reduce_s = work.reduce_work_s / work.reduces_left if work.reduces_left else 1.0
+        return map_s, reduce_s

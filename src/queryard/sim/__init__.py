@@ -1,0 +1,17 @@
+"""The simulator: the same kernel, driven through a hidden truth."""
+
+from .conditions import Conditions
+from .forecast import Forecast, forecast
+from .replay import replay
+from .run import Run, alone_times, build, simulate
+
+__all__ = [
+    "Conditions",
+    "Forecast",
+    "Run",
+    "alone_times",
+    "build",
+    "forecast",
+    "replay",
+    "simulate",
+]

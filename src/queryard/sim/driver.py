@@ -1,0 +1,449 @@
+"""The simulated cluster: turns commands into future events and feeds them to the kernel.
+
+Events are totally ordered by (time, priority, sequence). All events of an instant go into one
+call of `Scheduler.handle`, and there is no other way into the kernel.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterable
+from heapq import heappop, heappush
+from typing import Any
+
+from queryard.core import commands as do
+from queryard.core import events as ev
+from queryard.core.errors import QueryardError
+from queryard.core.model import MAP, Node
+from queryard.core.scheduler import Scheduler
+from queryard.workload.model import Arrival
+
+from .conditions import Conditions
+from .estimates import EstimateSource, oracle
+from .leases import LeasedJob
+from .truth import Truth
+
+_new = tuple.__new__
+# Of one instant, the cluster changes first, then work ends, then people ask, then timers ring.
+CLUSTER, WORK, USERS, TIMERS = range(4)
+
+
+# How many decisions within one instant are believed to lead somewhere.
+MOST_ROUNDS = 10_000
+
+
+class BatchEnds:
+    """A note in the queue: the batch of a leased job ends, unless its slots changed since."""
+
+    __slots__ = ("job", "version")
+
+    def __init__(self, job: str, version: int) -> None:
+        self.job = job
+        self.version = version
+
+
+class Returns:
+    """A note in the queue: slots that were revoked come back."""
+
+    __slots__ = ("command",)
+
+    def __init__(self, command: do.Revoke) -> None:
+        self.command = command
+
+
+class Arrives:
+    """A note in the queue: a query is submitted, with what is estimated of it."""
+
+    __slots__ = ("arrival",)
+
+    def __init__(self, arrival: Arrival) -> None:
+        self.arrival = arrival
+
+
+class SimDriver:
+    """Drives one kernel through simulated time."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        truth: Truth,
+        *,
+        estimates: EstimateSource = oracle,
+        seed: int = 0,
+        on_end: Callable[[str], None] | None = None,
+    ) -> None:
+        self.scheduler = scheduler
+        self.truth = truth
+        self.conditions: Conditions = truth.conditions
+        self.ends: dict[str, float] = {}
+        self.failed: dict[str, str] = {}
+        self.now = scheduler.state.now
+        self._estimates = estimates
+        self._seed = seed
+        self._on_end = on_end
+        self._heap: list[tuple[float, int, int, Any]] = []
+        self._sequence = 0
+        # Launch -> when it will end, where that has changed since it was posted.
+        self._moved: dict[int, float] = {}
+        # Job -> launches of reduces that hold their slots and wait for maps.
+        self._waiting: dict[str, list[int]] = {}
+        # Launch of a reduce -> (job, launched, shuffle, merge and reduce).
+        self._shuffles: dict[int, tuple[str, float, float, float]] = {}
+        self._failing = truth.conditions.task_failure > 0
+        self._early_reduces = (
+            scheduler.state.settings.slow_start < 1 or truth.conditions.node_mtbf_s > 0
+        )
+        self._leased: dict[str, LeasedJob] = {}
+        self._reported_s = -math.inf
+        self._rounds = 0
+        self._rounds_s = -math.inf
+        self._open = 0
+        self._booting = 0
+        self._names = 0
+        self._node_draw = random.Random(f"{seed}:nodes")
+        self._executors: dict[type, Callable[[Any], None]] = {
+            do.Launch: self._launch,
+            do.Kill: self._kill,
+            do.Grant: self._grant,
+            do.Revoke: self._revoke,
+            do.WakeAt: self._wake_at,
+            do.Scale: self._scale,
+            do.Release: self._release,
+            do.Finish: self._finish,
+            do.Fail: self._fail,
+        }
+
+    # --- what will happen ------------------------------------------------------------------
+
+    def post(self, time_s: float, priority: int, what: Any) -> None:
+        self._sequence += 1
+        heappush(self._heap, (time_s, priority, self._sequence, what))
+
+    def add_nodes(self, nodes: Iterable[Node], time_s: float = 0.0) -> None:
+        for node in nodes:
+            self.post(time_s, CLUSTER, ev.NodeJoined(time_s, node))
+            self._plan_failure(node, time_s)
+
+    def _plan_failure(self, node: Node, time_s: float) -> None:
+        if self.conditions.node_mtbf_s:
+            fails_s = time_s + self._node_draw.expovariate(1.0 / self.conditions.node_mtbf_s)
+            self.post(fails_s, CLUSTER, ev.NodeLost(fails_s, node.id))
+
+    def add_arrival(self, arrival: Arrival) -> None:
+        query = arrival.query
+        self._open += 1
+        self.post(query.submit_s, USERS, Arrives(arrival))
+        if arrival.cancel_s is not None:
+            at = max(arrival.cancel_s, query.submit_s)
+            self.post(at, USERS, ev.QueryCancelled(at, query.id))
+
+    def resume(self) -> None:
+        """Take up what the kernel has running: it ends when what is expected of it is over."""
+        state = self.scheduler.state
+        now = state.now
+        self._open += len(state.queries)
+        for number, run in state.running.items():
+            task = run.tasks[0]
+            job = state.jobs[task.job]
+            if number in state.killed:
+                self._kill(do.Kill(number))
+                continue
+            seconds = job.map_s if task.kind == MAP else job.reduce_s
+            if task.kind != MAP and self._early_reduces:
+                self._shuffles[number] = (job.id, run.time_s, 0.0, seconds)
+                if not job.maps_done:
+                    self._waiting.setdefault(job.id, []).append(number)
+                    self._moved[number] = math.inf
+                    continue
+            end = max(now, run.time_s + seconds)
+            self.post(end, WORK, ev.TaskFinished(end, number, run.node))
+        for job in state.leaseholders.values():
+            leased = self._lease(job.id)
+            leased.skip(job.done_share)
+            leased.since_s = now
+            for node, (held, revoking) in job.leases.items():
+                leased.change(now, node, held + revoking, state.nodes[node].spec.map_speed)
+                if revoking:
+                    self._revoke(do.Revoke(job.id, node, revoking))
+            self._expect(now, job.id, leased)
+        for time_s in self.scheduler.wakes:
+            self.post(time_s, TIMERS, ev.Woke(time_s))
+
+    # --- the loop --------------------------------------------------------------------------
+
+    @property
+    def unfinished(self) -> int:
+        """Queries that have not ended; above 0 after `run`, nothing could ever move again."""
+        return self._open
+
+    def run(self, until_s: float = math.inf) -> None:
+        """Go on until every query has ended, or to a time."""
+        heap = self._heap
+        moved = self._moved
+        running = self.scheduler.state.running
+        handle = self.scheduler.handle
+        launch = self._launch
+        while heap and self._open and heap[0][0] <= until_s:
+            now = heap[0][0]
+            events: list[ev.Event] = []
+            rare = False
+            while heap and heap[0][0] == now:
+                what = heappop(heap)[3]
+                kind = type(what)
+                if kind is ev.TaskFinished or kind is ev.TaskFailed:
+                    number = what.launch
+                    if number in running and (not moved or self._is_due(number, now)):
+                        events.append(what)
+                else:
+                    rare = True
+                    self._happen(now, what, events)
+            if not events:
+                continue
+            if now == self.now:
+                self._check_moving(now)
+            self.now = now
+            if rare and self._leased:
+                events[:0] = self._progress(now)
+            for command in handle(*events):
+                if type(command) is do.Launch:
+                    launch(command)
+                else:
+                    self._executors[type(command)](command)
+            if self._waiting:
+                self._release_reduces(now)
+
+    def _check_moving(self, now: float) -> None:
+        """A policy that decides back and forth within one instant would never end."""
+        self._rounds = self._rounds + 1 if now == self._rounds_s else 0
+        self._rounds_s = now
+        if self._rounds > MOST_ROUNDS:
+            raise QueryardError(
+                f"time stands still at {now} s: the policy {self.scheduler.policy.name!r} has "
+                f"decided {MOST_ROUNDS} times without anything moving on"
+            )
+
+    def _is_due(self, number: int, now: float) -> bool:
+        """Whether a launch that may have been moved ends now, and has not ended yet."""
+        due = self._moved.get(number, now) == now
+        if due and number in self._moved:
+            self._moved[number] = -math.inf
+        return due
+
+    def _happen(self, now: float, what: Any, events: list[ev.Event]) -> None:
+        """Turn an entry of the queue into events, unless it has become void."""
+        if isinstance(what, BatchEnds):
+            job = self._leased.get(what.job)
+            if job is not None and job.version == what.version:
+                self._end_batch(now, what.job, job, events)
+        elif isinstance(what, Returns):
+            self._return(now, what.command, events)
+        elif isinstance(what, Arrives):
+            self._arrive(now, what.arrival, events)
+        elif isinstance(what, ev.NodeJoined):
+            self._join(what, events)
+        elif isinstance(what, ev.NodeLost):
+            self._lose(now, what, events)
+        else:
+            events.append(what)
+
+    def _arrive(self, now: float, arrival: Arrival, events: list[ev.Event]) -> None:
+        query = arrival.query
+        key = query.idempotency_key
+        if key and key in self.scheduler.state.keys:
+            self._open -= 1  # it is the earlier query, and ends with it
+        else:
+            for job in query.jobs:
+                self.truth.add(query.job_id(job.name), job, arrival.truth[job.name])
+        events.append(ev.QuerySubmitted(now, query))
+        events.extend(self._estimates(now, arrival))
+
+    # --- tasks -----------------------------------------------------------------------------
+
+    def _launch(self, command: do.Launch) -> None:
+        state = self.scheduler.state
+        number, node, tasks, _, now = command
+        if tasks[0][1] == MAP:
+            end = now + self.truth.map_seconds(command, state)
+        else:
+            shuffle_s, rest_s = self.truth.reduce_seconds(command, state)
+            end = now + shuffle_s + rest_s
+            if self._early_reduces:
+                job = state.jobs[tasks[0].job]
+                self._shuffles[number] = (job.id, now, shuffle_s, rest_s)
+                if not job.maps_done:
+                    self._waiting.setdefault(job.id, []).append(number)
+                    self._moved[number] = math.inf
+                    return
+        at = self.truth.fails(command) if self._failing else None
+        if at is None:
+            self._sequence = sequence = self._sequence + 1
+            # Named tuples made this way cost half; this runs once a task.
+            event = _new(ev.TaskFinished, (end, number, node, 0.0))
+            heappush(self._heap, (end, WORK, sequence, event))
+        else:
+            end = now + (end - now) * at
+            self.post(end, WORK, ev.TaskFailed(end, number, "the task failed by chance"))
+
+    def _release_reduces(self, now: float) -> None:
+        """Maps are done: reduces that waited with their slots go on."""
+        state = self.scheduler.state
+        for job_id in list(self._waiting):
+            job = state.jobs.get(job_id)
+            if job is not None and not job.maps_done:
+                continue
+            for number in self._waiting.pop(job_id):
+                if job is None or number not in state.running:
+                    self._moved.pop(number, None)
+                    continue
+                _, launched_s, shuffle_s, rest_s = self._shuffles[number]
+                end = max(now, launched_s + shuffle_s) + rest_s
+                self._moved[number] = end
+                node = state.running[number].node
+                self.post(end, WORK, ev.TaskFinished(end, number, node))
+
+    def _kill(self, command: do.Kill) -> None:
+        now = self.scheduler.state.now
+        self._moved[command.number] = now
+        self.post(now, WORK, ev.TaskFailed(now, command.number, "killed"))
+
+    # --- leases ----------------------------------------------------------------------------
+
+    def _grant(self, command: do.Grant) -> None:
+        state = self.scheduler.state
+        job = self._leased.get(command.job) or self._lease(command.job)
+        speed = state.nodes[command.node].spec.map_speed
+        job.change(state.now, command.node, command.slots, speed)
+        self._expect(state.now, command.job, job)
+
+    def _lease(self, job_id: str) -> LeasedJob:
+        physics = self.truth.jobs[job_id]
+        target = self.scheduler.state.jobs[job_id].query.spec.target_error
+        job = LeasedJob(job_id, physics.spec, physics.truth, target, self._seed)
+        self._leased[job_id] = job
+        return job
+
+    def _expect(self, now: float, job_id: str, job: LeasedJob) -> None:
+        end = job.next_s(now)
+        if end < math.inf:
+            self.post(end, WORK, BatchEnds(job_id, job.version))
+
+    def _end_batch(self, now: float, job_id: str, job: LeasedJob, events: list[ev.Event]) -> None:
+        job.advance(now)
+        report, finished = job.end_batch(now, job_id)
+        if report is not None:
+            events.append(report)
+        if not finished:
+            self._expect(now, job_id, job)
+            return
+        del self._leased[job_id]
+        for node, slots in sorted(job.nodes.items()):
+            events.append(ev.LeaseEnded(now, job_id, node, slots, "finished"))
+
+    def _revoke(self, command: do.Revoke) -> None:
+        now = self.scheduler.state.now
+        self.post(now + self.conditions.revoke_delay_s, WORK, Returns(command))
+
+    def _return(self, now: float, command: do.Revoke, events: list[ev.Event]) -> None:
+        job = self._leased.get(command.job)
+        if job is None or command.node not in job.nodes:
+            return  # it finished, or lost the node, in the meantime
+        slots = min(command.slots, job.nodes[command.node])
+        speed = self.scheduler.state.nodes[command.node].spec.map_speed
+        job.change(now, command.node, -slots, speed)
+        self._expect(now, command.job, job)
+        events.append(ev.LeaseEnded(now, command.job, command.node, slots, "revoked"))
+
+    def _progress(self, now: float) -> list[ev.Event]:
+        """How far leased work is, told when something else happens, but not too often."""
+        if now - self._reported_s < self.conditions.progress_every_s:
+            return []
+        self._reported_s = now
+        reports: list[ev.Event] = []
+        for job_id, job in self._leased.items():
+            job.advance(now)
+            reports.append(ev.Progressed(now, job_id, job.done))
+        return reports
+
+    # --- the cluster -----------------------------------------------------------------------
+
+    def _join(self, event: ev.NodeJoined, events: list[ev.Event]) -> None:
+        if event.node.id not in self.scheduler.state.nodes:
+            self._booting = max(0, self._booting - 1)
+            events.append(event)
+
+    def _lose(self, now: float, event: ev.NodeLost, events: list[ev.Event]) -> None:
+        state = self.scheduler.state
+        node = state.nodes.get(event.node)
+        if node is None:
+            return  # released in the meantime
+        events.append(event)
+        self.truth.lose(event.node)
+        for job_id, job in self._leased.items():
+            if event.node in job.nodes:
+                job.change(now, event.node, -job.nodes[event.node], node.spec.map_speed)
+                self._expect(now, job_id, job)
+        self._unshuffle(now, event.node)
+        if not node.draining:
+            back_s = now + self.conditions.node_repair_s
+            self.add_nodes([node.spec], back_s)
+
+    def _unshuffle(self, now: float, node: str) -> None:
+        """Reduces that have not fetched the outputs of a lost node wait for its maps again."""
+        state = self.scheduler.state
+        for number, (job_id, launched_s, shuffle_s, _) in list(self._shuffles.items()):
+            if number not in state.running:
+                del self._shuffles[number]
+                continue
+            job = state.jobs.get(job_id)
+            if job is None or job.map is None or not job.map.outputs:
+                continue
+            unfetched = node in job.map.outputs and launched_s + shuffle_s > now
+            if unfetched and self._moved.get(number) != math.inf:
+                self._moved[number] = math.inf
+                self._waiting.setdefault(job_id, []).append(number)
+
+    def _scale(self, command: do.Scale) -> None:
+        state = self.scheduler.state
+        template = next(iter(state.nodes.values()), None)
+        if template is None:
+            return
+        missing = command.nodes - len(state.nodes) - self._booting
+        for _ in range(missing):
+            self._names += 1
+            spec = template.spec
+            node = Node(
+                f"{spec.id.split('+')[0]}+{self._names}",
+                spec.slots,
+                spec.memory_bytes,
+                spec.map_speed,
+                spec.reduce_speed,
+                spec.rack,
+            )
+            self._booting += 1
+            self.add_nodes([node], state.now + self.conditions.node_boot_s)
+
+    def _release(self, command: do.Release) -> None:
+        now = self.scheduler.state.now
+        self.post(now, CLUSTER, ev.NodeLost(now, command.node))
+
+    # --- queries and timers ----------------------------------------------------------------
+
+    def _wake_at(self, command: do.WakeAt) -> None:
+        self.post(command.time_s, TIMERS, ev.Woke(command.time_s))
+
+    def _finish(self, command: do.Finish) -> None:
+        self._end(command.query)
+
+    def _fail(self, command: do.Fail) -> None:
+        self.failed[command.query] = command.cause
+        self._end(command.query)
+
+    def _end(self, query: str) -> None:
+        self._open -= 1
+        self.ends[query] = self.scheduler.state.now
+        prefix = f"{query}/"
+        for job_id in [j for j in self._leased if j.startswith(prefix)]:
+            del self._leased[job_id]
+        if self._on_end is not None:
+            self._on_end(query)

@@ -1,0 +1,74 @@
+"""Where the estimates of a simulated run come from; they reach the kernel as events.
+
+`oracle` tells the true means, `oracle:0.3` errs by a factor of log-normal spread 0.3, drawn
+once a job, and `observed` tells nothing, so that the kernel goes by the means it has seen.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+
+from queryard.core.errors import QueryardError, unknown_name
+from queryard.core.events import EstimateChanged
+from queryard.workload.model import Arrival
+
+EstimateSource = Callable[[float, Arrival], list[EstimateChanged]]
+
+
+def _tell(now: float, arrival: Arrival, factor: Callable[[], float]) -> list[EstimateChanged]:
+    events = []
+    for job in arrival.query.jobs:
+        truth = arrival.truth[job.name]
+        job_id = arrival.query.job_id(job.name)
+        by = factor()
+        if job.divisible is not None:
+            work_s = truth.total_work_s(job) * by
+            events.append(EstimateChanged(now, job_id, work_s=work_s))
+            continue
+        reduce_s = (truth.shuffle_s + truth.merge_s + truth.reduce_s) * by
+        events.append(
+            EstimateChanged(now, job_id, truth.map_s * by, reduce_s if job.reduce else None)
+        )
+    return events
+
+
+def oracle(now: float, arrival: Arrival) -> list[EstimateChanged]:
+    """The true mean times."""
+    return _tell(now, arrival, lambda: 1.0)
+
+
+def observed(now: float, arrival: Arrival) -> list[EstimateChanged]:
+    """Nothing: the kernel expects what it has observed."""
+    return []
+
+
+def erring_oracle(error: float, seed: int) -> EstimateSource:
+    """The true means, each wrong by a factor that stays the same under every policy."""
+
+    def tell(now: float, arrival: Arrival) -> list[EstimateChanged]:
+        draw = random.Random(f"{seed}:{arrival.query.id}:estimate")
+        return _tell(now, arrival, lambda: math.exp(draw.gauss(0.0, error)))
+
+    return tell
+
+
+def estimate_source(name: str, seed: int = 0) -> EstimateSource:
+    """The source a user named: `oracle`, `oracle:ERROR` or `observed`."""
+    kind, _, value = name.partition(":")
+    if kind == "observed" and not value:
+        return observed
+    if kind == "oracle" and not value:
+        return oracle
+    if kind == "oracle":
+        try:
+            error = float(value)
+        except ValueError:
+            error = -1.0
+        if not 0 <= error < math.inf:
+            raise QueryardError(f"estimates {name!r}: the error must be a number, as in oracle:0.3")
+        return erring_oracle(error, seed)
+    raise QueryardError(
+        unknown_name("source of estimates", name, ("oracle", "oracle:0.3", "observed"))
+    )

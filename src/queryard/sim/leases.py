@@ -1,0 +1,131 @@
+"""Divisible jobs in simulated time: work done between one decision and the next.
+
+Nothing happens per slice. A job's slots work at the sum of their speeds; whenever their number
+changes, the work done so far is added up and the end of the batch is reckoned anew.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+
+from queryard.core.events import AnswerReported
+from queryard.core.model import Job
+from queryard.workload.model import JobTruth
+
+
+class LeasedJob:
+    """The progress of one divisible job."""
+
+    __slots__ = (
+        "answer",
+        "answers",
+        "batch",
+        "batches",
+        "left_s",
+        "nodes",
+        "overhead_s",
+        "rate",
+        "since_s",
+        "spec",
+        "target_error",
+        "truth",
+        "version",
+        "work_s",
+    )
+
+    def __init__(
+        self, job_id: str, spec: Job, truth: JobTruth, target_error: float | None, seed: int
+    ) -> None:
+        assert spec.divisible is not None
+        self.spec = spec
+        self.truth = truth
+        self.target_error = target_error
+        self.batches = spec.divisible.batches
+        self.batch = 1
+        self.nodes: dict[str, int] = {}
+        self.rate = 0.0
+        self.since_s = 0.0
+        self.version = 0
+        self.answers = _answers(truth, self.batches, random.Random(f"{seed}:{job_id}"))
+        self.answer = 0.0
+        self._open_batch()
+
+    def _open_batch(self) -> None:
+        self.work_s = self.left_s = self.truth.batch_work_s(self.batch, self.batches)
+        self.overhead_s = self.truth.batch_overhead_s
+
+    def skip(self, share: float) -> None:
+        """Begin with this share of the whole work done (a forecast starts in the middle)."""
+        done = share * self.batches
+        self.batch = min(self.batches, int(done) + 1)
+        self._open_batch()
+        self.left_s = self.work_s * max(0.0, 1.0 - (done - (self.batch - 1)))
+
+    def advance(self, now: float) -> None:
+        """Add up what was done since the last look; a paused job does nothing."""
+        elapsed = now - self.since_s
+        self.since_s = now
+        if self.rate <= 0 or elapsed <= 0:
+            return
+        fixed = min(self.overhead_s, elapsed)
+        self.overhead_s -= fixed
+        self.left_s = max(0.0, self.left_s - (elapsed - fixed) * self.rate)
+
+    def change(self, now: float, node: str, slots: int, speed: float) -> None:
+        self.advance(now)
+        self.nodes[node] = self.nodes.get(node, 0) + slots
+        if self.nodes[node] <= 0:
+            del self.nodes[node]
+        self.rate = self.rate + slots * speed if self.nodes else 0.0
+        self.version += 1
+
+    def next_s(self, now: float) -> float:
+        """When the batch will end if nothing changes."""
+        return now + self.overhead_s + self.left_s / self.rate if self.rate > 0 else math.inf
+
+    @property
+    def done(self) -> float:
+        """The share of all work that is done."""
+        of_batch = 1.0 - self.left_s / self.work_s if self.work_s else 1.0
+        return min(1.0, (self.batch - 1 + of_batch) / self.batches)
+
+    def end_batch(self, now: float, job_id: str) -> tuple[AnswerReported | None, bool]:
+        """Close the batch: the answer it gives, and whether the job is finished."""
+        batch = self.batch
+        last = batch == self.batches
+        report = None
+        stop = False
+        if self.batches > 1:
+            value, error = self.answers[batch - 1]
+            report = AnswerReported(
+                now, job_id, batch, abs(value - self.answer), self.work_s, error
+            )
+            self.answer = value
+            stop = self.target_error is not None and error <= self.target_error
+        if not last:
+            self.batch += 1
+            self._open_batch()
+        else:
+            self.left_s = 0.0
+        self.version += 1
+        return report, last or stop
+
+
+def _answers(truth: JobTruth, batches: int, draw: random.Random) -> list[tuple[float, float]]:
+    """(answer, error) after each batch: a mean over more and more of a finite table.
+
+    The error is sigma * sqrt((1 - f) / n); the last answer is exact.
+    """
+    if batches == 1:
+        return []
+    rows = max(1.0, truth.rows / batches)
+    scale = truth.sigma / math.sqrt(rows)
+    total = 0.0
+    values = []
+    for batch in range(1, batches + 1):
+        total += draw.gauss(0.0, scale)
+        share = batch / batches
+        error = truth.sigma * math.sqrt((1.0 - share) / (rows * batch))
+        values.append((total / batch, error))
+    return values

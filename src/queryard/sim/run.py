@@ -1,0 +1,135 @@
+"""One call to simulate a workload under a profile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from queryard.core import events as ev
+from queryard.core.errors import QueryardError
+from queryard.core.journal import Journal
+from queryard.core.model import Node
+from queryard.core.scheduler import Scheduler
+from queryard.core.state import Settings
+from queryard.policies import compose
+from queryard.workload.model import Arrival, Workload
+
+from .conditions import Conditions
+from .driver import CLUSTER, SimDriver
+from .estimates import estimate_source
+from .truth import Truth
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What came of a simulated run."""
+
+    journal: Journal
+    ends: Mapping[str, float]
+    failed: Mapping[str, str]
+    unfinished: int
+    tasks: int
+    wall_s: float
+
+
+def build(
+    workload: Workload,
+    nodes: Sequence[Node],
+    profile: Mapping[str, Any],
+    *,
+    conditions: Conditions | None = None,
+    estimates: str = "oracle",
+    seed: int = 0,
+    settings: Settings | None = None,
+    keep_journal: bool = True,
+    on_end: Callable[[str], None] | None = None,
+) -> SimDriver:
+    """A driver ready to run the workload."""
+    if not nodes:
+        raise QueryardError("a cluster needs at least one node; give --nodes 16x12, for example")
+    settings = settings or Settings(seed=seed)
+    journal = Journal(asdict(settings), dict(profile)) if keep_journal else None
+    scheduler = Scheduler(compose, profile, settings, journal)
+    truth = Truth(conditions or Conditions(), seed)
+    driver = SimDriver(
+        scheduler, truth, estimates=estimate_source(estimates, seed), seed=seed, on_end=on_end
+    )
+    for table in workload.tables:
+        driver.post(0.0, CLUSTER, ev.TableChanged(0.0, table))
+    driver.add_nodes(nodes)
+    for arrival in workload.arrivals:
+        driver.add_arrival(arrival)
+    return driver
+
+
+def simulate(
+    workload: Workload,
+    nodes: Sequence[Node],
+    profile: Mapping[str, Any],
+    *,
+    conditions: Conditions | None = None,
+    estimates: str = "oracle",
+    seed: int = 0,
+    slow_start: float = 1.0,
+    keep_journal: bool = True,
+    on_progress: Callable[[int], None] | None = None,
+) -> Run:
+    """Run a workload to its end; `on_progress` hears how many queries have ended."""
+    ended = 0
+
+    def note_end(query: str) -> None:
+        nonlocal ended
+        ended += 1
+        if on_progress is not None:
+            on_progress(ended)
+
+    driver = build(
+        workload,
+        nodes,
+        profile,
+        conditions=conditions,
+        estimates=estimates,
+        seed=seed,
+        settings=Settings(slow_start=slow_start, seed=seed),
+        keep_journal=keep_journal,
+        on_end=note_end if on_progress else None,
+    )
+    began = time.perf_counter()
+    driver.run()
+    return Run(
+        journal=driver.scheduler.journal or Journal(),
+        ends=driver.ends,
+        failed=driver.failed,
+        unfinished=driver.unfinished,
+        tasks=driver.scheduler.state.next_launch,
+        wall_s=time.perf_counter() - began,
+    )
+
+
+def alone_times(
+    workload: Workload,
+    nodes: Sequence[Node],
+    conditions: Conditions | None = None,
+    *,
+    slow_start: float = 1.0,
+    seed: int = 0,
+) -> dict[str, float]:
+    """How long each query takes with the whole cluster to itself."""
+    alone: dict[str, float] = {}
+    for arrival in workload.arrivals:
+        single = Workload(workload.name, (Arrival(arrival.query, arrival.truth),), workload.tables)
+        run = simulate(
+            single,
+            nodes,
+            {"order": "fifo"},
+            conditions=conditions,
+            seed=seed,
+            slow_start=slow_start,
+            keep_journal=False,
+        )
+        query = arrival.query
+        if query.id in run.ends:
+            alone[query.id] = run.ends[query.id] - query.submit_s
+    return alone

@@ -1,0 +1,202 @@
+"""The hidden truth: how long each task really takes. Policies never see this.
+
+Chance is drawn from tables made once from the seed and looked up by job and task, so that the
+same task is equally lucky under every policy compared.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from queryard.core.commands import Launch
+from queryard.core.entities import JobState
+from queryard.core.model import MAP, Job
+from queryard.core.state import State
+from queryard.workload.model import JobTruth
+
+from .conditions import Conditions
+
+TABLE = 1 << 14
+# Odd strides walk the whole table; two so that luck and failure are not the same draw.
+TASK_STRIDE = 7919
+TRY_STRIDE = 104_729
+
+
+class JobPhysics:
+    """What is true of one job, ready for use."""
+
+    __slots__ = (
+        "attempts",
+        "map_s",
+        "mean_bytes",
+        "ready_s",
+        "rest_s",
+        "salt",
+        "shuffle_s",
+        "spec",
+        "truth",
+    )
+
+    def __init__(self, spec: Job, truth: JobTruth, salt: int) -> None:
+        self.spec = spec
+        self.truth = truth
+        self.salt = salt
+        self.map_s = truth.map_s
+        self.shuffle_s = truth.shuffle_s
+        self.rest_s = truth.merge_s + truth.reduce_s
+        self.ready_s: float | None = None
+        self.attempts: dict[tuple[str, int], int] = {}
+        sizes = spec.map.sizes if spec.map else ()
+        self.mean_bytes = sum(sizes) / len(sizes) if sizes else 0.0
+
+
+class Truth:
+    """Durations of launches, from the jobs' physics, the conditions and chance."""
+
+    def __init__(self, conditions: Conditions, seed: int) -> None:
+        self.conditions = conditions
+        self.jobs: dict[str, JobPhysics] = {}
+        self._rounds: dict[str, float] = {}
+        self._recent: dict[str, OrderedDict[tuple[str, int], float]] = {}
+        self._recent_bytes: dict[str, float] = {}
+        c = conditions
+        self._luck = _luck_table(c, seed) if c.noise or c.straggler_share else []
+        chance = random.Random(f"{seed}:failures")
+        self._chance = [chance.random() for _ in range(TABLE)] if c.task_failure else []
+        self._salts = random.Random(f"{seed}:salts")
+        self._starts = bool(c.task_start_s or c.job_start_s or c.round_start_s)
+        self._reads = bool(c.remote_penalty or c.rack_penalty or c.memory_cache_bytes)
+        self._plain = not (self._luck or self._starts or self._reads or c.contention)
+
+    def add(self, job_id: str, spec: Job, truth: JobTruth) -> JobPhysics:
+        physics = JobPhysics(spec, truth, self._salts.randrange(TABLE))
+        self.jobs[job_id] = physics
+        return physics
+
+    def forget(self, job_ids: Iterable[str]) -> None:
+        for job_id in job_ids:
+            self.jobs.pop(job_id, None)
+
+    # --- durations -------------------------------------------------------------------------
+
+    def map_seconds(self, launch: Launch, state: State) -> float:
+        """How long a launch of map tasks takes; riders share the slowest one's read."""
+        _, node_id, tasks, round, now = launch
+        job_id, _, index = tasks[0]
+        physics = self.jobs[job_id]
+        node = state.nodes[node_id]
+        seconds = physics.map_s / node.spec.map_speed
+        if self._plain and not physics.mean_bytes and len(tasks) == 1:
+            return seconds
+        if len(tasks) > 1:
+            slowest = max(self.jobs[task.job].map_s for task in tasks)
+            seconds = slowest / node.spec.map_speed
+            seconds *= 1.0 + self.conditions.rider_cost * (len(tasks) - 1)
+        if physics.mean_bytes:
+            assert physics.spec.map is not None
+            seconds *= physics.spec.map.sizes[index] / physics.mean_bytes
+        if self.conditions.contention:
+            seconds *= 1.0 + self.conditions.contention * (node.maps - 1)
+        if self._reads and physics.spec.scans:
+            seconds *= self._read(physics.spec, index, node_id, state)
+        if self._luck:
+            seconds *= self._luck[self._place(physics, MAP, index)]
+        if self._starts:
+            seconds += self._start_cost(physics, round, now)
+        return seconds
+
+    def reduce_seconds(self, launch: Launch, state: State) -> tuple[float, float]:
+        """(shuffle, merge and reduce) of a reduce task."""
+        job_id, kind, index = launch.tasks[0]
+        physics = self.jobs[job_id]
+        node = state.nodes[launch.node]
+        factor = 1.0 / node.spec.reduce_speed
+        if self.conditions.contention:
+            factor *= 1.0 + self.conditions.contention * (node.reduces - 1)
+        if self._luck:
+            factor *= self._luck[self._place(physics, kind, index)]
+        start = self._start_cost(physics, "", state.now) if self._starts else 0.0
+        return physics.shuffle_s * factor + start, physics.rest_s * factor
+
+    def fails(self, launch: Launch) -> float | None:
+        """The share of its duration after which this attempt fails, or None."""
+        if not self._chance:
+            return None
+        job_id, kind, index = launch.tasks[0]
+        physics = self.jobs[job_id]
+        attempt = physics.attempts.get((kind, index), 0)
+        physics.attempts[kind, index] = attempt + 1
+        at = physics.salt + (index + 1) * TRY_STRIDE + attempt * TASK_STRIDE + (kind == MAP)
+        if self._chance[at % TABLE] >= self.conditions.task_failure:
+            return None
+        return self._chance[(at + 1) % TABLE]
+
+    @staticmethod
+    def _place(physics: JobPhysics, kind: str, index: int) -> int:
+        return (physics.salt + index * TASK_STRIDE + (kind == MAP)) % TABLE
+
+    def _start_cost(self, physics: JobPhysics, round: str, now: float) -> float:
+        """Tasks wait until their job, or merged sub-job, is set up; then for their own start."""
+        c = self.conditions
+        if round:
+            ready_s = self._rounds.setdefault(round, now + c.round_start_s)
+        else:
+            if physics.ready_s is None:
+                physics.ready_s = now + c.job_start_s
+            ready_s = physics.ready_s
+        return max(0.0, ready_s - now) + c.task_start_s
+
+    def _read(self, spec: Job, index: int, node_id: str, state: State) -> float:
+        """What the place of the data does to the time: remote, in the rack, in memory."""
+        c = self.conditions
+        table = state.tables[spec.scans[0]]
+        number = index
+        for name in spec.scans:
+            table = state.tables[name]
+            if number < len(table.splits):
+                break
+            number -= len(table.splits)
+        split = table.splits[number]
+        if c.memory_cache_bytes and self._in_memory(node_id, (table.name, number), split.bytes):
+            return 1.0 - c.memory_gain
+        if not split.nodes or node_id in split.nodes:
+            return 1.0
+        rack = state.nodes[node_id].spec.rack
+        near = rack and any(
+            state.nodes[other].spec.rack == rack for other in split.nodes if other in state.nodes
+        )
+        return 1.0 + (c.rack_penalty if near else c.remote_penalty)
+
+    def _in_memory(self, node_id: str, split: tuple[str, int], size: float) -> bool:
+        recent = self._recent.setdefault(node_id, OrderedDict())
+        if split in recent:
+            recent.move_to_end(split)
+            return True
+        recent[split] = size
+        used = self._recent_bytes.get(node_id, 0.0) + size
+        while used > self.conditions.memory_cache_bytes and recent:
+            used -= recent.popitem(last=False)[1]
+        self._recent_bytes[node_id] = used
+        return False
+
+    def lose(self, node_id: str) -> None:
+        """A node that is gone remembers nothing when it comes back."""
+        self._recent.pop(node_id, None)
+        self._recent_bytes.pop(node_id, None)
+
+
+def _luck_table(c: Conditions, seed: int) -> list[float]:
+    """Factors of mean 1 (log-normal), some of them stragglers."""
+    draw = random.Random(f"{seed}:luck")
+    luck = [math.exp(draw.gauss(0.0, c.noise) - c.noise**2 / 2) for _ in range(TABLE)]
+    for at in draw.sample(range(TABLE), round(c.straggler_share * TABLE)):
+        luck[at] *= c.straggler_factor
+    return luck
+
+
+def believed(job: JobState) -> JobTruth:
+    """The truth of a world in which all estimates are right, for forecasts."""
+    return JobTruth(map_s=job.map_s, reduce_s=job.reduce_s, work_s=job.work_s)

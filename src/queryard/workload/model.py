@@ -1,0 +1,97 @@
+"""A workload: queries as the scheduler will see them, beside the truth it must not see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from queryard.core.errors import InvalidModel
+from queryard.core.model import Job, Node, Query, Table
+
+
+@dataclass(frozen=True, slots=True)
+class JobTruth:
+    """What a job really takes, on a slot of speed 1 with nobody beside it and local input.
+
+    A reduce ends at max(maps done, launch + `shuffle_s`) + `merge_s` + `reduce_s`.
+    Divisible work takes `work_s` core-seconds in all, the batch i of a nested online job
+    `work_s / batches + growth_s * i`; `batch_overhead_s` is the fixed wall time of a batch.
+    The error of an online answer is `sigma * sqrt((1 - f) / n)` with f the share of the rows
+    read and n their number, out of `rows`.
+    """
+
+    map_s: float = 1.0
+    shuffle_s: float = 0.0
+    merge_s: float = 0.0
+    reduce_s: float = 0.0
+    work_s: float = 0.0
+    growth_s: float = 0.0
+    batch_overhead_s: float = 0.0
+    sigma: float = 1.0
+    rows: float = 1e6
+    map_output_bytes: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not 0 <= value < float("inf"):
+                raise InvalidModel(f"{name} must be a finite number of at least 0, got {value!r}")
+
+    def batch_work_s(self, batch: int, batches: int) -> float:
+        """Core-seconds of mini-batch `batch`, counted from 1."""
+        return self.work_s / batches + self.growth_s * batch
+
+    def total_work_s(self, job: Job) -> float:
+        """Core-seconds of the whole job at speed 1."""
+        if job.divisible is not None:
+            n = job.divisible.batches
+            return self.work_s + self.growth_s * n * (n + 1) / 2
+        maps = job.map.tasks if job.map else 0
+        reduces = job.reduce.tasks if job.reduce else 0
+        return maps * self.map_s + reduces * (self.shuffle_s + self.merge_s + self.reduce_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A query with the truth of each of its jobs, and when somebody cancels it, if ever."""
+
+    query: Query
+    truth: Mapping[str, JobTruth]
+    cancel_s: float | None = None
+    size_bin: str = ""
+
+    def __post_init__(self) -> None:
+        missing = [job.name for job in self.query.jobs if job.name not in self.truth]
+        if missing:
+            raise InvalidModel(f"query {self.query.id!r}: no truth for the jobs {missing}")
+
+    @property
+    def work_s(self) -> float:
+        """Core-seconds of the query at speed 1."""
+        return sum(self.truth[job.name].total_work_s(job) for job in self.query.jobs)
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Everything that will happen to a cluster, by the users' doing."""
+
+    name: str
+    arrivals: tuple[Arrival, ...]
+    tables: tuple[Table, ...] = ()
+    nodes: tuple[Node, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        seen: set[str] = set()
+        for arrival in self.arrivals:
+            if arrival.query.id in seen:
+                raise InvalidModel(f"two queries have the id {arrival.query.id!r}")
+            seen.add(arrival.query.id)
+
+    @property
+    def tasks(self) -> int:
+        """How many map and reduce tasks there are in all."""
+        return sum(
+            (job.map.tasks if job.map else 0) + (job.reduce.tasks if job.reduce else 0)
+            for arrival in self.arrivals
+            for job in arrival.query.jobs
+        )

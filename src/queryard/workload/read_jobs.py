@@ -1,0 +1,187 @@
+"""Jobs of a workload file: phases of tasks or divisible work, and how long they really take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import cast
+
+from queryard.core.errors import unknown_name
+from queryard.core.model import OPERATORS, Divisible, Job, Operator, Phase, Table, TableInput
+
+from .fields import Fields
+from .model import JobTruth
+
+WORK_FIELDS = ("operator", "inputs", "scans", "map", "reduce", "divisible")
+JOB_FIELDS = ("name", "upstream", *WORK_FIELDS)
+MAP_FIELDS = ("tasks", "bytes", "sizes", "seconds", "output", "output_bytes")
+REDUCE_FIELDS = (
+    "tasks",
+    "bytes",
+    "sizes",
+    "seconds",
+    "shuffle",
+    "shuffle_s",
+    "merge",
+    "merge_s",
+    "reduce",
+    "reduce_s",
+)
+DIVISIBLE_FIELDS = (
+    "width",
+    "work",
+    "work_s",
+    "batches",
+    "nested",
+    "growth",
+    "growth_s",
+    "batch_overhead",
+    "batch_overhead_s",
+    "sigma",
+    "rows",
+)
+ONLY_JOB = "job"
+_TRUTH = JobTruth()
+
+
+def read_jobs(
+    fields: Fields, tables: Mapping[str, Table]
+) -> tuple[tuple[Job, ...], Mapping[str, JobTruth]]:
+    """The query's `jobs`, or the single job whose fields stand in the query itself."""
+    if "jobs" not in fields:
+        job, only_truth = _read_job(fields, ONLY_JOB, (), tables)
+        return (job,), {ONLY_JOB: only_truth}
+    for name in WORK_FIELDS:
+        if name in fields:
+            fields.fail(name, "belongs into one of the query's jobs, since it has a list of them")
+    members = fields.tables("jobs", "job", "name", JOB_FIELDS)
+    if not members:
+        fields.fail("jobs", "a query needs at least one job")
+    names: list[str] = []
+    for member in members:
+        name = member.name("name")
+        if name in names:
+            member.fail("name", f"two jobs are called {name!r}")
+        names.append(name)
+    jobs: list[Job] = []
+    truth: dict[str, JobTruth] = {}
+    for member, name in zip(members, names, strict=True):
+        upstream = member.names("upstream")
+        for i, before in enumerate(upstream):
+            if before not in names:
+                member.fail("upstream", unknown_name("job", before, names), (i,))
+        job, truth[name] = _read_job(member, name, upstream, tables)
+        jobs.append(job)
+    _reject_cycle(members, jobs)
+    return tuple(jobs), truth
+
+
+def _reject_cycle(members: list[Fields], jobs: list[Job]) -> None:
+    """Take away jobs that wait for none of the others left; who remains waits in a circle."""
+    left = {job.name: job for job in jobs}
+    while ready := [job.name for job in left.values() if left.keys().isdisjoint(job.upstream)]:
+        for name in ready:
+            del left[name]
+    if not left:
+        return
+    walk = [next(iter(left))]
+    while walk[-1] not in walk[:-1]:
+        walk.append(next(name for name in left[walk[-1]].upstream if name in left))
+    circle = walk[walk.index(walk[-1]) :]
+    at_fault = next(m for m, job in zip(members, jobs, strict=True) if job.name == circle[0])
+    at_fault.fail("upstream", f"the jobs wait for one another: {' -> '.join(circle)}")
+
+
+def _read_job(
+    fields: Fields, name: str, upstream: tuple[str, ...], tables: Mapping[str, Table]
+) -> tuple[Job, JobTruth]:
+    operator = cast(Operator, fields.choice("operator", OPERATORS, "extract"))
+    scans = fields.names("scans")
+    for i, table in enumerate(scans):
+        if table not in tables:
+            fields.fail("scans", unknown_name("table", table, tables), (i,))
+        if not tables[table].splits:
+            fields.fail("scans", f"the table {table!r} has no splits to read", (i,))
+    inputs = _read_inputs(fields, scans, tables)
+    if "divisible" in fields:
+        for other in ("map", "reduce", "scans"):
+            if other in fields:
+                fields.fail(other, "divisible work has no phases and no scans; leave this out")
+        divisible, truth = _read_divisible(fields.table("divisible", DIVISIBLE_FIELDS))
+        return Job(name, operator, upstream, inputs, divisible=divisible), truth
+    if "map" not in fields and not scans:
+        fields.fail(None, "has no work; give it map = {…}, divisible = {…}, or jobs")
+    sizes = tuple(split.bytes for table in scans for split in tables[table].splits)
+    if "map" in fields:
+        maps = fields.table("map", MAP_FIELDS)
+        map_phase = _read_phase(maps, sizes)
+        truth = JobTruth(
+            map_s=maps.seconds("seconds", _TRUTH.map_s),
+            map_output_bytes=maps.bytes("output", 0.0),
+        )
+    else:
+        map_phase, truth = _phase(sizes), _TRUTH
+    reduce_phase = None
+    if "reduce" in fields:
+        reduces = fields.table("reduce", REDUCE_FIELDS)
+        reduce_phase = _read_phase(reduces, ())
+        if "seconds" in reduces and "reduce_s" in reduces:
+            reduces.fail("reduce_s", "'seconds' says the same; give one of them")
+        truth = replace(
+            truth,
+            shuffle_s=reduces.seconds("shuffle", 0.0),
+            merge_s=reduces.seconds("merge", 0.0),
+            reduce_s=reduces.seconds("seconds", reduces.seconds("reduce", 0.0)),
+        )
+    return Job(name, operator, upstream, inputs, map_phase, reduce_phase, scans), truth
+
+
+def _read_inputs(
+    fields: Fields, scans: tuple[str, ...], tables: Mapping[str, Table]
+) -> tuple[TableInput, ...]:
+    """`inputs = { table = size }`; left out, what is scanned is what is read."""
+    if "inputs" not in fields:
+        return tuple(TableInput(name, tables[name].bytes) for name in scans)
+    inputs = fields["inputs"]
+    entries = fields.table("inputs", inputs if isinstance(inputs, dict) else ())
+    return tuple(TableInput(name, entries.bytes(name)) for name in inputs)
+
+
+def _read_phase(fields: Fields, split_sizes: tuple[float, ...]) -> Phase:
+    """The tasks of a phase; where tables are scanned there is one for each of their splits."""
+    tasks = fields.whole("tasks", len(split_sizes) or None)
+    if split_sizes and tasks != len(split_sizes):
+        problem = f"{tasks} tasks for {len(split_sizes)} splits of the scanned tables"
+        fields.fail("tasks", f"{problem}; leave it out, or scan nothing")
+    if "sizes" in fields:
+        if "bytes" in fields:
+            fields.fail("bytes", "'sizes' says it task by task; give one of them")
+        sizes = fields.sizes("sizes")
+        if len(sizes) != tasks:
+            fields.fail("sizes", f"{len(sizes)} sizes for {tasks} tasks; give one a task")
+        return Phase(tasks, sizes=sizes)
+    if "bytes" in fields or not split_sizes:
+        return Phase(tasks, fields.bytes("bytes", 0.0))
+    return _phase(split_sizes)
+
+
+def _phase(split_sizes: tuple[float, ...]) -> Phase:
+    """One task for each split."""
+    if len(set(split_sizes)) == 1:
+        return Phase(len(split_sizes), split_sizes[0])
+    return Phase(len(split_sizes), sizes=split_sizes)
+
+
+def _read_divisible(fields: Fields) -> tuple[Divisible, JobTruth]:
+    nested = fields.flag("nested")
+    growth_s = fields.seconds("growth", 0.0)
+    if growth_s and not nested:
+        fields.fail(None, "work grows from batch to batch only if nested = true")
+    truth = JobTruth(
+        work_s=fields.seconds("work"),
+        growth_s=growth_s,
+        batch_overhead_s=fields.seconds("batch_overhead", _TRUTH.batch_overhead_s),
+        sigma=fields.number("sigma", _TRUTH.sigma, least=0),
+        rows=fields.number("rows", _TRUTH.rows, least=0),
+    )
+    return Divisible(fields.whole("width"), fields.whole("batches", 1), nested), truth

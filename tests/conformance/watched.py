@@ -1,0 +1,102 @@
+"""A scheduler that is checked after every step, from the outside."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+from queryard.core import commands as do
+from queryard.core import events as ev
+from queryard.core.model import MAP
+from queryard.core.scheduler import Scheduler
+
+
+class WatchedScheduler(Scheduler):
+    """Checks invariants, conservation, caps and results at every call of `handle`."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.launches: dict[int, do.Launch] = {}
+        self.results: defaultdict[str, dict[tuple[str, int], str | None]] = defaultdict(dict)
+        self.specs: dict[str, Any] = {}
+        self.ended: Counter[str] = Counter()
+        super().__init__(*args, **kwargs)
+
+    def handle(self, *events: ev.Event) -> list[do.Command]:
+        used = {pool.path: pool.used for pool in self.tree.pools}
+        for event in events:
+            self._collect(event)
+        commands = super().handle(*events)
+        self.validate()
+        for command in commands:
+            self._check(command)
+        self._check_caps(used)
+        self._check_memory()
+        if self.policy.work_conserving:
+            self._check_conservation()
+        return commands
+
+    def _collect(self, event: ev.Event) -> None:
+        """Keep results as a backend would: what finished, and what a lost node took away."""
+        if isinstance(event, ev.QuerySubmitted):
+            self.specs[event.query.id] = event.query
+        elif isinstance(event, ev.TaskFinished):
+            launch = self.launches.pop(event.launch, None)
+            if launch is None:
+                return  # its node was lost in this very instant
+            live = self.state.running[event.launch].tasks
+            for task in live:
+                results = self.results[task.job]
+                assert (task.kind, task.index) not in results, f"{task} ran twice into a result"
+                results[task.kind, task.index] = event.place
+            assert {t.job for t in live} <= {t.job for t in launch.tasks}
+        elif isinstance(event, ev.TaskFailed):
+            self.launches.pop(event.launch, None)
+        elif isinstance(event, ev.NodeLost):
+            for number in [n for n, launch in self.launches.items() if launch.node == event.node]:
+                del self.launches[number]
+            for job_id, results in self.results.items():
+                job = self.state.jobs.get(job_id)
+                if job is None or job.done or job.reduce is None:
+                    continue
+                for (kind, index), place in list(results.items()):
+                    if kind == MAP and place == event.node:
+                        del results[kind, index]
+
+    def _check(self, command: do.Command) -> None:
+        if isinstance(command, do.Launch):
+            assert command.number not in self.launches
+            self.launches[command.number] = command
+            splits = {task.index for task in command.tasks}
+            assert len(splits) == 1, "riders share one split"
+            assert len({task.job for task in command.tasks}) == len(command.tasks)
+        elif isinstance(command, do.Finish | do.Fail):
+            self.ended[command.query] += 1
+            assert self.ended[command.query] == 1, f"{command.query} ended twice"
+        if isinstance(command, do.Finish):
+            query = self.specs[command.query]
+            for job in query.jobs:
+                expected = {("map", i) for i in range(job.map.tasks if job.map else 0)}
+                expected |= {("reduce", i) for i in range(job.reduce.tasks if job.reduce else 0)}
+                results = self.results[query.job_id(job.name)]
+                assert results.keys() == expected, f"{job.name}: tasks were lost"
+
+    def _check_caps(self, used: dict[str, int]) -> None:
+        for pool in self.tree.pools:
+            grown = pool.used > used.get(pool.path, 0)
+            assert not grown or pool.used <= pool.cap, f"pool {pool.path} is above its cap"
+
+    def _check_memory(self) -> None:
+        started = [q for q in self.state.queries.values() if q.started_s == self.state.now]
+        if started:
+            assert self.state.reserved_bytes <= self.state.memory_bytes + 1e-9
+
+    def _check_conservation(self) -> None:
+        free = sum(node.free for node in self.state.nodes.values() if not node.draining)
+        if not free:
+            return
+        for query in self.state.queries.values():
+            if query.stage == "running" and any(query.runnable):
+                raise AssertionError(f"{free} slots are free and {query.id} could use one")
+            idle = query.stage == "waiting" and any(query.runnable)
+            if idle and not query.spec.memory_bytes:
+                raise AssertionError(f"{free} slots are free and {query.id} could start")
