@@ -60,6 +60,7 @@ class PhaseState:
         "kind",
         "local_cursors",
         "mean",
+        "milestone",
         "outputs",
         "returned",
         "spec",
@@ -75,7 +76,10 @@ class PhaseState:
         self.taken: bytearray | None = None
         self.local_cursors: dict[tuple[str, int], int] | None = None
         self.failures: dict[int, int] | None = None
-        self.outputs: dict[str, list[int]] | None = None
+        # Node -> finished maps whose output lives there, where reduces will need it.
+        self.outputs: dict[str, list[int]] = {}
+        # How many tasks must be done until somebody looks (see `changes.tasks`).
+        self.milestone = 1
         self.mean = Mean()
 
     @property
@@ -152,9 +156,9 @@ class PhaseState:
         copy.taken = None if self.taken is None else self.taken.copy()
         copy.local_cursors = self.local_cursors.copy() if self.local_cursors else None
         copy.failures = self.failures.copy() if self.failures else None
-        copy.outputs = (
-            {place: done.copy() for place, done in self.outputs.items()} if self.outputs else None
-        )
+        outputs = self.outputs
+        copy.outputs = {place: done.copy() for place, done in outputs.items()} if outputs else {}
+        copy.milestone = self.milestone
         copy.mean = self.mean.fork()
         return copy
 
@@ -297,10 +301,10 @@ class JobState:
         copy.depth = self.depth
         copy.level_s = self.level_s
         copy.tail_work_s = self.tail_work_s
-        copy.leases = {node: lease.copy() for node, lease in self.leases.items()}
+        copy.leases = {n: lease.copy() for n, lease in self.leases.items()} if self.leases else {}
         copy.done_share = self.done_share
         copy.finishing = self.finishing
-        copy.answers = self.answers.copy()
+        copy.answers = self.answers  # replaced as a whole, never changed
         return copy
 
 

@@ -27,6 +27,21 @@ class Mean:
         self.mean = mean = mean + delta / n
         self.m2 += delta * (value - mean)
 
+    def merge(self, other: Mean) -> None:
+        """Add all values of another mean.
+
+        >>> a, b = Mean(2, 3.0, 2.0), Mean(1, 9.0)
+        >>> a.merge(b); a.n, a.mean, a.m2
+        (3, 5.0, 26.0)
+        """
+        n = self.n + other.n
+        if not n:
+            return
+        delta = other.mean - self.mean
+        self.mean += delta * other.n / n
+        self.m2 += other.m2 + delta * delta * self.n * other.n / n
+        self.n = n
+
     @property
     def variance(self) -> float:
         return self.m2 / (self.n - 1) if self.n > 1 else 0.0

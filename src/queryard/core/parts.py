@@ -52,7 +52,7 @@ class QueryOrder(Part):
     # Whether whole queries are ranked, or their runnable jobs one by one.
     unit: ClassVar[Literal["query", "job"]] = "query"
     # What a candidate's key depends on beyond its submission. With "time" all keys of the
-    # leaf are refreshed on a tick: after as many decisions as a quarter of its candidates.
+    # leaf are refreshed on a tick (see `ranks`).
     changes_with: ClassVar[frozenset[Change]] = frozenset()
 
     def key(self, candidate: Candidate, state: State) -> Key:

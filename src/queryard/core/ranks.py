@@ -7,6 +7,7 @@ Only what can use a slot stands in a ranking, so the next candidate is found at 
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable
 
@@ -15,7 +16,8 @@ from .parts import Key, PoolSpec, QueryOrder
 from .state import State
 
 Attempt = Callable[[Candidate, int, NodeState], bool]
-# An order that changes with time is refreshed after this share of its candidates was served.
+# An order that changes with time is refreshed on a tick, but not before this share of its
+# candidates was served (or is new), so that a refresh costs a constant for each decision.
 REFRESH_SHARE = 0.25
 
 
@@ -28,9 +30,11 @@ class Ranking:
     [(1.0, 1), (3.0, 2)]
     """
 
-    __slots__ = ("entries", "keys")
+    __slots__ = ("changes", "entries", "keys")
 
     def __init__(self) -> None:
+        # Goes up whenever the head may be another.
+        self.changes = 0
         self.entries: list[tuple[Key, int]] = []
         self.keys: dict[int, Key] = {}
 
@@ -40,14 +44,17 @@ class Ranking:
             if old == key:
                 return
             del self.entries[bisect_left(self.entries, (old, uid))]
+        self.changes += 1
         self.keys[uid] = key
         insort(self.entries, (key, uid))
 
     def drop(self, uid: int) -> None:
+        self.changes += 1
         key = self.keys.pop(uid)
         del self.entries[bisect_left(self.entries, (key, uid))]
 
     def refill(self, keys: Iterable[tuple[int, Key]]) -> None:
+        self.changes += 1
         self.keys = dict(keys)
         self.entries = sorted((key, uid) for uid, key in self.keys.items())
 
@@ -103,7 +110,7 @@ class Pool:
         self.used = 0
         self.queries = 0
         self.served = 0
-        self.refreshed_s = -1.0
+        self.refreshed_s = -math.inf
         self.cap = 0
         self.guarantee = 0
 
@@ -238,8 +245,9 @@ class PoolTree:
 
     @staticmethod
     def _due(leaf: Pool, state: State) -> bool:
-        moved = state.now > leaf.refreshed_s
-        return leaf.served + moved >= len(leaf.members) * REFRESH_SHARE
+        if state.now - leaf.refreshed_s < state.settings.tick_s:
+            return False
+        return leaf.served + 1 >= len(leaf.members) * REFRESH_SHARE
 
     def refresh(self, leaf: Pool, state: State) -> None:
         """Compute all keys of a leaf anew."""

@@ -8,7 +8,7 @@ starts no more reduces before its maps are done.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from .entities import JobState
 from .model import MAP
@@ -17,20 +17,20 @@ from .state import State
 
 
 def reduces_to_kill(
-    state: State, tree: PoolTree, charged: Mapping[int, int]
+    state: State, tree: PoolTree, payer: Callable[[int], int]
 ) -> Iterator[tuple[int, JobState]]:
     """(launch, job) of at most one waiting reduce for each pool that is stuck."""
     for pool in tree.pools:
         whole = pool is tree.root
         full = not any(node.free for node in state.nodes.values()) if whole else False
         if (full or pool.used >= pool.cap) and any(pool.ready):
-            victim = _stuck_reduce(state, tree, pool, charged)
+            victim = _stuck_reduce(state, tree, pool, payer)
             if victim is not None:
                 yield victim
 
 
 def _stuck_reduce(
-    state: State, tree: PoolTree, pool: Pool, charged: Mapping[int, int]
+    state: State, tree: PoolTree, pool: Pool, payer: Callable[[int], int]
 ) -> tuple[int, JobState] | None:
     victim = None
     members = {pool.index}
@@ -40,7 +40,7 @@ def _stuck_reduce(
     if any(job.query.pool in members for job in state.leaseholders.values()):
         return None
     for number, run in state.running.items():
-        if charged[number] not in members:
+        if payer(number) not in members:
             continue
         job = state.jobs[run.tasks[0].job]
         if run.tasks[0].kind == MAP or job.maps_done or number in state.killed:

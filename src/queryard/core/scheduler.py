@@ -15,7 +15,7 @@ from .changes import tasks as task_changes
 from .commands import Command, Fail, Finish, Grant, Kill, Launch, Release, Revoke, Scale, WakeAt
 from .entities import Candidate, JobState, NodeState, PhaseState, QueryState
 from .errors import QueryardError
-from .events import Event
+from .events import Event, PolicyChosen
 from .explain import Why, story, why
 from .journal import Journal, Step
 from .lifecycle import DONE, PENDING
@@ -46,7 +46,7 @@ class Scheduler:
         self._compose = compose
         # Wake-ups asked for and not yet come.
         self.wakes: set[float] = set()
-        # Launch -> leaf that pays for it.
+        # Launch -> leaf that pays for it, where there are several.
         self.charged: dict[int, int] = {}
         # The query that waits for memory: nobody may start on what it needs.
         self.memory_waiter = ""
@@ -64,11 +64,13 @@ class Scheduler:
         out: list[Command] = []
         self._out = out
         for event in events:
+            if type(event) is PolicyChosen:
+                self._chosen = self._compose(event.profile)
             state.apply(event)
         self._settle()
         self._decide()
         if self.journal is not None:
-            self.journal.steps.append(Step(self.state.now, events, tuple(out)))
+            self.journal.steps.append(Step(state.now, events, tuple(out)))
         return out
 
     def fork(self) -> Scheduler:
@@ -137,13 +139,16 @@ class Scheduler:
         # Whether rankings depend on every task, or only on phases that turn.
         self.state.notes.every_task = self._every_task = (
             not one
-            or self._shares_scans
             or self.state.settings.slow_start < 1
             or any(order.changes_with for order in policy.pools.orders)
         )
         self._timed = policy.timed
         self._provisions = type(policy.provisioning).nodes is not Provisioning.nodes
         self._extras = self._timed or self._provisions or self.state.settings.slow_start < 1
+        self._one_leaf = policy.pools.order is not None
+        # With an order that stands still, whoever is first stays first for many slots.
+        self._keeps_head = self._one_leaf and not self._every_task
+        self._head: tuple[JobState, PhaseState, int] | None = None
         self._look_everywhere = True
         self._grants: dict[tuple[str, str], int] = {}
 
@@ -162,10 +167,9 @@ class Scheduler:
             for job in query.jobs:
                 job.lanes = 0
                 job.held_back = False
+        self.charged = {}
         for number, run in state.running.items():
-            leaf = state.jobs[run.tasks[0].job].query.pool
-            self.charged[number] = leaf
-            self.tree.charge(leaf, 1)
+            self._charge(number, state.jobs[run.tasks[0].job].query.pool)
         for job in state.jobs.values():
             leased = sum(sum(lease) for lease in job.leases.values())
             if leased:
@@ -193,25 +197,26 @@ class Scheduler:
     # --- settling the events -------------------------------------------------------------------
 
     def _settle(self) -> None:
+        """Bring the rankings up to date with what the events changed."""
         state = self.state
         notes = state.notes
         self._look_everywhere = False
-        pools = self.tree.pools
-        for run in notes.ended_runs:
-            pool = pools[self.charged.pop(run.number)]
-            pool.used -= 1
-            if pool.parent is not None:
-                self.tree.climb(pool, -1)
-            if run.round:
-                self._recheck(self._sharing.ended(run, state))
-        notes.ended_runs.clear()
+        ended = notes.ended_runs
+        if self._one_leaf:
+            self.tree.root.used -= len(ended)
+        else:
+            for run in ended:
+                self.tree.charge(self.charged.pop(run.number), -1)
+        if self._shares_scans:
+            for run in ended:
+                if run.round:
+                    self._recheck(self._sharing.ended(run, state))
+        ended.clear()
         if notes.rare:
             self._settle_rare()
-        touched = notes.touched
-        if touched:
-            for job in touched:
-                self.refresh(job)
-            touched.clear()
+        if notes.touched:
+            self._recheck(notes.touched)
+            notes.touched.clear()
         if notes.ended:
             self._settle_ended()
 
@@ -253,12 +258,10 @@ class Scheduler:
 
     def _adopt_event(self) -> None:
         notes = self.state.notes
-        assert notes.policy is not None
-        policy = self._compose(notes.policy.profile)
         notes.policy = None
         # Queries of this instant enter the new tree with all the others.
         notes.submitted.clear()
-        self._adopt(policy)
+        self._adopt(self._chosen)
 
     def _settle_wake(self) -> None:
         state = self.state
@@ -336,6 +339,7 @@ class Scheduler:
             if not changed & bit:
                 continue
             jobs = query.runnable[lane]
+            leaf.lanes[lane].changes += 1
             if lanes & bit:
                 jobs.append(job)
                 if by_job:
@@ -386,6 +390,14 @@ class Scheduler:
             nodes = [node for node in nodes if self._serve_node(node) and node.free > 0]
 
     def _serve_node(self, node: NodeState) -> bool:
+        head = self._head
+        if head is not None:
+            # Nobody else has come to the front since: no need to ask down the tree again.
+            job, phase, changes = head
+            if changes == self.tree.root.lanes[0].changes and phase.counts[PENDING]:
+                self._launch(job, phase, phase.take(), node)
+                return True
+            self._head = None
         return self.offer(node, self._attempt)
 
     def offer(self, node: NodeState, attempt: Attempt) -> bool:
@@ -420,11 +432,21 @@ class Scheduler:
             return self._start(candidate, lane, node)
         jobs = query.runnable[lane]
         if len(jobs) == 1:
-            return self._start(jobs[0], lane, node)
+            started = self._start(jobs[0], lane, node)
+            if started and self._keeps_head:
+                self._remember(jobs)
+            return started
         first = self.pick_job(jobs)
         if self._start(first, lane, node):
             return True
         return any(self._start(job, lane, node) for job in list(jobs) if job is not first)
+
+    def _remember(self, jobs: Sequence[JobState]) -> None:
+        """The only runnable job of the first query serves the next slots, too."""
+        if jobs and jobs[0].map is not None and not jobs[0].spec.scans:
+            phase = jobs[0].map if jobs[0].map.counts[PENDING] else jobs[0].reduce
+            if phase is not None:
+                self._head = (jobs[0], phase, self.tree.root.lanes[0].changes)
 
     def pick_job(self, jobs: Sequence[JobState]) -> JobState:
         return self._job_order.pick(jobs, self.state)
@@ -489,7 +511,12 @@ class Scheduler:
         task = _new(TaskId, (job.id, phase.kind, index))
         launch = _new(Launch, (number, node.id, (task,), "", state.now))
         task_changes.launch_one(state, node, launch, job, phase)
-        self._charge(number, query.pool)
+        if self._one_leaf:
+            root = self.tree.root
+            root.used += 1
+            root.served += 1
+        else:
+            self._charge(number, query.pool)
         if self._every_task or not phase.counts[PENDING]:
             self.refresh(job)
         self._out.append(launch)
@@ -526,12 +553,16 @@ class Scheduler:
         return True
 
     def _charge(self, number: int, leaf: int) -> None:
-        self.charged[number] = leaf
         pool = self.tree.pools[leaf]
         pool.served += 1
         pool.used += 1
-        if pool.parent is not None:
+        if not self._one_leaf:
+            self.charged[number] = leaf
             self.tree.climb(pool, 1)
+
+    def payer(self, number: int) -> int:
+        """The leaf that pays for a launch."""
+        return 0 if self._one_leaf else self.charged[number]
 
     def _grant(self, job: JobState, node: NodeState) -> None:
         query = job.query
@@ -559,7 +590,7 @@ class Scheduler:
         self._out.append(Revoke(job.id, node_id, slots))
 
     def _relieve(self) -> None:
-        for number, job in list(reduces_to_kill(self.state, self.tree, self.charged)):
+        for number, job in list(reduces_to_kill(self.state, self.tree, self.payer)):
             job.barred = True
             self.refresh(job)
             self.state.killed.add(number)

@@ -70,6 +70,15 @@ def _deal(scheduler: Scheduler, holders: list[JobState]) -> Counter[tuple[str, s
     dealt: list[tuple[JobState, PhaseState | None, str]] = []
     admitted: set[int] = set()
 
+    homes = Counter({(job.id, n): sum(lease) for job, _ in held for n, lease in job.leases.items()})
+
+    def home(job: JobState) -> NodeState | None:
+        for node_id in job.leases:
+            node = state.nodes[node_id]
+            if homes[job.id, node_id] > 0 and node.free and not node.draining:
+                return node
+        return None
+
     def attempt(candidate: Candidate, lane: int, node: NodeState) -> bool:
         query = candidate.query
         if query.stage == "waiting" and query.uid not in admitted:
@@ -89,7 +98,10 @@ def _deal(scheduler: Scheduler, holders: list[JobState]) -> Counter[tuple[str, s
             node.maps += phase.kind == MAP
             node.reduces += phase.kind != MAP
         elif job.map is None:
+            # Work stays where it is: it is dealt a slot it holds before any other.
+            node = home(job) or node
             node.leased += 1
+            homes[job.id, node.id] -= 1
         else:
             return False
         node.free -= 1
@@ -100,7 +112,7 @@ def _deal(scheduler: Scheduler, holders: list[JobState]) -> Counter[tuple[str, s
     tree.dealing = True
     takers = [node for node in nodes if node.free]
     while takers:
-        takers = [n for n in takers if scheduler.offer(n, attempt) and n.free]
+        takers = [n for n in takers if n.free and scheduler.offer(n, attempt)]
     tree.dealing = False
 
     shares: Counter[tuple[str, str]] = Counter()

@@ -22,13 +22,19 @@ from .model import MAP, Kind, Table
 class Settings:
     """What a kernel is started with; part of the journal, so that a run can be replayed."""
 
+    # The share of a job's maps that must be done before its reduces may start.
     slow_start: float = 1.0
+    # How often one task may fail before its query fails.
     max_attempts: int = 4
+    # How often, at most, orders that change with time are refreshed.
+    tick_s: float = 1.0
     seed: int = 0
 
     def __post_init__(self) -> None:
         if not 0 <= self.slow_start <= 1:
             raise InvalidModel(f"slow_start must lie between 0 and 1, got {self.slow_start!r}")
+        if not self.tick_s >= 0:
+            raise InvalidModel(f"tick_s must be at least 0, got {self.tick_s!r}")
         if self.max_attempts < 1:
             raise InvalidModel(f"max_attempts must be at least 1, got {self.max_attempts!r}")
 

@@ -132,7 +132,7 @@ def _pools(scheduler: Scheduler) -> Iterator[str]:
     state, tree = scheduler.state, scheduler.tree
     used: Counter[int] = Counter()
     for number in state.running:
-        used[scheduler.charged[number]] += 1
+        used[scheduler.payer(number)] += 1
     for job in state.jobs.values():
         used[job.query.pool] += sum(sum(lease) for lease in job.leases.values())
     for pool in reversed(tree.pools):

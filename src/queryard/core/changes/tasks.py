@@ -74,51 +74,54 @@ def _end(state: State, number: int, what: object) -> Launch | None:
 
 
 def finished(state: State, event: TaskFinished) -> None:
-    run = _end(state, event.launch, event)
+    time_s, number, place, _ = event
+    run = _end(state, number, event)
     if run is None:
         return
-    time_s, _, place, _ = event
     seconds = time_s - run.time_s
     node = state.nodes[run.node]
-    notes = state.notes
+    jobs = state.jobs
     for job_id, kind, index in run.tasks:
-        job = state.jobs[job_id]
+        job = jobs[job_id]
         query = job.query
         job.slots -= 1
         query.slots -= 1
         if kind == MAP:
             phase: Any = job.map
-            node_mean = node.map_mean
+            node.map_mean.add(seconds)
             query.left_s -= job.map_s
             if place is not None and job.reduce is not None:
-                if phase.outputs is None:
-                    phase.outputs = {}
                 phase.outputs.setdefault(place, []).append(index)
         else:
             phase = job.reduce
-            node_mean = node.reduce_mean
+            node.reduce_mean.add(seconds)
             query.left_s -= job.reduce_s
+        phase.mean.add(seconds)
         counts = phase.counts
         counts[_FINISH_FROM] -= 1
         counts[_FINISH_TO] = done = counts[_FINISH_TO] + 1
-        node_mean.add(seconds)
-        phase.mean.add(seconds)
-        if query.spec.class_name:
-            estimates.class_mean(state, job, kind).add(seconds)
-        # An estimate nobody gave follows the observed mean, at 1, 2, 4, 8 … tasks.
-        if not done & (done - 1):
-            estimates.learn(state, job, kind, phase.mean.mean)
-        if notes.every_task:
-            notes.touched.append(job)
-        if done == phase.spec.tasks or query.stage == "ending":
-            _turn(state, job)
+        if done >= phase.milestone:
+            _pass_milestone(state, job, phase)
+        if state.notes.every_task:
+            state.notes.touched.append(job)
+        if query.stage == "ending":
+            queries.clear(state, query)
 
 
-def _turn(state: State, job: JobState) -> None:
-    """A phase is complete, or the query is on its way out."""
-    if job.query.stage == "ending":
-        queries.clear(state, job.query)
+def _pass_milestone(state: State, job: JobState, phase: PhaseState) -> None:
+    """The 1st, 2nd, 4th, 8th … task of a phase, or its last, is done.
+
+    Means are looked at on these occasions only, so that a task costs no more than counting.
+    """
+    done = phase.done
+    if done < phase.spec.tasks:
+        phase.milestone = min(2 * done, phase.spec.tasks)
+        estimates.learn(state, job, phase.kind, phase.mean.mean)
         return
+    if job.query.stage == "ending":
+        return
+    if job.query.spec.class_name:
+        estimates.class_mean(state, job, phase.kind).merge(phase.mean)
     state.notes.touched.append(job)
     if job.maps_done and (job.reduce is None or not job.reduce.left):
         queries.job_done(state, job)

@@ -22,7 +22,9 @@ class HeterogeneousTumm(SlotSplit):
     cluster, than reduces are; the kind that lacks more on the node is served, or the other if
     it has no task. A node without a mean of its own takes the cluster's, and that, before
     anything has ended, what is expected of the running jobs. The cluster's means are looked
-    up again after as many decisions as there are nodes.
+    up again after as many decisions as there are nodes. Deviation: while no running job has
+    maps left, a waiting one of mean size counts, as with no least number of map slots none
+    could begin before the last reduce was launched.
 
     With 30 maps and 10 reduces left, a node that takes 1 s for either runs 3 maps and 1
     reduce on its four slots; one that takes 3 s for a reduce runs 2 and 2.
@@ -55,7 +57,10 @@ class HeterogeneousTumm(SlotSplit):
         map_s, reduce_s = self._cluster_means(state)
         own_map_s = node.map_mean.mean if node.map_mean.n else map_s
         own_reduce_s = node.reduce_mean.mean if node.reduce_mean.n else reduce_s
-        share = map_share(own_map_s * work.maps_left, own_reduce_s * work.reduces_left)
+        maps_left: float = work.maps_left
+        if not maps_left and work.jobs_waiting:
+            maps_left = work.maps_waiting / work.jobs_waiting
+        share = map_share(own_map_s * maps_left, own_reduce_s * work.reduces_left)
         # t_m(node) / t_m > t_r(node) / t_r, without dividing by a mean of 0
         maps_are_slow = own_map_s * reduce_s > own_reduce_s * map_s
         maps, reduces = divide_node(node.spec.slots, share, maps_are_slow)

@@ -2,7 +2,8 @@
 
 TuMM weighs the unscheduled tasks of *running* jobs: those of which a task was launched. A
 job's reduces count only once its maps are done. Times are observed means (Welford), before
-the first task has ended what is expected of it.
+the first task has ended what is expected of it. Jobs that could run but have not begun are
+counted apart.
 """
 
 from __future__ import annotations
@@ -11,35 +12,39 @@ from queryard.core.entities import JobState
 from queryard.core.lifecycle import PENDING, RUNNING
 from queryard.core.state import State
 
-# Of one job: maps unscheduled and their core-seconds, reduces likewise, maps and reduces
-# running, and the phase.
-Portion = tuple[int, float, int, float, int, int, int]
-NOTHING: Portion = (0, 0.0, 0, 0.0, 0, 0, 0)
-MAPPING, REDUCING = 1, 2
+MAPPING, REDUCING, WAITING = 1, 2, 3
+# Of one job: unscheduled tasks of its phase, their core-seconds, its running maps and reduces,
+# and the phase.
+Portion = tuple[int, float, int, int, int]
+NOTHING: Portion = (0, 0.0, 0, 0, 0)
 
 
 class RunningWork:
     """Sums over the running jobs. O(1) a change."""
 
     __slots__ = (
+        "_portions",
+        "jobs_waiting",
         "map_work_s",
         "maps",
         "maps_left",
+        "maps_waiting",
         "phases",
-        "portions",
         "reduce_work_s",
         "reduces",
         "reduces_left",
     )
 
     def __init__(self) -> None:
-        self.portions: dict[int, Portion] = {}
+        self._portions: dict[int, Portion] = {}
         self.maps_left = 0
         self.map_work_s = 0.0
         self.reduces_left = 0
         self.reduce_work_s = 0.0
         self.maps = 0
         self.reduces = 0
+        self.jobs_waiting = 0
+        self.maps_waiting = 0
         # Which jobs are in which phase, as one number: it differs when one of them moved on,
         # and is the same again when that was only tried and undone.
         self.phases = 0
@@ -53,13 +58,15 @@ class RunningWork:
 
     def fork(self) -> RunningWork:
         copy = RunningWork()
-        copy.portions = self.portions.copy()
+        copy._portions = self._portions.copy()
         copy.maps_left = self.maps_left
         copy.map_work_s = self.map_work_s
         copy.reduces_left = self.reduces_left
         copy.reduce_work_s = self.reduce_work_s
         copy.maps = self.maps
         copy.reduces = self.reduces
+        copy.jobs_waiting = self.jobs_waiting
+        copy.maps_waiting = self.maps_waiting
         copy.phases = self.phases
         return copy
 
@@ -68,36 +75,59 @@ class RunningWork:
         maps = job.map
         if maps is None:
             return
-        if job.done or job.query.stage != "running" or maps.counts[PENDING] == maps.spec.tasks:
-            if job.uid in self.portions:
-                self._count(job.uid, NOTHING)
-            return
         pending, running, done = maps.counts
+        tasks = maps.spec.tasks
         reduces = job.reduce
-        if reduces is not None and done == maps.spec.tasks:
-            left, reducing, _ = reduces.counts
-            mean = reduces.mean
-            work_s = left * (mean.mean if mean.n else job.reduce_s)
-            self._count(job.uid, (0, 0.0, left, work_s, 0, reducing, REDUCING))
-        else:
-            reducing = reduces.counts[RUNNING] if reduces is not None else 0
+        reducing = 0 if reduces is None else reduces.counts[RUNNING]
+        was = self._portions.get(job.uid, NOTHING)
+        stage = job.query.stage
+        if pending == tasks and not job.blockers and stage in ("waiting", "running"):
+            now = (pending, 0.0, 0, 0, WAITING)
+        elif pending == tasks or job.done or stage != "running":
+            if was is NOTHING:
+                return
+            now = NOTHING
+        elif done < tasks or reduces is None:
             mean = maps.mean
             work_s = pending * (mean.mean if mean.n else job.map_s)
-            self._count(job.uid, (pending, work_s, 0, 0.0, running, reducing, MAPPING))
-
-    def _count(self, uid: int, now: Portion) -> None:
-        was = self.portions.get(uid, NOTHING)
-        self.maps_left = left = self.maps_left + now[0] - was[0]
-        # No rounding left over, which would be all the work there is once nothing is left.
-        self.map_work_s = self.map_work_s + now[1] - was[1] if left else 0.0
-        self.reduces_left = left = self.reduces_left + now[2] - was[2]
-        self.reduce_work_s = self.reduce_work_s + now[3] - was[3] if left else 0.0
-        self.maps += now[4] - was[4]
-        self.reduces += now[5] - was[5]
-        if now[6] != was[6]:
-            # Hashes of whole numbers are the same in every process.
-            self.phases ^= hash((uid, was[6])) ^ hash((uid, now[6]))
-        if now is NOTHING:
-            del self.portions[uid]
+            now = (pending, work_s, running, reducing, MAPPING)
         else:
-            self.portions[uid] = now
+            mean = reduces.mean
+            left = reduces.counts[PENDING]
+            work_s = left * (mean.mean if mean.n else job.reduce_s)
+            now = (left, work_s, running, reducing, REDUCING)
+        self._replace(job.uid, was, now)
+
+    def _replace(self, uid: int, was: Portion, now: Portion) -> None:
+        if was[4] == now[4] == MAPPING:
+            self.maps_left = left = self.maps_left + now[0] - was[0]
+            self.map_work_s = self.map_work_s + now[1] - was[1] if left else 0.0
+        else:
+            self._add(was, -1)
+            self._add(now, 1)
+        if was[4] != now[4]:
+            self.phases ^= _mark(uid, was[4]) ^ _mark(uid, now[4])
+        self.maps += now[2] - was[2]
+        self.reduces += now[3] - was[3]
+        if now is NOTHING:
+            del self._portions[uid]
+        else:
+            self._portions[uid] = now
+
+    def _add(self, portion: Portion, sign: int) -> None:
+        """Add or take away; no rounding is left over once nothing is left."""
+        left, work_s, _, _, phase = portion
+        if phase == MAPPING:
+            self.maps_left += sign * left
+            self.map_work_s = self.map_work_s + sign * work_s if self.maps_left else 0.0
+        elif phase == REDUCING:
+            self.reduces_left += sign * left
+            self.reduce_work_s = self.reduce_work_s + sign * work_s if self.reduces_left else 0.0
+        elif phase == WAITING:
+            self.jobs_waiting += sign
+            self.maps_waiting += sign * left
+
+
+def _mark(uid: int, phase: int) -> int:
+    """A number for a job in a phase; hashes of whole numbers are the same in every process."""
+    return hash((uid, phase)) if phase in (MAPPING, REDUCING) else 0

@@ -1,0 +1,82 @@
+"""`make bench`: print every figure with its target, and keep them in bench-results.json."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from .footprint import fork_s, million_tasks
+from .growth import growth
+from .throughput import profiles, throughput
+
+
+def _verdict(met: bool) -> str:
+    return "[green]reached[/]" if met else "[red]missed[/]"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--profile", action="append", help="only these profiles (repeatable)")
+    parser.add_argument("--repeats", type=int, default=5, help="runs a figure; the median counts")
+    parser.add_argument("--out", type=Path, default=Path("bench-results.json"))
+    options = parser.parse_args()
+    names = options.profile or profiles()
+    console = Console()
+    results: dict[str, object] = {"python": platform.python_version()}
+
+    for noise, title in ((0.0, "equal tasks"), (0.2, "every task its own duration")):
+        table = Table(title=f"2,000 jobs, 70,000 tasks, 200 slots: {title}")
+        for column in ("profile", "tasks/s", "bare loop/s", "ratio", "target", ""):
+            table.add_column(column, justify="left" if column == "profile" else "right")
+        rows = []
+        for name in track(names, description=title, console=console, transient=True):
+            speed = throughput(name, 2_000, 70_000, noise, options.repeats)
+            rows.append({"profile": name, "tasks_per_s": speed.tasks_per_s, "ratio": speed.ratio})
+            table.add_row(
+                name,
+                f"{speed.tasks_per_s:,.0f}",
+                f"{speed.bare_per_s:,.0f}",
+                f"{speed.ratio:.3f}",
+                f"{speed.target:.2f}",
+                _verdict(speed.ratio >= speed.target),
+            )
+        console.print(table)
+        results[title] = rows
+
+    table = Table(title="Cost per launched task: 10,000 waiting queries over 100 (target: below 3)")
+    for column in ("profile", "growth", ""):
+        table.add_column(column, justify="left" if column == "profile" else "right")
+    grown = {}
+    for name in track(names, description="growth", console=console, transient=True):
+        grown[name] = growth(name)
+        table.add_row(name, f"{grown[name]:.2f}x", _verdict(grown[name] < 3))
+    console.print(table)
+    results["growth"] = grown
+
+    million = {}
+    for name in [name for name in ("fifo", "tls") if name in names]:
+        million[name] = figures = million_tasks(name)
+        speed = figures["tasks"] / figures["wall_s"]
+        console.print(
+            f"1,000,000 tasks under {name}: {speed:,.0f} tasks/s, "
+            f"{figures['peak_mib']:,.0f} MiB at the peak (target: below 1 GB) "
+            f"{_verdict(figures['peak_mib'] < 953)}"
+        )
+        forked = fork_s(name)
+        results[f"fork {name}"] = forked
+        console.print(
+            f"a fork of 1,000 queries with 100,000 pending tasks under {name}: "
+            f"{forked * 1000:.1f} ms (target: below 20 ms) {_verdict(forked < 0.02)}"
+        )
+    results["million"] = million
+    options.out.write_text(json.dumps(results, indent=1))
+    console.print(f"kept in {options.out}")
+
+
+main()

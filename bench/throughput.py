@@ -1,0 +1,63 @@
+"""Simulated tasks per second through `Scheduler.handle`, beside a bare FIFO loop.
+
+The journal is off. The bare loop is run before and after each profile, so that a noisy
+machine slows both; the ratio is the median over the repeats.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+
+from queryard.core.model import Node
+from queryard.policies import catalogue, resolve_profile
+from queryard.sim import Conditions, simulate
+from queryard.workload import heavy_tailed
+
+from .bare import bare_fifo
+
+SLOTS = 200
+NODES = [Node(f"n{i:02}", 10) for i in range(20)]
+FIFO_RATIO, OTHER_RATIO = 0.20, 0.07
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """One profile's speed: tasks a second, the bare loop's, and their ratio."""
+
+    profile: str
+    tasks_per_s: float
+    bare_per_s: float
+    ratio: float
+
+    @property
+    def target(self) -> float:
+        return FIFO_RATIO if self.profile == "fifo" else OTHER_RATIO
+
+
+def throughput(profile: str, jobs: int, tasks: int, noise: float, repeats: int) -> Speed:
+    """The medians of one profile on the heavy-tailed workload."""
+    ours, bare, ratios = [], [], []
+    for seed in range(1, repeats + 1):
+        workload = heavy_tailed(jobs, tasks, SLOTS, seed=seed)
+        before, _ = bare_fifo(workload, SLOTS, noise, seed)
+        run = simulate(
+            workload,
+            NODES,
+            resolve_profile(profile),
+            conditions=Conditions(noise=noise),
+            seed=seed,
+            keep_journal=False,
+        )
+        after, _ = bare_fifo(workload, SLOTS, noise, seed)
+        assert not run.unfinished, f"{profile} left {run.unfinished} queries"
+        speed = run.tasks / run.wall_s
+        beside = (before + after) / 2
+        ours.append(speed)
+        bare.append(beside)
+        ratios.append(speed / beside)
+    return Speed(profile, median(ours), median(bare), median(ratios))
+
+
+def profiles() -> list[str]:
+    return [info.name for info in catalogue()]
