@@ -22,7 +22,7 @@ from .watched import WatchedScheduler
 
 NAMES = [info.name for info in catalogue()]
 RELAXED = settings(
-    max_examples=120,
+    max_examples=40,
     deadline=None,
     derandomize=True,
     # Shrinking takes minutes here; the failing example is printed as it was found.
@@ -87,7 +87,7 @@ def test_a_profile_conforms(
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(RELAXED, max_examples=20)
+@settings(RELAXED, max_examples=8)
 @given(workload=some.workloads(4), nodes=some.clusters(), conditions=some.conditions())
 def test_simulating_a_fork_changes_nothing(
     name: str, workload: Workload, nodes: list[Node], conditions: Conditions

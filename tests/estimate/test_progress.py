@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import math
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -54,7 +55,7 @@ def test_whatever_was_seen_a_curve_falls(points: list[tuple[int, float]]):
 
 
 def test_noisy_batches_are_better_met_by_the_slower_curve():
-    """Real independent batches: |ΔX| falls as 1 / i, and so does the fitted curve."""
+    """Of real independent batches |ΔX| falls as 1 / i: E|ΔX| = sqrt(2 / (π i (i - 1))) σ."""
     better = 0
     for seed in range(20):
         draw = Random(seed)
@@ -62,15 +63,16 @@ def test_noisy_batches_are_better_met_by_the_slower_curve():
         for batch in range(1, 41):
             total += draw.gauss(0.0, 1.0)
             answers.append(total / batch)
-        changes = [abs(now - then) for then, now in zip(answers, answers[1:], strict=False)]
+        changes = [abs(now - then) for then, now in pairwise(answers)]
         largest = max(changes)
         points = [(i, change / largest) for i, change in enumerate(changes, start=2)]
-        later = [(1 / i) for i in range(50, 60)]
-        one = next(curve for curve in fit_curves(points) if curve.power == 1)
-        two = next(curve for curve in fit_curves(points) if curve.power == 2)
-        scale = one(50) * 50
-        missed = [sum(abs(c(i) - scale * p) for i, p in enumerate(later, 50)) for c in (one, two)]
-        better += missed[0] <= missed[1]
+        curves = {curve.power: curve for curve in fit_curves(points)}
+        expected = {i: math.sqrt(2 / (math.pi * i * (i - 1))) / largest for i in range(41, 46)}
+        missed = {
+            power: sum(abs(curve(i) - p) for i, p in expected.items())
+            for power, curve in curves.items()
+        }
+        better += missed[1] < missed[2]
     assert better >= 15
 
 

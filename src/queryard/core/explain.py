@@ -85,7 +85,7 @@ def _reasons(
     if query.stage == "waiting" and not state.fits(query):
         free = state.memory_bytes - state.reserved_bytes
         yield f"it needs {demand:g} bytes of memory and {max(0.0, free):g} are free"
-    waiter = state.queries.get(scheduler.memory_waiter)
+    waiter = scheduler.admission.waiting()
     if waiter is not None and waiter is not query and query.stage == "waiting" and demand:
         yield f"memory is kept for {waiter.id}, which was refused first"
     pool: Pool | None = leaf

@@ -7,23 +7,27 @@ ride along. The simulator and the live driver call nothing else.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from .changes import cluster, leases, queries
+from .admission import Admission
+from .changes import leases, queries
 from .changes import tasks as task_changes
-from .commands import Command, Fail, Finish, Grant, Kill, Launch, Release, Revoke, Scale, WakeAt
+from .commands import Command, Fail, Finish, Grant, Kill, Launch, Revoke, WakeAt
 from .entities import Candidate, JobState, NodeState, PhaseState, QueryState
 from .errors import QueryardError
 from .events import Event, PolicyChosen
 from .explain import Why, story, why
 from .journal import Journal, Step
-from .lifecycle import DONE, PENDING
+from .lifecycle import PENDING
 from .model import MAP, TaskId
 from .parts import Part, Policy, Provisioning
 from .ranks import Attempt, PoolTree
 from .relief import reduces_to_kill
 from .share_out import excess_leases
+from .sizing import Sizing
+from .standing import Standing
 from .state import Settings, State
 from .validate import validate
 
@@ -48,11 +52,6 @@ class Scheduler:
         self.wakes: set[float] = set()
         # Launch -> leaf that pays for it, where there are several.
         self.charged: dict[int, int] = {}
-        # The query that waits for memory: nobody may start on what it needs.
-        self.memory_waiter = ""
-        # Drained nodes already released.
-        self._released: set[str] = set()
-        self._wanted_nodes: int | None = None
         self._out: list[Command] = []
         self._adopt(compose(profile))
 
@@ -81,17 +80,16 @@ class Scheduler:
         copy._compose = self._compose
         copy.wakes = self.wakes.copy()
         copy.charged = self.charged.copy()
-        copy.memory_waiter = self.memory_waiter
-        copy._released = self._released.copy()
-        copy._wanted_nodes = self._wanted_nodes
         copy._out = []
-        copy._bind(self.policy)
         copy._job_order = self._job_order.fork()
         copy._split = self._split.fork()
         copy._placement = self._placement.fork()
         copy._sharing = self._sharing.fork()
-        copy._provisioning = self._provisioning.fork()
-        copy.tree = self.tree.fork(copy.state)
+        copy._sizing = self._sizing.fork(copy.state)
+        copy._bind(self.policy, self.tree.fork(copy.state))
+        copy.admission.waiter = self.admission.waiter
+        copy._granted = self._granted.copy()
+        copy._granted_s = self._granted_s
         return copy
 
     def validate(self) -> None:
@@ -118,51 +116,45 @@ class Scheduler:
             self._split,
             self._placement,
             self._sharing,
-            self._provisioning,
+            self._sizing.provisioning,
         )
 
     # --- policy ----------------------------------------------------------------------------
 
-    def _bind(self, policy: Policy) -> None:
+    def _bind(self, policy: Policy, tree: PoolTree) -> None:
+        """Join the state, the parts (already made) and the tree."""
         self.policy = policy
+        self.tree = tree
+        self.standing = Standing(self.state, policy, self._split, tree)
+        self.admission = Admission(self.state, tree)
+        self._shares_scans = self._sharing.name != "none"
+        self._places = self._placement.name != "any"
+        self._one_lane = tree.lanes == 1
+        self._one_leaf = policy.pools.order is not None
+        self._timed = policy.timed
+        self._resizes = type(policy.provisioning).nodes is not Provisioning.nodes
+        self._extras = self._timed or self._resizes or self.state.settings.slow_start < 1
+        # With an order that stands still, whoever is first stays first for many slots.
+        self._keeps_head = self._one_leaf and not self.standing.every_task
+        self._head: tuple[JobState, PhaseState, int] | None = None
+        self._grants: dict[tuple[str, str], int] = {}
+        # All grants of this instant, however many calls it takes: they are not revoked in it,
+        # so that a deal and its opposite cannot chase one another while time stands still.
+        self._granted: Counter[tuple[str, str]] = Counter()
+        self._granted_s = -1.0
+
+    def _adopt(self, policy: Policy) -> None:
+        """Follow a policy from now on; running work is not disturbed."""
+        state = self.state
         self._job_order = policy.job_order
         self._split = policy.split
         self._placement = policy.placement
         self._sharing = policy.sharing
-        self._provisioning = policy.provisioning
-        self._shares_scans = bool(policy.sharing.name and policy.sharing.name != "none")
-        self._notes_jobs = policy.split.lanes > 1
-        self._places = policy.placement.name != "any"
-        # Which lanes, as bits, hold maps, reduces and leases.
-        self._one_lane = one = policy.split.lanes == 1
-        self._map_bits, self._reduce_bits, self._lease_bits = (1, 1, 1) if one else (1, 2, 3)
-        # Whether rankings depend on every task, or only on phases that turn.
-        self.state.notes.every_task = self._every_task = (
-            not one
-            or self.state.settings.slow_start < 1
-            or any(order.changes_with for order in policy.pools.orders)
-        )
-        self._timed = policy.timed
-        self._provisions = type(policy.provisioning).nodes is not Provisioning.nodes
-        self._extras = self._timed or self._provisions or self.state.settings.slow_start < 1
-        self._one_leaf = policy.pools.order is not None
-        # With an order that stands still, whoever is first stays first for many slots.
-        self._keeps_head = self._one_leaf and not self._every_task
-        self._head: tuple[JobState, PhaseState, int] | None = None
-        self._look_everywhere = True
-        self._grants: dict[tuple[str, str], int] = {}
-
-    def _adopt(self, policy: Policy) -> None:
-        """Follow a policy from now on; running work is not disturbed."""
-        self._bind(policy)
-        state = self.state
-        self.tree = PoolTree(policy.pools, policy.split.lanes, state.total_slots)
-        self.memory_waiter = ""
-        self._wanted_nodes = None
+        self._sizing = Sizing(state, policy.provisioning)
+        self._bind(policy, PoolTree(policy.pools, policy.split.lanes, state.total_slots))
         for part in self.parts:
             part.attach(state)
         for query in state.queries.values():
-            query.runnable = tuple([] for _ in range(policy.split.lanes))
             self._enter(query)
             for job in query.jobs:
                 job.lanes = 0
@@ -170,16 +162,14 @@ class Scheduler:
         self.charged = {}
         for number, run in state.running.items():
             self._charge(number, state.jobs[run.tasks[0].job].query.pool)
+        for job in state.leaseholders.values():
+            self.tree.charge(job.query.pool, sum(sum(lease) for lease in job.leases.values()))
         for job in state.jobs.values():
-            leased = sum(sum(lease) for lease in job.leases.values())
-            if leased:
-                self.tree.charge(job.query.pool, leased)
             self._ready(job)
-        for job in state.jobs.values():
-            self.refresh(job)
-        self._look_everywhere = True
+        self._recheck(state.jobs.values())
 
     def _enter(self, query: QueryState) -> None:
+        query.runnable = tuple([] for _ in range(self.tree.lanes))
         known = len(self.tree.pools)
         self.tree.enter(query)
         for pool in self.tree.pools[known:]:
@@ -192,7 +182,7 @@ class Scheduler:
 
     def _recheck(self, jobs: Iterable[JobState]) -> None:
         for job in jobs:
-            self.refresh(job)
+            self.standing.refresh(job)
 
     # --- settling the events -------------------------------------------------------------------
 
@@ -200,7 +190,7 @@ class Scheduler:
         """Bring the rankings up to date with what the events changed."""
         state = self.state
         notes = state.notes
-        self._look_everywhere = False
+        self.standing.news = False
         ended = notes.ended_runs
         if self._one_leaf:
             self.tree.root.used -= len(ended)
@@ -231,7 +221,6 @@ class Scheduler:
         if notes.policy is not None:
             self._adopt_event()
         for query in notes.submitted:
-            query.runnable = tuple([] for _ in range(self.tree.lanes))
             self._enter(query)
         notes.submitted.clear()
         for job in notes.readied:
@@ -250,24 +239,27 @@ class Scheduler:
         notes.lease_stops.clear()
         if notes.capacity:
             notes.capacity = False
-            self._look_everywhere = True
+            self.standing.news = True
             if self.tree.slots != state.total_slots:
                 self.tree.resize(state.total_slots)
         if notes.woke:
             self._settle_wake()
 
     def _adopt_event(self) -> None:
+        """Change the policy; what this instant brought finds its place in the new tree."""
         notes = self.state.notes
         notes.policy = None
-        # Queries of this instant enter the new tree with all the others.
-        notes.submitted.clear()
+        self._out.extend(_verdict(query) for query in notes.ended)
+        for settled in (notes.ended, notes.submitted, notes.readied, notes.touched):
+            settled.clear()
+        notes.returned.clear()
         self._adopt(self._chosen)
 
     def _settle_wake(self) -> None:
         state = self.state
         state.notes.woke = False
         self.wakes = {time_s for time_s in self.wakes if time_s > state.now}
-        self._look_everywhere = True
+        self.standing.news = True
         for part in self.parts:
             part.woke(state)
         if self._shares_scans:
@@ -280,86 +272,19 @@ class Scheduler:
         notes = self.state.notes
         for query in notes.ended:
             self.tree.leave(query)
+            self._recheck(query.jobs)
             for job in query.jobs:
-                self.refresh(job)
                 if self._shares_scans and can_share(job):
                     self._recheck(self._sharing.left(job, self.state))
-            finished = query.stage == "finished"
-            self._out.append(Finish(query.id) if finished else Fail(query.id, query.cause))
+            self._out.append(_verdict(query))
         notes.ended.clear()
-
-    def usable_lanes(self, job: JobState) -> int:
-        """The lanes, as bits, in which a job could use a slot now."""
-        query = job.query
-        lanes = 0
-        if not job.blockers and not job.done and query.stage in ("waiting", "running"):
-            maps = job.map
-            if maps is None:
-                width = job.spec.divisible
-                if width is not None and job.slots < width.width and not job.finishing:
-                    lanes = self._lease_bits
-            else:
-                if maps.counts[PENDING] and not job.held_back:
-                    lanes = self._map_bits
-                if job.reduce is not None and self._can_reduce(job):
-                    lanes |= self._reduce_bits
-        return lanes
-
-    def refresh(self, job: JobState) -> None:
-        """Bring the rankings up to date with what a job can use now."""
-        query = job.query
-        lanes = self.usable_lanes(job)
-        if self._notes_jobs:
-            self._split.note(job, self.state)
-        if lanes != job.lanes:
-            self._move(job, lanes)
-        leaf = self.tree.pools[query.pool]
-        if leaf.rekeys:
-            self.tree.rekey(leaf, job if leaf.by_job else query, self.state)
-
-    def _can_reduce(self, job: JobState) -> bool:
-        reduces, maps = job.reduce, job.map
-        if reduces is None or maps is None or not reduces.counts[PENDING]:
-            return False
-        done, tasks = maps.counts[DONE], maps.spec.tasks
-        if done == tasks:
-            return True
-        slow_start = self.state.settings.slow_start
-        return slow_start < 1 and done >= slow_start * tasks and not job.barred
-
-    def _move(self, job: JobState, lanes: int) -> None:
-        query = job.query
-        tree = self.tree
-        leaf = tree.pools[query.pool]
-        by_job = leaf.by_job
-        changed = lanes ^ job.lanes
-        job.lanes = lanes
-        for lane in range(tree.lanes):
-            bit = 1 << lane
-            if not changed & bit:
-                continue
-            jobs = query.runnable[lane]
-            leaf.lanes[lane].changes += 1
-            if lanes & bit:
-                jobs.append(job)
-                if by_job:
-                    tree.put(leaf, lane, job, self.state)
-                elif len(jobs) == 1:
-                    tree.put(leaf, lane, query, self.state)
-                self._look_everywhere = True
-            else:
-                jobs.remove(job)
-                if by_job:
-                    tree.drop(leaf, lane, job)
-                elif not jobs:
-                    tree.drop(leaf, lane, query)
 
     # --- deciding --------------------------------------------------------------------------
 
     def _decide(self) -> None:
         state = self.state
         freed = state.notes.freed
-        if self._look_everywhere:
+        if self.standing.news:
             self._fill_all()
         else:
             serve_node = self._serve_node
@@ -376,8 +301,8 @@ class Scheduler:
             self._settle_leases()
         if self.state.settings.slow_start < 1 and any(self.tree.root.ready):
             self._relieve()
-        if self._provisions:
-            self._provision()
+        if self._resizes:
+            self._out.extend(self._sizing.decide())
         if self._timed:
             self._ask_to_wake()
 
@@ -418,15 +343,19 @@ class Scheduler:
         maps = job.map
         if maps is None:
             return None
-        pending = maps.counts[PENDING] and bit & self._map_bits and not job.held_back
+        pending = maps.counts[PENDING] and bit & self.standing.map_bits and not job.held_back
         if pending and (not job.spec.scans or self._placement.accepts(job, node, self.state)):
             return maps
-        return job.reduce if bit & self._reduce_bits and self._can_reduce(job) else None
+        return (
+            job.reduce
+            if bit & self.standing.reduce_bits and self.standing.can_reduce(job)
+            else None
+        )
 
     def _attempt(self, candidate: Candidate, lane: int, node: NodeState) -> bool:
         """Let a candidate use a slot of the node, if it can."""
         query = candidate.query
-        if query.stage == "waiting" and not self.admits(query, lane):
+        if query.stage == "waiting" and not self.admission.admits(query, lane):
             return False
         if isinstance(candidate, JobState):
             return self._start(candidate, lane, node)
@@ -443,40 +372,12 @@ class Scheduler:
 
     def _remember(self, jobs: Sequence[JobState]) -> None:
         """The only runnable job of the first query serves the next slots, too."""
-        if jobs and jobs[0].map is not None and not jobs[0].spec.scans:
-            phase = jobs[0].map if jobs[0].map.counts[PENDING] else jobs[0].reduce
-            if phase is not None:
-                self._head = (jobs[0], phase, self.tree.root.lanes[0].changes)
+        maps = jobs[0].map if jobs else None
+        if maps is not None and maps.counts[PENDING] and not jobs[0].spec.scans:
+            self._head = (jobs[0], maps, self.tree.root.lanes[0].changes)
 
     def pick_job(self, jobs: Sequence[JobState]) -> JobState:
         return self._job_order.pick(jobs, self.state)
-
-    def admits(self, query: QueryState, lane: int) -> bool:
-        """Whether a query may reserve its memory now.
-
-        Memory is given out in the order of the leaf, and room is kept for the query that was
-        refused first, so a large query is not passed by small ones for ever.
-        """
-        state = self.state
-        demand = query.spec.memory_bytes
-        if not demand:
-            return True
-        waiter = state.queries.get(self.memory_waiter)
-        if waiter is not None and waiter.stage == "waiting" and waiter is not query:
-            keys = self.tree.pools[query.pool].lanes[lane].keys
-            behind = keys.get(waiter.uid)
-            overtakes = behind is not None and (keys.get(query.uid), query.uid) < (
-                behind,
-                waiter.uid,
-            )
-            if not overtakes:
-                room = state.memory_bytes - state.reserved_bytes - waiter.spec.memory_bytes
-                return demand <= room
-        if state.fits(query):
-            return True
-        if demand <= state.memory_bytes:
-            self.memory_waiter = query.id
-        return False
 
     def _start(self, job: JobState, lane: int, node: NodeState) -> bool:
         """Run something of a job in a slot of the node, if there is something."""
@@ -485,7 +386,7 @@ class Scheduler:
         if maps is None:
             self._grant(job, node)
             return True
-        if maps.counts[PENDING] and bit & self._map_bits and not job.held_back:
+        if maps.counts[PENDING] and bit & self.standing.map_bits and not job.held_back:
             if self._shares_scans and can_share(job) and self._ride(job, node):
                 return True
             if self._places and job.spec.scans:
@@ -496,7 +397,11 @@ class Scheduler:
                 self._launch(job, maps, index, node)
                 return True
         reduces = job.reduce
-        if reduces is not None and bit & self._reduce_bits and self._can_reduce(job):
+        if (
+            reduces is not None
+            and bit & self.standing.reduce_bits
+            and self.standing.can_reduce(job)
+        ):
             self._launch(job, reduces, reduces.take(), node)
             return True
         return False
@@ -517,8 +422,8 @@ class Scheduler:
             root.served += 1
         else:
             self._charge(number, query.pool)
-        if self._every_task or not phase.counts[PENDING]:
-            self.refresh(job)
+        if self.standing.every_task or not phase.counts[PENDING]:
+            self.standing.refresh(job)
         self._out.append(launch)
 
     def _ride(self, job: JobState, node: NodeState) -> bool:
@@ -532,7 +437,7 @@ class Scheduler:
         for rider in ride.riders:
             query = rider.query
             if query.stage == "waiting":
-                if rider is not job and not self.admits(query, 0):
+                if rider is not job and not self.admission.admits(query, 0):
                     left_out.append(rider)
                     continue
                 queries.start(state, query)
@@ -571,7 +476,7 @@ class Scheduler:
         leases.grant(self.state, job, node)
         self.tree.charge(query.pool, 1)
         self.tree.pools[query.pool].served += 1
-        self.refresh(job)
+        self.standing.refresh(job)
         key = (job.id, node.id)
         self._grants[key] = self._grants.get(key, 0) + 1
 
@@ -580,7 +485,11 @@ class Scheduler:
     def _settle_leases(self) -> None:
         """Revoke what the policy, dealing all slots out anew, would give to others."""
         grants = self._grants
-        for job, node_id, slots in excess_leases(self, grants):
+        if self.state.now != self._granted_s:
+            self._granted.clear()
+            self._granted_s = self.state.now
+        self._granted.update(grants)
+        for job, node_id, slots in excess_leases(self, self._granted):
             self._revoke(job, node_id, slots)
         self._out.extend(Grant(job, node, slots) for (job, node), slots in grants.items())
         grants.clear()
@@ -592,7 +501,7 @@ class Scheduler:
     def _relieve(self) -> None:
         for number, job in list(reduces_to_kill(self.state, self.tree, self.payer)):
             job.barred = True
-            self.refresh(job)
+            self.standing.refresh(job)
             self.state.killed.add(number)
             self._out.append(Kill(number))
 
@@ -606,34 +515,9 @@ class Scheduler:
                 self.wakes.add(time_s)
                 self._out.append(WakeAt(time_s))
 
-    def _provision(self) -> None:
-        state = self.state
-        wanted = self._provisioning.nodes(state)
-        if wanted is not None and wanted != self._wanted_nodes:
-            self._wanted_nodes = wanted
-            self._out.append(Scale(wanted))
-            self._choose_draining(wanted)
-        for node in state.nodes.values():
-            idle = node.draining and node.free == node.spec.slots
-            if idle and node.id not in self._released and not self._needed(node):
-                self._released.add(node.id)
-                self._out.append(Release(node.id))
-        self._released.intersection_update(state.nodes)
 
-    def _choose_draining(self, wanted: int) -> None:
-        """The least busy nodes are drained; they serve again when more are wanted."""
-        state = self.state
-        nodes = sorted(state.nodes.values(), key=lambda n: (n.spec.slots - n.free, n.id))
-        surplus = max(0, len(nodes) - max(1, wanted))
-        cluster.drain(state, [node.id for node in nodes[surplus:] if node.draining], False)
-        cluster.drain(state, [node.id for node in nodes[:surplus] if not node.draining], True)
-
-    def _needed(self, node: NodeState) -> bool:
-        return any(
-            job.map is not None and job.map.outputs and node.id in job.map.outputs
-            for job in self.state.jobs.values()
-            if not job.done
-        )
+def _verdict(query: QueryState) -> Command:
+    return Finish(query.id) if query.stage == "finished" else Fail(query.id, query.cause)
 
 
 def can_share(job: JobState) -> bool:

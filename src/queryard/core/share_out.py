@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def excess_leases(
-    scheduler: Scheduler, granted: dict[tuple[str, str], int]
+    scheduler: Scheduler, granted: Counter[tuple[str, str]]
 ) -> list[tuple[JobState, str, int]]:
     """(job, node, slots) to revoke; what was granted this very instant is left alone."""
     state = scheduler.state
@@ -34,7 +34,7 @@ def excess_leases(
     excess = []
     for job in holders:
         spare = {
-            node_id: held - granted.get((job.id, node_id), 0)
+            node_id: max(0, held - granted[job.id, node_id])
             for node_id, (held, _) in job.leases.items()
         }
         drained = {node_id for node_id in spare if state.nodes[node_id].draining}
@@ -62,7 +62,7 @@ def _deal(scheduler: Scheduler, holders: list[JobState]) -> Counter[tuple[str, s
     for job, slots in held:
         _hold(scheduler, job, -slots)
     # What the deal touches beside the jobs, to be put back.
-    reserved_bytes, waiter = state.reserved_bytes, scheduler.memory_waiter
+    reserved_bytes, waiter = state.reserved_bytes, scheduler.admission.waiter
     nodes = [node for node in state.nodes.values() if not node.draining]
     counts = [(node, node.free, node.maps, node.reduces, node.leased) for node in nodes]
     for node in nodes:
@@ -82,7 +82,7 @@ def _deal(scheduler: Scheduler, holders: list[JobState]) -> Counter[tuple[str, s
     def attempt(candidate: Candidate, lane: int, node: NodeState) -> bool:
         query = candidate.query
         if query.stage == "waiting" and query.uid not in admitted:
-            if not scheduler.admits(query, lane):
+            if not scheduler.admission.admits(query, lane):
                 return False
             admitted.add(query.uid)
             state.reserved_bytes += query.spec.memory_bytes
@@ -127,7 +127,7 @@ def _deal(scheduler: Scheduler, holders: list[JobState]) -> Counter[tuple[str, s
         _hold(scheduler, job, slots)
     for node, free, maps, reduces, leased in counts:
         node.free, node.maps, node.reduces, node.leased = free, maps, reduces, leased
-    state.reserved_bytes, scheduler.memory_waiter = reserved_bytes, waiter
+    state.reserved_bytes, scheduler.admission.waiter = reserved_bytes, waiter
     return shares
 
 
@@ -135,4 +135,4 @@ def _hold(scheduler: Scheduler, job: JobState, slots: int) -> None:
     job.slots += slots
     job.query.slots += slots
     scheduler.tree.charge(job.query.pool, slots)
-    scheduler.refresh(job)
+    scheduler.standing.refresh(job)

@@ -145,7 +145,7 @@ def _pools(scheduler: Scheduler) -> Iterator[str]:
 def _rankings(scheduler: Scheduler) -> Iterator[str]:
     state, tree = scheduler.state, scheduler.tree
     for job in state.jobs.values():
-        expected = scheduler.usable_lanes(job)
+        expected = scheduler.standing.usable_lanes(job)
         if expected != job.lanes:
             yield f"job {job.id} stands in lanes {job.lanes:b}, could use {expected:b}"
         for lane in range(tree.lanes):

@@ -113,19 +113,13 @@ class LeasedJob:
 
 
 def _answers(truth: JobTruth, batches: int, draw: random.Random) -> list[tuple[float, float]]:
-    """(answer, error) after each batch: a mean over more and more of a finite table.
-
-    The error is sigma * sqrt((1 - f) / n); the last answer is exact.
-    """
+    """(answer, error) after each batch: a mean over more and more of a finite table."""
     if batches == 1:
         return []
-    rows = max(1.0, truth.rows / batches)
-    scale = truth.sigma / math.sqrt(rows)
+    scale = truth.sigma / math.sqrt(max(1.0, truth.rows / batches))
     total = 0.0
     values = []
     for batch in range(1, batches + 1):
         total += draw.gauss(0.0, scale)
-        share = batch / batches
-        error = truth.sigma * math.sqrt((1.0 - share) / (rows * batch))
-        values.append((total / batch, error))
+        values.append((total / batch, truth.error_after(batch, batches)))
     return values

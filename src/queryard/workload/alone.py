@@ -32,7 +32,8 @@ def alone_time_s(arrival: Arrival, slots: float) -> float:
     ends: dict[str, float] = {}
     for job in jobs_in_order(arrival.query):
         start_s = max((ends[name] for name in job.upstream), default=0.0)
-        ends[job.name] = start_s + _job_s(job, arrival.truth[job.name], slots)
+        truth = arrival.truth[job.name]
+        ends[job.name] = start_s + _job_s(job, truth, slots, arrival.query.target_error)
     return max(max(ends.values()), arrival.work_s / slots)
 
 
@@ -46,11 +47,12 @@ def jobs_in_order(query: Query) -> list[Job]:
     return list(ordered.values())
 
 
-def _job_s(job: Job, truth: JobTruth, slots: float) -> float:
+def _job_s(job: Job, truth: JobTruth, slots: float, target_error: float | None) -> float:
     if job.divisible is not None:
         served_by = min(job.divisible.width, slots)
-        overhead_s = truth.batch_overhead_s * job.divisible.batches
-        return truth.total_work_s(job) / served_by + overhead_s
+        batches = truth.batches_run(job.divisible.batches, target_error)
+        overhead_s = truth.batch_overhead_s * batches
+        return truth.total_work_s(job, target_error) / served_by + overhead_s
     maps_s = _waves(job.map.tasks, slots) * truth.map_s if job.map else 0.0
     per_reduce_s = truth.shuffle_s + truth.merge_s + truth.reduce_s
     return maps_s + (_waves(job.reduce.tasks, slots) * per_reduce_s if job.reduce else 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -41,11 +42,24 @@ class JobTruth:
         """Core-seconds of mini-batch `batch`, counted from 1."""
         return self.work_s / batches + self.growth_s * batch
 
-    def total_work_s(self, job: Job) -> float:
-        """Core-seconds of the whole job at speed 1."""
+    def error_after(self, batch: int, batches: int) -> float:
+        """The true error of an online answer after so many batches; the last is exact."""
+        rows = max(1.0, self.rows / batches) * batch
+        return self.sigma * math.sqrt((1.0 - batch / batches) / rows)
+
+    def batches_run(self, batches: int, target_error: float | None) -> int:
+        """How many batches an online job runs until its error is small enough."""
+        if target_error is None or batches == 1:
+            return batches
+        enough = (i for i in range(1, batches) if self.error_after(i, batches) <= target_error)
+        return next(enough, batches)
+
+    def total_work_s(self, job: Job, target_error: float | None = None) -> float:
+        """Core-seconds of the whole job at speed 1, or until its error is small enough."""
         if job.divisible is not None:
-            n = job.divisible.batches
-            return self.work_s + self.growth_s * n * (n + 1) / 2
+            batches = job.divisible.batches
+            run = self.batches_run(batches, target_error)
+            return self.work_s * run / batches + self.growth_s * run * (run + 1) / 2
         maps = job.map.tasks if job.map else 0
         reduces = job.reduce.tasks if job.reduce else 0
         return maps * self.map_s + reduces * (self.shuffle_s + self.merge_s + self.reduce_s)
@@ -67,8 +81,9 @@ class Arrival:
 
     @property
     def work_s(self) -> float:
-        """Core-seconds of the query at speed 1."""
-        return sum(self.truth[job.name].total_work_s(job) for job in self.query.jobs)
+        """Core-seconds of the query at speed 1; an online one stops at its target error."""
+        target = self.query.target_error
+        return sum(self.truth[job.name].total_work_s(job, target) for job in self.query.jobs)
 
 
 @dataclass(frozen=True, slots=True)

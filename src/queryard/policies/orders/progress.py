@@ -4,49 +4,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Self
 
-from queryard.core.entities import Candidate, JobState, QueryState
+from queryard.core.entities import Candidate, QueryState
 from queryard.core.errors import unknown_name
 from queryard.core.parts import QueryOrder
 from queryard.core.state import State
-from queryard.estimate.progress import Outlook, fit_batch_time, fit_curves
 
 from ..checks import above_zero
-from .progress_shares import OBJECTIVES, Claim, allocate
+from .progress_claims import claim_of, level
+from .progress_shares import OBJECTIVES, allocate
 
 # With more queries than slots an epoch has at most this many turns.
 MOST_TURNS = 8
-# Curves are fitted to at most this many batches, the last ones.
-RECENT = 50
 
 
+@dataclass(slots=True)
 class Account:
     """The slot-seconds of one query in the epoch: what it should have and what it had."""
 
-    __slots__ = ("age", "gain", "opened_s", "served_s", "slots", "surplus_s", "target_s")
-
-    def __init__(self, opened_s: float) -> None:
-        self.opened_s = opened_s
-        # None until the first allocation that knows of it: a fair share.
-        self.target_s: float | None = None
-        self.served_s = 0.0
-        # How much more than its target it had in the epoch before, by turns being too long.
-        self.surplus_s = 0.0
-        # How many slots it has held since the order last looked.
-        self.slots = 0
-        self.gain = 1.0
-        self.age = 0
-
-    def fork(self) -> Account:
-        copy = Account(self.opened_s)
-        copy.target_s = self.target_s
-        copy.served_s = self.served_s
-        copy.surplus_s = self.surplus_s
-        copy.slots = self.slots
-        copy.gain = self.gain
-        copy.age = self.age
-        return copy
+    opened_s: float
+    # None until the first allocation that knows of it: a fair share.
+    target_s: float | None = None
+    served_s: float = 0.0
+    # How much more than its target it had in the epoch before, by turns being too long.
+    surplus_s: float = 0.0
+    # How many slots it has held since the order last looked.
+    slots: int = 0
+    gain: float = 1.0
+    age: int = 0
 
 
 class Progress(QueryOrder):
@@ -86,7 +73,7 @@ class Progress(QueryOrder):
 
     def fork(self) -> Self:
         twin = super().fork()
-        twin._accounts = {query: account.fork() for query, account in self._accounts.items()}
+        twin._accounts = {query: replace(account) for query, account in self._accounts.items()}
         return twin
 
     def attach(self, state: State) -> None:
@@ -105,8 +92,10 @@ class Progress(QueryOrder):
         # Slots may be tried out here: who held how many until now was noted in `wake_s`.
         query = candidate.query
         account = self._accounts.get(query.id)
-        fair = state.total_slots / len(state.queries)
+        fair = state.total_slots / (len(state.queries) or 1)
         if account is None:
+            if query.id not in state.queries:
+                return (math.inf, 0.0)  # it ends in this instant
             if not any(job.spec.divisible for job in query.jobs):
                 return (query.slots / fair if fair else 0.0, 0.0)
             account = self._open(query, state)
@@ -114,13 +103,13 @@ class Progress(QueryOrder):
         ends_s = self._begun_s + self.epoch_s
         target_s = account.target_s
         if target_s is None:
-            target_s = fair * (ends_s - account.opened_s)
+            target_s = fair * level(query) * (ends_s - account.opened_s)
         projected_s = account.served_s + query.slots * max(0.0, ends_s - state.now)
         return (projected_s / target_s if target_s > 0 else math.inf, -account.gain)
 
     def _open(self, query: QueryState, state: State) -> Account:
         account = self._accounts[query.id] = Account(state.now)
-        if state.now >= self._begun_s + self.epoch_s:
+        if state.now == self._begun_s or state.now >= self._begun_s + self.epoch_s:
             self._count(state)
             self._begin(state)
         return account
@@ -161,51 +150,35 @@ class Progress(QueryOrder):
         if not self._accounts:
             return
         slots = state.total_slots * len(self._accounts) / len(state.queries)
-        claims = []
-        for query_id, account in self._accounts.items():
-            had_some = account.target_s is None or account.served_s > account.surplus_s
-            account.age = 0 if had_some else account.age + 1
-            claims.append(self._claim(state.queries[query_id], account.age))
-        shares = allocate(claims, slots, self.objective, self.min_share)
-        crowded = len(claims) > slots
-        longest = max(1 / MOST_TURNS, slots / len(claims)) if crowded else 1.0
-        self._begun_s = state.now
+        crowded = len(self._accounts) > slots
+        longest = max(1 / MOST_TURNS, slots / len(self._accounts)) if crowded else 1.0
         self._turn_s = self.epoch_s * longest
+        # More may come in the instant in which an epoch begins; the last one was closed then.
+        if state.now > self._begun_s:
+            for account in self._accounts.values():
+                self._close(account, self._turn_s if crowded else 0.0)
+        self._begun_s = state.now
+        claims = [
+            claim_of(state.queries[query_id], account.age, self.epoch_s)
+            for query_id, account in self._accounts.items()
+        ]
+        shares = allocate(claims, slots, self.objective, self.min_share)
         for claim, account in zip(claims, self._accounts.values(), strict=True):
             share = shares[claim.uid]
-            over_s = account.served_s - (account.target_s or account.served_s)
-            account.surplus_s = min(max(0.0, over_s), self._turn_s) if crowded else 0.0
-            account.served_s = account.surplus_s
             account.target_s = share * self.epoch_s
             account.gain = (
                 claim.error_at(share) - claim.error_at(share + 1) if claim.error_at else 1.0
             )
 
-    def _claim(self, query: QueryState, age: int) -> Claim:
-        jobs = [job for job in query.jobs if job.ready and job.spec.divisible]
-        width = sum(job.spec.divisible.width for job in jobs if job.spec.divisible) or math.inf
-        weight = query.spec.priority if query.spec.priority > 0 else 1.0
-        outlook = next((found for job in jobs if (found := outlook_of(job))), None)
-        if outlook is None:
-            return Claim(query.uid, None, width, weight, age)
-        epoch_s = self.epoch_s
-
-        def error_at(slots: float, outlook: Outlook = outlook) -> float:
-            return outlook.error_at(slots, epoch_s)
-
-        return Claim(query.uid, error_at, width, weight, age)
-
-
-def outlook_of(job: JobState) -> Outlook | None:
-    """What the answers of an online job say about the next ones; None before the first."""
-    answers, divisible = job.answers, job.spec.divisible
-    if not answers or divisible is None:
-        return None
-    # P_1 is 1 because there is no change yet: it tells nothing once there is another.
-    points = [(each.batch, each.progress) for each in (answers[1:] or answers)[-RECENT:]]
-    work = [(each.batch, each.core_s) for each in answers[-RECENT:]]
-    last = answers[-1].batch
-    done = min(max(last, job.done_share * divisible.batches), last + 1)
-    curve, _ = fit_curves(points)
-    time = fit_batch_time(work, divisible.nested)
-    return Outlook(curve, time, done, divisible.batches)
+    @staticmethod
+    def _close(account: Account, most_surplus_s: float) -> None:
+        """Carry over what turns that were too long gave; note who had nothing."""
+        if account.target_s is None:
+            account.served_s = 0.0
+            return
+        had_some = account.served_s > account.surplus_s
+        account.age = 0 if had_some else account.age + 1
+        # Slots that nobody else wanted are not held against a query that was allotted none.
+        over_s = account.served_s - account.target_s if account.target_s else 0.0
+        account.surplus_s = min(max(0.0, over_s), most_surplus_s)
+        account.served_s = account.surplus_s

@@ -1,0 +1,51 @@
+"""Memory is reserved before a query starts: who may reserve it now.
+
+It is given out in the order of the leaf, and room is kept for the query that was refused
+first, so a large query is not passed by small ones for ever.
+"""
+
+from __future__ import annotations
+
+from .entities import QueryState
+from .ranks import PoolTree
+from .state import State
+
+
+class Admission:
+    """Remembers the query that waits for memory."""
+
+    def __init__(self, state: State, tree: PoolTree, waiter: str = "") -> None:
+        self.waiter = waiter
+        self._state = state
+        self._tree = tree
+
+    def admits(self, query: QueryState, lane: int) -> bool:
+        """Whether a query may reserve its memory now."""
+        state = self._state
+        demand = query.spec.memory_bytes
+        if not demand:
+            return True
+        waiter = self.waiting()
+        if waiter is not None and waiter is not query and not self._overtakes(query, waiter, lane):
+            room = state.memory_bytes - state.reserved_bytes - waiter.spec.memory_bytes
+            return demand <= room
+        if state.fits(query):
+            return True
+        if demand <= state.memory_bytes:
+            self.waiter = query.id
+        return False
+
+    def waiting(self) -> QueryState | None:
+        """The query for which room is kept, if it still waits and could ever start."""
+        waiter = self._state.queries.get(self.waiter)
+        if waiter is None or waiter.stage != "waiting":
+            return None
+        return waiter if waiter.spec.memory_bytes <= self._state.memory_bytes else None
+
+    def _overtakes(self, query: QueryState, waiter: QueryState, lane: int) -> bool:
+        """Whether the order of their common leaf now puts the query before the waiter."""
+        keys = self._tree.pools[query.pool].lanes[lane].keys
+        own, other = keys.get(query.uid), keys.get(waiter.uid)
+        if own is None or other is None:
+            return False
+        return (own, query.uid) < (other, waiter.uid)

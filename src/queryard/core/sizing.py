@@ -1,0 +1,61 @@
+"""Bringing the cluster to the size that provisioning asks for, without losing work.
+
+A smaller cluster is reached by draining: the least busy nodes take no new work, and each is
+released when nothing runs there and no reduce needs an output that lives there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .changes import cluster
+from .commands import Command, Release, Scale
+from .entities import NodeState
+from .parts import Provisioning
+from .state import State
+
+
+class Sizing:
+    """Remembers what was asked for, so that it is said once."""
+
+    def __init__(self, state: State, provisioning: Provisioning) -> None:
+        self.provisioning = provisioning
+        self._state = state
+        self._wanted: int | None = None
+        self._released: set[str] = set()
+
+    def decide(self) -> Iterator[Command]:
+        """Commands that change the number of nodes."""
+        state = self._state
+        wanted = self.provisioning.nodes(state)
+        if wanted is not None and wanted != self._wanted:
+            self._wanted = wanted
+            yield Scale(wanted)
+            self._drain_down_to(wanted)
+        self._released.intersection_update(state.nodes)
+        for node in state.nodes.values():
+            idle = node.draining and node.free == node.spec.slots
+            if idle and node.id not in self._released and not self._needed(node):
+                self._released.add(node.id)
+                yield Release(node.id)
+
+    def _drain_down_to(self, wanted: int) -> None:
+        """The least busy nodes are drained; they serve again when more are wanted."""
+        state = self._state
+        nodes = sorted(state.nodes.values(), key=lambda n: (n.spec.slots - n.free, n.id))
+        surplus = max(0, len(nodes) - max(1, wanted))
+        cluster.drain(state, [node.id for node in nodes[surplus:] if node.draining], False)
+        cluster.drain(state, [node.id for node in nodes[:surplus] if not node.draining], True)
+
+    def _needed(self, node: NodeState) -> bool:
+        return any(
+            job.map is not None and node.id in job.map.outputs
+            for job in self._state.jobs.values()
+            if not job.done
+        )
+
+    def fork(self, state: State) -> Sizing:
+        copy = Sizing(state, self.provisioning.fork())
+        copy._wanted = self._wanted
+        copy._released = self._released.copy()
+        return copy

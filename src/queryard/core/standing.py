@@ -1,0 +1,96 @@
+"""Who stands in which ranking: what each job could use a slot for, kept up to date.
+
+Work is ranked in lanes (see `SlotSplit`). With one lane everything stands in it; with two,
+maps stand in the first, reduces in the second and divisible work in both.
+"""
+
+from __future__ import annotations
+
+from .entities import JobState
+from .lifecycle import DONE, PENDING
+from .parts import Policy, SlotSplit
+from .ranks import PoolTree
+from .state import State
+
+
+class Standing:
+    """The pool tree with the rule that says where a job belongs in it."""
+
+    def __init__(self, state: State, policy: Policy, split: SlotSplit, tree: PoolTree) -> None:
+        self.state = state
+        self.tree = tree
+        self.split = split
+        # Whether somebody can use a slot who could not before.
+        self.news = True
+        # Which lanes, as bits, hold maps, reduces and leases.
+        one = split.lanes == 1
+        self.map_bits, self.reduce_bits, self.lease_bits = (1, 1, 1) if one else (1, 2, 3)
+        self._notes_jobs = not one
+        # Whether rankings depend on every task, or only on phases that turn.
+        self.every_task = state.notes.every_task = (
+            not one
+            or state.settings.slow_start < 1
+            or any(order.changes_with for order in policy.pools.orders)
+        )
+
+    def usable_lanes(self, job: JobState) -> int:
+        """The lanes, as bits, in which a job could use a slot now."""
+        if job.blockers or job.done or job.query.stage not in ("waiting", "running"):
+            return 0
+        maps = job.map
+        if maps is None:
+            divisible = job.spec.divisible
+            more = divisible is not None and job.slots < divisible.width
+            return self.lease_bits if more and not job.finishing else 0
+        lanes = self.map_bits if maps.counts[PENDING] and not job.held_back else 0
+        if job.reduce is not None and self.can_reduce(job):
+            lanes |= self.reduce_bits
+        return lanes
+
+    def can_reduce(self, job: JobState) -> bool:
+        """Whether a reduce may start: maps are done, or enough of them with slow start."""
+        reduces, maps = job.reduce, job.map
+        if reduces is None or maps is None or not reduces.counts[PENDING]:
+            return False
+        done, tasks = maps.counts[DONE], maps.spec.tasks
+        if done == tasks:
+            return True
+        slow_start = self.state.settings.slow_start
+        return slow_start < 1 and done >= slow_start * tasks and not job.barred
+
+    def refresh(self, job: JobState) -> None:
+        """Bring the rankings up to date with what a job can use now."""
+        lanes = self.usable_lanes(job)
+        if self._notes_jobs:
+            self.split.note(job, self.state)
+        if lanes != job.lanes:
+            self._move(job, lanes)
+        leaf = self.tree.pools[job.query.pool]
+        if leaf.rekeys:
+            self.tree.rekey(leaf, job if leaf.by_job else job.query, self.state)
+
+    def _move(self, job: JobState, lanes: int) -> None:
+        query = job.query
+        tree = self.tree
+        leaf = tree.pools[query.pool]
+        changed = lanes ^ job.lanes
+        job.lanes = lanes
+        for lane in range(tree.lanes):
+            bit = 1 << lane
+            if not changed & bit:
+                continue
+            jobs = query.runnable[lane]
+            leaf.lanes[lane].changes += 1
+            if lanes & bit:
+                self.news = True
+                jobs.append(job)
+                if leaf.by_job:
+                    tree.put(leaf, lane, job, self.state)
+                elif len(jobs) == 1:
+                    tree.put(leaf, lane, query, self.state)
+            else:
+                jobs.remove(job)
+                if leaf.by_job:
+                    tree.drop(leaf, lane, job)
+                elif not jobs:
+                    tree.drop(leaf, lane, query)

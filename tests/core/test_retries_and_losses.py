@@ -1,0 +1,250 @@
+"""Failed tasks are tried again, lost nodes take their work and their outputs with them."""
+
+from __future__ import annotations
+
+import pytest
+from by_hand import Hand, divisible, launched, maps, of_type
+
+from queryard.core import events as ev
+from queryard.core.commands import Fail, Finish, Grant, Kill, Launch
+from queryard.core.model import Node, Query, Split, Table
+
+TABLE = Table("t", tuple(Split(1.0) for _ in range(2)))
+TWO = [Node("a", 1), Node("b", 1)]
+
+
+# --- retries -----------------------------------------------------------------------------------
+
+
+def test_a_task_is_tried_up_to_the_limit_then_the_query_fails_with_the_cause():
+    hand = Hand("fifo", "1x1", max_attempts=3)
+    hand.submit("q", maps("j", 1))
+    assert launched(hand.fail("q/j:m0", "disk full")) == ["q/j:m0"]
+    assert launched(hand.fail("q/j:m0", "disk full")) == ["q/j:m0"]
+    assert hand.fail("q/j:m0", "disk on fire") == [
+        Fail("q", "task q/j:m0 failed 3 times, the last time with: disk on fire")
+    ]
+    hand.check_replay()
+
+
+def test_one_attempt_means_none_again():
+    hand = Hand("fifo", "1x1", max_attempts=1)
+    hand.submit("q", maps("j", 2))
+    assert of_type(Fail, hand.fail("q/j:m0"))
+
+
+def test_attempts_are_counted_task_by_task():
+    hand = Hand("fifo", "1x1", max_attempts=2)
+    hand.submit("q", maps("j", 3, 1))
+    for task in ("q/j:m0", "q/j:m1", "q/j:m2", "q/j:r0"):
+        while task not in hand.running():
+            hand.finish(*hand.running())
+        hand.fail(task)
+    hand.run_all()
+    assert hand.ended == {"q": Finish("q")}
+
+
+def test_the_last_failure_ends_everything_else_of_the_query():
+    hand = Hand("fifo", "1x4", max_attempts=1)
+    hand.submit("q", maps("j", 2), divisible("d", 2))
+    failed = hand.fail("q/j:m0")
+    assert not of_type(Fail, failed), "a task and leases still run"
+    hand.obey(failed)
+    assert isinstance(hand.ended["q"], Fail)
+    assert not hand.state.running
+    assert not hand.state.leaseholders
+
+
+def test_a_killed_task_does_not_count_as_failed():
+    hand = Hand("fifo", TWO, slow_start=0.0, max_attempts=1)
+    hand.submit("q", maps("j", 1, 1))
+    mapping = hand.state.running[hand.number("q/j:m0")].node
+    kills = hand.lose(mapping)
+    assert kills == [Kill(hand.number("q/j:r0"))], "it holds the slot its own map needs"
+    assert launched(hand.killed(kills)) == ["q/j:m0"]
+    hand.run_all()
+    assert hand.ended == {"q": Finish("q")}
+
+
+def test_a_failure_in_company_is_tried_again_alone_and_counts_for_nobody():
+    profile = {"order": "fifo", "sharing": {"name": "mrshare", "count": 2}}
+    hand = Hand(profile, "1x1", [TABLE], max_attempts=1)
+    hand.submit("a", maps("j", 2, scans=("t",)))
+    assert launched(hand.submit("b", maps("j", 2, scans=("t",)))) == ["a/j:m0+b/j:m0"]
+    again = hand.fail("a/j:m0")
+    assert not hand.ended
+    tried = launched(again)
+    while hand.state.queries:
+        tried += launched(hand.finish(*hand.running()))
+    alone = [task for task in tried if task.endswith(":m0")]
+    assert sorted(alone) == ["a/j:m0", "b/j:m0"], "each by itself"
+    assert set(hand.ended.values()) == {Finish("a"), Finish("b")}
+
+
+def test_alone_a_rider_fails_like_anybody():
+    profile = {"order": "fifo", "sharing": {"name": "mrshare", "count": 2}}
+    hand = Hand(profile, "1x1", [TABLE], max_attempts=1)
+    hand.submit("a", maps("j", 2, scans=("t",)))
+    hand.submit("b", maps("j", 2, scans=("t",)))
+    hand.fail("a/j:m0")
+    hand.fail("a/j:m0")
+    assert isinstance(hand.ended["a"], Fail)
+    hand.run_all()
+    assert hand.ended["b"] == Finish("b")
+
+
+# --- a node is lost ----------------------------------------------------------------------------
+
+
+def test_what_ran_on_a_lost_node_runs_again_elsewhere():
+    hand = Hand("fifo", TWO)
+    hand.submit("q", maps("j", 2))
+    (again,) = [str(t) for run in hand.state.running.values() if run.node == "a" for t in run.tasks]
+    (other,) = [task for task in hand.running() if task != again]
+    assert hand.lose("a") == [], "no slot is free"
+    assert launched(hand.finish(other)) == [again]
+    assert hand.finish(again) == [Finish("q")]
+
+
+def test_a_lost_node_counts_as_no_failure():
+    hand = Hand("fifo", "1x1", max_attempts=1)
+    hand.submit("q", maps("j", 1))
+    for _ in range(3):
+        hand.lose("n0")
+        assert launched(hand.join(Node("n0", 1))) == ["q/j:m0"]
+    assert hand.finish("q/j:m0") == [Finish("q")]
+
+
+def finished_maps(**where: str | None) -> Hand:
+    """Two maps are done, their outputs are where the test says, and two reduces run."""
+    hand = Hand("fifo", [Node("a", 1), Node("b", 1), Node("c", 1)])
+    hand.submit("q", maps("j", 2, 2))
+    for task, output in zip(("q/j:m0", "q/j:m1"), where.values(), strict=True):
+        hand.finish(task, place=output)
+    assert hand.running() == ["q/j:r0", "q/j:r1"]
+    return hand
+
+
+def test_lost_outputs_are_made_again_while_reduces_need_them():
+    hand = finished_maps(first="b", second="c")
+    reducing = {run.node for run in hand.state.running.values()}
+    free = ({"a", "b", "c"} - reducing).pop()
+    assert launched(hand.lose("b" if free != "b" else "c")) in (["q/j:m0"], ["q/j:m1"])
+    assert not hand.state.jobs["q/j"].maps_done
+    hand.run_all()
+    assert hand.ended == {"q": Finish("q")}
+
+
+def test_only_the_outputs_that_were_there_are_made_again():
+    hand = finished_maps(first="b", second="c")
+    hand.lose("b")
+    assert hand.state.jobs["q/j"].map.done == 1
+
+
+def test_a_durable_output_survives_its_node():
+    hand = finished_maps(first=None, second=None)
+    for node in ("a", "b", "c"):
+        hand.lose(node)
+    assert hand.state.jobs["q/j"].maps_done
+    hand.join(Node("d", 2))
+    assert hand.running() == ["q/j:r0", "q/j:r1"], "only the reduces run again"
+
+
+def test_nothing_is_made_again_for_a_job_without_reduces():
+    hand = Hand("fifo", TWO)
+    hand.submit("q", maps("j", 3))
+    hand.finish("q/j:m0", "q/j:m1")
+    hand.lose("a" if hand.state.running[2].node == "b" else "b")
+    assert hand.state.jobs["q/j"].map.done == 2
+
+
+def test_nothing_is_made_again_for_a_job_that_is_done():
+    hand = Hand("fifo", TWO)
+    hand.submit("q", maps("j", 1, 1), maps("k", 1, upstream=("j",)))
+    hand.finish("q/j:m0", place="a")
+    hand.finish("q/j:r0", place="a")
+    assert hand.running() == ["q/k:m0"]
+    hand.lose("a")
+    hand.run_all()
+    redone = [str(t) for s in hand.journal.steps for c in of_type(Launch, s.commands) for t in c.tasks]
+    assert redone.count("q/j:m0") == 1
+    assert hand.ended == {"q": Finish("q")}
+
+
+def test_riders_of_a_lost_node_all_run_again():
+    hand = Hand("s3", TWO, [TABLE])
+    queries = [Query(id, (maps("j", 2, scans=("t",)),)) for id in "xy"]
+    hand.do(*(ev.QuerySubmitted(0.0, query) for query in queries))
+    (run,) = [run for run in hand.state.running.values() if run.node == "a"]
+    assert len(run.tasks) == 2
+    hand.lose("a")
+    hand.run_all()
+    assert set(hand.ended.values()) == {Finish("x"), Finish("y")}
+
+
+def test_all_nodes_are_lost_and_come_back():
+    hand = Hand("fair", "2x2")
+    hand.submit("tasks", maps("j", 6, 2))
+    hand.submit("leased", divisible("d", 3))
+    hand.finish(hand.running()[0])
+    assert hand.lose("n0", "n1") == []
+    assert not hand.state.running
+    assert not hand.state.leaseholders
+    assert hand.state.total_slots == 0
+    assert hand.submit("meanwhile", maps("j", 1)) == []
+    assert "the cluster has no nodes" in hand.scheduler.why("meanwhile").reasons
+    hand.join(Node("n1", 2))
+    hand.run_all()
+    assert {type(end) for end in hand.ended.values()} == {Finish}
+    assert len(hand.ended) == 3
+    hand.check_replay()
+
+
+def test_a_node_that_joins_is_used_at_once():
+    hand = Hand("fifo", "1x1")
+    hand.submit("q", maps("j", 3))
+    commands = hand.join(Node("new", 2))
+    assert [(str(c.tasks[0]), c.node) for c in commands] == [("q/j:m1", "new"), ("q/j:m2", "new")]
+
+
+def test_a_node_may_be_lost_and_join_again_in_one_instant():
+    hand = Hand("fifo", "1x1")
+    hand.submit("q", maps("j", 1))
+    commands = hand.do(ev.NodeLost(0.0, "n0"), ev.NodeJoined(0.0, Node("n0", 2)))
+    assert launched(commands) == ["q/j:m0"]
+    assert hand.state.nodes["n0"].free == 1
+
+
+def test_a_task_that_ended_as_its_node_was_lost_is_judged_by_the_order_of_events():
+    for lost_first in (False, True):
+        hand = Hand("fifo", "2x1")
+        hand.submit("q", maps("j", 1))
+        number, node = hand.number("q/j:m0"), hand.state.running[0].node
+        events = [ev.TaskFinished(0.0, number, None), ev.NodeLost(0.0, node)]
+        commands = hand.do(*(reversed(events) if lost_first else events))
+        assert launched(commands) == (["q/j:m0"] if lost_first else [])
+
+
+@pytest.mark.parametrize("outcome", ["finished", "failed"])
+def test_a_lost_launch_may_still_report(outcome: str):
+    hand = Hand("fifo", "2x1")
+    hand.submit("q", maps("j", 1))
+    number, node = hand.number("q/j:m0"), hand.state.running[0].node
+    assert launched(hand.lose(node)) == ["q/j:m0"]
+    late = (
+        ev.TaskFinished(0.0, number, None)
+        if outcome == "finished"
+        else ev.TaskFailed(0.0, number, "late")
+    )
+    assert hand.do(late) == []
+    assert hand.finish("q/j:m0") == [Finish("q")]
+
+
+def test_a_lease_is_lost_with_its_node_and_goes_on_elsewhere():
+    hand = Hand("fifo", "2x2")
+    hand.submit("q", divisible("d", 3))
+    assert hand.slots("q") == 3
+    commands = hand.lose("n0")
+    assert hand.slots("q") == 2
+    assert of_type(Grant, commands) == [Grant("q/d", "n1", 1)]
+    assert hand.lease_over("q/d") == [Finish("q")]
