@@ -20,7 +20,13 @@ class Admission:
         self._tree = tree
 
     def admits(self, query: QueryState, lane: int) -> bool:
-        """Whether a query may reserve its memory now."""
+        """Whether a query may reserve its memory now; a refusal is noted in the tree."""
+        if self._has_room(query, lane):
+            return True
+        self._tree.refused = True
+        return False
+
+    def _has_room(self, query: QueryState, lane: int) -> bool:
         state = self._state
         demand = query.spec.memory_bytes
         if not demand:
@@ -44,7 +50,7 @@ class Admission:
 
     def _overtakes(self, query: QueryState, waiter: QueryState, lane: int) -> bool:
         """Whether the order of their common leaf now puts the query before the waiter."""
-        keys = self._tree.pools[query.pool].lanes[lane].keys
+        keys = self._tree.pools[query.pool].gates[lane].keys
         own, other = keys.get(query.uid), keys.get(waiter.uid)
         if own is None or other is None:
             return False

@@ -60,9 +60,9 @@ def _ahead(scheduler: Scheduler, leaf: Pool, query: QueryState) -> tuple[str, ..
     """Queries that stand before this one in some ranking it stands in."""
     own = {job.uid for job in query.jobs} | {query.uid}
     ahead: dict[str, None] = {}
-    for ranking in leaf.lanes:
+    for ranking, gate in zip(leaf.lanes, leaf.gates, strict=True):
         before: list[str] = []
-        for _, uid in ranking.entries:
+        for _, uid in sorted(ranking.entries + gate.entries):
             if uid in own:
                 ahead.update(dict.fromkeys(before))
                 break

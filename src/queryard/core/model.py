@@ -57,15 +57,27 @@ def _check_count(what: str, value: object, least: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """Who a query is run for; its share is set by the pool tree of the profile."""
+    """Who queries are run for, and the part of the slots it may count on.
+
+    A profile turns tenants into pools (`queryard.policies.for_tenants`): `weight` against the
+    others, `guarantee` and `cap` as shares of all slots.
+    """
 
     name: str
     weight: float = 1.0
+    guarantee: float = 0.0
+    cap: float = 1.0
 
     def __post_init__(self) -> None:
         _check_id("tenant name", self.name)
-        if not self.weight > 0:
-            raise InvalidModel(f"tenant {self.name!r}: weight must be above 0, got {self.weight!r}")
+        where = f"tenant {self.name!r}"
+        if not 0 < self.weight < math.inf:
+            raise InvalidModel(f"{where}: weight must be above 0, got {self.weight!r}")
+        if not 0 <= self.guarantee <= self.cap <= 1 or not self.cap:
+            raise InvalidModel(
+                f"{where}: 0 <= guarantee <= cap <= 1 must hold and the cap be above 0, "
+                f"got guarantee {self.guarantee!r} and cap {self.cap!r}"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from .entities import Candidate, JobState, NodeState, QueryState
-from .errors import InvalidProfile
+from .errors import InvalidProfile, unknown_name
 
 if TYPE_CHECKING:
     from .commands import Launch
@@ -158,6 +158,14 @@ class Provisioning(Part):
         return None
 
 
+# The pools a division can have; none are listed where any name will do.
+DIVISIONS: dict[str, tuple[str, ...]] = {
+    "tenant": (),
+    "deadline": ("deadline", "batch"),
+    "kind": ("exact", "online"),
+}
+
+
 def _is_positive(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
 
@@ -197,9 +205,24 @@ class PoolSpec:
             raise InvalidProfile("cap 0 would never let a query of the pool run")
         if self.guarantee > self.cap:
             raise InvalidProfile(f"guarantee {self.guarantee:g} is above the cap {self.cap:g}")
+        self._check_children()
         named = sum(child.guarantee for child in self.children.values())
         if named > 1 + 1e-9:
             raise InvalidProfile(f"the guarantees of the pools add up to {named:g}, more than 1")
+
+    def _check_children(self) -> None:
+        """Every query must find a pool, and a named pool must be able to find queries."""
+        if self.by is None:
+            return
+        divisions = DIVISIONS[self.by]
+        for name in self.children:
+            if divisions and name not in divisions:
+                raise InvalidProfile(unknown_name(f"pool by {self.by}", name, divisions))
+        missing = [name for name in divisions or ("others",) if name not in self.children]
+        if missing and self.default is None:
+            raise InvalidProfile(
+                f"pools by {self.by}: no pool for {', '.join(missing)}; name it or give a default"
+            )
 
     def route(self, query: QueryState) -> tuple[str, PoolSpec]:
         """The child a query belongs to."""
@@ -211,8 +234,7 @@ class PoolSpec:
         else:
             name = spec.kind
         child = self.children.get(name, self.default)
-        if child is None:
-            raise InvalidProfile(f"no pool for {self.by} {name!r}; name it or give a default")
+        assert child is not None, "checked when the pool was made"
         return name, child
 
     @property

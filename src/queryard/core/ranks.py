@@ -65,6 +65,11 @@ class Ranking:
         return copy
 
 
+def needs_memory(query: QueryState) -> bool:
+    """Whether a query must reserve memory before it may start."""
+    return query.stage == "waiting" and query.spec.memory_bytes > 0
+
+
 class Pool:
     """One pool with its use; `ready` counts, by lane, the candidates below it."""
 
@@ -73,6 +78,7 @@ class Pool:
         "cap",
         "children",
         "drifts",
+        "gates",
         "guarantee",
         "index",
         "lanes",
@@ -105,6 +111,9 @@ class Pool:
         self.names: dict[str, Pool] = {}
         self.children = Ranking()
         self.lanes = tuple(Ranking() for _ in range(lanes))
+        # Those who must reserve memory before they may start stand apart: where the first
+        # is refused, none behind it need be asked.
+        self.gates = tuple(Ranking() for _ in range(lanes))
         self.members: dict[int, Candidate] = {}
         self.ready = [0] * lanes
         self.used = 0
@@ -113,6 +122,10 @@ class Pool:
         self.refreshed_s = -math.inf
         self.cap = 0
         self.guarantee = 0
+
+    @property
+    def rankings(self) -> tuple[Ranking, ...]:
+        return self.lanes + self.gates
 
     def resize(self, slots: int) -> None:
         """Shares in whole slots; a pool that may run at all may use one."""
@@ -141,6 +154,7 @@ class Pool:
         copy.names = {}
         copy.children = self.children.fork()
         copy.lanes = tuple(ranking.fork() for ranking in self.lanes)
+        copy.gates = tuple(ranking.fork() for ranking in self.gates)
         copy.members = {}
         copy.ready = self.ready.copy()
         copy.used = self.used
@@ -160,6 +174,8 @@ class PoolTree:
         self.slots = slots
         # Set while slots are dealt out on trial: a lottery then goes by its odds as shares.
         self.dealing = False
+        # Set by an attempt that failed for want of memory.
+        self.refused = False
         self.pools: list[Pool] = []
         self.root = self._add("", spec, None)
 
@@ -210,7 +226,9 @@ class PoolTree:
         assert leaf.order is not None
         leaf.members[candidate.uid] = candidate
         leaf.served += 1  # somebody new makes a refresh due as much as a decision does
-        leaf.lanes[lane].put(candidate.uid, leaf.order.key(candidate, state))
+        gated = needs_memory(candidate.query)
+        ranking = leaf.gates[lane] if gated else leaf.lanes[lane]
+        ranking.put(candidate.uid, leaf.order.key(candidate, state))
         pool: Pool | None = leaf
         while pool is not None:
             pool.ready[lane] += 1
@@ -221,9 +239,10 @@ class PoolTree:
 
     def drop(self, leaf: Pool, lane: int, candidate: Candidate) -> None:
         """A candidate cannot use a slot of this lane any more."""
-        leaf.lanes[lane].drop(candidate.uid)
-        if not any(candidate.uid in ranking.keys for ranking in leaf.lanes):
-            del leaf.members[candidate.uid]
+        uid = candidate.uid
+        (leaf.lanes if uid in leaf.lanes[lane].keys else leaf.gates)[lane].drop(uid)
+        if not any(uid in ranking.keys for ranking in leaf.rankings):
+            del leaf.members[uid]
         pool: Pool | None = leaf
         while pool is not None:
             pool.ready[lane] -= 1
@@ -232,12 +251,23 @@ class PoolTree:
                 parent.children.drop(pool.index)
             pool = parent
 
+    def open_gate(self, query: QueryState) -> None:
+        """The query has reserved its memory."""
+        leaf = self.pools[query.pool]
+        uids = [job.uid for job in query.jobs] if leaf.by_job else [query.uid]
+        for ranking, gate in zip(leaf.lanes, leaf.gates, strict=True):
+            for uid in uids:
+                key = gate.keys.get(uid)
+                if key is not None:
+                    gate.drop(uid)
+                    ranking.put(uid, key)
+
     def rekey(self, leaf: Pool, candidate: Candidate, state: State) -> None:
         """Something the candidate's key depends on has changed."""
         assert leaf.order is not None
         uid = candidate.uid
         key = None
-        for ranking in leaf.lanes:
+        for ranking in leaf.rankings:
             if uid in ranking.keys:
                 if key is None:
                     key = leaf.order.key(candidate, state)
@@ -258,7 +288,7 @@ class PoolTree:
         members = leaf.members
         order.prepare(members.values(), state)
         keys = {uid: order.key(candidate, state) for uid, candidate in members.items()}
-        for ranking in leaf.lanes:
+        for ranking in leaf.rankings:
             ranking.refill([(uid, keys[uid]) for uid in ranking.keys])
 
     # --- use -------------------------------------------------------------------------------
@@ -290,6 +320,8 @@ class PoolTree:
             if pool.drifts and not self.dealing and self._due(pool, state):
                 self.refresh(pool, state)
             members = pool.members
+            if pool.gates[lane].entries:
+                return self._serve_gated(pool, lane, node, attempt)
             for _, uid in pool.lanes[lane].entries:  # noqa: SIM110 - any() is slower here
                 if attempt(members[uid], lane, node):
                     return True
@@ -298,6 +330,21 @@ class PoolTree:
             child = self.pools[index]
             if child.ready[lane] and self.serve(child, lane, node, attempt, state):
                 return True
+        return False
+
+    def _serve_gated(self, pool: Pool, lane: int, node: NodeState, attempt: Attempt) -> bool:
+        """Ask in order, but nobody who needs memory after one of them was refused it."""
+        free, gated = pool.lanes[lane].entries, pool.gates[lane].entries
+        i = j = 0
+        while i < len(free) or j < len(gated):
+            at_gate = j < len(gated) and (i == len(free) or gated[j] < free[i])
+            uid = gated[j][1] if at_gate else free[i][1]
+            i, j = (i, j + 1) if at_gate else (i + 1, j)
+            self.refused = False
+            if attempt(pool.members[uid], lane, node):
+                return True
+            if self.refused:
+                j = len(gated)
         return False
 
     def _turns(self, pool: Pool, state: State) -> list[int]:
@@ -317,6 +364,7 @@ class PoolTree:
         copy.lanes = self.lanes
         copy.slots = self.slots
         copy.dealing = False
+        copy.refused = False
         copy.pools = []
         for pool in self.pools:
             parent = copy.pools[pool.parent.index] if pool.parent else None

@@ -66,7 +66,10 @@ class Scheduler:
             if type(event) is PolicyChosen:
                 self._chosen = self._compose(event.profile)
             state.apply(event)
-        self._settle()
+        if self._keeps_head and not state.notes.rare:
+            self._settle_ends()
+        else:
+            self._settle()
         self._decide()
         if self.journal is not None:
             self.journal.steps.append(Step(state.now, events, tuple(out)))
@@ -210,6 +213,23 @@ class Scheduler:
         if notes.ended:
             self._settle_ended()
 
+    def _settle_ends(self) -> None:
+        """Settle the ends of tasks under an order that does not look at each of them."""
+        notes = self.state.notes
+        self.standing.news = False
+        ended = notes.ended_runs
+        self.tree.root.used -= len(ended)
+        if self._shares_scans:
+            for run in ended:
+                if run.round:
+                    self._recheck(self._sharing.ended(run, self.state))
+        ended.clear()
+        if notes.touched:
+            self._recheck(notes.touched)
+            notes.touched.clear()
+            if notes.ended:
+                self._settle_ended()
+
     def _settle_rare(self) -> None:
         """Everything but the end of a task."""
         state = self.state
@@ -240,6 +260,7 @@ class Scheduler:
         if notes.capacity:
             notes.capacity = False
             self.standing.news = True
+            self._head = None
             if self.tree.slots != state.total_slots:
                 self.tree.resize(state.total_slots)
         if notes.woke:
@@ -406,11 +427,16 @@ class Scheduler:
             return True
         return False
 
+    def _begin(self, query: QueryState) -> None:
+        queries.start(self.state, query)
+        if query.spec.memory_bytes:
+            self.tree.open_gate(query)
+
     def _launch(self, job: JobState, phase: PhaseState, index: int, node: NodeState) -> None:
         state = self.state
         query = job.query
         if query.stage == "waiting":
-            queries.start(state, query)
+            self._begin(query)
         number = state.next_launch
         # Named tuples made this way cost half; this runs once a task.
         task = _new(TaskId, (job.id, phase.kind, index))
@@ -440,7 +466,7 @@ class Scheduler:
                 if rider is not job and not self.admission.admits(query, 0):
                     left_out.append(rider)
                     continue
-                queries.start(state, query)
+                self._begin(query)
             riders.append(rider)
         for rider in riders:
             rider.map.take_at(ride.index)  # type: ignore[union-attr]
@@ -472,7 +498,7 @@ class Scheduler:
     def _grant(self, job: JobState, node: NodeState) -> None:
         query = job.query
         if query.stage == "waiting":
-            queries.start(self.state, query)
+            self._begin(query)
         leases.grant(self.state, job, node)
         self.tree.charge(query.pool, 1)
         self.tree.pools[query.pool].served += 1
@@ -508,8 +534,11 @@ class Scheduler:
     # --- time and size ---------------------------------------------------------------------
 
     def _ask_to_wake(self) -> None:
+        """The last thing of every instant, so that parts may take stock here."""
         state = self.state
         for part in self.parts:
+            if type(part).wake_s is Part.wake_s:
+                continue
             time_s = part.wake_s(state)
             if time_s is not None and time_s > state.now and time_s not in self.wakes:
                 self.wakes.add(time_s)

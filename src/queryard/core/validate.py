@@ -152,14 +152,16 @@ def _rankings(scheduler: Scheduler) -> Iterator[str]:
             if (job in job.query.runnable[lane]) != bool(job.lanes >> lane & 1):
                 yield f"job {job.id} and its query disagree on lane {lane}"
     for pool in tree.pools:
-        for lane, ranking in enumerate(pool.lanes):
-            if pool.order is None:
-                continue
-            if pool.ready[lane] != len(ranking.entries) or len(ranking.keys) != len(
-                ranking.entries
-            ):
-                yield f"pool {pool.path!r} counts {pool.ready[lane]} ready candidates"
+        if pool.order is None:
+            continue
+        for ranking in pool.rankings:
             if ranking.entries != sorted((key, uid) for uid, key in ranking.keys.items()):
-                yield f"the ranking of pool {pool.path!r} is out of order"
+                yield f"a ranking of pool {pool.path!r} is out of order"
             if not ranking.keys.keys() <= pool.members.keys():
                 yield f"pool {pool.path!r} ranks somebody who is not a member"
+        for lane, (free, gate) in enumerate(zip(pool.lanes, pool.gates, strict=True)):
+            if pool.ready[lane] != len(free.keys) + len(gate.keys):
+                yield f"pool {pool.path!r} counts {pool.ready[lane]} ready candidates"
+            for uid in gate.keys:
+                if pool.members[uid].query.stage != "waiting":
+                    yield f"pool {pool.path!r} keeps a started query at the gate"

@@ -32,14 +32,7 @@ from queryard.core.parts import (
 
 from .parts import PARTS
 
-DEFAULTS = {
-    "order": "fifo",
-    "jobs": "submission",
-    "slots": "open",
-    "placement": "local",
-    "sharing": "none",
-    "provisioning": "fixed",
-}
+DEFAULTS = {decision: next(iter(parts)) for decision, parts in PARTS.items()}
 ABOUT = ("name", "summary", "citation", "origin")
 POOL_KEYS = ("by", "children", "default", "order", "weight", "guarantee", "cap", "choice")
 

@@ -56,7 +56,7 @@ ORDERS: tuple[type[QueryOrder], ...] = (
 )
 JOB_ORDERS: tuple[type[JobOrder], ...] = (Submission, HighestLevel, DepthFirst, LocalDepthFirst)
 SPLITS: tuple[type[SlotSplit], ...] = (Open, Static, BestStatic, Tumm, HeterogeneousTumm)
-PLACEMENTS: tuple[type[Placement], ...] = (Anywhere, LocalFirst, SkipLimited)
+PLACEMENTS: tuple[type[Placement], ...] = (LocalFirst, Anywhere, SkipLimited)
 SHARINGS: tuple[type[ScanSharing], ...] = (Alone, Batches, Circular)
 PROVISIONINGS: tuple[type[Provisioning], ...] = (
     Fixed,

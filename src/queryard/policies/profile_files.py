@@ -5,7 +5,8 @@
     jobs = "lodfa"
     sharing = { name = "circular", waves = 2 }
 
-    [profiles.office.pools.children.dashboards]
+    # The tenant of this name.
+    [profiles.office.pools.children.dashboard]
     order = "qef"
     weight = 3
     guarantee = 0.25

@@ -52,7 +52,7 @@ def launch_ride(state: State, node: NodeState, launch: Launch) -> None:
         job.query.slots += 1
 
 
-def _end(state: State, number: int, what: object) -> Launch | None:
+def _end(state: State, number: int, what: object) -> tuple[Launch, NodeState] | None:
     """Take a launch out of the running; None if it was lost with its node before."""
     run = state.running.pop(number, None)
     if run is None:
@@ -70,16 +70,16 @@ def _end(state: State, number: int, what: object) -> Launch | None:
     notes.ended_runs.append(run)
     if state.killed:
         state.killed.discard(number)
-    return run
+    return run, node
 
 
 def finished(state: State, event: TaskFinished) -> None:
     time_s, number, place, _ = event
-    run = _end(state, number, event)
-    if run is None:
+    ended = _end(state, number, event)
+    if ended is None:
         return
+    run, node = ended
     seconds = time_s - run.time_s
-    node = state.nodes[run.node]
     jobs = state.jobs
     for job_id, kind, index in run.tasks:
         job = jobs[job_id]
@@ -129,9 +129,10 @@ def _pass_milestone(state: State, job: JobState, phase: PhaseState) -> None:
 
 def failed(state: State, event: TaskFailed) -> None:
     killed = event.launch in state.killed
-    run = _end(state, event.launch, event)
-    if run is None:
+    ended = _end(state, event.launch, event)
+    if ended is None:
         return
+    run, _ = ended
     requeue(state, run, TASK_MOVES["failed"])
     # A failure in company is nobody's fault yet: each of them is tried again alone.
     if killed or len(run.tasks) > 1:
