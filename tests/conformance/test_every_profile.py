@@ -8,10 +8,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from queryard.core.journal import Journal
 from queryard.core.model import Node
 from queryard.core.state import Settings
-from queryard.policies import catalogue, compose, resolve_profile
+from queryard.policies import catalogue, resolve_profile
 from queryard.sim import Conditions, forecast, replay
 from queryard.sim.driver import SimDriver
 from queryard.sim.run import build
@@ -40,7 +39,6 @@ def watched_run(
     slow_start: float,
     estimates: str,
 ) -> SimDriver:
-    kernel = Settings(slow_start=slow_start, seed=7)
     driver = build(
         workload,
         nodes,
@@ -48,10 +46,9 @@ def watched_run(
         conditions=conditions,
         estimates=estimates,
         seed=7,
-        settings=kernel,
+        settings=Settings(slow_start=slow_start, seed=7),
+        kernel=WatchedScheduler,
     )
-    journal = Journal({"slow_start": slow_start, "max_attempts": 4, "seed": 7}, profile)
-    driver.scheduler = WatchedScheduler(compose, profile, kernel, journal)
     driver.run(until_s=5_000.0)
     return driver
 

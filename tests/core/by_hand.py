@@ -106,9 +106,7 @@ class Hand:
     def number(self, task: str) -> int:
         """The launch in which a task runs now."""
         found = [
-            number
-            for number, run in self.state.running.items()
-            if task in map(str, run.tasks)
+            number for number, run in self.state.running.items() if task in map(str, run.tasks)
         ]
         assert len(found) == 1, f"{task} runs {len(found)} times"
         return found[0]
@@ -195,9 +193,7 @@ class Hand:
 def launched(commands: Iterable[do.Command]) -> list[str]:
     """The tasks that were launched; riders are joined by a plus sign."""
     return [
-        "+".join(map(str, command.tasks))
-        for command in commands
-        if isinstance(command, do.Launch)
+        "+".join(map(str, command.tasks)) for command in commands if isinstance(command, do.Launch)
     ]
 
 

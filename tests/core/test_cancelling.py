@@ -135,9 +135,7 @@ def test_in_the_instant_in_which_it_finishes():
     hand = Hand("fifo", "1x1")
     hand.submit("q", maps("j", 1))
     number = hand.number("q/j:m0")
-    assert hand.do(ev.TaskFinished(0.0, number, None), ev.QueryCancelled(0.0, "q")) == [
-        Finish("q")
-    ]
+    assert hand.do(ev.TaskFinished(0.0, number, None), ev.QueryCancelled(0.0, "q")) == [Finish("q")]
 
 
 def test_with_the_cause_that_was_given():

@@ -144,12 +144,12 @@ leaves = st.builds(
 
 @settings(max_examples=80, deadline=None, derandomize=True)
 @given(
-    pools=st.fixed_dictionaries({tenant: leaves for tenant in TENANTS}),
+    pools=st.fixed_dictionaries(dict.fromkeys(TENANTS, leaves)),
     slots=st.lists(st.integers(1, 5), min_size=1, max_size=3),
     draw=st.randoms(use_true_random=False),
 )
 def test_caps_and_guarantees_hold_whatever_comes(pools, slots, draw):
-    profile = {"pools": {"by": "tenant", "children": pools}}
+    profile = {"pools": {"by": "tenant", "children": pools, "default": {"order": "fifo"}}}
     hand = Hand(profile, [Node(f"n{i}", n) for i, n in enumerate(slots)])
     for number in range(60):
         hand.wait(1.0)
@@ -237,13 +237,11 @@ def test_a_lottery_follows_its_odds(odds: tuple[float, float]):
             tenant: {"order": "fifo", "weight": weight}
             for tenant, weight in zip(("ann", "bob"), odds, strict=True)
         },
+        "default": {"order": "fifo"},
     }
     hand = Hand({"pools": pools}, "1x1", seed=3)
     hand.do(
-        *(
-            ev.QuerySubmitted(0.0, Query(t, (maps("j", 1000),), tenant=t))
-            for t in ("ann", "bob")
-        )
+        *(ev.QuerySubmitted(0.0, Query(t, (maps("j", 1000),), tenant=t)) for t in ("ann", "bob"))
     )
     drawn: Counter[str] = Counter()
     for _ in range(800):

@@ -75,7 +75,9 @@ def go_on(scheduler: Scheduler, now: float, seed: int, steps: int = 60) -> list[
             handle(ev.TaskFailed(now, draw.choice(sorted(state.running)), "oops"))
         elif what == 5 and state.leaseholders:
             job = state.leaseholders[draw.choice(sorted(state.leaseholders))]
-            handle(*(ev.LeaseEnded(now, job.id, n, sum(s), "finished") for n, s in job.leases.items()))
+            handle(
+                *(ev.LeaseEnded(now, job.id, n, sum(s), "finished") for n, s in job.leases.items())
+            )
         elif what == 6 and revokes:
             gone = revokes.pop(0)
             job = state.jobs.get(gone.job)

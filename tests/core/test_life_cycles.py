@@ -164,8 +164,9 @@ def test_a_fork_knows_the_keys_and_keeps_its_own():
     hand.submit("q1", maps("j", 1), idempotency_key="k")
     fork = hand.scheduler.fork()
     fork.handle(ev.QuerySubmitted(0.0, Query("q2", (maps("j", 1),), idempotency_key="k2")))
-    assert fork.handle(ev.QuerySubmitted(0.0, Query("q3", (maps("j", 1),), idempotency_key="k")))\
-        == []
+    assert (
+        fork.handle(ev.QuerySubmitted(0.0, Query("q3", (maps("j", 1),), idempotency_key="k"))) == []
+    )
     assert launched(hand.submit("q4", maps("j", 1), idempotency_key="k2")) == ["q4/j:m0"]
 
 

@@ -97,9 +97,7 @@ def test_a_large_query_is_not_passed_by_small_ones_for_ever():
     assert hand.submit("large", maps("j", 1), memory_bytes=90.0) == []
     for number in range(3, 8):
         assert hand.submit(f"s{number}", maps("j", 1), memory_bytes=10.0) == []
-    assert "memory is kept for large, which was refused first" in (
-        hand.scheduler.why("s3").reasons
-    )
+    assert "memory is kept for large, which was refused first" in (hand.scheduler.why("s3").reasons)
     hand.finish("s0/j:m0", "s1/j:m0")
     assert "large/j:m0" in launched(hand.finish("s2/j:m0"))
     hand.run_all()

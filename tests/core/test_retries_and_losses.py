@@ -166,7 +166,9 @@ def test_nothing_is_made_again_for_a_job_that_is_done():
     assert hand.running() == ["q/k:m0"]
     hand.lose("a")
     hand.run_all()
-    redone = [str(t) for s in hand.journal.steps for c in of_type(Launch, s.commands) for t in c.tasks]
+    redone = [
+        str(t) for s in hand.journal.steps for c in of_type(Launch, s.commands) for t in c.tasks
+    ]
     assert redone.count("q/j:m0") == 1
     assert hand.ended == {"q": Finish("q")}
 

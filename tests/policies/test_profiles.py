@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-import importlib
 import json
 from pathlib import Path
 
@@ -11,7 +9,8 @@ import pytest
 from kernel_driver import Yard
 
 from queryard.core.errors import InvalidProfile
-from queryard.policies import catalogue, compose, load_profiles, resolve_profile
+from queryard.policies import about, catalogue, compose, load_profiles, resolve_profile
+from queryard.policies.compose import DEFAULTS
 from queryard.policies.parts import PARTS
 
 ASKED_FOR = {
@@ -51,6 +50,17 @@ def test_a_registered_profile_is_data_that_composes(name: str):
 )
 def test_a_part_states_its_rule(part: type):
     assert part.__doc__
+
+
+@pytest.mark.parametrize("decision", PARTS)
+def test_the_first_part_of_a_decision_is_the_default(decision: str):
+    part = compose({}).parts[list(PARTS).index(decision)]
+    assert part.name == next(iter(PARTS[decision])) == DEFAULTS[decision]
+
+
+def test_a_part_may_be_given_by_its_settings_alone():
+    profile = {"name": "mine", "placement": {"name": "locf", "heartbeat_s": 1}, "slots": {}}
+    assert about(profile).composition == "fifo + open + locf(heartbeat_s=1)"
 
 
 def test_compositions_read_as_in_the_papers():
@@ -178,15 +188,3 @@ def test_errors_of_a_file_name_the_file_and_the_key(tmp_path: Path, text: str, m
 def test_a_missing_file_is_named(tmp_path: Path):
     with pytest.raises(InvalidProfile, match=r"none.toml: cannot be read: No such file"):
         load_profiles(tmp_path / "none.toml")
-
-
-@pytest.mark.parametrize("name", ["compose", "catalogue"])
-def test_the_documented_examples_are_true(name: str):
-    module = importlib.import_module(f"queryard.policies.{name}")
-    flags = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
-    assert doctest.testmod(module, optionflags=flags).failed == 0
-
-
-def test_the_driver_of_these_tests_does_what_it_says():
-    module = importlib.import_module("kernel_driver")
-    assert doctest.testmod(module).failed == 0

@@ -41,7 +41,9 @@ PROFILES = [
 ]
 
 
-def halfway(workload: Workload, profile: str, at: float, nodes: Any = NODES, **how: Any) -> SimDriver:
+def halfway(
+    workload: Workload, profile: str, at: float, nodes: Any = NODES, **how: Any
+) -> SimDriver:
     driver = build(workload, nodes, resolve_profile(profile), seed=1, **how)
     driver.run(at)
     return driver

@@ -227,7 +227,9 @@ def test_noise_has_mean_one():
 
 
 def test_some_tasks_are_stragglers():
-    took = Counter(seconds(run(MANY, WIDE, straggler_share=0.1, straggler_factor=4.0).journal).values())
+    took = Counter(
+        seconds(run(MANY, WIDE, straggler_share=0.1, straggler_factor=4.0).journal).values()
+    )
     assert set(took) == {10.0, 40.0}
     assert took[40.0] / 4000 == pytest.approx(0.1, abs=0.02)
 

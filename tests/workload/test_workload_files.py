@@ -257,7 +257,7 @@ WRONG = {
         "line 5, table 't', split 1, nodes: unknown node 'n7'",
     ),
     "nodes": ('nodes = "16 by 12"', "line 1, nodes: nodes '16 by 12': cannot read"),
-    "node speed": ("[[nodes]]\nslots = 1\nspeed = 0", "line 3, node 1, speed: a speed must be"),
+    "node speed": ("[[nodes]]\nslots = 1\nspeed = 0", "line 3, node 1, speed: must be above 0"),
     "node slots": ("[[nodes]]\nspeed = 1", "line 1, node 1: the field 'slots' is missing"),
     "two nodes": (
         '[[nodes]]\nslots = 1\nid = "x"\n[[nodes]]\nslots = 1\nid = "x"',

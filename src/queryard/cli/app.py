@@ -12,6 +12,7 @@ from queryard import __version__
 from queryard.core.errors import QueryardError
 
 from .compare import compare
+from .parts import parts
 from .policies import policies
 from .simulate import simulate
 
@@ -28,6 +29,7 @@ app = typer.Typer(
 app.command()(compare)
 app.command()(simulate)
 app.command()(policies)
+app.command()(parts)
 
 
 def _show_version(wanted: bool) -> None:

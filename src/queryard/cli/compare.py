@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -45,6 +45,7 @@ def compare(
     failures: options.Failures = None,
     remote_penalty: options.RemotePenalty = None,
     condition: options.Condition = None,
+    by_tenant: options.ByTenant = False,
     figure: options.Figure = None,
     as_json: options.Json = False,
 ) -> None:
@@ -59,16 +60,18 @@ def compare(
     - `queryard compare examples/stall.toml --policy fifo,fair,capacity,tls`
     - `queryard compare --generate "queries=100,bins=bing,deadlines=0.3" --nodes 16x12`
     - `queryard compare mine.toml --policy tls,my-own --profile profiles.toml --figure out.html`
+    - `queryard compare examples/tenants.toml --by-tenant --policy fifo,tls`
     - `queryard compare --demo --policy all --estimates oracle:0.3 --json > results.json`
     """
     figures = figure or []
     run.check_outputs(figures)
     names = _split(policy) if policy else DEFAULT_POLICIES.split(",")
-    profiles = run.choose_profiles(names, profile)
+    profiles: Mapping[str, run.Profile] = run.choose_profiles(names, profile)
     settings = run.make_settings(
         estimates=estimates,
         seed=seed,
         slow_start=slow_start,
+        by_tenant=by_tenant,
         noise=noise,
         contention=contention,
         straggler_share=stragglers,
@@ -78,6 +81,7 @@ def compare(
         demo=demo,
     )
     load = options.choose_workload(workload, generate, demo, nodes, seed)
+    profiles = run.settle_tenants(profiles, load, settings)
     alone_s = run.times_alone(load, settings)
     results = []
     with tracking(len(load.arrivals), len(profiles)) as tracker:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from . import readable
-from .scores import Scores
+from .scores import ERROR_CUT, Scores
 
 BEST = "bold green"
 IDEAL = "italic dim"
@@ -39,10 +39,11 @@ COLUMNS = (
     _Column("p95\nresp.\n[s]", "p95_response_s", readable.seconds, min),
     _Column("mean\nslow-\ndown", "mean_slowdown", readable.ratio, min),
     _Column("max\nslow-\ndown", "max_slowdown", readable.ratio, min),
+    _Column(f"error\n−{ERROR_CUT:.0%}\n[s]", "mean_error_cut_s", readable.seconds, min),
     _Column("late\nof\n{deadlines}", "deadlines_missed", readable.count, min),
     _Column("make-\nspan\n[s]", "makespan_s", readable.seconds, min),
-    _Column("slots\nin use", "utilisation", readable.percent, max),
-    _Column("fair-\nness\n(Jain)", "fairness", readable.index, max),
+    _Column("slots\nused\n[%]", "utilisation", readable.hundredths, max),
+    _Column("fair-\nness\nJain", "fairness", readable.index, max),
 )
 
 
@@ -60,7 +61,8 @@ def comparison_table(
         title_style="bold",
         box=box.SIMPLE_HEAD,
         show_edge=False,
-        padding=(0, 0, 0, 1),  # so that eight columns fit into 80 characters
+        padding=(0, 0, 0, 1),  # so that ten columns fit into 80 characters
+        pad_edge=False,
     )
     table.add_column("policy", overflow="fold", vertical="bottom")
     for column in columns:

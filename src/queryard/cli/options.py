@@ -136,8 +136,17 @@ ProfileFile = Annotated[
     typer.Option(
         "--profile",
         metavar="FILE",
-        help="A TOML file with profiles of your own, to be named in --policy.",
+        help="A TOML file with profiles of your own, to be named like the others.",
         show_default=False,
+    ),
+]
+ByTenant = Annotated[
+    bool,
+    typer.Option(
+        "--by-tenant",
+        help="Share the slots between tenants first, by the shares the workload declares, else "
+        "evenly; the policy decides inside each tenant.",
+        rich_help_panel=_WHERE,
     ),
 ]
 Figure = Annotated[
@@ -145,7 +154,7 @@ Figure = Annotated[
     typer.Option(
         "--figure",
         metavar="FILE",
-        help="Save a figure (.html or .png); may be given again.",
+        help="Save a figure (.html, .png, .svg or .pdf); may be given again.",
         rich_help_panel=_OUT,
         show_default=False,
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
@@ -9,13 +10,15 @@ from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
-from rich.text import Text
 from rich.tree import Tree
 
+from queryard.core.errors import InvalidProfile, unknown_name
 from queryard.core.parts import PoolSpec
-from queryard.policies import catalogue
+from queryard.policies import ProfileInfo, about, catalogue, load_profiles, resolve_profile
 
-from .policy_details import PartDetail, describe_policy, find_policy
+from . import options
+from .part_table import part_table
+from .policy_details import describe_policy
 
 
 def policies(
@@ -23,54 +26,50 @@ def policies(
         str | None,
         typer.Argument(help="A policy to look at closely: its parts and their settings."),
     ] = None,
+    profile: options.ProfileFile = None,
 ) -> None:
-    """List the policies, or show one of them part by part.
+    """List the policies, or show one of them part by part. `queryard parts` lists the parts.
 
     Examples:
 
     - `queryard policies`
     - `queryard policies tls`
+    - `queryard policies office --profile examples/profiles.toml`
     """
+    own = load_profiles(profile) if profile else {}
+    known = [info for info in catalogue() if info.name not in own]
     console = Console()
     if name is None:
-        console.print(_catalogue_table())
+        console.print(_catalogue_table([*known, *map(about, own.values())]))
         return
-    info = find_policy(name)
-    console.print(f"[bold]{escape(info.name)}[/bold]: {escape(info.summary)}", highlight=False)
-    console.print(f"{info.composition}\n{info.citation}", style="dim", markup=False)
-    detail = describe_policy(name)
+    names = [*(info.name for info in known), *own]
+    if name not in names:
+        raise InvalidProfile(unknown_name("policy", name, names))
+    chosen = own[name] if name in own else resolve_profile(name)
+    info, detail = about(chosen), describe_policy(chosen)
+    summary = f": {escape(info.summary)}" if info.summary else ""
+    console.print(f"[bold]{escape(name)}[/bold]{summary}", highlight=False)
+    for line in filter(None, (info.composition, info.citation)):
+        console.print(line, style="dim", markup=False)
     if detail.pools.order is None:
         console.print(_pool_tree("pools", detail.pools))
-    console.print(_parts_table(detail.parts))
+    console.print(part_table(detail.parts))
     if not detail.work_conserving:
         console.print("It may leave a slot free although some task could use it.")
 
 
-def _catalogue_table() -> Table:
+def _catalogue_table(infos: Iterable[ProfileInfo]) -> Table:
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("policy", no_wrap=True, style="bold")
     for title in ("composition", "what it does", "from"):
         table.add_column(title, overflow="fold")
-    origin = ""
-    for info in catalogue():
-        if origin and info.origin != origin:
+    origin = None
+    for info in infos:
+        if origin not in (None, info.origin):
             table.add_section()
         origin = info.origin
-        cells = (info.name, info.composition, info.summary, info.citation or "new here")
-        table.add_row(*map(escape, cells))
-    return table
-
-
-def _parts_table(parts: list[PartDetail]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("decision", no_wrap=True)
-    table.add_column("part", no_wrap=True)
-    table.add_column("rule", overflow="fold")
-    for part in parts:
-        settings = [f"{key} = {value!r}" for key, value in part.settings.items()]
-        name = Text("\n").join([Text(part.name, style="bold"), *map(Text, settings)])
-        source = Text(f" [{part.citation}]" if part.citation else "", style="dim")
-        table.add_row(part.decision, name, Text(part.rule) + source)
+        source = info.citation or ("new here" if origin == "new" else "")
+        table.add_row(*map(escape, (info.name, info.composition, info.summary, source)))
     return table
 
 
@@ -78,7 +77,7 @@ def _pool_tree(label: str, pool: PoolSpec) -> Tree:
     """The shares, from the root to the leaves and their orders."""
     notes = [f"by {pool.by}" if pool.by else f"order {pool.order.name}" if pool.order else ""]
     notes += [
-        f"{key} {value:g}" if isinstance(value, float) else f"{key} {value}"
+        f"{key} {value:g}" if isinstance(value, int | float) else f"{key} {value}"
         for key, value, usual in (
             ("weight", pool.weight, 1.0),
             ("guarantee", pool.guarantee, 0.0),

@@ -7,15 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from queryard.core.errors import InvalidProfile, unknown_name
 from queryard.core.parts import Part, PoolSpec
-from queryard.policies import ProfileInfo, catalogue, compose, resolve_profile
+from queryard.policies import compose
 from queryard.policies.compose import settings_of
 
 
 @dataclass(frozen=True, slots=True)
 class PartDetail:
-    """A part of a policy: the decision it makes, its rule and the settings in effect."""
+    """A part: the decision it makes, its rule and its settings."""
 
     decision: str
     name: str
@@ -33,16 +32,12 @@ class PolicyDetail:
     work_conserving: bool
 
 
-def find_policy(name: str) -> ProfileInfo:
-    known = {info.name: info for info in catalogue()}
-    if name not in known:
-        raise InvalidProfile(unknown_name("policy", name, known))
-    return known[name]
+def describe_policy(profile: Mapping[str, Any]) -> PolicyDetail:
+    """The parts of a policy, in the order in which they decide, with the settings in effect.
 
-
-def describe_policy(name: str) -> PolicyDetail:
-    """The parts of a policy, in the order in which they decide."""
-    policy = compose(resolve_profile(name))
+    Orders that are the same in several pools are named once.
+    """
+    policy = compose(profile)
     made = [
         *(("query order", order) for order in policy.pools.orders),
         ("job order", policy.job_order),
@@ -51,13 +46,21 @@ def describe_policy(name: str) -> PolicyDetail:
         ("scan sharing", policy.sharing),
         ("provisioning", policy.provisioning),
     ]
-    return PolicyDetail(policy.pools, [_detail(*pair) for pair in made], policy.work_conserving)
+    parts: list[PartDetail] = []
+    for detail in (_in_effect(decision, part) for decision, part in made):
+        if detail not in parts:
+            parts.append(detail)
+    return PolicyDetail(policy.pools, parts, policy.work_conserving)
 
 
-def _detail(decision: str, part: Part) -> PartDetail:
+def describe_part(decision: str, part: type[Part]) -> PartDetail:
+    """A part as it is registered, with the defaults of its settings."""
     rule = (inspect.getdoc(part) or "").partition("\n\n")[0]
-    settings = {
-        name: getattr(part, name, parameter.default)
-        for name, parameter in settings_of(type(part)).items()
-    }
-    return PartDetail(decision, part.name, " ".join(rule.split()), settings, part.citation)
+    defaults = {name: parameter.default for name, parameter in settings_of(part).items()}
+    return PartDetail(decision, part.name, " ".join(rule.split()), defaults, part.citation)
+
+
+def _in_effect(decision: str, part: Part) -> PartDetail:
+    usual = describe_part(decision, type(part))
+    settings = {name: getattr(part, name, value) for name, value in usual.settings.items()}
+    return PartDetail(decision, usual.name, usual.rule, settings, usual.citation)

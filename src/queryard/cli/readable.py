@@ -29,7 +29,12 @@ def percent(value: float | None) -> str:
     >>> percent(0.875), percent(1.0)
     ('87.5 %', '100.0 %')
     """
-    return MISSING if value is None else f"{value * 100:.1f} %"
+    return MISSING if value is None else f"{hundredths(value)} %"
+
+
+def hundredths(value: float | None) -> str:
+    """A share of 1 where the title says "%"."""
+    return MISSING if value is None else f"{value * 100:.1f}"
 
 
 def index(value: float | None) -> str:

@@ -11,7 +11,7 @@ from queryard.core.errors import InvalidProfile, InvalidRecord, unknown_name
 from queryard.core.journal import Journal
 from queryard.figures import FigureRun, check_figure_path, save_figure
 from queryard.metrics import Summary, summarise
-from queryard.policies import catalogue, load_profiles, resolve_profile
+from queryard.policies import catalogue, for_tenants, load_profiles, resolve_profile
 from queryard.sim import Conditions, alone_times, simulate
 from queryard.sim.estimates import estimate_source
 from queryard.sim.references import demands_of, processor_sharing, shortest_remaining_first
@@ -40,6 +40,7 @@ class Settings:
     estimates: str
     seed: int
     slow_start: float
+    by_tenant: bool
     conditions: Conditions
 
 
@@ -48,6 +49,7 @@ def make_settings(
     estimates: str,
     seed: int,
     slow_start: float,
+    by_tenant: bool,
     demo: bool,
     more: Sequence[str],
     **conditions: float | None,
@@ -69,7 +71,7 @@ def make_settings(
             problem = f"--condition {pair}: expected a number, as in {name}=0.1"
             raise InvalidRecord(problem) from error
     usual = DEMO_CONDITIONS if demo else {}
-    return Settings(estimates, seed, slow_start, Conditions(**{**usual, **given}))
+    return Settings(estimates, seed, slow_start, by_tenant, Conditions(**{**usual, **given}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,15 @@ def choose_profiles(names: Sequence[str], file: Path | None) -> dict[str, Profil
     if own.keys().isdisjoint(chosen):
         chosen |= own
     return chosen
+
+
+def settle_tenants(
+    profiles: Mapping[str, Profile], workload: Workload, settings: Settings
+) -> Mapping[str, Profile]:
+    """The profiles as they are, or inside the shares of the workload's tenants."""
+    if not settings.by_tenant:
+        return profiles
+    return {name: for_tenants(profile, workload.tenants) for name, profile in profiles.items()}
 
 
 def run_policy(

@@ -36,6 +36,7 @@ def simulate(
     failures: options.Failures = None,
     remote_penalty: options.RemotePenalty = None,
     condition: options.Condition = None,
+    by_tenant: options.ByTenant = False,
     figure: options.Figure = None,
     journal: options.JournalFile = None,
     as_json: options.Json = False,
@@ -54,11 +55,12 @@ def simulate(
     run.check_outputs(figures, journal)
     if "," in policy or policy == run.ALL:
         raise InvalidProfile(f"--policy {policy}: give one name here; `compare` takes several")
-    chosen = run.choose_profiles([policy], profile)[policy]
+    chosen = {policy: run.choose_profiles([policy], profile)[policy]}
     settings = run.make_settings(
         estimates=estimates,
         seed=seed,
         slow_start=slow_start,
+        by_tenant=by_tenant,
         noise=noise,
         contention=contention,
         straggler_share=stragglers,
@@ -68,10 +70,11 @@ def simulate(
         demo=demo,
     )
     load = options.choose_workload(workload, generate, demo, nodes, seed)
+    settled = run.settle_tenants(chosen, load, settings)[policy]
     alone_s = run.times_alone(load, settings)
     with tracking(len(load.arrivals), 1) as tracker:
         tracker.begin(policy)
-        result = run.run_policy(load, policy, chosen, settings, alone_s, tracker)
+        result = run.run_policy(load, policy, settled, settings, alone_s, tracker)
     if figures:
         title = f"{policy}: {describe(load)}"
         run.save_figures(figures, title, [result], run.ideals(load, alone_s))
@@ -88,9 +91,16 @@ def simulate(
         console.print(f"With {circumstances}.", style="dim", highlight=False)
     for table in run_tables(result.summary):
         console.print(table)
-    rate = result.tasks / result.wall_s if result.wall_s else 0.0
-    speed = f"{readable.count(result.tasks)} tasks in {readable.seconds(result.wall_s)} s"
-    console.print(f"Simulated {speed} ({rate:,.0f} a second).", style="dim", highlight=False)
+    console.print(_effort(len(load.arrivals), result), style="dim", highlight=False)
     for what, file in (*(("Figure", file) for file in figures), ("Journal", journal)):
         if file is not None:
             console.print(f"{what}: {file}", highlight=False, soft_wrap=True)
+
+
+def _effort(queries: int, result: run.Result) -> str:
+    """What the simulation took. Work under leases is no tasks, so queries count where all is."""
+    wall = f"{readable.seconds(result.wall_s)} s"
+    if not result.tasks:
+        return f"Simulated {readable.count(queries)} queries, all under leases, in {wall}."
+    rate = f" ({result.tasks / result.wall_s:,.0f} a second)" if result.wall_s else ""
+    return f"Simulated {readable.count(result.tasks)} tasks in {wall}{rate}."

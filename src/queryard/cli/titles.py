@@ -39,6 +39,8 @@ def differences(settings: Settings) -> str:
         found.insert(0, f"estimates {settings.estimates}")
     if settings.slow_start != 1:
         found.append(f"slow start {settings.slow_start:g}")
+    if settings.by_tenant:
+        found.append("slots shared by tenant")
     return ", ".join(found)
 
 
@@ -51,11 +53,13 @@ def setting(workload: Workload, settings: Settings) -> dict[str, Any]:
             "tasks": workload.tasks,
             "nodes": len(workload.nodes),
             "slots": sum(node.slots for node in workload.nodes),
+            "tenants": [asdict(tenant) for tenant in workload.tenants],
         },
         "settings": {
             "estimates": settings.estimates,
             "seed": settings.seed,
             "slow_start": settings.slow_start,
+            "by_tenant": settings.by_tenant,
             "conditions": asdict(settings.conditions),
         },
     }

@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .readable import seconds
-from .scores import Scores
+from .scores import ERROR_CUT, Scores
 
 BASELINE = "fifo"
 
 
 def verdict(rows: Sequence[Scores], references: Sequence[Scores] = ()) -> str:
-    """One to three sentences: who answers fastest, who keeps deadlines, how far the ideals are.
+    """A few sentences: who answers fastest, who keeps deadlines, how far the ideals are.
 
-    Ratios are to `fifo` where it took part, else to the slowest.
+    Ratios are to `fifo` where it took part, else to the slowest. Where all queries are online,
+    what counts is not the exact answer but how soon a good one is there.
     """
-    sentences = [_response(rows, references), _deadlines(rows), _failures(rows)]
+    all_online = all(row.queries and row.online == row.queries for row in rows)
+    sentences = [
+        "" if all_online else _response(rows, references),
+        _error(rows),
+        _ahead(rows, references),
+        _deadlines(rows),
+        _failures(rows),
+    ]
     return " ".join(filter(None, sentences))
 
 
@@ -23,28 +31,60 @@ def _response(rows: Sequence[Scores], references: Sequence[Scores]) -> str:
     timed = [(row.mean_response_s, row) for row in rows if row.mean_response_s is not None]
     if not timed:
         return "No query gave a result."
-    best_s = min(value_s for value_s, _ in timed)
     if len(timed) == 1:
-        sentence = f"{timed[0][1].name} answers in {seconds(best_s)} s on average"
+        sentence = f"{timed[0][1].name} answers in {seconds(timed[0][0])} s on average"
+    elif found := _lowest(timed):
+        best, ratio = found
+        sentence = f"{_who(best, 'has', 'have')} the lowest mean response: {ratio}"
     else:
-        slowest_s, slowest = max(timed, key=lambda pair: pair[0])
-        if seconds(slowest_s) == seconds(best_s):
-            sentence = f"All answer in {seconds(best_s)} s on average"
-        else:
-            best = [row.name for value_s, row in timed if seconds(value_s) == seconds(best_s)]
-            base_s, base = next((p for p in timed if p[1].name == BASELINE), (slowest_s, slowest))
-            if base.name in best:
-                base_s, base = slowest_s, slowest
-            sentence = (
-                f"{_listed(best)} {'has' if len(best) == 1 else 'have'} the lowest mean response: "
-                f"{seconds(best_s)} s, {best_s / base_s:.2f} of {base.name}"
-            )
+        sentence = f"All answer in {seconds(timed[0][0])} s on average"
     ideals = [
         f"{row.name} {seconds(row.mean_response_s)} s"
         for row in references
         if row.mean_response_s is not None
     ]
     return f"{sentence} ({', '.join(ideals)})." if ideals else f"{sentence}."
+
+
+def _error(rows: Sequence[Scores]) -> str:
+    timed = [(row.mean_error_cut_s, row) for row in rows if row.mean_error_cut_s is not None]
+    if not timed:
+        return ""
+    online = timed[0][1].online
+    whose = f"the error of the {online} online queries" if online > 1 else "the online error"
+    cut = f"{whose} by {ERROR_CUT:.0%}"
+    if len(timed) == 1:
+        return f"{timed[0][1].name} reduces {cut} in {seconds(timed[0][0])} s on average."
+    if found := _lowest(timed):
+        best, ratio = found
+        return f"{_who(best, 'reduces', 'reduce')} {cut} soonest: in {ratio}."
+    return f"All reduce {cut} in {seconds(timed[0][0])} s on average."
+
+
+def _lowest(timed: Sequence[tuple[float, Scores]]) -> tuple[list[str], str] | None:
+    """Who has the lowest time, and "41.3 s, 0.31 of fifo"; None if all times read the same."""
+    best_s = min(value_s for value_s, _ in timed)
+    slowest_s, slowest = max(timed, key=lambda pair: pair[0])
+    if seconds(slowest_s) == seconds(best_s):
+        return None
+    best = [row.name for value_s, row in timed if seconds(value_s) == seconds(best_s)]
+    base_s, base = next((pair for pair in timed if pair[1].name == BASELINE), (slowest_s, slowest))
+    if base.name in best:
+        base_s, base = slowest_s, slowest
+    return best, f"{seconds(best_s)} s, {best_s / base_s:.2f} of {base.name}"
+
+
+def _ahead(rows: Sequence[Scores], references: Sequence[Scores]) -> str:
+    """How a policy can have a lower mean response than every ideal: by sharing scans."""
+    ideals = {row.mean_response_s: row.name for row in references if row.mean_response_s}
+    if not ideals:
+        return ""
+    least_s = min(ideals)
+    means_s = {row.name: row.mean_response_s for row in rows if row.scan_bytes_saved}
+    ahead = [name for name, mean_s in means_s.items() if mean_s is not None and mean_s < least_s]
+    if not ahead:
+        return ""
+    return f"{_who(ahead, 'is', 'are')} ahead of {ideals[least_s]}, which shares no scans."
 
 
 def _deadlines(rows: Sequence[Scores]) -> str:
@@ -60,7 +100,12 @@ def _deadlines(rows: Sequence[Scores]) -> str:
         return f"All miss {of_all} deadlines."
     best = [row.name for missed, row in judged if missed == least]
     ending = f"the fewest deadlines: {of_all}; {worst.name} the most: {most}."
-    return f"{_listed(best)} {'misses' if len(best) == 1 else 'miss'} {ending}"
+    return f"{_who(best, 'misses', 'miss')} {ending}"
+
+
+def _who(names: Sequence[str], one: str, several: str) -> str:
+    """Names and the verb that goes with their number."""
+    return f"{_listed(names)} {one if len(names) == 1 else several}"
 
 
 def _listed(names: Sequence[str]) -> str:

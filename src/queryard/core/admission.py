@@ -20,10 +20,13 @@ class Admission:
         self._tree = tree
 
     def admits(self, query: QueryState, lane: int) -> bool:
-        """Whether a query may reserve its memory now; a refusal is noted in the tree."""
+        """Whether a query may reserve its memory now; a refusal is noted in the tree.
+
+        A query that needs more than the whole cluster has (nodes were lost) holds up nobody.
+        """
         if self._has_room(query, lane):
             return True
-        self._tree.refused = True
+        self._tree.refused = query.spec.memory_bytes <= self._state.memory_bytes
         return False
 
     def _has_room(self, query: QueryState, lane: int) -> bool:

@@ -227,8 +227,8 @@ class Scheduler:
         if notes.touched:
             self._recheck(notes.touched)
             notes.touched.clear()
-            if notes.ended:
-                self._settle_ended()
+        if notes.ended:
+            self._settle_ended()
 
     def _settle_rare(self) -> None:
         """Everything but the end of a task."""

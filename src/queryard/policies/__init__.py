@@ -1,7 +1,16 @@
 """The published policies, as compositions of small parts."""
 
-from .catalogue import ProfileInfo, catalogue, resolve_profile
+from .catalogue import ProfileInfo, about, catalogue, resolve_profile
 from .compose import compose
 from .profile_files import load_profiles
+from .tenancy import for_tenants
 
-__all__ = ["ProfileInfo", "catalogue", "compose", "load_profiles", "resolve_profile"]
+__all__ = [
+    "ProfileInfo",
+    "about",
+    "catalogue",
+    "compose",
+    "for_tenants",
+    "load_profiles",
+    "resolve_profile",
+]

@@ -23,7 +23,7 @@ from .profiles import PROFILES
 
 @dataclass(frozen=True, slots=True)
 class ProfileInfo:
-    """What `queryard policies` shows of a profile; `citation` is "" for those that are new."""
+    """What `queryard policies` shows of a profile; what nobody wrote down is ""."""
 
     name: str
     composition: str
@@ -34,16 +34,13 @@ class ProfileInfo:
 
 def catalogue() -> list[ProfileInfo]:
     """All registered profiles: baselines, published ones, new ones."""
-    return [
-        ProfileInfo(
-            name=name,
-            composition=composition(profile),
-            summary=profile["summary"],
-            citation=profile.get("citation", ""),
-            origin=profile["origin"],
-        )
-        for name, profile in PROFILES.items()
-    ]
+    return [about(profile) for profile in PROFILES.values()]
+
+
+def about(profile: Mapping[str, Any]) -> ProfileInfo:
+    """What a profile says of itself, and its composition."""
+    said = {key: str(profile.get(key, "")) for key in ABOUT}
+    return ProfileInfo(composition=composition(profile), **said)
 
 
 def resolve_profile(given: str | Mapping[str, Any]) -> Mapping[str, Any]:
@@ -103,20 +100,24 @@ def _continue(base: Any, given: Any) -> Any:
 
 def composition(profile: Mapping[str, Any]) -> str:
     """The parts of a profile in one line, without those everybody has."""
-    first = _pools(profile["pools"]) if "pools" in profile else _part(profile.get("order", "fifo"))
+    if "pools" in profile:
+        first = _pools(profile["pools"])
+    else:
+        first = _part("order", profile.get("order", DEFAULTS["order"]))
     rest = [
-        _part(profile[decision])
+        _part(decision, profile[decision])
         for decision, default in DEFAULTS.items()
         if decision != "order" and profile.get(decision, default) != default
     ]
     return " + ".join([first, *rest])
 
 
-def _part(given: Any) -> str:
+def _part(decision: str, given: Any) -> str:
     if isinstance(given, str):
         return given
+    name = given.get("name", DEFAULTS[decision])
     settings = ", ".join(f"{key}={value}" for key, value in given.items() if key != "name")
-    return f"{given['name']}({settings})" if settings else str(given["name"])
+    return f"{name}({settings})" if settings else str(name)
 
 
 def _pools(pool: Any) -> str:
@@ -127,7 +128,7 @@ def _pools(pool: Any) -> str:
         f" {sign}{pool[key]:.0%}" for key, sign in (("guarantee", "≥"), ("cap", "≤")) if key in pool
     )
     if "order" in pool:
-        return f"{_part(pool['order'])}{share}"
+        return f"{_part('order', pool['order'])}{share}"
     below = [*pool.get("children", {}).values(), *([pool["default"]] if "default" in pool else [])]
     how = "drawn " if pool.get("choice") == "lottery" else ""
     return f"{how}by {pool['by']} ({' | '.join(_pools(child) for child in below)}){share}"

@@ -21,35 +21,15 @@ from queryard.workload.model import Arrival
 
 from .conditions import Conditions
 from .estimates import EstimateSource, oracle
-from .leases import LeasedJob
+from .leasing import BatchEnds, Leasing, Returns
+from .ordering import CLUSTER, TIMERS, USERS, WORK
 from .truth import Truth
 
 _new = tuple.__new__
-# Of one instant, the cluster changes first, then work ends, then people ask, then timers ring.
-CLUSTER, WORK, USERS, TIMERS = range(4)
 
 
 # How many decisions within one instant are believed to lead somewhere.
 MOST_ROUNDS = 10_000
-
-
-class BatchEnds:
-    """A note in the queue: the batch of a leased job ends, unless its slots changed since."""
-
-    __slots__ = ("job", "version")
-
-    def __init__(self, job: str, version: int) -> None:
-        self.job = job
-        self.version = version
-
-
-class Returns:
-    """A note in the queue: slots that were revoked come back."""
-
-    __slots__ = ("command",)
-
-    def __init__(self, command: do.Revoke) -> None:
-        self.command = command
 
 
 class Arrives:
@@ -94,8 +74,7 @@ class SimDriver:
         self._early_reduces = (
             scheduler.state.settings.slow_start < 1 or truth.conditions.node_mtbf_s > 0
         )
-        self._leased: dict[str, LeasedJob] = {}
-        self._reported_s = -math.inf
+        self._leasing = Leasing(scheduler.state, truth, self.post, seed)
         self._rounds = 0
         self._rounds_s = -math.inf
         self._open = 0
@@ -105,8 +84,8 @@ class SimDriver:
         self._executors: dict[type, Callable[[Any], None]] = {
             do.Launch: self._launch,
             do.Kill: self._kill,
-            do.Grant: self._grant,
-            do.Revoke: self._revoke,
+            do.Grant: self._leasing.grant,
+            do.Revoke: self._leasing.revoke,
             do.WakeAt: self._wake_at,
             do.Scale: self._scale,
             do.Release: self._release,
@@ -158,15 +137,7 @@ class SimDriver:
                     continue
             end = max(now, run.time_s + seconds)
             self.post(end, WORK, ev.TaskFinished(end, number, run.node))
-        for job in state.leaseholders.values():
-            leased = self._lease(job.id)
-            leased.skip(job.done_share)
-            leased.since_s = now
-            for node, (held, revoking) in job.leases.items():
-                leased.change(now, node, held + revoking, state.nodes[node].spec.map_speed)
-                if revoking:
-                    self._revoke(do.Revoke(job.id, node, revoking))
-            self._expect(now, job.id, leased)
+        self._leasing.resume()
         for time_s in self.scheduler.wakes:
             self.post(time_s, TIMERS, ev.Woke(time_s))
 
@@ -203,8 +174,8 @@ class SimDriver:
             if now == self.now:
                 self._check_moving(now)
             self.now = now
-            if rare and self._leased:
-                events[:0] = self._progress(now)
+            if rare:
+                events[:0] = self._leasing.progress(now)
             for command in handle(*events):
                 if type(command) is do.Launch:
                     launch(command)
@@ -232,12 +203,8 @@ class SimDriver:
 
     def _happen(self, now: float, what: Any, events: list[ev.Event]) -> None:
         """Turn an entry of the queue into events, unless it has become void."""
-        if isinstance(what, BatchEnds):
-            job = self._leased.get(what.job)
-            if job is not None and job.version == what.version:
-                self._end_batch(now, what.job, job, events)
-        elif isinstance(what, Returns):
-            self._return(now, what.command, events)
+        if isinstance(what, BatchEnds | Returns):
+            events.extend(self._leasing.happen(now, what))
         elif isinstance(what, Arrives):
             self._arrive(now, what.arrival, events)
         elif isinstance(what, ev.NodeJoined):
@@ -307,64 +274,6 @@ class SimDriver:
         self._moved[command.number] = now
         self.post(now, WORK, ev.TaskFailed(now, command.number, "killed"))
 
-    # --- leases ----------------------------------------------------------------------------
-
-    def _grant(self, command: do.Grant) -> None:
-        state = self.scheduler.state
-        job = self._leased.get(command.job) or self._lease(command.job)
-        speed = state.nodes[command.node].spec.map_speed
-        job.change(state.now, command.node, command.slots, speed)
-        self._expect(state.now, command.job, job)
-
-    def _lease(self, job_id: str) -> LeasedJob:
-        physics = self.truth.jobs[job_id]
-        target = self.scheduler.state.jobs[job_id].query.spec.target_error
-        job = LeasedJob(job_id, physics.spec, physics.truth, target, self._seed)
-        self._leased[job_id] = job
-        return job
-
-    def _expect(self, now: float, job_id: str, job: LeasedJob) -> None:
-        end = job.next_s(now)
-        if end < math.inf:
-            self.post(end, WORK, BatchEnds(job_id, job.version))
-
-    def _end_batch(self, now: float, job_id: str, job: LeasedJob, events: list[ev.Event]) -> None:
-        job.advance(now)
-        report, finished = job.end_batch(now, job_id)
-        if report is not None:
-            events.append(report)
-        if not finished:
-            self._expect(now, job_id, job)
-            return
-        del self._leased[job_id]
-        for node, slots in sorted(job.nodes.items()):
-            events.append(ev.LeaseEnded(now, job_id, node, slots, "finished"))
-
-    def _revoke(self, command: do.Revoke) -> None:
-        now = self.scheduler.state.now
-        self.post(now + self.conditions.revoke_delay_s, WORK, Returns(command))
-
-    def _return(self, now: float, command: do.Revoke, events: list[ev.Event]) -> None:
-        job = self._leased.get(command.job)
-        if job is None or command.node not in job.nodes:
-            return  # it finished, or lost the node, in the meantime
-        slots = min(command.slots, job.nodes[command.node])
-        speed = self.scheduler.state.nodes[command.node].spec.map_speed
-        job.change(now, command.node, -slots, speed)
-        self._expect(now, command.job, job)
-        events.append(ev.LeaseEnded(now, command.job, command.node, slots, "revoked"))
-
-    def _progress(self, now: float) -> list[ev.Event]:
-        """How far leased work is, told when something else happens, but not too often."""
-        if now - self._reported_s < self.conditions.progress_every_s:
-            return []
-        self._reported_s = now
-        reports: list[ev.Event] = []
-        for job_id, job in self._leased.items():
-            job.advance(now)
-            reports.append(ev.Progressed(now, job_id, job.done))
-        return reports
-
     # --- the cluster -----------------------------------------------------------------------
 
     def _join(self, event: ev.NodeJoined, events: list[ev.Event]) -> None:
@@ -379,10 +288,7 @@ class SimDriver:
             return  # released in the meantime
         events.append(event)
         self.truth.lose(event.node)
-        for job_id, job in self._leased.items():
-            if event.node in job.nodes:
-                job.change(now, event.node, -job.nodes[event.node], node.spec.map_speed)
-                self._expect(now, job_id, job)
+        self._leasing.lose(now, node)
         self._unshuffle(now, event.node)
         if not node.draining:
             back_s = now + self.conditions.node_repair_s
@@ -442,8 +348,6 @@ class SimDriver:
     def _end(self, query: str) -> None:
         self._open -= 1
         self.ends[query] = self.scheduler.state.now
-        prefix = f"{query}/"
-        for job_id in [j for j in self._leased if j.startswith(prefix)]:
-            del self._leased[job_id]
+        self._leasing.forget(query)
         if self._on_end is not None:
             self._on_end(query)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from queryard.core import events as ev
@@ -17,8 +17,9 @@ from queryard.policies import compose
 from queryard.workload.model import Arrival, Workload
 
 from .conditions import Conditions
-from .driver import CLUSTER, SimDriver
+from .driver import SimDriver
 from .estimates import estimate_source
+from .ordering import CLUSTER
 from .truth import Truth
 
 
@@ -45,13 +46,14 @@ def build(
     settings: Settings | None = None,
     keep_journal: bool = True,
     on_end: Callable[[str], None] | None = None,
+    kernel: type[Scheduler] = Scheduler,
 ) -> SimDriver:
-    """A driver ready to run the workload."""
+    """A driver ready to run the workload; `kernel` lets tests watch every step."""
     if not nodes:
         raise QueryardError("a cluster needs at least one node; give --nodes 16x12, for example")
     settings = settings or Settings(seed=seed)
     journal = Journal(asdict(settings), dict(profile)) if keep_journal else None
-    scheduler = Scheduler(compose, profile, settings, journal)
+    scheduler = kernel(compose, profile, settings, journal)
     truth = Truth(conditions or Conditions(), seed)
     driver = SimDriver(
         scheduler, truth, estimates=estimate_source(estimates, seed), seed=seed, on_end=on_end
@@ -116,8 +118,9 @@ def alone_times(
     slow_start: float = 1.0,
     seed: int = 0,
 ) -> dict[str, float]:
-    """How long each query takes with the whole cluster to itself."""
+    """How long each query takes with the whole cluster to itself, and without mishaps."""
     alone: dict[str, float] = {}
+    conditions = replace(conditions or Conditions(), task_failure=0.0, node_mtbf_s=0.0)
     for arrival in workload.arrivals:
         single = Workload(workload.name, (Arrival(arrival.query, arrival.truth),), workload.tables)
         run = simulate(

@@ -106,10 +106,18 @@ class Fields:
             self.fail(field, f"expected a finite number{bound}, got {value!r}")
         return float(value)
 
-    def speed(self, field: str, default: float) -> float:
+    def positive(self, field: str, default: float) -> float:
+        """A number above 0, such as a speed or a weight."""
         value = self.number(field, default)
         if not value > 0:
-            self.fail(field, f"a speed must be above 0, got {value!r}")
+            self.fail(field, f"must be above 0, got {value!r}")
+        return value
+
+    def share(self, field: str, default: float) -> float:
+        """A number between 0 and 1."""
+        value = self.number(field, default)
+        if not 0 <= value <= 1:
+            self.fail(field, f"a share lies between 0 and 1, got {value!r}")
         return value
 
     def seconds(self, field: str, default: float | None = None) -> float:

@@ -25,9 +25,10 @@ from .fields import Fields, Source
 from .model import Workload
 from .positions import Path, json_lines, toml_lines
 from .read_queries import QUERY_FIELDS, read_query
+from .read_tenants import read_tenants
 from .write_json import to_json
 
-WORKLOAD_FIELDS = ("name", "seed", "nodes", "tables", "queries")
+WORKLOAD_FIELDS = ("name", "seed", "nodes", "tables", "tenants", "queries")
 NODE_FIELDS = (
     "id",
     "count",
@@ -54,6 +55,7 @@ def load_workload(path: str | FilePath, nodes: Sequence[Node] = ()) -> Workload:
     seed = top.whole("seed", 0, least=0)
     cluster = tuple(nodes) or _read_nodes(top)
     tables = _read_tables(top, cluster, seed, check_places=not nodes and bool(cluster))
+    tenants = read_tenants(top)
     by_name = {table.name: table for table in tables}
     arrivals = []
     first_seen: dict[str, Fields] = {}
@@ -67,7 +69,7 @@ def load_workload(path: str | FilePath, nodes: Sequence[Node] = ()) -> Workload:
             arrivals.append(arrival)
     if not arrivals:
         top.fail("queries", "a workload needs at least one query; add a [[queries]] table")
-    return Workload(top.text("name", file.stem), tuple(arrivals), tables, cluster)
+    return Workload(top.text("name", file.stem), tuple(arrivals), tables, cluster, tenants)
 
 
 def save_workload(workload: Workload, path: str | FilePath) -> None:
@@ -94,7 +96,7 @@ def _read_nodes(top: Fields) -> tuple[Node, ...]:
         if "id" in group:
             name = group.name("id")
             ids = numbered(name, count) if count > 1 else [name]
-        speed = group.speed("speed", 1.0)
+        speed = group.positive("speed", 1.0)
         for node_id in ids:
             if any(node.id == node_id for node in nodes):
                 group.fail("id", f"two nodes have the id {node_id!r}")
@@ -103,8 +105,8 @@ def _read_nodes(top: Fields) -> tuple[Node, ...]:
                     node_id,
                     group.whole("slots"),
                     group.bytes("memory", UNBOUNDED),
-                    group.speed("map_speed", speed),
-                    group.speed("reduce_speed", speed),
+                    group.positive("map_speed", speed),
+                    group.positive("reduce_speed", speed),
                     group.text("rack", ""),
                 )
             )

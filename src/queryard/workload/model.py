@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from queryard.core.errors import InvalidModel
-from queryard.core.model import Job, Node, Query, Table
+from queryard.core.model import Job, Node, Query, Table, Tenant
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +88,22 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Everything that will happen to a cluster, by the users' doing."""
+    """Everything that will happen to a cluster, by the users' doing.
+
+    `tenants` are those whose shares somebody has settled; queries may have others.
+    """
 
     name: str
     arrivals: tuple[Arrival, ...]
     tables: tuple[Table, ...] = ()
-    nodes: tuple[Node, ...] = field(default=())
+    nodes: tuple[Node, ...] = ()
+    tenants: tuple[Tenant, ...] = ()
 
     def __post_init__(self) -> None:
+        names = [tenant.name for tenant in self.tenants]
+        for name in names:
+            if names.count(name) > 1:
+                raise InvalidModel(f"two tenants have the name {name!r}")
         seen: set[str] = set()
         for arrival in self.arrivals:
             if arrival.query.id in seen:

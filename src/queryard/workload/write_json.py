@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from queryard.core.model import UNBOUNDED, Job, Node, Phase, Query
+from queryard.core.model import UNBOUNDED, Job, Node, Phase, Query, Tenant
 
 from .model import Arrival, JobTruth, Workload
 
@@ -30,6 +30,8 @@ def to_json(workload: Workload) -> dict[str, Any]:
             }
             for table in workload.tables
         ]
+    if workload.tenants:
+        data["tenants"] = [_tenant(tenant) for tenant in workload.tenants]
     data["queries"] = [_arrival(arrival) for arrival in workload.arrivals]
     return data
 
@@ -39,6 +41,11 @@ def _node(node: Node) -> dict[str, Any]:
     if node.memory_bytes != UNBOUNDED:
         data["memory_bytes"] = node.memory_bytes
     return data | _unlike(node, Node("n", 1), ("map_speed", "reduce_speed", "rack"))
+
+
+def _tenant(tenant: Tenant) -> dict[str, Any]:
+    shares = _unlike(tenant, Tenant("t"), ("weight", "guarantee", "cap"))
+    return {"name": tenant.name, **shares}
 
 
 def _arrival(arrival: Arrival) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class Progress(QueryOrder):
         self.epoch_s = above_zero("epoch_s", epoch_s)
         if objective not in OBJECTIVES:
             raise ValueError(unknown_name("objective", objective, OBJECTIVES))
-        self.objective = OBJECTIVES[objective]
+        self.objective = objective
         if isinstance(min_share, bool) or not 0 <= min_share <= 1:
             raise ValueError(f"min_share must lie between 0 and 1, got {min_share!r}")
         self.min_share = min_share
@@ -162,7 +162,7 @@ class Progress(QueryOrder):
             claim_of(state.queries[query_id], account.age, self.epoch_s)
             for query_id, account in self._accounts.items()
         ]
-        shares = allocate(claims, slots, self.objective, self.min_share)
+        shares = allocate(claims, slots, OBJECTIVES[self.objective], self.min_share)
         for claim, account in zip(claims, self._accounts.values(), strict=True):
             share = shares[claim.uid]
             account.target_s = share * self.epoch_s

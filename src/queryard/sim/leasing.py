@@ -1,0 +1,136 @@
+"""Leases in simulated time: grants and revokes in, batches, answers and returned slots out."""
+
+from __future__ import annotations
+
+import math
+
+from queryard.core import commands as do
+from queryard.core import events as ev
+from queryard.core.entities import NodeState
+from queryard.core.state import State
+
+from .leases import LeasedJob
+from .ordering import WORK, Post
+from .truth import Truth
+
+
+class BatchEnds:
+    """A note in the queue: the batch of a leased job ends, unless its slots changed since."""
+
+    __slots__ = ("job", "version")
+
+    def __init__(self, job: str, version: int) -> None:
+        self.job = job
+        self.version = version
+
+
+class Returns:
+    """A note in the queue: slots that were revoked come back."""
+
+    __slots__ = ("command",)
+
+    def __init__(self, command: do.Revoke) -> None:
+        self.command = command
+
+
+class Leasing:
+    """All divisible jobs that slots have worked on."""
+
+    def __init__(self, state: State, truth: Truth, post: Post, seed: int) -> None:
+        self._state = state
+        self._truth = truth
+        self._post = post
+        self._seed = seed
+        self._jobs: dict[str, LeasedJob] = {}
+        self._reported_s = -math.inf
+
+    def _job(self, job_id: str) -> LeasedJob:
+        job = self._jobs.get(job_id)
+        if job is None:
+            physics = self._truth.jobs[job_id]
+            known = self._state.jobs[job_id]
+            target = known.query.spec.target_error
+            job = LeasedJob(job_id, physics.spec, physics.truth, target, self._seed)
+            # A forecast takes up a job in the middle, at what the kernel knows of it.
+            job.skip(known.done_share)
+            job.since_s = self._state.now
+            self._jobs[job_id] = job
+        return job
+
+    def resume(self) -> None:
+        """Take up the leases the kernel has given."""
+        for job in list(self._state.leaseholders.values()):
+            for node, (held, revoking) in job.leases.items():
+                self.grant(do.Grant(job.id, node, held + revoking))
+                if revoking:
+                    self.revoke(do.Revoke(job.id, node, revoking))
+
+    def grant(self, command: do.Grant) -> None:
+        state = self._state
+        job = self._job(command.job)
+        speed = state.nodes[command.node].spec.map_speed
+        job.change(state.now, command.node, command.slots, speed)
+        self._expect(state.now, command.job, job)
+
+    def revoke(self, command: do.Revoke) -> None:
+        delay_s = self._truth.conditions.revoke_delay_s
+        self._post(self._state.now + delay_s, WORK, Returns(command))
+
+    def _expect(self, now: float, job_id: str, job: LeasedJob) -> None:
+        end = job.next_s(now)
+        if end < math.inf:
+            self._post(end, WORK, BatchEnds(job_id, job.version))
+
+    def happen(self, now: float, what: BatchEnds | Returns) -> list[ev.Event]:
+        """The events a note in the queue leads to; none if it has become void."""
+        if isinstance(what, Returns):
+            return self._return(now, what.command)
+        job = self._jobs.get(what.job)
+        if job is None or job.version != what.version:
+            return []
+        return self._end_batch(now, what.job, job)
+
+    def _end_batch(self, now: float, job_id: str, job: LeasedJob) -> list[ev.Event]:
+        job.advance(now)
+        report, finished = job.end_batch(now, job_id)
+        events: list[ev.Event] = [report] if report is not None else []
+        if not finished:
+            self._expect(now, job_id, job)
+            return events
+        del self._jobs[job_id]
+        for node, slots in sorted(job.nodes.items()):
+            events.append(ev.LeaseEnded(now, job_id, node, slots, "finished"))
+        return events
+
+    def _return(self, now: float, command: do.Revoke) -> list[ev.Event]:
+        job = self._jobs.get(command.job)
+        if job is None or command.node not in job.nodes:
+            return []  # it finished, or lost the node, in the meantime
+        slots = min(command.slots, job.nodes[command.node])
+        speed = self._state.nodes[command.node].spec.map_speed
+        job.change(now, command.node, -slots, speed)
+        self._expect(now, command.job, job)
+        return [ev.LeaseEnded(now, command.job, command.node, slots, "revoked")]
+
+    def progress(self, now: float) -> list[ev.Event]:
+        """How far leased work is, told when something else happens, but not too often."""
+        if not self._jobs or now - self._reported_s < self._truth.conditions.progress_every_s:
+            return []
+        self._reported_s = now
+        reports: list[ev.Event] = []
+        for job_id, job in self._jobs.items():
+            job.advance(now)
+            reports.append(ev.Progressed(now, job_id, job.done))
+        return reports
+
+    def lose(self, now: float, node: NodeState) -> None:
+        """A node is gone: what worked there works no more."""
+        for job_id, job in self._jobs.items():
+            if node.id in job.nodes:
+                job.change(now, node.id, -job.nodes[node.id], node.spec.map_speed)
+                self._expect(now, job_id, job)
+
+    def forget(self, query: str) -> None:
+        """A query has ended, whatever became of its jobs."""
+        for job_id in [job for job in self._jobs if job.startswith(f"{query}/")]:
+            del self._jobs[job_id]
