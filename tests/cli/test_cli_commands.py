@@ -7,6 +7,7 @@ import pytest
 
 from queryard.cli import main
 from queryard.core.journal import Journal
+from queryard.policies.parts import PARTS
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FIRST = str(EXAMPLES / "first.toml")
@@ -35,7 +36,7 @@ def test_version(queryard) -> None:
     assert outcome.out.startswith("queryard ")
 
 
-@pytest.mark.parametrize("command", ["compare", "simulate", "policies"])
+@pytest.mark.parametrize("command", ["compare", "simulate", "policies", "parts"])
 def test_help_teaches_by_example(queryard, command: str) -> None:
     outcome = queryard(command, "--help")
     assert outcome.code == 0
@@ -54,6 +55,38 @@ def test_one_policy_part_by_part(queryard) -> None:
     assert outcome.code == 0
     for text in ("lodfa", "query order", "job order", "placement"):
         assert text in outcome.out
+
+
+def test_a_policy_of_ones_own_part_by_part(queryard) -> None:
+    file = str(EXAMPLES / "profiles.toml")
+    outcome = queryard("policies", "office", "--profile", file)
+    assert outcome.code == 0, outcome.err
+    for text in ("dashboard: order qef, weight 3, guarantee 0.25", "every other", "circular"):
+        assert text in outcome.out
+    assert outcome.out.count("limit_slow = 3") == 1
+    assert "office" in queryard("policies", "--profile", file).out
+
+
+def test_settings_are_shown_as_they_are_written(queryard) -> None:
+    assert "objective = 'sum'" in queryard("policies", "relaqs").out
+
+
+def test_parts(queryard) -> None:
+    outcome = queryard("parts")
+    assert outcome.code == 0
+    for decision, known in PARTS.items():
+        assert decision in outcome.out
+        for name in known:
+            assert f" {name} " in outcome.out
+    assert "limit_slow = 3" in outcome.out
+
+
+def test_the_parts_of_one_decision(queryard) -> None:
+    outcome = queryard("parts", "placement")
+    assert outcome.code == 0
+    for text in ("local", "locf", "heartbeat_s = 3.0", "POSUM"):
+        assert text in outcome.out
+    assert "circular" not in outcome.out
 
 
 def test_compare_shows_policies_and_ideals(queryard) -> None:
@@ -114,6 +147,55 @@ def test_simulate_by_tenant_and_size(queryard) -> None:
         assert text in outcome.out
 
 
+def test_online_queries_are_judged_by_their_errors(queryard) -> None:
+    online = str(EXAMPLES / "online.toml")
+    outcome = queryard("compare", online, "--policy", "fair,relaqs")
+    assert outcome.code == 0, outcome.err
+    assert "−70%" in outcome.out
+    assert "relaqs reduces the error of the 7 online queries" in outcome.out
+    data = json.loads(queryard("compare", online, "--policy", "fair,relaqs", "--json").out)
+    fair, relaqs = (row["scores"] for row in data["policies"])
+    assert relaqs["mean_error_cut_s"] < fair["mean_error_cut_s"]
+    assert (relaqs["online"], relaqs["queries"]) == (7, 8)
+
+
+def test_work_under_leases_is_not_counted_in_tasks(queryard) -> None:
+    outcome = queryard("simulate", str(EXAMPLES / "online.toml"), "--policy", "fair")
+    assert outcome.code == 0, outcome.err
+    assert "Simulated 8 queries, all under leases, in " in outcome.out
+
+
+def test_slots_shared_by_tenant(queryard) -> None:
+    command = ["compare", str(EXAMPLES / "tenants.toml"), "--policy", "fifo", "--json"]
+    plain, shared = (json.loads(queryard(*command, *more).out) for more in ([], ["--by-tenant"]))
+    assert not plain["settings"]["by_tenant"]
+    assert shared["settings"]["by_tenant"]
+    assert shared["workload"]["tenants"][0] == {
+        "name": "web",
+        "weight": 2.0,
+        "guarantee": 0.25,
+        "cap": 1.0,
+    }
+    # The web no longer waits for the nights, which have half of the slots at most.
+    (before,), (after,) = (
+        [
+            tenant
+            for tenant in data["policies"][0]["summary"]["tenants"]
+            if tenant["tenant"] == "web"
+        ]
+        for data in (plain, shared)
+    )
+    assert after["response_s"]["mean"] < before["response_s"]["mean"] / 5
+    assert plain["policies"][0]["scores"]["deadlines_missed"] == 8
+    assert shared["policies"][0]["scores"]["deadlines_missed"] == 0
+
+
+def test_a_run_shared_by_tenant_says_so(queryard) -> None:
+    outcome = queryard("simulate", FIRST, "--policy", "fifo", "--by-tenant")
+    assert outcome.code == 0, outcome.err
+    assert "slots shared by tenant" in outcome.out
+
+
 def test_profiles_of_ones_own(queryard, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('[profiles.mine]\norder = "fifo"\nsummary = "mine"\n')
@@ -149,6 +231,7 @@ def test_the_profiles_of_the_example(queryard) -> None:
         (["simulate", "--demo", "--policy", "fifo,fair"], "`compare` takes several"),
         (["simulate", "--demo", "--journal", "nowhere/x"], "there is no folder"),
         (["policies", "nil"], "unknown policy 'nil'"),
+        (["parts", "orders"], "unknown decision 'orders'; did you mean 'order'?"),
     ],
 )
 def test_mistakes_are_one_clean_line(queryard, args: list[str], message: str) -> None:

@@ -17,6 +17,15 @@ TLS = Scores("tls", 61.0, 310.0, 2.0, 9.0, 4, 10, 1000.0, 0.8, 0.7)
 PS = Scores("ideal PS", 55.0, 200.0, 2.0, 5.0, 3, 10, 990.0, 0.85, 0.8)
 
 
+def quiet(row: Scores) -> Scores:
+    return replace(row, deadlines_missed=None, deadlines=0, queries=9)
+
+
+def online(row: Scores, queries: int, cut_s: float) -> Scores:
+    """So many of its nine queries are online."""
+    return replace(quiet(row), online=queries, mean_error_cut_s=cut_s)
+
+
 def shown(*rows: Scores, references: tuple[Scores, ...] = (), width: int = 80) -> str:
     console = Console(width=width, force_terminal=True, color_system="standard", no_color=False)
     with console.capture() as capture:
@@ -35,18 +44,27 @@ def test_the_best_of_a_column_stands_out() -> None:
 def test_the_table_fits_into_80_characters() -> None:
     long = replace(FIFO, name="tls-circular-htumm", mean_response_s=12345.0, makespan_s=99999.0)
     srpt = replace(PS, name="clairvoyant SRPT")
+    full = replace(FIFO, name="tls-circular-htumm", mean_error_cut_s=502.0, utilisation=1.0)
     plain = Console(width=80)
     with plain.capture() as capture:
         plain.print(comparison_table("t", [long, TLS], [srpt]))
     assert "…" not in capture.get()
-    for text in ("tls-circular-htumm", "clairvoyant SRPT", "12,345", "99,999", "80.0 %"):
+    for text in ("tls-circular-htumm", "clairvoyant SRPT", "12,345", "99,999", "80.0"):
         assert text in capture.get()
+
+    with plain.capture() as capture:
+        plain.print(comparison_table("t", [full, TLS], [srpt]))
+    assert "tls-circular-htumm    100    300   5.00   20.0    502     7  1,000  100.0  0.500\n" in (
+        capture.get()
+    )
 
 
 def test_columns_without_numbers_are_left_out() -> None:
     plain = replace(FIFO, deadlines_missed=None, deadlines=0)
     assert "late" in shown(FIFO)
     assert "late" not in shown(plain)
+    assert "−70%" not in shown(FIFO)
+    assert "−70%" in shown(replace(FIFO, mean_error_cut_s=9.0))
 
 
 @pytest.mark.parametrize(
@@ -91,6 +109,40 @@ def test_columns_without_numbers_are_left_out() -> None:
             [replace(TLS, mean_response_s=None, deadlines_missed=None)],
             [],
             "No query gave a result.",
+        ),
+        (
+            [online(FIFO, 8, 80.0), online(TLS, 8, 20.0)],
+            [],
+            "tls has the lowest mean response: 61.0 s, 0.61 of fifo. tls reduces the error of the "
+            "8 online queries by 70% soonest: in 20.0 s, 0.25 of fifo.",
+        ),
+        # Where all are online, nobody waits for the exact answers.
+        (
+            [online(FIFO, 9, 80.0), online(TLS, 9, 20.0)],
+            [PS],
+            "tls reduces the error of the 9 online queries by 70% soonest: in 20.0 s, 0.25 of "
+            "fifo.",
+        ),
+        (
+            [online(FIFO, 9, 20.0), online(TLS, 9, 20.0)],
+            [],
+            "All reduce the error of the 9 online queries by 70% in 20.0 s on average.",
+        ),
+        (
+            [online(TLS, 9, 20.0)],
+            [],
+            "tls reduces the error of the 9 online queries by 70% in 20.0 s on average.",
+        ),
+        (
+            [quiet(FIFO), replace(quiet(TLS), mean_response_s=40.0, scan_bytes_saved=1e9)],
+            [PS],
+            "tls has the lowest mean response: 40.0 s, 0.40 of fifo (ideal PS 55.0 s). tls is "
+            "ahead of ideal PS, which shares no scans.",
+        ),
+        (
+            [quiet(FIFO), replace(quiet(TLS), mean_response_s=40.0)],
+            [PS],
+            "tls has the lowest mean response: 40.0 s, 0.40 of fifo (ideal PS 55.0 s).",
         ),
     ],
 )

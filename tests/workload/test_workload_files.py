@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from queryard.core.errors import InvalidRecord
-from queryard.core.model import Node, Phase, TableInput
+from queryard.core.model import Node, Phase, TableInput, Tenant
 from queryard.workload import demo_workload, generate, heavy_tailed, load_workload, parse_mix
 from queryard.workload.files import save_workload
 from queryard.workload.model import Workload
@@ -43,6 +43,15 @@ split_size = "64 MB"
 [[tables]]
 name = "nation"
 splits = [{ bytes = 10, nodes = ["slow"] }, { bytes = "1 kB" }]
+
+[[tenants]]
+name = "web"
+weight = 3
+guarantee = 0.25
+
+[[tenants]]
+name = "batch"
+cap = 0.5
 
 [[queries]]
 id = "q1"
@@ -98,6 +107,8 @@ def test_every_field_arrives_where_it_belongs(tmp_path: Path) -> None:
     assert all(len(set(split.nodes)) == 2 for split in lineitem.splits)
     assert [split.bytes for split in orders.splits] == [50e6, 50e6]
     assert [split.nodes for split in nation.splits] == [("slow",), ()]
+
+    assert workload.tenants == (Tenant("web", 3, 0.25), Tenant("batch", cap=0.5))
 
     q1, est1, est2 = workload.arrivals
     query = q1.query
@@ -171,7 +182,26 @@ def test_examples_can_be_read(file: Path) -> None:
 
 BASE = '[[queries]]\nid = "a"\n'
 
+TENANT = '[[tenants]]\nname = "t"\n'
+
 WRONG = {
+    "tenant's field": (TENANT + "wieght = 2", "line 3, tenant 't', wieght: unknown field"),
+    "tenant's weight": (TENANT + "weight = 0", "line 3, tenant 't', weight: must be above 0"),
+    "tenant's cap": (
+        TENANT + "cap = 50",
+        "line 3, tenant 't', cap: a share lies between 0 and 1, got 50.0",
+    ),
+    "tenant without slots": (TENANT + "cap = 0", "line 3, tenant 't', cap: 0 would never let"),
+    "guarantee above cap": (
+        TENANT + "guarantee = 0.5\ncap = 0.2",
+        "line 3, tenant 't', guarantee: 0.5 is above the cap of 0.2",
+    ),
+    "guarantees above 1": (
+        TENANT + 'guarantee = 0.7\n[[tenants]]\nname = "u"\nguarantee = 0.5',
+        "line 6, tenant 'u', guarantee: the guarantees add up to 1.2, more than 1",
+    ),
+    "duplicate tenant": (TENANT + TENANT, "line 4, tenant 't', name: two tenants are called 't'"),
+    "nameless tenant": ("[[tenants]]\ncap = 1", "line 1, tenant 1: the field 'name' is missing"),
     "unknown field": (
         BASE + "map = { tasks = 1, secnds = 2 }",
         "line 3, query 'a', map, secnds: unknown field 'secnds'; did you mean 'seconds'? "

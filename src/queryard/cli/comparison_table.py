@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rich import box
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -49,16 +50,13 @@ COLUMNS = (
 
 def comparison_table(
     title: str, rows: Sequence[Scores], references: Sequence[Scores] = ()
-) -> Table:
+) -> Group:
     """Policies, then the ideals; the best policy of a column stands out, unless all are alike.
 
     A column in which no policy has a number is left out.
     """
     columns = [c for c in COLUMNS if any(c.value(row) is not None for row in rows)]
     table = Table(
-        title=Text(title),
-        title_justify="left",
-        title_style="bold",
         box=box.SIMPLE_HEAD,
         show_edge=False,
         padding=(0, 0, 0, 1),  # so that ten columns fit into 80 characters
@@ -80,7 +78,7 @@ def comparison_table(
         table.add_section()
     for row in references:
         table.add_row(Text(row.name), *(column.text(row) for column in columns), style=IDEAL)
-    return table
+    return Group(Text(title, style="bold"), table)  # which may be longer than the table is wide
 
 
 def _best_text(column: _Column, rows: Sequence[Scores]) -> str | None:

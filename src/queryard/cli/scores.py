@@ -11,7 +11,7 @@ from queryard.metrics.fairness import jain
 from queryard.metrics.response import spread
 from queryard.workload import Workload
 
-# Where ReLAQS shows what scheduling by progress gains: most of the error is gone early.
+# One level for the table. Who is ahead depends on it: `Summary.online` has several.
 ERROR_CUT = 0.7
 
 

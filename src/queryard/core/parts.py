@@ -42,6 +42,11 @@ class Part:
         """When the part wants to be asked again though nothing happens; None for never."""
         return None
 
+    @property
+    def is_timed(self) -> bool:
+        """Whether the part ever asks to be woken."""
+        return type(self).wake_s is not Part.wake_s
+
     def woke(self, state: State) -> None:
         """A time asked for by some part has come."""
 
@@ -281,4 +286,4 @@ class Policy:
     @property
     def timed(self) -> bool:
         """Whether some part asks to be woken."""
-        return any(type(part).wake_s is not Part.wake_s for part in self.parts)
+        return any(part.is_timed for part in self.parts)

@@ -18,7 +18,7 @@ from .state import State
 Attempt = Callable[[Candidate, int, NodeState], bool]
 # An order that changes with time is refreshed on a tick, but not before this share of its
 # candidates was served (or is new), so that a refresh costs a constant for each decision.
-REFRESH_SHARE = 0.25
+REFRESH_SHARE = 0.5
 
 
 class Ranking:
@@ -88,12 +88,14 @@ class Pool:
         "parent",
         "path",
         "queries",
+        "rankings",
         "ready",
         "refreshed_s",
         "rekeys",
         "served",
         "spec",
         "used",
+        "weight",
     )
 
     def __init__(
@@ -114,32 +116,32 @@ class Pool:
         # Those who must reserve memory before they may start stand apart: where the first
         # is refused, none behind it need be asked.
         self.gates = tuple(Ranking() for _ in range(lanes))
+        self.rankings = self.lanes + self.gates
         self.members: dict[int, Candidate] = {}
         self.ready = [0] * lanes
         self.used = 0
         self.queries = 0
+        self.weight = 1.0 if spec.weight == "queries" else float(spec.weight)
         self.served = 0
         self.refreshed_s = -math.inf
         self.cap = 0
         self.guarantee = 0
-
-    @property
-    def rankings(self) -> tuple[Ranking, ...]:
-        return self.lanes + self.gates
 
     def resize(self, slots: int) -> None:
         """Shares in whole slots; a pool that may run at all may use one."""
         self.cap = slots if self.spec.cap == 1 else max(1, int(self.spec.cap * slots + 1e-9))
         self.guarantee = int(self.spec.guarantee * slots + 1e-9)
 
-    @property
-    def weight(self) -> float:
-        return max(1, self.queries) if self.spec.weight == "queries" else self.spec.weight
+    def count(self, queries: int) -> None:
+        """Queries came or went; they may be what the pool weighs."""
+        self.queries += queries
+        if self.spec.weight == "queries":
+            self.weight = float(max(1, self.queries))
 
-    def key(self) -> tuple[float, float]:
-        if self.used < self.guarantee:
-            return (0.0, self.used / self.guarantee)
-        return (1.0, self.used / self.weight)
+    def key(self) -> float:
+        """Below 0 while the guarantee is not met, else by use over weight."""
+        used, guarantee = self.used, self.guarantee
+        return used / guarantee - 1.0 if used < guarantee else used / self.weight
 
     def fork(self, parent: Pool | None) -> Pool:
         copy = Pool.__new__(Pool)
@@ -155,10 +157,12 @@ class Pool:
         copy.children = self.children.fork()
         copy.lanes = tuple(ranking.fork() for ranking in self.lanes)
         copy.gates = tuple(ranking.fork() for ranking in self.gates)
+        copy.rankings = copy.lanes + copy.gates
         copy.members = {}
         copy.ready = self.ready.copy()
         copy.used = self.used
         copy.queries = self.queries
+        copy.weight = self.weight
         copy.served = self.served
         copy.refreshed_s = self.refreshed_s
         copy.cap = self.cap
@@ -201,7 +205,7 @@ class PoolTree:
     def enter(self, query: QueryState) -> Pool:
         """Find (or make) the leaf of a new query."""
         pool = self.root
-        pool.queries += 1
+        pool.count(1)
         while pool.order is None:
             name, spec = pool.spec.route(query)
             child = pool.names.get(name)
@@ -209,7 +213,7 @@ class PoolTree:
                 path = f"{pool.path}/{name}" if pool.path else name
                 child = pool.names[name] = self._add(path, spec, pool)
             pool = child
-            pool.queries += 1
+            pool.count(1)
             self._rerank(pool)
         query.pool = pool.index
         return pool
@@ -217,7 +221,7 @@ class PoolTree:
     def leave(self, query: QueryState) -> None:
         pool: Pool | None = self.pools[query.pool]
         while pool is not None:
-            pool.queries -= 1
+            pool.count(-1)
             self._rerank(pool)
             pool = pool.parent
 
@@ -234,6 +238,8 @@ class PoolTree:
             pool.ready[lane] += 1
             parent = pool.parent
             if parent is not None and pool.index not in parent.children.keys:
+                if len(parent.children.keys) == 1:
+                    self._rerank(self.pools[next(iter(parent.children.keys))])
                 parent.children.put(pool.index, pool.key())
             pool = parent
 
@@ -304,8 +310,10 @@ class PoolTree:
         """Carry a change of use up the tree."""
         parent = pool.parent
         while parent is not None:
-            if pool.index in parent.children.keys:
-                parent.children.put(pool.index, pool.key())
+            # An only child needs no rank; it gets one when another joins it.
+            children = parent.children
+            if len(children.keys) > 1 and pool.index in children.keys:
+                children.put(pool.index, pool.key())
             pool = parent
             pool.used += slots
             parent = pool.parent
@@ -326,8 +334,13 @@ class PoolTree:
                 if attempt(members[uid], lane, node):
                     return True
             return False
-        for index in self._turns(pool, state):
-            child = self.pools[index]
+        if pool.spec.choice == "lottery" and not self.dealing and len(pool.children.keys) > 1:
+            turns = self._draw(pool, state)
+        else:
+            turns = pool.children.entries
+        pools = self.pools
+        for _, index in turns:
+            child = pools[index]
             if child.ready[lane] and self.serve(child, lane, node, attempt, state):
                 return True
         return False
@@ -347,17 +360,11 @@ class PoolTree:
                 j = len(gated)
         return False
 
-    def _turns(self, pool: Pool, state: State) -> list[int]:
-        """The children in the order in which they are asked."""
-        turns = [index for _, index in pool.children.entries]
-        if pool.spec.choice == "share" or self.dealing or len(turns) < 2:
-            return turns
-        # A draw by weight for each place: the largest of u^(1/w) comes first.
-        drawn = [
-            (state.random.random() ** (1.0 / self.pools[index].weight), index)
-            for index in sorted(turns)
-        ]
-        return [index for _, index in sorted(drawn, reverse=True)]
+    def _draw(self, pool: Pool, state: State) -> list[tuple[Key, int]]:
+        """The children in an order drawn by weight: the largest of u^(1/w) comes first."""
+        indices = sorted(index for _, index in pool.children.entries)
+        draw = state.random.random
+        return sorted((-(draw() ** (1.0 / self.pools[index].weight)), index) for index in indices)
 
     def fork(self, state: State) -> PoolTree:
         copy = PoolTree.__new__(PoolTree)

@@ -135,6 +135,7 @@ class Scheduler:
         self._one_lane = tree.lanes == 1
         self._one_leaf = policy.pools.order is not None
         self._timed = policy.timed
+        self._timed_parts = [part for part in self.parts if part.is_timed]
         self._resizes = type(policy.provisioning).nodes is not Provisioning.nodes
         self._extras = self._timed or self._resizes or self.state.settings.slow_start < 1
         # With an order that stands still, whoever is first stays first for many slots.
@@ -178,6 +179,8 @@ class Scheduler:
         for pool in self.tree.pools[known:]:
             if pool.order is not None:
                 pool.order.attach(self.state)
+                if pool.order.is_timed:
+                    self._timed_parts.append(pool.order)
 
     def _ready(self, job: JobState) -> None:
         if self._shares_scans and can_share(job) and job.ready and job.query.stage != "ending":
@@ -536,9 +539,7 @@ class Scheduler:
     def _ask_to_wake(self) -> None:
         """The last thing of every instant, so that parts may take stock here."""
         state = self.state
-        for part in self.parts:
-            if type(part).wake_s is Part.wake_s:
-                continue
+        for part in self._timed_parts:
             time_s = part.wake_s(state)
             if time_s is not None and time_s > state.now and time_s not in self.wakes:
                 self.wakes.add(time_s)

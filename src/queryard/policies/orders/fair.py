@@ -8,14 +8,17 @@ from queryard.core.state import State
 
 
 class Fair(QueryOrder):
-    """Serve the query that holds the fewest slots; ties by submission. O(log n) a decision."""
+    """Serve the query that holds the fewest slots; ties by submission. O(log n) a decision.
+
+    Numbers are given in the order of submission, so that they are the whole tie-break.
+    """
 
     name = "fair"
     citation = "ReLAQS §6 (resource-fair baseline)"
     changes_with = frozenset({"slots"})
 
-    def key(self, candidate: Candidate, state: State) -> tuple[float, float]:
-        return (candidate.slots, candidate.query.submit_s)
+    def key(self, candidate: Candidate, state: State) -> float:
+        return candidate.slots
 
 
 class FairJobs(Fair):
@@ -24,6 +27,3 @@ class FairJobs(Fair):
     name = "fair-jobs"
     citation = "TLS §2 (HFS)"
     unit = "job"
-
-    def key(self, candidate: Candidate, state: State) -> tuple[float, float]:
-        return (candidate.slots, candidate.ready_s)  # type: ignore[union-attr]
