@@ -166,7 +166,7 @@ def test_after_any_number_of_steps(profile: str, before: int, others: bool):
     )
     hand.submit("q", *jobs, estimates=5.0)
     if others:
-        hand.submit("x", *jobs, estimates=5.0)
+        hand.obey(hand.submit("x", *jobs, estimates=5.0))
     for _ in range(before):
         hand.wait(1.0)
         if hand.state.running:

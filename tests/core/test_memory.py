@@ -128,6 +128,15 @@ def test_memory_that_joins_lets_the_waiting_start():
     assert launched(hand.join(Node("n1", 1, 60.0))) == ["b/j:m0"]
 
 
+def test_memory_that_joins_is_offered_in_the_order_of_the_queries():
+    hand = Hand("priority", [Node("a", 2, 100.0)])
+    hand.submit("holder", maps("j", 1), memory_bytes=90.0)
+    hand.submit("low", maps("j", 9))
+    hand.submit("high", maps("j", 1), priority=5.0, memory_bytes=50.0)
+    assert launched(hand.finish("low/j:m0")) == ["low/j:m1"]
+    assert launched(hand.join(Node("b", 1, 100.0))) == ["high/j:m0"]
+
+
 def test_memory_that_is_lost_is_no_reason_to_stop_anybody():
     hand = Hand("fifo", [Node("n0", 4, 60.0), Node("n1", 4, 60.0)])
     hand.submit("a", maps("j", 2), memory_bytes=100.0)

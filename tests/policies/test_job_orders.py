@@ -131,4 +131,4 @@ def test_what_lodfa_knows_of_ended_queries_is_forgotten():
         yard.submit(f"q{number}", [("a", 1, 1.0), ("b", 1, 1.0)], 3.0 * number)
     yard.run()
     assert len(yard.ends) == 300
-    assert len(yard.scheduler._job_order._sharers) < 110
+    assert len(yard.scheduler._crew.job_order._sharers) < 110

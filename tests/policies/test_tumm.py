@@ -75,7 +75,7 @@ def test_even_spread(in_turn: bool):
 
 
 def work_of(yard: Yard) -> tuple[int, float, int, float]:
-    work = yard.scheduler._split._work
+    work = yard.scheduler._crew.split._work
     return (work.maps_left, work.map_work_s, work.reduces_left, work.reduce_work_s)
 
 
@@ -116,7 +116,7 @@ def test_a_cancelled_query_leaves_no_work_behind():
     yard.post(ev.QueryCancelled(1.0, "a"))
     yard.run()
     assert work_of(yard) == (0, 0.0, 0, 0.0)
-    assert yard.scheduler._split._work.phases == 0
+    assert yard.scheduler._crew.split._work.phases == 0
 
 
 def test_attaching_finds_what_was_counted():
@@ -125,7 +125,7 @@ def test_attaching_finds_what_was_counted():
         yard.submit(f"q{number}", [(Job("j", map=Phase(9), reduce=Phase(5)), 3.0, 2.0)], number)
     yard.run(6.0)
     counted = work_of(yard)
-    yard.scheduler._split.attach(yard.state)
+    yard.scheduler._crew.split.attach(yard.state)
     assert work_of(yard) == pytest.approx(counted)
 
 
@@ -167,7 +167,7 @@ def test_an_early_reduce_takes_only_the_slots_left_to_reduces():
 
 def test_a_job_that_changes_phase_restarts_from_the_target():
     yard = Yard("tumm", "4x4")
-    split = yard.scheduler._split
+    split = yard.scheduler._crew.split
     yard.submit("a", [(Job("j", map=Phase(16), reduce=Phase(96)), 10.0, 10.0)])
     yard.submit("b", [(Job("j", map=Phase(32)), 10.0)]).run(10.0)
     work = split._work
@@ -184,7 +184,7 @@ def test_a_fork_counts_for_itself():
     number = next(iter(fork.state.running))
     fork.handle(ev.TaskFinished(4.0, number))
     assert work_of(yard) == before
-    assert fork._split._work.maps_left == before[0] - 1
+    assert fork._crew.split._work.maps_left == before[0] - 1
 
 
 def test_a_batch_of_reduce_heavy_jobs_whose_reduces_start_early():

@@ -94,6 +94,16 @@ def test_it_comes_true_with_leases_held(profile: str):
     assert ends(found) == pytest.approx({query: driver.ends[query] for query in found})
 
 
+def test_what_a_paused_query_has_done_is_not_done_again():
+    queries = (
+        arrival("big", (divisible(2), 100.0)),
+        arrival("small", (divisible(2), 10.0), at=30.0),
+    )
+    driver = halfway(Workload("w", queries), "swrd", 30.0, [Node("n", 2)])
+    assert driver.scheduler.state.queries["big"].slots == 0
+    assert ends(forecast(driver.scheduler)) == pytest.approx({"big": 55.0, "small": 35.0})
+
+
 def test_it_tells_when_a_query_will_start():
     queries = (arrival("a", (maps(2), 10.0)), arrival("b", (maps(2), 10.0), at=1.0))
     driver = halfway(Workload("w", queries), "fifo", 1.0, [Node("n", 1)])

@@ -115,8 +115,11 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
             value = dict(zip(hint._fields, value, strict=False))
         return decode(cast(type[Any], hint), value, where)
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if hint is Any or (isinstance(value, hint) and not (hint is not bool and value is True)):
+        try:
+            return float(value)
+        except OverflowError:
+            raise InvalidRecord(f"{where}: the number is too large") from None
+    if hint is Any or (isinstance(value, hint) and (hint is bool or not isinstance(value, bool))):
         return value
     raise InvalidRecord(f"{where}: expected {hint.__name__}, got {value!r}")
 
@@ -125,7 +128,7 @@ def _decode_named(known: Mapping[str, Any], what: str, data: Any, where: str) ->
     if not isinstance(data, Mapping) or "type" not in data:
         raise InvalidRecord(f"{where or what}: expected a table with a 'type', got {data!r}")
     name = data["type"]
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         raise InvalidRecord(f"{where or what}: {unknown_name(what, name, known)}")
     fields = {key: value for key, value in data.items() if key != "type"}
     return decode(known[name], fields, where or name)

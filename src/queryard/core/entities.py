@@ -7,9 +7,11 @@ locality, or by a shared scan); only then a byte per task says which are taken.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from .lifecycle import DONE, PENDING, RUNNING, QueryStage
 from .means import Mean
-from .model import MAP, REDUCE, Job, Kind, Node, Phase, Query
+from .model import MAP, REDUCE, Job, Kind, Node, Phase, Query, Table
 
 
 class NodeState:
@@ -65,6 +67,7 @@ class PhaseState:
         "returned",
         "spec",
         "taken",
+        "told",
     )
 
     def __init__(self, kind: Kind, spec: Phase) -> None:
@@ -80,6 +83,8 @@ class PhaseState:
         self.outputs: dict[str, list[int]] = {}
         # How many tasks must be done until somebody looks (see `changes.tasks`).
         self.milestone = 1
+        # Whether its mean was added to that of the class.
+        self.told = False
         self.mean = Mean()
 
     @property
@@ -159,6 +164,7 @@ class PhaseState:
         outputs = self.outputs
         copy.outputs = {place: done.copy() for place, done in outputs.items()} if outputs else {}
         copy.milestone = self.milestone
+        copy.told = self.told
         copy.mean = self.mean.fork()
         return copy
 
@@ -203,6 +209,7 @@ class JobState:
         "reduce",
         "reduce_known",
         "reduce_s",
+        "scanned",
         "slots",
         "spec",
         "tail_work_s",
@@ -226,6 +233,9 @@ class JobState:
         # Rankings the job stands in, by lane (see `ranks`).
         self.lanes = 0
         self.ready_s = 0.0
+        # The tables it scans as they were when it was submitted, each with the splits that
+        # prefer a node; a table that changes later does not change the job.
+        self.scanned: tuple[tuple[Table, Mapping[str, tuple[int, ...]]], ...] = ()
         # Set by the scan-sharing part: its maps must wait for a round or a batch.
         self.held_back = False
         # Set when waiting reduces were killed to make room for its own maps.
@@ -290,6 +300,7 @@ class JobState:
         copy.slots = self.slots
         copy.lanes = self.lanes
         copy.ready_s = self.ready_s
+        copy.scanned = self.scanned
         copy.held_back = self.held_back
         copy.barred = self.barred
         copy.map_s = self.map_s

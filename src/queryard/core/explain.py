@@ -153,6 +153,10 @@ def _names(data: Any, entity: str) -> bool:
     if isinstance(data, str):
         return data == entity or data.startswith(f"{entity}/") or data.startswith(f"{entity}:")
     if isinstance(data, dict):
+        if "jobs" in data:  # a query as submitted; its jobs have no ids of their own there
+            jobs = {f"{data['id']}/{job['name']}" for job in data["jobs"]}
+            tables = {table for job in data["jobs"] for table in job.get("scans", ())}
+            return entity == data["id"] or entity in jobs or entity in tables
         if data.keys() == {"job", "kind", "index"}:
             task = f"{data['job']}:{data['kind'][0]}{data['index']}"
             return task == entity or _names(data["job"], entity)

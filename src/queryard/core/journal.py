@@ -60,24 +60,34 @@ class Journal:
             if journal is None:
                 journal = cls._from_head(data, where)
                 continue
-            if not isinstance(data, dict) or not {"time_s", "events", "commands"} <= data.keys():
-                raise InvalidRecord(f"{where}: expected time_s, events and commands")
-            journal.steps.append(
-                Step(
-                    data["time_s"],
-                    tuple(decode_event(item, where) for item in data["events"]),
-                    tuple(decode_command(item, where) for item in data["commands"]),
-                )
-            )
+            journal.steps.append(cls._read_step(data, where))
         if journal is None:
             raise InvalidRecord("line 1: an empty file is not a journal")
         return journal
+
+    @staticmethod
+    def _read_step(data: Any, where: str) -> Step:
+        if not isinstance(data, dict) or not {"time_s", "events", "commands"} <= data.keys():
+            raise InvalidRecord(f"{where}: expected time_s, events and commands")
+        time_s, events, commands = data["time_s"], data["events"], data["commands"]
+        if isinstance(time_s, bool) or not isinstance(time_s, int | float):
+            raise InvalidRecord(f"{where}: time_s must be a number, got {time_s!r}")
+        if not isinstance(events, list) or not isinstance(commands, list):
+            raise InvalidRecord(f"{where}: events and commands must be lists")
+        return Step(
+            time_s,
+            tuple(decode_event(item, where) for item in events),
+            tuple(decode_command(item, where) for item in commands),
+        )
 
     @classmethod
     def _from_head(cls, data: Any, where: str) -> Journal:
         if not isinstance(data, dict) or "queryard_journal" not in data:
             raise InvalidRecord(f"{where}: not the first line of a journal")
         version = data["queryard_journal"]
-        if version != VERSION:
+        if version != VERSION or isinstance(version, bool):
             raise InvalidRecord(f"{where}: journal version {version!r}; this reads {VERSION}")
-        return cls(data.get("settings", {}), data.get("profile", {}))
+        settings, profile = data.get("settings", {}), data.get("profile", {})
+        if not isinstance(settings, dict) or not isinstance(profile, dict):
+            raise InvalidRecord(f"{where}: settings and profile must be tables")
+        return cls(settings, profile)

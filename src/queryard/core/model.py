@@ -237,6 +237,8 @@ class Query:
         _check_id(f"{where}: tenant", self.tenant)
         _check_at_least(f"{where}: submit_s", self.submit_s, 0)
         _check_at_least(f"{where}: memory_bytes", self.memory_bytes, 0)
+        if not math.isfinite(self.memory_bytes):
+            raise InvalidModel(f"{where}: memory_bytes must be finite, got {self.memory_bytes!r}")
         if not math.isfinite(self.priority):
             raise InvalidModel(f"{where}: priority must be a finite number, got {self.priority!r}")
         if self.deadline_s is not None:

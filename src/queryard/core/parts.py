@@ -243,6 +243,12 @@ class PoolSpec:
         return name, child
 
     @property
+    def promised(self) -> float:
+        """Its guarantee; at least what it guarantees to the pools in it, if its cap allows."""
+        inside = sum(child.promised for child in self.children.values())
+        return min(self.cap, max(self.guarantee, inside))
+
+    @property
     def orders(self) -> list[QueryOrder]:
         """The orders named in this pool and below it."""
         below = [*self.children.values(), *([self.default] if self.default else [])]

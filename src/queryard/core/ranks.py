@@ -8,6 +8,7 @@ Only what can use a slot stands in a ranking, so the next candidate is found at 
 from __future__ import annotations
 
 import math
+import sys
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable
 
@@ -19,6 +20,8 @@ Attempt = Callable[[Candidate, int, NodeState], bool]
 # An order that changes with time is refreshed on a tick, but not before this share of its
 # candidates was served (or is new), so that a refresh costs a constant for each decision.
 REFRESH_SHARE = 0.5
+# The cap of a pool without one.
+UNLIMITED = sys.maxsize
 
 
 class Ranking:
@@ -129,8 +132,9 @@ class Pool:
 
     def resize(self, slots: int) -> None:
         """Shares in whole slots; a pool that may run at all may use one."""
-        self.cap = slots if self.spec.cap == 1 else max(1, int(self.spec.cap * slots + 1e-9))
-        self.guarantee = int(self.spec.guarantee * slots + 1e-9)
+        capped = max(1, int(self.spec.cap * slots + 1e-9))
+        self.cap = UNLIMITED if self.spec.cap == 1 else capped
+        self.guarantee = int(self.spec.promised * slots + 1e-9)
 
     def count(self, queries: int) -> None:
         """Queries came or went; they may be what the pool weighs."""
@@ -285,6 +289,13 @@ class PoolTree:
             return False
         return leaf.served + 1 >= len(leaf.members) * REFRESH_SHARE
 
+    def refresh_due(self, state: State) -> None:
+        """Refresh the leaves whose order has drifted for a tick and has no times of its own."""
+        for pool in self.pools:
+            drifts = pool.drifts and pool.order is not None and not pool.order.is_timed
+            if drifts and pool.members and self._due(pool, state):
+                self.refresh(pool, state)
+
     def refresh(self, leaf: Pool, state: State) -> None:
         """Compute all keys of a leaf anew."""
         order = leaf.order
@@ -361,10 +372,16 @@ class PoolTree:
         return False
 
     def _draw(self, pool: Pool, state: State) -> list[tuple[Key, int]]:
-        """The children in an order drawn by weight: the largest of u^(1/w) comes first."""
-        indices = sorted(index for _, index in pool.children.entries)
-        draw = state.random.random
-        return sorted((-(draw() ** (1.0 / self.pools[index].weight)), index) for index in indices)
+        """Children below their guarantee first, then in an order drawn by weight.
+
+        The largest of u^(1/w) comes first.
+        """
+        turns: list[tuple[Key, int]] = []
+        for index in sorted(index for _, index in pool.children.entries):
+            child = self.pools[index]
+            drawn = state.random.random() ** (1.0 / child.weight)
+            turns.append((-1.0 - drawn if child.used < child.guarantee else -drawn, index))
+        return sorted(turns)
 
     def fork(self, state: State) -> PoolTree:
         copy = PoolTree.__new__(PoolTree)

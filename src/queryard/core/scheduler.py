@@ -7,23 +7,20 @@ ride along. The simulator and the live driver call nothing else.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .admission import Admission
-from .changes import leases, queries
-from .changes import tasks as task_changes
-from .commands import Command, Fail, Finish, Grant, Kill, Launch, Revoke, WakeAt
-from .entities import Candidate, JobState, NodeState, PhaseState, QueryState
+from .changes import cluster, leases
+from .commands import Command, Fail, Finish, Grant, Kill, Revoke, WakeAt
+from .entities import JobState, QueryState
 from .errors import QueryardError
 from .events import Event, PolicyChosen
 from .explain import Why, story, why
+from .filling import Crew, Filling
 from .journal import Journal, Step
-from .lifecycle import PENDING
-from .model import MAP, TaskId
 from .parts import Part, Policy, Provisioning
-from .ranks import Attempt, PoolTree
+from .ranks import PoolTree
 from .relief import reduces_to_kill
 from .share_out import excess_leases
 from .sizing import Sizing
@@ -32,6 +29,8 @@ from .state import Settings, State
 from .validate import validate
 
 _new = tuple.__new__
+# How early the live clock may ring.
+EARLY_S = 1e-3
 Compose = Callable[[Mapping[str, Any]], Policy]
 
 
@@ -50,9 +49,9 @@ class Scheduler:
         self._compose = compose
         # Wake-ups asked for and not yet come.
         self.wakes: set[float] = set()
-        # Launch -> leaf that pays for it, where there are several.
-        self.charged: dict[int, int] = {}
         self._out: list[Command] = []
+        # Events applied by a call that then refused another.
+        self._unrecorded: tuple[Event, ...] = ()
         self._adopt(compose(profile))
 
     # --- the interface ---------------------------------------------------------------------
@@ -61,18 +60,27 @@ class Scheduler:
         """Take note of all events of one instant and decide."""
         state = self.state
         out: list[Command] = []
-        self._out = out
-        for event in events:
-            if type(event) is PolicyChosen:
-                self._chosen = self._compose(event.profile)
-            state.apply(event)
-        if self._keeps_head and not state.notes.rare:
+        self._out = self.filling.out = out
+        for number, event in enumerate(events):
+            try:
+                if type(event) is PolicyChosen:
+                    self._chosen = self._compose(event.profile)
+                state.apply(event)
+            except QueryardError:
+                # What came before it has happened, and belongs to the next step.
+                self._unrecorded += events[:number]
+                raise
+        if self.filling.keeps_head and not state.notes.rare:
             self._settle_ends()
         else:
             self._settle()
-        self._decide()
+        self.filling.fill()
+        if self._extras or state.leaseholders:
+            self._decide_extras()
         if self.journal is not None:
+            events = self._unrecorded + events
             self.journal.steps.append(Step(state.now, events, tuple(out)))
+        self._unrecorded = ()
         return out
 
     def fork(self) -> Scheduler:
@@ -82,17 +90,15 @@ class Scheduler:
         copy.journal = None
         copy._compose = self._compose
         copy.wakes = self.wakes.copy()
-        copy.charged = self.charged.copy()
         copy._out = []
-        copy._job_order = self._job_order.fork()
-        copy._split = self._split.fork()
-        copy._placement = self._placement.fork()
-        copy._sharing = self._sharing.fork()
+        copy._crew = self._crew.fork()
         copy._sizing = self._sizing.fork(copy.state)
         copy._bind(self.policy, self.tree.fork(copy.state))
         copy.admission.waiter = self.admission.waiter
-        copy._granted = self._granted.copy()
-        copy._granted_s = self._granted_s
+        copy.filling.charged = self.filling.charged.copy()
+        copy._revoked = self._revoked.copy()
+        copy._revoked_s = self._revoked_s
+        copy._unrecorded = self._unrecorded
         return copy
 
     def validate(self) -> None:
@@ -113,14 +119,9 @@ class Scheduler:
     def parts(self) -> tuple[Part, ...]:
         """The parts at work, the orders of all leaves among them."""
         orders = [pool.order for pool in self.tree.pools if pool.order is not None]
-        return (
-            *orders,
-            self._job_order,
-            self._split,
-            self._placement,
-            self._sharing,
-            self._sizing.provisioning,
-        )
+        crew = self._crew
+        rest = (crew.job_order, crew.split, crew.placement, crew.sharing)
+        return (*orders, *rest, self._sizing.provisioning)
 
     # --- policy ----------------------------------------------------------------------------
 
@@ -128,32 +129,28 @@ class Scheduler:
         """Join the state, the parts (already made) and the tree."""
         self.policy = policy
         self.tree = tree
-        self.standing = Standing(self.state, policy, self._split, tree)
+        self.standing = Standing(self.state, policy, self._crew.split, tree)
         self.admission = Admission(self.state, tree)
-        self._shares_scans = self._sharing.name != "none"
-        self._places = self._placement.name != "any"
-        self._one_lane = tree.lanes == 1
-        self._one_leaf = policy.pools.order is not None
-        self._timed = policy.timed
+        self.filling = Filling(self.state, policy, self._crew, tree, self.standing, self.admission)
+        self.filling.out = self._out
         self._timed_parts = [part for part in self.parts if part.is_timed]
+        # Whether an order drifts that does not ask for its own times.
+        self._drifts = any(
+            "time" in order.changes_with and not order.is_timed for order in policy.pools.orders
+        )
         self._resizes = type(policy.provisioning).nodes is not Provisioning.nodes
-        self._extras = self._timed or self._resizes or self.state.settings.slow_start < 1
-        # With an order that stands still, whoever is first stays first for many slots.
-        self._keeps_head = self._one_leaf and not self.standing.every_task
-        self._head: tuple[JobState, PhaseState, int] | None = None
-        self._grants: dict[tuple[str, str], int] = {}
-        # All grants of this instant, however many calls it takes: they are not revoked in it,
+        self._extras = policy.timed or self._resizes or self.state.settings.slow_start < 1
+        # What was revoked in this instant, however many calls it takes, is not revoked again,
         # so that a deal and its opposite cannot chase one another while time stands still.
-        self._granted: Counter[tuple[str, str]] = Counter()
-        self._granted_s = -1.0
+        self._revoked: set[tuple[str, str]] = set()
+        self._revoked_s = -1.0
 
     def _adopt(self, policy: Policy) -> None:
         """Follow a policy from now on; running work is not disturbed."""
         state = self.state
-        self._job_order = policy.job_order
-        self._split = policy.split
-        self._placement = policy.placement
-        self._sharing = policy.sharing
+        # Nodes that another policy meant to give up serve again.
+        cluster.drain(state, [node.id for node in state.nodes.values() if node.draining], False)
+        self._crew = Crew(policy.job_order, policy.split, policy.placement, policy.sharing)
         self._sizing = Sizing(state, policy.provisioning)
         self._bind(policy, PoolTree(policy.pools, policy.split.lanes, state.total_slots))
         for part in self.parts:
@@ -163,14 +160,13 @@ class Scheduler:
             for job in query.jobs:
                 job.lanes = 0
                 job.held_back = False
-        self.charged = {}
         for number, run in state.running.items():
-            self._charge(number, state.jobs[run.tasks[0].job].query.pool)
+            self.filling.charge(number, state.jobs[run.tasks[0].job].query.pool)
         for job in state.leaseholders.values():
             self.tree.charge(job.query.pool, sum(sum(lease) for lease in job.leases.values()))
         for job in state.jobs.values():
             self._ready(job)
-        self._recheck(state.jobs.values())
+        self.standing.refresh_all(state.jobs.values())
 
     def _enter(self, query: QueryState) -> None:
         query.runnable = tuple([] for _ in range(self.tree.lanes))
@@ -183,12 +179,8 @@ class Scheduler:
                     self._timed_parts.append(pool.order)
 
     def _ready(self, job: JobState) -> None:
-        if self._shares_scans and can_share(job) and job.ready and job.query.stage != "ending":
-            self._recheck(self._sharing.ready(job, self.state))
-
-    def _recheck(self, jobs: Iterable[JobState]) -> None:
-        for job in jobs:
-            self.standing.refresh(job)
+        if self.filling.shares(job) and job.ready and job.query.stage in ("waiting", "running"):
+            self.standing.refresh_all(self._crew.sharing.ready(job, self.state))
 
     # --- settling the events -------------------------------------------------------------------
 
@@ -198,20 +190,20 @@ class Scheduler:
         notes = state.notes
         self.standing.news = False
         ended = notes.ended_runs
-        if self._one_leaf:
+        if self.filling.one_leaf:
             self.tree.root.used -= len(ended)
         else:
             for run in ended:
-                self.tree.charge(self.charged.pop(run.number), -1)
-        if self._shares_scans:
+                self.tree.charge(self.filling.charged.pop(run.number), -1)
+        if self.filling.shares_scans:
             for run in ended:
                 if run.round:
-                    self._recheck(self._sharing.ended(run, state))
+                    self.standing.refresh_all(self._crew.sharing.ended(run, state))
         ended.clear()
         if notes.rare:
             self._settle_rare()
         if notes.touched:
-            self._recheck(notes.touched)
+            self.standing.refresh_all(notes.touched)
             notes.touched.clear()
         if notes.ended:
             self._settle_ended()
@@ -222,13 +214,13 @@ class Scheduler:
         self.standing.news = False
         ended = notes.ended_runs
         self.tree.root.used -= len(ended)
-        if self._shares_scans:
+        if self.filling.shares_scans:
             for run in ended:
                 if run.round:
-                    self._recheck(self._sharing.ended(run, self.state))
+                    self.standing.refresh_all(self._crew.sharing.ended(run, self.state))
         ended.clear()
         if notes.touched:
-            self._recheck(notes.touched)
+            self.standing.refresh_all(notes.touched)
             notes.touched.clear()
         if notes.ended:
             self._settle_ended()
@@ -250,10 +242,10 @@ class Scheduler:
             self._ready(job)
         notes.readied.clear()
         for job, index in notes.returned:
-            if self._shares_scans and can_share(job):
-                self._recheck(self._sharing.returned(job, index, state))
+            if self.filling.shares(job):
+                self.standing.refresh_all(self._crew.sharing.returned(job, index, state))
         notes.returned.clear()
-        self._out.extend(Kill(number) for number in notes.kills)
+        self._out.extend(Kill(number) for number in notes.kills if number in state.running)
         notes.kills.clear()
         for job in notes.lease_stops:
             for node_id, (held, _) in job.leases.items():
@@ -261,13 +253,17 @@ class Scheduler:
                     self._revoke(job, node_id, held)
         notes.lease_stops.clear()
         if notes.capacity:
-            notes.capacity = False
-            self.standing.news = True
-            self._head = None
-            if self.tree.slots != state.total_slots:
-                self.tree.resize(state.total_slots)
+            self._settle_capacity()
         if notes.woke:
             self._settle_wake()
+
+    def _settle_capacity(self) -> None:
+        """Slots or memory came or went: shares change, and anybody may be able to start."""
+        self.state.notes.capacity = False
+        self.standing.news = True
+        self.filling.head = None
+        if self.tree.slots != self.state.total_slots:
+            self.tree.resize(self.state.total_slots)
 
     def _adopt_event(self) -> None:
         """Change the policy; what this instant brought finds its place in the new tree."""
@@ -282,12 +278,13 @@ class Scheduler:
     def _settle_wake(self) -> None:
         state = self.state
         state.notes.woke = False
-        self.wakes = {time_s for time_s in self.wakes if time_s > state.now}
+        # A clock may ring a moment early; whoever still needs the time asks again.
+        self.wakes = {time_s for time_s in self.wakes if time_s > state.now + EARLY_S}
         self.standing.news = True
         for part in self.parts:
             part.woke(state)
-        if self._shares_scans:
-            self._recheck(self._sharing.released(state))
+        if self.filling.shares_scans:
+            self.standing.refresh_all(self._crew.sharing.released(state))
         for pool in self.tree.pools:
             if pool.drifts:
                 self.tree.refresh(pool, state)
@@ -296,28 +293,14 @@ class Scheduler:
         notes = self.state.notes
         for query in notes.ended:
             self.tree.leave(query)
-            self._recheck(query.jobs)
+            self.standing.refresh_all(query.jobs)
             for job in query.jobs:
-                if self._shares_scans and can_share(job):
-                    self._recheck(self._sharing.left(job, self.state))
+                if self.filling.shares(job):
+                    self.standing.refresh_all(self._crew.sharing.left(job, self.state))
             self._out.append(_verdict(query))
         notes.ended.clear()
 
     # --- deciding --------------------------------------------------------------------------
-
-    def _decide(self) -> None:
-        state = self.state
-        freed = state.notes.freed
-        if self.standing.news:
-            self._fill_all()
-        else:
-            serve_node = self._serve_node
-            for node in freed:
-                while node.free > 0 and not node.draining and serve_node(node):
-                    pass
-        freed.clear()
-        if self._extras or state.leaseholders:
-            self._decide_extras()
 
     def _decide_extras(self) -> None:
         """What only some policies and settings need."""
@@ -327,208 +310,42 @@ class Scheduler:
             self._relieve()
         if self._resizes:
             self._out.extend(self._sizing.decide())
-        if self._timed:
+            if self.state.notes.capacity:
+                self._settle_capacity()
+                self.filling.fill()
+        if self._timed_parts:
             self._ask_to_wake()
-
-    def _fill_all(self) -> None:
-        """Offer all free slots, one a node in turn so that work spreads."""
-        ready = self.tree.root.ready
-        nodes = [n for n in self.state.nodes.values() if n.free > 0 and not n.draining]
-        nodes.sort(key=_most_free)
-        while nodes and any(ready):
-            nodes = [node for node in nodes if self._serve_node(node) and node.free > 0]
-
-    def _serve_node(self, node: NodeState) -> bool:
-        head = self._head
-        if head is not None:
-            # Nobody else has come to the front since: no need to ask down the tree again.
-            job, phase, changes = head
-            if changes == self.tree.root.lanes[0].changes and phase.counts[PENDING]:
-                self._launch(job, phase, phase.take(), node)
-                return True
-            self._head = None
-        return self.offer(node, self._attempt)
-
-    def offer(self, node: NodeState, attempt: Attempt) -> bool:
-        """Offer a free slot of the node to whoever is next."""
-        state = self.state
-        tree = self.tree
-        root = tree.root
-        if self._one_lane:
-            return root.ready[0] > 0 and tree.serve(root, 0, node, attempt, state)
-        for lane in self._split.serve(node, state):
-            if root.ready[lane] and tree.serve(root, lane, node, attempt, state):
-                return True
-        return False
-
-    def next_phase(self, job: JobState, lane: int, node: NodeState) -> PhaseState | None:
-        """The phase a task for this node would come from; changes nothing."""
-        bit = 1 << lane
-        maps = job.map
-        if maps is None:
-            return None
-        pending = maps.counts[PENDING] and bit & self.standing.map_bits and not job.held_back
-        if pending and (not job.spec.scans or self._placement.accepts(job, node, self.state)):
-            return maps
-        return (
-            job.reduce
-            if bit & self.standing.reduce_bits and self.standing.can_reduce(job)
-            else None
-        )
-
-    def _attempt(self, candidate: Candidate, lane: int, node: NodeState) -> bool:
-        """Let a candidate use a slot of the node, if it can."""
-        query = candidate.query
-        if query.stage == "waiting" and not self.admission.admits(query, lane):
-            return False
-        if isinstance(candidate, JobState):
-            return self._start(candidate, lane, node)
-        jobs = query.runnable[lane]
-        if len(jobs) == 1:
-            started = self._start(jobs[0], lane, node)
-            if started and self._keeps_head:
-                self._remember(jobs)
-            return started
-        first = self.pick_job(jobs)
-        if self._start(first, lane, node):
-            return True
-        return any(self._start(job, lane, node) for job in list(jobs) if job is not first)
-
-    def _remember(self, jobs: Sequence[JobState]) -> None:
-        """The only runnable job of the first query serves the next slots, too."""
-        maps = jobs[0].map if jobs else None
-        if maps is not None and maps.counts[PENDING] and not jobs[0].spec.scans:
-            self._head = (jobs[0], maps, self.tree.root.lanes[0].changes)
-
-    def pick_job(self, jobs: Sequence[JobState]) -> JobState:
-        return self._job_order.pick(jobs, self.state)
-
-    def _start(self, job: JobState, lane: int, node: NodeState) -> bool:
-        """Run something of a job in a slot of the node, if there is something."""
-        maps = job.map
-        bit = 1 << lane
-        if maps is None:
-            self._grant(job, node)
-            return True
-        if maps.counts[PENDING] and bit & self.standing.map_bits and not job.held_back:
-            if self._shares_scans and can_share(job) and self._ride(job, node):
-                return True
-            if self._places and job.spec.scans:
-                index = self._placement.pick(job, node, self.state)
-            else:
-                index = maps.take()
-            if index is not None:
-                self._launch(job, maps, index, node)
-                return True
-        reduces = job.reduce
-        if (
-            reduces is not None
-            and bit & self.standing.reduce_bits
-            and self.standing.can_reduce(job)
-        ):
-            self._launch(job, reduces, reduces.take(), node)
-            return True
-        return False
-
-    def _begin(self, query: QueryState) -> None:
-        queries.start(self.state, query)
-        if query.spec.memory_bytes:
-            self.tree.open_gate(query)
-
-    def _launch(self, job: JobState, phase: PhaseState, index: int, node: NodeState) -> None:
-        state = self.state
-        query = job.query
-        if query.stage == "waiting":
-            self._begin(query)
-        number = state.next_launch
-        # Named tuples made this way cost half; this runs once a task.
-        task = _new(TaskId, (job.id, phase.kind, index))
-        launch = _new(Launch, (number, node.id, (task,), "", state.now))
-        task_changes.launch_one(state, node, launch, job, phase)
-        if self._one_leaf:
-            root = self.tree.root
-            root.used += 1
-            root.served += 1
-        else:
-            self._charge(number, query.pool)
-        if self.standing.every_task or not phase.counts[PENDING]:
-            self.standing.refresh(job)
-        self._out.append(launch)
-
-    def _ride(self, job: JobState, node: NodeState) -> bool:
-        """Read a split for a job and all who can ride along."""
-        state = self.state
-        ride = self._sharing.ride(job, node, state)
-        if ride is None:
-            return False
-        riders = []
-        left_out = []
-        for rider in ride.riders:
-            query = rider.query
-            if query.stage == "waiting":
-                if rider is not job and not self.admission.admits(query, 0):
-                    left_out.append(rider)
-                    continue
-                self._begin(query)
-            riders.append(rider)
-        for rider in riders:
-            rider.map.take_at(ride.index)  # type: ignore[union-attr]
-        number = state.next_launch
-        tasks = tuple(TaskId(rider.id, MAP, ride.index) for rider in riders)
-        launch = Launch(number, node.id, tasks, ride.round, state.now)
-        task_changes.launch_ride(state, node, launch)
-        self._charge(number, job.query.pool)
-        self._recheck(riders)
-        self._out.append(launch)
-        self._recheck(self._sharing.launched(job, state))
-        for rider in left_out:
-            # No memory for it yet: it reads this split later, alone.
-            self._recheck(self._sharing.returned(rider, ride.index, state))
-        return True
-
-    def _charge(self, number: int, leaf: int) -> None:
-        pool = self.tree.pools[leaf]
-        pool.served += 1
-        pool.used += 1
-        if not self._one_leaf:
-            self.charged[number] = leaf
-            self.tree.climb(pool, 1)
-
-    def payer(self, number: int) -> int:
-        """The leaf that pays for a launch."""
-        return 0 if self._one_leaf else self.charged[number]
-
-    def _grant(self, job: JobState, node: NodeState) -> None:
-        query = job.query
-        if query.stage == "waiting":
-            self._begin(query)
-        leases.grant(self.state, job, node)
-        self.tree.charge(query.pool, 1)
-        self.tree.pools[query.pool].served += 1
-        self.standing.refresh(job)
-        key = (job.id, node.id)
-        self._grants[key] = self._grants.get(key, 0) + 1
 
     # --- taking back -----------------------------------------------------------------------
 
     def _settle_leases(self) -> None:
         """Revoke what the policy, dealing all slots out anew, would give to others."""
-        grants = self._grants
-        if self.state.now != self._granted_s:
-            self._granted.clear()
-            self._granted_s = self.state.now
-        self._granted.update(grants)
-        for job, node_id, slots in excess_leases(self, self._granted):
+        state = self.state
+        grants = self.filling.grants
+        if state.now != self._revoked_s:
+            self._revoked.clear()
+            self._revoked_s = state.now
+        if self._drifts:
+            self.tree.refresh_due(state)
+        for job, node_id, slots in excess_leases(self, grants, self._revoked):
+            self._revoked.add((job.id, node_id))
             self._revoke(job, node_id, slots)
         self._out.extend(Grant(job, node, slots) for (job, node), slots in grants.items())
         grants.clear()
+        tick_s = state.settings.tick_s
+        if self._drifts and tick_s and any(self.tree.root.ready):
+            # Orders drift although nothing happens: look again on the next tick.
+            next_s = state.now + tick_s
+            if not any(state.now < time_s <= next_s for time_s in self.wakes):
+                self.wakes.add(next_s)
+                self._out.append(WakeAt(next_s))
 
     def _revoke(self, job: JobState, node_id: str, slots: int) -> None:
         leases.revoke(job, node_id, slots)
         self._out.append(Revoke(job.id, node_id, slots))
 
     def _relieve(self) -> None:
-        for number, job in list(reduces_to_kill(self.state, self.tree, self.payer)):
+        for number, job in list(reduces_to_kill(self.state, self.tree, self.filling.payer)):
             job.barred = True
             self.standing.refresh(job)
             self.state.killed.add(number)
@@ -548,12 +365,3 @@ class Scheduler:
 
 def _verdict(query: QueryState) -> Command:
     return Finish(query.id) if query.stage == "finished" else Fail(query.id, query.cause)
-
-
-def can_share(job: JobState) -> bool:
-    """A job that scans one table, a task a split, can ride with others."""
-    return len(job.spec.scans) == 1
-
-
-def _most_free(node: NodeState) -> tuple[int, str]:
-    return (-node.free, node.id)

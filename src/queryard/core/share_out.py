@@ -10,6 +10,7 @@ nothing where there is no divisible work.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING
 
 from .entities import Candidate, JobState, NodeState, PhaseState
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 
 
 def excess_leases(
-    scheduler: Scheduler, granted: Counter[tuple[str, str]]
+    scheduler: Scheduler, granted: Mapping[tuple[str, str], int], settled: Set[tuple[str, str]]
 ) -> list[tuple[JobState, str, int]]:
-    """(job, node, slots) to revoke; what was granted this very instant is left alone."""
+    """(job, node, slots) to revoke; what was just granted, or is settled for now, stays."""
     state = scheduler.state
     holders = list(state.leaseholders.values())
     if not holders:
@@ -34,8 +35,9 @@ def excess_leases(
     excess = []
     for job in holders:
         spare = {
-            node_id: max(0, held - granted[job.id, node_id])
+            node_id: held - granted.get((job.id, node_id), 0)
             for node_id, (held, _) in job.leases.items()
+            if (job.id, node_id) not in settled
         }
         drained = {node_id for node_id in spare if state.nodes[node_id].draining}
         surplus = 0
@@ -90,8 +92,8 @@ def _deal(scheduler: Scheduler, holders: list[JobState]) -> Counter[tuple[str, s
             job = candidate
         else:
             jobs = query.runnable[lane]
-            job = jobs[0] if len(jobs) == 1 else scheduler.pick_job(jobs)
-        phase = scheduler.next_phase(job, lane, node)
+            job = jobs[0] if len(jobs) == 1 else scheduler.filling.pick_job(jobs)
+        phase = scheduler.filling.next_phase(job, lane, node)
         if phase is not None:
             phase.counts[PENDING] -= 1
             phase.counts[RUNNING] += 1
@@ -112,7 +114,7 @@ def _deal(scheduler: Scheduler, holders: list[JobState]) -> Counter[tuple[str, s
     tree.dealing = True
     takers = [node for node in nodes if node.free]
     while takers:
-        takers = [n for n in takers if n.free and scheduler.offer(n, attempt)]
+        takers = [n for n in takers if n.free and scheduler.filling.offer(n, attempt)]
     tree.dealing = False
 
     shares: Counter[tuple[str, str]] = Counter()

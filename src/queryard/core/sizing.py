@@ -22,15 +22,20 @@ class Sizing:
         self.provisioning = provisioning
         self._state = state
         self._wanted: int | None = None
+        self._seen = 0
         self._released: set[str] = set()
 
     def decide(self) -> Iterator[Command]:
         """Commands that change the number of nodes."""
         state = self._state
         wanted = self.provisioning.nodes(state)
-        if wanted is not None and wanted != self._wanted:
-            self._wanted = wanted
-            yield Scale(wanted)
+        if wanted is None:
+            wanted = self._wanted
+        if wanted is not None and (wanted, len(state.nodes)) != (self._wanted, self._seen):
+            # Said again when nodes came or went otherwise.
+            if wanted != self._wanted or len(state.nodes) < min(wanted, self._seen):
+                yield Scale(wanted)
+            self._wanted, self._seen = wanted, len(state.nodes)
             self._drain_down_to(wanted)
         self._released.intersection_update(state.nodes)
         for node in state.nodes.values():
@@ -57,5 +62,6 @@ class Sizing:
     def fork(self, state: State) -> Sizing:
         copy = Sizing(state, self.provisioning.fork())
         copy._wanted = self._wanted
+        copy._seen = self._seen
         copy._released = self._released.copy()
         return copy

@@ -6,6 +6,8 @@ maps stand in the first, reduces in the second and divisible work in both.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from .entities import JobState
 from .lifecycle import DONE, PENDING
 from .parts import Policy, SlotSplit
@@ -43,8 +45,11 @@ class Standing:
             more = divisible is not None and job.slots < divisible.width
             return self.lease_bits if more and not job.finishing else 0
         lanes = self.map_bits if maps.counts[PENDING] and not job.held_back else 0
-        if job.reduce is not None and self.can_reduce(job):
-            lanes |= self.reduce_bits
+        if job.reduce is not None:
+            if not job.reduce.left:
+                return 0  # maps that a lost node took away are needed no more
+            if self.can_reduce(job):
+                lanes |= self.reduce_bits
         return lanes
 
     def can_reduce(self, job: JobState) -> bool:
@@ -68,6 +73,10 @@ class Standing:
         leaf = self.tree.pools[job.query.pool]
         if leaf.rekeys:
             self.tree.rekey(leaf, job if leaf.by_job else job.query, self.state)
+
+    def refresh_all(self, jobs: Iterable[JobState]) -> None:
+        for job in jobs:
+            self.refresh(job)
 
     def _move(self, job: JobState, lanes: int) -> None:
         query = job.query

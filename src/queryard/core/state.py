@@ -6,6 +6,7 @@ scheduler can bring its rankings up to date without looking at everything again.
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass
 
@@ -103,7 +104,11 @@ class State:
         self.keys: dict[str, str] = {}
         self.class_means: dict[tuple[str, str, Kind], Mean] = {}
         self.total_slots = 0
+        # Whether nodes differ in speed.
+        self.uneven = False
         self.memory_bytes = 0.0
+        # The most memory there has been: nodes that were lost may come back.
+        self.most_memory_bytes = 0.0
         self.reserved_bytes = 0.0
         self.next_uid = 0
         self.next_launch = 0
@@ -112,8 +117,9 @@ class State:
     def apply(self, event: Event) -> None:
         """Take note of one fact."""
         time_s = event.time_s
-        if not time_s >= self.now:
-            raise InvalidEvent(f"{event!r} lies before the present, {self.now!r}")
+        before = self.now
+        if not before <= time_s < math.inf:
+            raise InvalidEvent(f"{event!r} lies before the present, {before!r}, or never comes")
         kind = type(event)
         handler = HANDLERS.get(kind)
         if handler is None:
@@ -121,7 +127,11 @@ class State:
         self.now = time_s
         if kind is not TaskFinished:
             self.notes.rare = True
-        handler(self, event)
+        try:
+            handler(self, event)
+        except InvalidEvent:
+            self.now = before
+            raise
 
     def observed_s(self, kind: Kind) -> float | None:
         """The observed mean task time over the whole cluster."""
@@ -154,7 +164,9 @@ class State:
         copy.keys = self.keys.copy()
         copy.class_means = {key: mean.fork() for key, mean in self.class_means.items()}
         copy.total_slots = self.total_slots
+        copy.uneven = self.uneven
         copy.memory_bytes = self.memory_bytes
+        copy.most_memory_bytes = self.most_memory_bytes
         copy.reserved_bytes = self.reserved_bytes
         copy.next_uid = self.next_uid
         copy.next_launch = self.next_launch

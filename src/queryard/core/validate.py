@@ -132,9 +132,11 @@ def _pools(scheduler: Scheduler) -> Iterator[str]:
     state, tree = scheduler.state, scheduler.tree
     used: Counter[int] = Counter()
     for number in state.running:
-        used[scheduler.payer(number)] += 1
+        used[scheduler.filling.payer(number)] += 1
     for job in state.jobs.values():
         used[job.query.pool] += sum(sum(lease) for lease in job.leases.values())
+    if tree.slots != state.total_slots:
+        yield f"shares are of {tree.slots} slots, the cluster has {state.total_slots}"
     for pool in reversed(tree.pools):
         if used[pool.index] != pool.used:
             yield f"pool {pool.path!r} counts {pool.used} slots and uses {used[pool.index]}"

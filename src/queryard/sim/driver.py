@@ -28,6 +28,7 @@ from .truth import Truth
 _new = tuple.__new__
 
 
+BY_CHANCE = "the task failed by chance"
 # How many decisions within one instant are believed to lead somewhere.
 MOST_ROUNDS = 10_000
 
@@ -68,8 +69,9 @@ class SimDriver:
         self._moved: dict[int, float] = {}
         # Job -> launches of reduces that hold their slots and wait for maps.
         self._waiting: dict[str, list[int]] = {}
-        # Launch of a reduce -> (job, launched, shuffle, merge and reduce).
-        self._shuffles: dict[int, tuple[str, float, float, float]] = {}
+        # Launch of a reduce -> (job, launched, shuffle, merge and reduce, share at which it
+        # fails or None).
+        self._shuffles: dict[int, tuple[str, float, float, float, float | None]] = {}
         self._failing = truth.conditions.task_failure > 0
         self._early_reduces = (
             scheduler.state.settings.slow_start < 1 or truth.conditions.node_mtbf_s > 0
@@ -78,7 +80,9 @@ class SimDriver:
         self._rounds = 0
         self._rounds_s = -math.inf
         self._open = 0
-        self._booting = 0
+        self._booting: set[str] = set()
+        # Idempotency keys seen, also those of this very instant.
+        self._keys: set[str] = set()
         self._names = 0
         self._node_draw = random.Random(f"{seed}:nodes")
         self._executors: dict[type, Callable[[Any], None]] = {
@@ -128,13 +132,16 @@ class SimDriver:
             if number in state.killed:
                 self._kill(do.Kill(number))
                 continue
-            seconds = job.map_s if task.kind == MAP else job.reduce_s
-            if task.kind != MAP and self._early_reduces:
-                self._shuffles[number] = (job.id, run.time_s, 0.0, seconds)
-                if not job.maps_done:
-                    self._waiting.setdefault(job.id, []).append(number)
-                    self._moved[number] = math.inf
-                    continue
+            if task.kind == MAP:
+                seconds = self.truth.map_seconds(run, state)
+            else:
+                seconds = sum(self.truth.reduce_seconds(run, state))
+                if self._early_reduces:
+                    self._shuffles[number] = (job.id, run.time_s, 0.0, seconds, None)
+                    if not job.maps_done:
+                        self._waiting.setdefault(job.id, []).append(number)
+                        self._moved[number] = math.inf
+                        continue
             end = max(now, run.time_s + seconds)
             self.post(end, WORK, ev.TaskFinished(end, number, run.node))
         self._leasing.resume()
@@ -217,11 +224,14 @@ class SimDriver:
     def _arrive(self, now: float, arrival: Arrival, events: list[ev.Event]) -> None:
         query = arrival.query
         key = query.idempotency_key
-        if key and key in self.scheduler.state.keys:
+        if key and (key in self.scheduler.state.keys or key in self._keys):
             self._open -= 1  # it is the earlier query, and ends with it
         else:
+            self._keys.add(key)
+            tables = self.scheduler.state.tables
             for job in query.jobs:
-                self.truth.add(query.job_id(job.name), job, arrival.truth[job.name])
+                physics = self.truth.add(query.job_id(job.name), job, arrival.truth[job.name])
+                physics.read(tables[name] for name in job.scans if name in tables)
         events.append(ev.QuerySubmitted(now, query))
         events.extend(self._estimates(now, arrival))
 
@@ -235,22 +245,23 @@ class SimDriver:
         else:
             shuffle_s, rest_s = self.truth.reduce_seconds(command, state)
             end = now + shuffle_s + rest_s
-            if self._early_reduces:
-                job = state.jobs[tasks[0].job]
-                self._shuffles[number] = (job.id, now, shuffle_s, rest_s)
-                if not job.maps_done:
-                    self._waiting.setdefault(job.id, []).append(number)
-                    self._moved[number] = math.inf
-                    return
         at = self.truth.fails(command) if self._failing else None
+        if self._early_reduces and tasks[0][1] != MAP:
+            job = state.jobs[tasks[0].job]
+            self._shuffles[number] = (job.id, now, shuffle_s, rest_s, at)
+            if not job.maps_done:
+                self._waiting.setdefault(job.id, []).append(number)
+                self._moved[number] = math.inf
+                return
         if at is None:
             self._sequence = sequence = self._sequence + 1
             # Named tuples made this way cost half; this runs once a task.
-            event = _new(ev.TaskFinished, (end, number, node, 0.0))
+            output_bytes = self.truth.jobs[tasks[0][0]].truth.map_output_bytes
+            event = _new(ev.TaskFinished, (end, number, node, output_bytes))
             heappush(self._heap, (end, WORK, sequence, event))
         else:
             end = now + (end - now) * at
-            self.post(end, WORK, ev.TaskFailed(end, number, "the task failed by chance"))
+            self.post(end, WORK, ev.TaskFailed(end, number, BY_CHANCE))
 
     def _release_reduces(self, now: float) -> None:
         """Maps are done: reduces that waited with their slots go on."""
@@ -260,14 +271,20 @@ class SimDriver:
             if job is not None and not job.maps_done:
                 continue
             for number in self._waiting.pop(job_id):
+                if number in state.killed:
+                    continue
                 if job is None or number not in state.running:
                     self._moved.pop(number, None)
                     continue
-                _, launched_s, shuffle_s, rest_s = self._shuffles[number]
-                end = max(now, launched_s + shuffle_s) + rest_s
+                _, launched_s, shuffle_s, rest_s, at = self._shuffles[number]
+                ready_s = max(now, launched_s + shuffle_s)
+                end = ready_s + rest_s * (1.0 if at is None else at)
                 self._moved[number] = end
                 node = state.running[number].node
-                self.post(end, WORK, ev.TaskFinished(end, number, node))
+                if at is None:
+                    self.post(end, WORK, ev.TaskFinished(end, number, node))
+                else:
+                    self.post(end, WORK, ev.TaskFailed(end, number, BY_CHANCE))
 
     def _kill(self, command: do.Kill) -> None:
         now = self.scheduler.state.now
@@ -278,7 +295,7 @@ class SimDriver:
 
     def _join(self, event: ev.NodeJoined, events: list[ev.Event]) -> None:
         if event.node.id not in self.scheduler.state.nodes:
-            self._booting = max(0, self._booting - 1)
+            self._booting.discard(event.node.id)
             events.append(event)
 
     def _lose(self, now: float, event: ev.NodeLost, events: list[ev.Event]) -> None:
@@ -291,13 +308,15 @@ class SimDriver:
         self._leasing.lose(now, node)
         self._unshuffle(now, event.node)
         if not node.draining:
-            back_s = now + self.conditions.node_repair_s
+            # A moment later at the least: it cannot be back before it is gone.
+            back_s = now + max(self.conditions.node_repair_s, 1e-6)
+            self._booting.add(node.id)
             self.add_nodes([node.spec], back_s)
 
     def _unshuffle(self, now: float, node: str) -> None:
         """Reduces that have not fetched the outputs of a lost node wait for its maps again."""
         state = self.scheduler.state
-        for number, (job_id, launched_s, shuffle_s, _) in list(self._shuffles.items()):
+        for number, (job_id, launched_s, shuffle_s, _, _) in list(self._shuffles.items()):
             if number not in state.running:
                 del self._shuffles[number]
                 continue
@@ -314,7 +333,7 @@ class SimDriver:
         template = next(iter(state.nodes.values()), None)
         if template is None:
             return
-        missing = command.nodes - len(state.nodes) - self._booting
+        missing = command.nodes - len(state.nodes) - len(self._booting)
         for _ in range(missing):
             self._names += 1
             spec = template.spec
@@ -326,7 +345,7 @@ class SimDriver:
                 spec.reduce_speed,
                 spec.rack,
             )
-            self._booting += 1
+            self._booting.add(node.id)
             self.add_nodes([node], state.now + self.conditions.node_boot_s)
 
     def _release(self, command: do.Release) -> None:

@@ -61,10 +61,10 @@ def forecast(
 
 def resume(fork: Scheduler) -> SimDriver:
     """A driver that goes on from the middle of a run, taking estimates for the truth."""
-    truth = Truth(Conditions(), seed=0)
+    truth = Truth(Conditions(), seed=0, is_believed=True)
     for query in fork.state.queries.values():
         for job in query.jobs:
-            truth.add(job.id, job.spec, believed(job))
+            truth.add(job.id, job.spec, believed(job)).read(table for table, _ in job.scanned)
     driver = SimDriver(fork, truth)
     driver.resume()
     return driver

@@ -50,6 +50,8 @@ class Leasing:
             physics = self._truth.jobs[job_id]
             known = self._state.jobs[job_id]
             target = known.query.spec.target_error
+            if self._truth.is_believed and not known.answers:
+                target = None  # nobody knows yet how its error falls
             job = LeasedJob(job_id, physics.spec, physics.truth, target, self._seed)
             # A forecast takes up a job in the middle, at what the kernel knows of it.
             job.skip(known.done_share)

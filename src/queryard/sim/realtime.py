@@ -82,12 +82,15 @@ class SleepingCluster:
         elif isinstance(command, do.Revoke):
             self._loop.call_soon(self._return_slots, command)
         elif isinstance(command, do.WakeAt):
-            self._later(command.time_s, lambda: self._handle(ev.Woke(self._now())))
+            self._later(command.time_s, self._wake, command.time_s)
         elif isinstance(command, do.Finish | do.Fail):
             self.ends[command.query] = now
             self._open -= 1
             if not self._open:
                 self._done.set()
+
+    def _wake(self, time_s: float) -> None:
+        self._handle(ev.Woke(max(time_s, self._now())))
 
     def _finish_task(self, number: int, node: str) -> None:
         if self._timers.pop(number, None) is not None:

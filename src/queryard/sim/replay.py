@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from queryard.core.codec import decode
 from queryard.core.commands import Command
 from queryard.core.journal import Journal, Step
 from queryard.core.scheduler import Scheduler
@@ -31,7 +32,7 @@ def replay(
     journal: Journal, after_step: Callable[[Scheduler], None] | None = None
 ) -> Difference | None:
     """None if every recorded decision is made again, else where they part."""
-    settings = Settings(**journal.settings)
+    settings = decode(Settings, journal.settings, "settings")
     scheduler = Scheduler(compose, journal.profile, settings)
     for number, step in enumerate(journal.steps, 1):
         decided = tuple(scheduler.handle(*step.events))

@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 import random
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from zlib import crc32
 
 from queryard.core.commands import Launch
 from queryard.core.entities import JobState
-from queryard.core.model import MAP, Job
+from queryard.core.model import MAP, Job, Table
 from queryard.core.state import State
 from queryard.workload.model import JobTruth
 
@@ -31,8 +33,9 @@ class JobPhysics:
     __slots__ = (
         "attempts",
         "map_s",
-        "mean_bytes",
+        "map_sizes",
         "ready_s",
+        "reduce_sizes",
         "rest_s",
         "salt",
         "shuffle_s",
@@ -49,15 +52,22 @@ class JobPhysics:
         self.rest_s = truth.merge_s + truth.reduce_s
         self.ready_s: float | None = None
         self.attempts: dict[tuple[str, int], int] = {}
-        sizes = spec.map.sizes if spec.map else ()
-        self.mean_bytes = sum(sizes) / len(sizes) if sizes else 0.0
+        self.map_sizes = _relative(spec.map.sizes if spec.map else ())
+        self.reduce_sizes = _relative(spec.reduce.sizes if spec.reduce else ())
+
+    def read(self, tables: Iterable[Table]) -> None:
+        """Map tasks take as long as their splits are large, unless sizes were given."""
+        if not self.map_sizes:
+            self.map_sizes = _relative([split.bytes for t in tables for split in t.splits])
 
 
 class Truth:
     """Durations of launches, from the jobs' physics, the conditions and chance."""
 
-    def __init__(self, conditions: Conditions, seed: int) -> None:
+    def __init__(self, conditions: Conditions, seed: int, is_believed: bool = False) -> None:
         self.conditions = conditions
+        # Whether this is what the kernel expects, for a forecast, and not what will be.
+        self.is_believed = is_believed
         self.jobs: dict[str, JobPhysics] = {}
         self._rounds: dict[str, float] = {}
         self._recent: dict[str, OrderedDict[tuple[str, int], float]] = {}
@@ -66,13 +76,14 @@ class Truth:
         self._luck = _luck_table(c, seed) if c.noise or c.straggler_share else []
         chance = random.Random(f"{seed}:failures")
         self._chance = [chance.random() for _ in range(TABLE)] if c.task_failure else []
-        self._salts = random.Random(f"{seed}:salts")
+        self._seed = seed
         self._starts = bool(c.task_start_s or c.job_start_s or c.round_start_s)
         self._reads = bool(c.remote_penalty or c.rack_penalty or c.memory_cache_bytes)
         self._plain = not (self._luck or self._starts or self._reads or c.contention)
 
     def add(self, job_id: str, spec: Job, truth: JobTruth) -> JobPhysics:
-        physics = JobPhysics(spec, truth, self._salts.randrange(TABLE))
+        # The same job is equally lucky whatever else arrives, so also when it runs alone.
+        physics = JobPhysics(spec, truth, crc32(f"{self._seed}:{job_id}".encode()) % TABLE)
         self.jobs[job_id] = physics
         return physics
 
@@ -89,19 +100,18 @@ class Truth:
         physics = self.jobs[job_id]
         node = state.nodes[node_id]
         seconds = physics.map_s / node.spec.map_speed
-        if self._plain and not physics.mean_bytes and len(tasks) == 1:
+        if self._plain and not physics.map_sizes and len(tasks) == 1:
             return seconds
         if len(tasks) > 1:
             slowest = max(self.jobs[task.job].map_s for task in tasks)
             seconds = slowest / node.spec.map_speed
             seconds *= 1.0 + self.conditions.rider_cost * (len(tasks) - 1)
-        if physics.mean_bytes:
-            assert physics.spec.map is not None
-            seconds *= physics.spec.map.sizes[index] / physics.mean_bytes
+        if physics.map_sizes:
+            seconds *= physics.map_sizes[index]
         if self.conditions.contention:
             seconds *= 1.0 + self.conditions.contention * (node.maps - 1)
         if self._reads and physics.spec.scans:
-            seconds *= self._read(physics.spec, index, node_id, state)
+            seconds *= self._read(state.jobs[job_id], index, node_id, state)
         if self._luck:
             seconds *= self._luck[self._place(physics, MAP, index)]
         if self._starts:
@@ -114,6 +124,8 @@ class Truth:
         physics = self.jobs[job_id]
         node = state.nodes[launch.node]
         factor = 1.0 / node.spec.reduce_speed
+        if physics.reduce_sizes:
+            factor *= physics.reduce_sizes[index]
         if self.conditions.contention:
             factor *= 1.0 + self.conditions.contention * (node.reduces - 1)
         if self._luck:
@@ -149,13 +161,11 @@ class Truth:
             ready_s = physics.ready_s
         return max(0.0, ready_s - now) + c.task_start_s
 
-    def _read(self, spec: Job, index: int, node_id: str, state: State) -> float:
+    def _read(self, job: JobState, index: int, node_id: str, state: State) -> float:
         """What the place of the data does to the time: remote, in the rack, in memory."""
         c = self.conditions
-        table = state.tables[spec.scans[0]]
-        number = index
-        for name in spec.scans:
-            table = state.tables[name]
+        table, number = job.scanned[0][0], index
+        for table, _ in job.scanned:
             if number < len(table.splits):
                 break
             number -= len(table.splits)
@@ -197,6 +207,25 @@ def _luck_table(c: Conditions, seed: int) -> list[float]:
     return luck
 
 
+def _relative(sizes: Sequence[float]) -> tuple[float, ...]:
+    """Sizes over their mean; empty where they are all alike."""
+    if len(set(sizes)) < 2:
+        return ()
+    mean = sum(sizes) / len(sizes)
+    return tuple(size / mean for size in sizes)
+
+
 def believed(job: JobState) -> JobTruth:
-    """The truth of a world in which all estimates are right, for forecasts."""
-    return JobTruth(map_s=job.map_s, reduce_s=job.reduce_s, work_s=job.work_s)
+    """The truth of a world in which all estimates are right, for forecasts.
+
+    The error of an online answer goes on falling from the last one that was reported.
+    """
+    divisible = job.spec.divisible
+    truth = JobTruth(map_s=job.map_s, reduce_s=job.reduce_s, work_s=job.work_s)
+    if divisible is None or not job.answers:
+        return truth
+    last = job.answers[-1]
+    unit = truth.error_after(last.batch, divisible.batches)
+    if not unit or last.error is None:
+        return truth
+    return replace(truth, sigma=last.error / unit)

@@ -57,6 +57,9 @@ def _resized(state: State) -> None:
     active = [node for node in state.nodes.values() if not node.draining]
     state.total_slots = sum(node.spec.slots for node in active)
     state.memory_bytes = math.fsum(node.spec.memory_bytes for node in state.nodes.values())
+    state.most_memory_bytes = max(state.most_memory_bytes, state.memory_bytes)
+    speeds = {(node.spec.map_speed, node.spec.reduce_speed) for node in active}
+    state.uneven = len(speeds) > 1
     state.notes.capacity = True
     state.notes.rare = True
     # What a query would take alone depends on how many slots there are.

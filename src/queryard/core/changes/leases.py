@@ -97,6 +97,8 @@ def answered(state: State, event: AnswerReported) -> None:
     job = state.jobs.get(event.job)
     if job is None:
         return
+    if event.batch < 1 or job.spec.divisible is None:
+        raise InvalidEvent(f"{event!r}: answers come from divisible jobs, batches count from 1")
     new = Answer(event.batch, event.change, 1.0, event.core_s, event.error)
     answers = [*job.answers, new]
     largest = max((answer.change for answer in answers[1:]), default=0.0)
@@ -104,7 +106,7 @@ def answered(state: State, event: AnswerReported) -> None:
         Answer(a.batch, a.change, a.change / largest if largest > 0 else 0.0, a.core_s, a.error)
         for a in answers[1:]
     ]
-    batches = job.spec.divisible.batches if job.spec.divisible else event.batch
+    batches = job.spec.divisible.batches
     job.done_share = max(job.done_share, min(1.0, event.batch / batches))
     estimates.reckon(state, job.query)
     state.notes.touched.append(job)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from ..entities import JobState, QueryState
@@ -48,6 +49,11 @@ def submitted(state: State, event: QuerySubmitted) -> None:
     problem = _impossible(state, query)
     if problem:
         end(state, query, "failed", problem)
+        return
+    for job in query.jobs:
+        job.scanned = tuple(
+            (state.tables[name], state.local_splits[name]) for name in job.spec.scans
+        )
 
 
 def _impossible(state: State, query: QueryState) -> str:
@@ -59,10 +65,10 @@ def _impossible(state: State, query: QueryState) -> str:
         splits = sum(len(state.tables[name].splits) for name in job.spec.scans)
         if job.spec.scans and job.map and splits != job.map.spec.tasks:
             return f"job {job.id} has {job.map.spec.tasks} map tasks for {splits} splits"
-    demand = query.spec.memory_bytes
-    if state.nodes and demand > state.memory_bytes:
+    demand, most = query.spec.memory_bytes, state.most_memory_bytes
+    if state.nodes and demand > most:
         return (
-            f"it needs {demand:g} bytes of memory and the cluster has {state.memory_bytes:g}; "
+            f"it needs {demand:g} bytes of memory and the cluster has {most:g}; "
             "add nodes or lower its demand"
         )
     return ""
@@ -72,7 +78,8 @@ def start(state: State, query: QueryState) -> None:
     """Reserve the memory of a query; it is held until the query ends."""
     query.stage = next_stage(query.id, query.stage, "started")
     query.started_s = state.now
-    state.reserved_bytes += query.spec.memory_bytes
+    if query.spec.memory_bytes:
+        _reserve(state)
 
 
 def cancelled(state: State, event: QueryCancelled) -> None:
@@ -119,6 +126,8 @@ def job_done(state: State, job: JobState) -> None:
         return
     job.done = True
     query = job.query
+    if job.map is not None and job.map.left:
+        estimates.reckon(state, query)  # maps nobody needs any more are no work
     query.open_jobs -= 1
     for down in job.downstream:
         down.blockers -= 1
@@ -136,9 +145,15 @@ def _forget(state: State, query: QueryState) -> None:
     for job in query.jobs:
         del state.jobs[job.id]
     del state.queries[query.id]
-    if query.started_s is not None and query.spec.memory_bytes:
-        state.reserved_bytes -= query.spec.memory_bytes
+    if query.spec.memory_bytes:
+        # Also if it never started: room may have been kept for it.
+        _reserve(state)
         state.notes.capacity = state.notes.rare = True
-    if not state.queries:
-        state.reserved_bytes = 0.0  # no rounding is left over
     state.notes.ended.append(query)
+
+
+def _reserve(state: State) -> None:
+    """Add up what started queries hold; a sum kept by adding and taking would drift."""
+    state.reserved_bytes = math.fsum(
+        query.spec.memory_bytes for query in state.queries.values() if query.started_s is not None
+    )

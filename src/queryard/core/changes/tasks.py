@@ -115,15 +115,28 @@ def _pass_milestone(state: State, job: JobState, phase: PhaseState) -> None:
     """
     done = phase.done
     if done < phase.spec.tasks:
-        phase.milestone = min(2 * done, phase.spec.tasks)
+        _complete(state, job)
+        if phase.milestone:
+            phase.milestone = min(2 * done, phase.spec.tasks)
         estimates.learn(state, job, phase.kind, phase.mean.mean)
         return
     if job.query.stage == "ending":
         return
-    if job.query.spec.class_name:
+    if job.query.spec.class_name and not phase.told:
+        phase.told = True
         estimates.class_mean(state, job, phase.kind).merge(phase.mean)
     state.notes.touched.append(job)
-    if job.maps_done and (job.reduce is None or not job.reduce.left):
+    if job.map is not None and job.map.left:
+        job.map.milestone = 0  # its job may be done with any of them
+    _complete(state, job)
+
+
+def _complete(state: State, job: JobState) -> None:
+    """A job is done with its last reduce (or map); maps being made again matter no more."""
+    maps, reduces = job.map, job.reduce
+    if maps is None or job.done or job.query.stage != "running":
+        return
+    if (maps.left == 0) if reduces is None else (reduces.left == 0 and maps.running == 0):
         queries.job_done(state, job)
 
 
@@ -167,13 +180,19 @@ def requeue(state: State, run: Launch, move: tuple[int, int]) -> None:
             state.notes.returned.append((job, index))
         if job.query.stage == "ending":
             queries.clear(state, job.query)
+        else:
+            _complete(state, job)
 
 
 def lose_outputs(state: State, job: JobState, node: str) -> None:
     """Finished maps whose output lived on a lost node run again if reduces still need it."""
     maps = job.map
-    if maps is None or not maps.outputs or node not in maps.outputs or job.done:
+    if maps is None or node not in maps.outputs or job.done:
         return
+    if job.reduce is None or not job.reduce.left:
+        return
+    # From now on every map that ends is looked at: the reduces may need none of them.
+    maps.milestone = 0
     leave, enter = TASK_MOVES["output lost"]
     for index in maps.outputs.pop(node):
         maps.counts[leave] -= 1

@@ -13,8 +13,8 @@ def find_local(job: JobState, node: str, state: State) -> int | None:
     if maps is None:
         return None
     offset = 0
-    for table in job.spec.scans:
-        splits = state.local_splits[table].get(node, ())
+    for table, local in job.scanned:
+        splits = local.get(node, ())
         if splits:
             taken = maps.open_taken()
             if maps.local_cursors is None:
@@ -25,7 +25,7 @@ def find_local(job: JobState, node: str, state: State) -> int | None:
             maps.local_cursors[node, offset] = at
             if at < len(splits):
                 return offset + splits[at]
-        offset += len(state.tables[table].splits)
+        offset += len(table.splits)
     return None
 
 

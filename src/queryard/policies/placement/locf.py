@@ -76,4 +76,4 @@ class SkipLimited(Placement):
 def _has_a_place(job: JobState, state: State) -> bool:
     """Whether some node of the cluster holds splits of what the job scans."""
     nodes = state.nodes.keys()
-    return any(not nodes.isdisjoint(state.local_splits[table]) for table in job.spec.scans)
+    return any(not nodes.isdisjoint(local) for _, local in job.scanned)

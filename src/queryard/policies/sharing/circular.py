@@ -71,7 +71,7 @@ class Circular(MergedScans):
             most = self.waves * max(1, free)
             first, stop, riders = ring.next_segment(job, most, self._again, state)
             table = job.spec.scans[0]
-            ring.scan = MergedScan(table, self._new_round(table), riders, first, stop)
+            ring.scan = MergedScan(job, self._new_round(table), riders, first, stop)
             ring.position = stop % ring.blocks
         ring.running += 1
         ring.launched_s = state.now

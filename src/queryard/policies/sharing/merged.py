@@ -17,6 +17,7 @@ class MergedScan:
     __slots__ = (
         "cursor",
         "first",
+        "local",
         "local_cursors",
         "read",
         "riders",
@@ -26,8 +27,12 @@ class MergedScan:
         "unread",
     )
 
-    def __init__(self, table: str, round: str, riders: list[str], first: int, stop: int) -> None:
-        self.table = table
+    def __init__(
+        self, leader: JobState, round: str, riders: list[str], first: int, stop: int
+    ) -> None:
+        # The table as the leader saw it when it was submitted, whatever becomes of it.
+        table, self.local = leader.scanned[0]
+        self.table = table.name
         self.round = round
         self.riders = riders
         self.first = first
@@ -42,7 +47,7 @@ class MergedScan:
         """The next unread block, one that lives on the node if there is one. O(1), amortised."""
         self.unread -= 1
         read, first, stop = self.read, self.first, self.stop
-        local = state.local_splits[self.table].get(node)
+        local = self.local.get(node)
         if local:
             at = self.local_cursors.get(node)
             if at is None:
@@ -61,7 +66,12 @@ class MergedScan:
         return first + offset
 
     def fork(self) -> MergedScan:
-        copy = MergedScan(self.table, self.round, self.riders.copy(), self.first, self.first)
+        copy = MergedScan.__new__(MergedScan)
+        copy.table = self.table
+        copy.local = self.local
+        copy.round = self.round
+        copy.riders = self.riders.copy()
+        copy.first = self.first
         copy.stop = self.stop
         copy.unread = self.unread
         copy.read = self.read.copy()
@@ -121,9 +131,8 @@ class MergedScans(ScanSharing):
 
 
 def reads_whole_table(job: JobState, state: State) -> bool:
-    """Whether the job's map tasks are the splits of its table as it is now, one each."""
-    splits = state.tables[job.spec.scans[0]].splits
-    return job.map is not None and job.map.spec.tasks == len(splits)
+    """Whether the job reads the table as it is now, a map task a split."""
+    return job.map is not None and job.scanned[0][0] is state.tables[job.spec.scans[0]]
 
 
 def hold(jobs: Iterable[JobState], held_back: bool) -> list[JobState]:

@@ -87,7 +87,9 @@ class Batches(MergedScans):
         if not jobs:
             return []
         jobs.sort(key=lambda job: job.uid)
-        scan = MergedScan(table, self._new_round(table), [job.id for job in jobs], 0, batch.blocks)
+        scan = MergedScan(
+            jobs[0], self._new_round(table), [job.id for job in jobs], 0, batch.blocks
+        )
         self._scans[scan.round] = scan
         self._round_of.update((job.id, scan.round) for job in jobs)
         return hold(jobs, False)

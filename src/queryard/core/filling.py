@@ -1,0 +1,276 @@
+"""Filling free slots: from whoever is next in the pool tree to a task that runs.
+
+The last steps of every decision: a query, one of its jobs, a task of it or a lease, and those
+that ride along on the same read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .admission import Admission
+from .changes import leases, queries
+from .changes import tasks as task_changes
+from .commands import Command, Launch
+from .entities import Candidate, JobState, NodeState, PhaseState, QueryState
+from .lifecycle import PENDING
+from .model import MAP, TaskId
+from .parts import JobOrder, Placement, Policy, ScanSharing, SlotSplit
+from .ranks import Attempt, PoolTree
+from .standing import Standing
+from .state import State
+
+_new = tuple.__new__
+
+
+@dataclass(slots=True)
+class Crew:
+    """The parts of a policy that take part in filling a slot, with what they remember."""
+
+    job_order: JobOrder
+    split: SlotSplit
+    placement: Placement
+    sharing: ScanSharing
+
+    def fork(self) -> Crew:
+        return Crew(
+            self.job_order.fork(), self.split.fork(), self.placement.fork(), self.sharing.fork()
+        )
+
+
+class Filling:
+    """Gives free slots to whoever is next, and enters what it gave."""
+
+    def __init__(
+        self,
+        state: State,
+        policy: Policy,
+        crew: Crew,
+        tree: PoolTree,
+        standing: Standing,
+        admission: Admission,
+    ) -> None:
+        self._state = state
+        self._crew = crew
+        self._tree = tree
+        self._standing = standing
+        self._admission = admission
+        # Where commands go; another list for every instant.
+        self.out: list[Command] = []
+        # Slots granted by (job, node) and not yet told.
+        self.grants: dict[tuple[str, str], int] = {}
+        # Launch -> leaf that pays for it, where there are several.
+        self.charged: dict[int, int] = {}
+        self.shares_scans = crew.sharing.name != "none"
+        self._places = crew.placement.name != "any"
+        self._one_lane = tree.lanes == 1
+        self.one_leaf = policy.pools.order is not None
+        # With an order that stands still, whoever is first stays first for many slots.
+        self.keeps_head = self.one_leaf and not standing.every_task and policy.pools.cap == 1
+        self.head: tuple[JobState, PhaseState, int] | None = None
+
+    def shares(self, job: JobState) -> bool:
+        """Whether a job, scanning one table a task a split, can ride with others."""
+        return self.shares_scans and len(job.spec.scans) == 1
+
+    def fill(self) -> None:
+        """Fill the slots that came free; all that are, if somebody can use one who could not."""
+        freed = self._state.notes.freed
+        if self._standing.news:
+            self._fill_all()
+        else:
+            serve_node = self._serve_node
+            if self._state.uneven and len(freed) > 1:
+                freed.sort(key=_most_free)
+            for node in freed:
+                while node.free > 0 and not node.draining and serve_node(node):
+                    pass
+        freed.clear()
+
+    def _fill_all(self) -> None:
+        """Offer all free slots, one a node in turn so that work spreads."""
+        ready = self._tree.root.ready
+        nodes = [n for n in self._state.nodes.values() if n.free > 0 and not n.draining]
+        nodes.sort(key=_most_free)
+        while nodes and any(ready):
+            nodes = [node for node in nodes if self._serve_node(node) and node.free > 0]
+
+    def _serve_node(self, node: NodeState) -> bool:
+        head = self.head
+        if head is not None:
+            # Nobody else has come to the front since: no need to ask down the tree again.
+            job, phase, changes = head
+            if changes == self._tree.root.lanes[0].changes and phase.counts[PENDING]:
+                self._launch(job, phase, phase.take(), node)
+                return True
+            self.head = None
+        return self.offer(node, self._attempt)
+
+    def offer(self, node: NodeState, attempt: Attempt) -> bool:
+        """Offer a free slot of the node to whoever is next."""
+        state = self._state
+        tree = self._tree
+        root = tree.root
+        if self._one_lane:
+            return root.ready[0] > 0 and tree.serve(root, 0, node, attempt, state)
+        for lane in self._crew.split.serve(node, state):
+            if root.ready[lane] and tree.serve(root, lane, node, attempt, state):
+                return True
+        return False
+
+    def next_phase(self, job: JobState, lane: int, node: NodeState) -> PhaseState | None:
+        """The phase a task for this node would come from; changes nothing."""
+        bit = 1 << lane
+        maps = job.map
+        if maps is None:
+            return None
+        pending = maps.counts[PENDING] and bit & self._standing.map_bits and not job.held_back
+        if pending and (not job.spec.scans or self._crew.placement.accepts(job, node, self._state)):
+            return maps
+        return (
+            job.reduce
+            if bit & self._standing.reduce_bits and self._standing.can_reduce(job)
+            else None
+        )
+
+    def _attempt(self, candidate: Candidate, lane: int, node: NodeState) -> bool:
+        """Let a candidate use a slot of the node, if it can."""
+        query = candidate.query
+        if query.stage == "waiting" and not self._admission.admits(query, lane):
+            return False
+        if isinstance(candidate, JobState):
+            return self._start(candidate, lane, node)
+        jobs = query.runnable[lane]
+        if len(jobs) == 1:
+            started = self._start(jobs[0], lane, node)
+            if started and self.keeps_head:
+                self._remember(jobs)
+            return started
+        first = self.pick_job(jobs)
+        if self._start(first, lane, node):
+            return True
+        return any(self._start(job, lane, node) for job in list(jobs) if job is not first)
+
+    def _remember(self, jobs: Sequence[JobState]) -> None:
+        """The only runnable job of the first query serves the next slots, too."""
+        maps = jobs[0].map if jobs else None
+        if maps is None or not maps.counts[PENDING] or jobs[0].spec.scans:
+            return
+        ranking, gate = self._tree.root.lanes[0], self._tree.root.gates[0]
+        # Not if it was served only because somebody before it declined.
+        if ranking.entries[0][1] == jobs[0].query.uid and not gate.entries:
+            self.head = (jobs[0], maps, ranking.changes)
+
+    def pick_job(self, jobs: Sequence[JobState]) -> JobState:
+        return self._crew.job_order.pick(jobs, self._state)
+
+    def _start(self, job: JobState, lane: int, node: NodeState) -> bool:
+        """Run something of a job in a slot of the node, if there is something."""
+        maps = job.map
+        bit = 1 << lane
+        if maps is None:
+            self._grant(job, node)
+            return True
+        if maps.counts[PENDING] and bit & self._standing.map_bits and not job.held_back:
+            if self.shares(job) and self._ride(job, node):
+                return True
+            if self._places and job.spec.scans:
+                index = self._crew.placement.pick(job, node, self._state)
+            else:
+                index = maps.take()
+            if index is not None:
+                self._launch(job, maps, index, node)
+                return True
+        reduces = job.reduce
+        if (
+            reduces is not None
+            and bit & self._standing.reduce_bits
+            and self._standing.can_reduce(job)
+        ):
+            self._launch(job, reduces, reduces.take(), node)
+            return True
+        return False
+
+    def _begin(self, query: QueryState) -> None:
+        queries.start(self._state, query)
+        if query.spec.memory_bytes:
+            self._tree.open_gate(query)
+
+    def _launch(self, job: JobState, phase: PhaseState, index: int, node: NodeState) -> None:
+        state = self._state
+        query = job.query
+        if query.stage == "waiting":
+            self._begin(query)
+        number = state.next_launch
+        # Named tuples made this way cost half; this runs once a task.
+        task = _new(TaskId, (job.id, phase.kind, index))
+        launch = _new(Launch, (number, node.id, (task,), "", state.now))
+        task_changes.launch_one(state, node, launch, job, phase)
+        if self.one_leaf:
+            root = self._tree.root
+            root.used += 1
+            root.served += 1
+        else:
+            self.charge(number, query.pool)
+        if self._standing.every_task or not phase.counts[PENDING]:
+            self._standing.refresh(job)
+        self.out.append(launch)
+
+    def _ride(self, job: JobState, node: NodeState) -> bool:
+        """Read a split for a job and all who can ride along."""
+        state = self._state
+        ride = self._crew.sharing.ride(job, node, state)
+        if ride is None:
+            return False
+        riders = []
+        left_out = []
+        for rider in ride.riders:
+            query = rider.query
+            if query.stage == "waiting":
+                if rider is not job and not self._admission.admits(query, 0):
+                    left_out.append(rider)
+                    continue
+                self._begin(query)
+            riders.append(rider)
+        for rider in riders:
+            rider.map.take_at(ride.index)  # type: ignore[union-attr]
+        number = state.next_launch
+        tasks = tuple(TaskId(rider.id, MAP, ride.index) for rider in riders)
+        launch = Launch(number, node.id, tasks, ride.round, state.now)
+        task_changes.launch_ride(state, node, launch)
+        self.charge(number, job.query.pool)
+        self._standing.refresh_all(riders)
+        self.out.append(launch)
+        self._standing.refresh_all(self._crew.sharing.launched(job, state))
+        for rider in left_out:
+            # No memory for it yet: it reads this split later, alone.
+            self._standing.refresh_all(self._crew.sharing.returned(rider, ride.index, state))
+        return True
+
+    def charge(self, number: int, leaf: int) -> None:
+        pool = self._tree.pools[leaf]
+        pool.served += 1
+        pool.used += 1
+        if not self.one_leaf:
+            self.charged[number] = leaf
+            self._tree.climb(pool, 1)
+
+    def payer(self, number: int) -> int:
+        """The leaf that pays for a launch."""
+        return 0 if self.one_leaf else self.charged[number]
+
+    def _grant(self, job: JobState, node: NodeState) -> None:
+        query = job.query
+        if query.stage == "waiting":
+            self._begin(query)
+        leases.grant(self._state, job, node)
+        self._tree.charge(query.pool, 1)
+        self._tree.pools[query.pool].served += 1
+        self._standing.refresh(job)
+        key = (job.id, node.id)
+        self.grants[key] = self.grants.get(key, 0) + 1
+
+
+def _most_free(node: NodeState) -> tuple[int, float, str]:
+    return (-node.free, -node.spec.map_speed, node.id)
