@@ -17,12 +17,14 @@ MILLION = """
 import json, resource, sys
 from queryard.policies import resolve_profile
 from queryard.sim import simulate
-from queryard.workload import heavy_tailed
-from bench.throughput import NODES, SLOTS
-run = simulate(heavy_tailed(2_000, 1_000_000, SLOTS, seed=1), NODES, resolve_profile(sys.argv[1]),
-               keep_journal=False)
+from bench.bare import bare_fifo
+from bench.throughput import NODES, SLOTS, contended
+workload = contended(2_000, 1_000_000, 1)
+run = simulate(workload, NODES, resolve_profile(sys.argv[1]), keep_journal=False)
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(json.dumps({"tasks": run.tasks, "wall_s": run.wall_s, "peak_mib": peak / 1024}))
+bare, _ = bare_fifo(workload, SLOTS, 0.0, 1)
+speed = run.tasks / run.wall_s
+print(json.dumps({"tasks_per_s": speed, "ratio": speed / bare, "peak_mib": peak / 1024}))
 """
 
 

@@ -6,13 +6,14 @@ machine slows both; the ratio is the median over the repeats.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from queryard.core.model import Node
 from queryard.policies import catalogue, resolve_profile
 from queryard.sim import Conditions, simulate
 from queryard.workload import heavy_tailed
+from queryard.workload.model import Workload
 
 from .bare import bare_fifo
 
@@ -35,11 +36,23 @@ class Speed:
         return FIFO_RATIO if self.profile == "fifo" else OTHER_RATIO
 
 
+def contended(jobs: int, tasks: int, seed: int) -> Workload:
+    """The heavy-tailed workload of three tenants, every third query with a deadline."""
+    plain = heavy_tailed(jobs, tasks, SLOTS, seed=seed)
+    arrivals = []
+    for number, arrival in enumerate(plain.arrivals):
+        query = arrival.query
+        deadline_s = None if number % 3 else query.submit_s + 600.0
+        query = replace(query, tenant=f"t{number % 3}", deadline_s=deadline_s)
+        arrivals.append(replace(arrival, query=query))
+    return replace(plain, arrivals=tuple(arrivals))
+
+
 def throughput(profile: str, jobs: int, tasks: int, noise: float, repeats: int) -> Speed:
     """The medians of one profile on the heavy-tailed workload."""
     ours, bare, ratios = [], [], []
     for seed in range(1, repeats + 1):
-        workload = heavy_tailed(jobs, tasks, SLOTS, seed=seed)
+        workload = contended(jobs, tasks, seed)
         before, _ = bare_fifo(workload, SLOTS, noise, seed)
         run = simulate(
             workload,

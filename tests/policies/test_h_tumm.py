@@ -32,7 +32,7 @@ def test_seven_tasks_on_a_fast_and_a_slow_node(fast: int, slow: int, seconds: fl
     assert phase_s(7, [(fast, 1.0), (slow, 2.0)]) == seconds
 
 
-@pytest.mark.parametrize(("fast", "slow", "seconds"), [(1, 3, 4.0), (3, 1, 2.0)])
+@pytest.mark.parametrize(("fast", "slow", "seconds"), [(2, 2, 3.0), (1, 3, 4.0), (3, 1, 2.0)])
 def test_the_kernel_takes_as_long_for_the_seven_tasks(fast: int, slow: int, seconds: float):
     job = Job("j", map=Phase(7))
     workload = Workload("seven", (Arrival(Query("q", (job,)), {"j": JobTruth(map_s=1.0)}),))

@@ -213,8 +213,10 @@ class Filling:
             root.served += 1
         else:
             self.charge(number, query.pool)
-        if self._standing.every_task or not phase.counts[PENDING]:
+        if not phase.counts[PENDING]:
             self._standing.refresh(job)
+        elif self._standing.every_task:
+            self._standing.touch(job)
         self.out.append(launch)
 
     def _ride(self, job: JobState, node: NodeState) -> bool:

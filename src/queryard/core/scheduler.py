@@ -61,15 +61,15 @@ class Scheduler:
         state = self.state
         out: list[Command] = []
         self._out = self.filling.out = out
-        for number, event in enumerate(events):
-            try:
+        try:
+            for event in events:
                 if type(event) is PolicyChosen:
                     self._chosen = self._compose(event.profile)
                 state.apply(event)
-            except QueryardError:
-                # What came before it has happened, and belongs to the next step.
-                self._unrecorded += events[:number]
-                raise
+        except QueryardError:
+            # What came before the refused one has happened, and belongs to the next step.
+            self._unrecorded += events[: [other is event for other in events].index(True)]
+            raise
         if self.filling.keeps_head and not state.notes.rare:
             self._settle_ends()
         else:
@@ -202,6 +202,10 @@ class Scheduler:
         ended.clear()
         if notes.rare:
             self._settle_rare()
+        if notes.served:
+            for job in notes.served:
+                self.standing.touch(job)
+            notes.served.clear()
         if notes.touched:
             self.standing.refresh_all(notes.touched)
             notes.touched.clear()
@@ -270,7 +274,7 @@ class Scheduler:
         notes = self.state.notes
         notes.policy = None
         self._out.extend(_verdict(query) for query in notes.ended)
-        for settled in (notes.ended, notes.submitted, notes.readied, notes.touched):
+        for settled in (notes.ended, notes.submitted, notes.readied, notes.touched, notes.served):
             settled.clear()
         notes.returned.clear()
         self._adopt(self._chosen)

@@ -28,6 +28,7 @@ class Standing:
         one = split.lanes == 1
         self.map_bits, self.reduce_bits, self.lease_bits = (1, 1, 1) if one else (1, 2, 3)
         self._notes_jobs = not one
+        self._slow_start = state.settings.slow_start < 1
         # Whether rankings depend on every task, or only on phases that turn.
         self.every_task = state.notes.every_task = (
             not one
@@ -66,10 +67,20 @@ class Standing:
     def refresh(self, job: JobState) -> None:
         """Bring the rankings up to date with what a job can use now."""
         lanes = self.usable_lanes(job)
-        if self._notes_jobs:
-            self.split.note(job, self.state)
         if lanes != job.lanes:
             self._move(job, lanes)
+        self._note(job)
+
+    def touch(self, job: JobState) -> None:
+        """A task of the job came or went; with slow start that may let its reduces start."""
+        if self._slow_start:
+            self.refresh(job)
+        else:
+            self._note(job)
+
+    def _note(self, job: JobState) -> None:
+        if self._notes_jobs:
+            self.split.note(job, self.state)
         leaf = self.tree.pools[job.query.pool]
         if leaf.rekeys:
             self.tree.rekey(leaf, job if leaf.by_job else job.query, self.state)

@@ -56,6 +56,7 @@ class Notes:
         "rare",
         "readied",
         "returned",
+        "served",
         "submitted",
         "touched",
         "woke",
@@ -63,6 +64,8 @@ class Notes:
 
     def __init__(self) -> None:
         self.touched: list[JobState] = []
+        # Jobs of which a task ended, where the policy looks at each of them.
+        self.served: list[JobState] = []
         self.freed: list[NodeState] = []
         self.submitted: list[QueryState] = []
         self.readied: list[JobState] = []

@@ -256,7 +256,7 @@ class SimDriver:
         if at is None:
             self._sequence = sequence = self._sequence + 1
             # Named tuples made this way cost half; this runs once a task.
-            output_bytes = self.truth.jobs[tasks[0][0]].truth.map_output_bytes
+            output_bytes = self.truth.output_bytes(command) if self.truth.has_outputs else 0.0
             event = _new(ev.TaskFinished, (end, number, node, output_bytes))
             heappush(self._heap, (end, WORK, sequence, event))
         else:

@@ -56,6 +56,8 @@ class SleepingCluster:
         return self._loop.call_at(self._began + time_s / self._speedup, call, *args)
 
     def _submit(self, arrival: Any) -> None:
+        if arrival.query.idempotency_key in self.scheduler.state.keys:
+            self._end_one()  # it is the earlier query, and ends with it
         self._handle(ev.QuerySubmitted(self._now(), arrival.query))
 
     def _handle(self, *events: ev.Event) -> None:
@@ -85,9 +87,12 @@ class SleepingCluster:
             self._later(command.time_s, self._wake, command.time_s)
         elif isinstance(command, do.Finish | do.Fail):
             self.ends[command.query] = now
-            self._open -= 1
-            if not self._open:
-                self._done.set()
+            self._end_one()
+
+    def _end_one(self) -> None:
+        self._open -= 1
+        if not self._open:
+            self._done.set()
 
     def _wake(self, time_s: float) -> None:
         self._handle(ev.Woke(max(time_s, self._now())))

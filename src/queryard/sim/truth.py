@@ -69,6 +69,7 @@ class Truth:
         # Whether this is what the kernel expects, for a forecast, and not what will be.
         self.is_believed = is_believed
         self.jobs: dict[str, JobPhysics] = {}
+        self.has_outputs = False
         self._rounds: dict[str, float] = {}
         self._recent: dict[str, OrderedDict[tuple[str, int], float]] = {}
         self._recent_bytes: dict[str, float] = {}
@@ -85,7 +86,14 @@ class Truth:
         # The same job is equally lucky whatever else arrives, so also when it runs alone.
         physics = JobPhysics(spec, truth, crc32(f"{self._seed}:{job_id}".encode()) % TABLE)
         self.jobs[job_id] = physics
+        self.has_outputs = self.has_outputs or truth.map_output_bytes > 0
         return physics
+
+    def output_bytes(self, launch: Launch) -> float:
+        """What a launch of maps leaves behind."""
+        if launch.tasks[0].kind != MAP:
+            return 0.0
+        return sum(self.jobs[task.job].truth.map_output_bytes for task in launch.tasks)
 
     def forget(self, job_ids: Iterable[str]) -> None:
         for job_id in job_ids:

@@ -103,7 +103,7 @@ def finished(state: State, event: TaskFinished) -> None:
         if done >= phase.milestone:
             _pass_milestone(state, job, phase)
         if state.notes.every_task:
-            state.notes.touched.append(job)
+            state.notes.served.append(job)
         if query.stage == "ending":
             queries.clear(state, query)
 
