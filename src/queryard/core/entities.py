@@ -117,11 +117,6 @@ class PhaseState:
         self.cursor = index + 1
         return index
 
-    def is_pending(self, index: int) -> bool:
-        if self.taken is not None:
-            return not self.taken[index]
-        return index >= self.cursor or (self.returned is not None and index in self.returned)
-
     def take_at(self, index: int) -> int:
         """Take one certain pending task, out of order."""
         self.open_taken()[index] = 1
@@ -214,7 +209,6 @@ class JobState:
         "spec",
         "tail_work_s",
         "uid",
-        "work_known",
         "work_s",
     )
 
@@ -245,7 +239,6 @@ class JobState:
         self.work_s = 0.0
         self.map_known = False
         self.reduce_known = False
-        self.work_known = False
         self.depth = 0
         self.level_s = 0.0
         self.tail_work_s = 0.0
@@ -282,10 +275,6 @@ class JobState:
     def maps_done(self) -> bool:
         return self.map is None or self.map.counts[DONE] == self.map.spec.tasks
 
-    @property
-    def revoking(self) -> int:
-        return sum(lease[1] for lease in self.leases.values())
-
     def fork(self, query: QueryState) -> JobState:
         copy = JobState.__new__(JobState)
         copy.uid = self.uid
@@ -308,7 +297,6 @@ class JobState:
         copy.work_s = self.work_s
         copy.map_known = self.map_known
         copy.reduce_known = self.reduce_known
-        copy.work_known = self.work_known
         copy.depth = self.depth
         copy.level_s = self.level_s
         copy.tail_work_s = self.tail_work_s

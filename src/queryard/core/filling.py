@@ -207,12 +207,7 @@ class Filling:
         task = _new(TaskId, (job.id, phase.kind, index))
         launch = _new(Launch, (number, node.id, (task,), "", state.now))
         task_changes.launch_one(state, node, launch, job, phase)
-        if self.one_leaf:
-            root = self._tree.root
-            root.used += 1
-            root.served += 1
-        else:
-            self.charge(number, query.pool)
+        self.charge(number, query.pool)
         if not phase.counts[PENDING]:
             self._standing.refresh(job)
         elif self._standing.every_task:

@@ -71,10 +71,7 @@ class Scheduler:
             # What came before the refused one has happened, and belongs to the next step.
             self._unrecorded += events[: [other is event for other in events].index(True)]
             raise
-        if self.filling.keeps_head and not state.notes.rare:
-            self._settle_ends()
-        else:
-            self._settle()
+        self._settle()
         self.filling.fill()
         if self._extras or state.leaseholders:
             self._decide_extras()
@@ -217,23 +214,6 @@ class Scheduler:
             for job in notes.served:
                 self.standing.touch(job)
             notes.served.clear()
-        if notes.touched:
-            self.standing.refresh_all(notes.touched)
-            notes.touched.clear()
-        if notes.ended:
-            self._settle_ended()
-
-    def _settle_ends(self) -> None:
-        """Settle the ends of tasks under an order that does not look at each of them."""
-        notes = self.state.notes
-        self.standing.news = False
-        ended = notes.ended_runs
-        self.tree.root.used -= len(ended)
-        if self.filling.shares_scans:
-            for run in ended:
-                if run.round:
-                    self.standing.refresh_all(self._crew.sharing.ended(run, self.state))
-        ended.clear()
         if notes.touched:
             self.standing.refresh_all(notes.touched)
             notes.touched.clear()

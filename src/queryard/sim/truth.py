@@ -95,10 +95,6 @@ class Truth:
             return 0.0
         return sum(self.jobs[task.job].truth.map_output_bytes for task in launch.tasks)
 
-    def forget(self, job_ids: Iterable[str]) -> None:
-        for job_id in job_ids:
-            self.jobs.pop(job_id, None)
-
     # --- durations -------------------------------------------------------------------------
 
     def map_seconds(self, launch: Launch, state: State) -> float:

@@ -30,7 +30,7 @@ def changed(state: State, event: EstimateChanged) -> None:
     if event.reduce_s is not None:
         job.reduce_s, job.reduce_known = event.reduce_s, True
     if event.work_s is not None:
-        job.work_s, job.work_known = event.work_s, True
+        job.work_s = event.work_s
     reckon(state, job.query)
     state.notes.touched.append(job)
 
