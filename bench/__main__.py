@@ -13,7 +13,7 @@ from rich.table import Table
 
 from .footprint import fork_s, million_tasks
 from .growth import growth
-from .throughput import profiles, throughput
+from .throughput import lease_decisions, profiles, throughput
 
 
 def _verdict(met: bool) -> str:
@@ -76,6 +76,16 @@ def main() -> None:
         )
     console.print(table)
     results["million"] = million
+
+    table = Table(title="12 online queries on 200 slots under leases")
+    for column in ("profile", "decisions/s"):
+        table.add_column(column, justify="left" if column == "profile" else "right")
+    leases = {}
+    for name in track(names, description="leases", console=console, transient=True):
+        leases[name] = lease_decisions(name, 1 if options.quick else 3)
+        table.add_row(name, f"{leases[name]:,.0f}")
+    console.print(table)
+    results["lease_decisions_per_s"] = leases
 
     forks = {name: fork_s(name) for name in chosen}
     results["fork_s"] = forks

@@ -16,7 +16,8 @@ from queryard.workload.model import Workload
 
 def bare_fifo(workload: Workload, slots: int, noise: float, seed: int) -> tuple[float, float]:
     """(tasks per second, mean response) of a bare FIFO loop."""
-    luck = [random.Random(seed).lognormvariate(0.0, noise) for _ in range(1 << 14)]
+    draw = random.Random(seed)
+    luck = [draw.lognormvariate(0.0, noise) for _ in range(1 << 14)]
     jobs = []
     for arrival in workload.arrivals:
         job = arrival.query.jobs[0]

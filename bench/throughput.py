@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from statistics import median
 
-from queryard.core.model import Node
+from queryard.core.model import Divisible, Job, Node, Query
 from queryard.policies import catalogue, resolve_profile
 from queryard.sim import Conditions, simulate
 from queryard.workload import heavy_tailed
-from queryard.workload.model import Workload
+from queryard.workload.model import Arrival, JobTruth, Workload
 
 from .bare import bare_fifo
 
@@ -70,6 +70,29 @@ def throughput(profile: str, jobs: int, tasks: int, noise: float, repeats: int) 
         bare.append(beside)
         ratios.append(speed / beside)
     return Speed(profile, median(ours), median(bare), median(ratios))
+
+
+def online(queries: int, batches: int) -> Workload:
+    """Online queries that could each use every slot: all of them are dealt anew all the time."""
+    job = Job("answer", divisible=Divisible(SLOTS, batches))
+    arrivals = tuple(
+        Arrival(
+            Query(f"q{i:02}", (job,), tenant=f"t{i % 3}", submit_s=float(i), kind="online"),
+            {"answer": JobTruth(work_s=2_000.0 + 100.0 * i, batch_overhead_s=0.1)},
+        )
+        for i in range(queries)
+    )
+    return Workload(f"{queries} online queries", arrivals)
+
+
+def lease_decisions(profile: str, repeats: int) -> float:
+    """Calls of `handle` a second while twelve online queries share all slots under leases."""
+    speeds = []
+    for seed in range(repeats):
+        run = simulate(online(12, 40), NODES, resolve_profile(profile), seed=seed)
+        assert not run.unfinished, f"{profile} left {run.unfinished} queries"
+        speeds.append(len(run.journal.steps) / run.wall_s)
+    return median(speeds)
 
 
 def profiles() -> list[str]:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from queryard.core import events as ev
 from queryard.core.model import Node
+from queryard.core.parts import Policy
+from queryard.core.ranks import PoolTree
+from queryard.core.scheduler import Scheduler
 from queryard.core.state import Settings
 from queryard.policies import catalogue, resolve_profile
 from queryard.sim import Conditions, forecast, replay
 from queryard.sim.driver import SimDriver
+from queryard.sim.ordering import CLUSTER
 from queryard.sim.run import build
 from queryard.workload.model import Workload
 
@@ -20,6 +26,30 @@ from . import workloads as some
 from .watched import WatchedScheduler
 
 NAMES = [info.name for info in catalogue()]
+# What no registered profile has: clusters that resize, guarantees beside caps, a lottery.
+MADE: dict[str, Any] = {
+    "grows": {"base": "fair", "provisioning": {"name": "+x", "maximum": 6, "period_s": 5.0}},
+    "shrinks": {"base": "tls", "provisioning": {"name": "-x", "minimum": 1, "period_s": 5.0}},
+    "by-deadlines": {"base": "edf", "provisioning": {"name": "dlx", "maximum": 5}},
+    "by-slowdown": {"base": "relaqs", "provisioning": {"name": "maxbsd", "maximum": 5}},
+    "guaranteed": {
+        "pools": {
+            "by": "tenant",
+            "children": {
+                "ann": {"order": "qef", "guarantee": 0.4, "weight": 2},
+                "bob": {"by": "kind", "cap": 0.6, "default": {"order": "progress"}},
+            },
+            "default": {"order": "fair-jobs", "guarantee": 0.2, "cap": 0.7},
+        },
+        "jobs": "lodfa",
+    },
+    "drawn": {
+        "pools": {"by": "tenant", "choice": "lottery", "default": {"order": "srtf"}},
+        "slots": "tumm",
+        "sharing": "circular",
+    },
+}
+EVERY = [*NAMES, *MADE]
 RELAXED = settings(
     max_examples=40,
     deadline=None,
@@ -31,6 +61,10 @@ RELAXED = settings(
 )
 
 
+def profile_of(name: str) -> Any:
+    return resolve_profile(MADE.get(name, name))
+
+
 def watched_run(
     profile: Any,
     workload: Workload,
@@ -38,6 +72,7 @@ def watched_run(
     conditions: Conditions,
     slow_start: float,
     estimates: str,
+    surprises: Sequence[ev.Event] = (),
 ) -> SimDriver:
     driver = build(
         workload,
@@ -49,11 +84,13 @@ def watched_run(
         settings=Settings(slow_start=slow_start, seed=7),
         kernel=WatchedScheduler,
     )
+    for event in surprises:
+        driver.post(event.time_s, CLUSTER, event)
     driver.run(until_s=5_000.0)
     return driver
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EVERY)
 @RELAXED
 @given(
     workload=some.workloads(),
@@ -70,8 +107,49 @@ def test_a_profile_conforms(
     slow_start: float,
     estimates: str,
 ) -> None:
-    profile = resolve_profile(name)
-    driver = watched_run(profile, workload, nodes, conditions, slow_start, estimates)
+    driver = watched_run(profile_of(name), workload, nodes, conditions, slow_start, estimates)
+    check_end(driver)
+
+
+@pytest.mark.parametrize("name", EVERY)
+@settings(RELAXED, max_examples=15)
+@given(data=st.data(), nodes=some.clusters(), conditions=some.conditions())
+def test_a_profile_conforms_whatever_else_happens(
+    name: str, data: st.DataObject, nodes: list[Node], conditions: Conditions
+) -> None:
+    """Widths, tables and the policy change on the way."""
+    workload = data.draw(some.workloads())
+    surprises = data.draw(some.surprises(workload, NAMES))
+    slow_start = data.draw(st.sampled_from((1.0, 0.3)))
+    profile = profile_of(name)
+    check_end(watched_run(profile, workload, nodes, conditions, slow_start, "oracle", surprises))
+
+
+class Unhurried(Scheduler):
+    """A kernel that asks down the whole tree for every slot: it remembers nobody as the first."""
+
+    def _bind(self, policy: Policy, tree: PoolTree) -> None:
+        super()._bind(policy, tree)
+        self.filling.keeps_head = self.filling.keeps_front = False
+
+
+@pytest.mark.parametrize("name", EVERY)
+@settings(RELAXED, max_examples=10)
+@given(workload=some.workloads(), nodes=some.clusters(), conditions=some.conditions())
+def test_short_cuts_decide_the_same(
+    name: str, workload: Workload, nodes: list[Node], conditions: Conditions
+) -> None:
+    profile = profile_of(name)
+    steps = []
+    for kernel in (Scheduler, Unhurried):
+        driver = build(workload, nodes, profile, conditions=conditions, seed=5, kernel=kernel)
+        driver.run(5_000.0)
+        assert driver.scheduler.journal is not None
+        steps.append(driver.scheduler.journal.steps)
+    assert steps[0] == steps[1]
+
+
+def check_end(driver: SimDriver) -> None:
     assert not driver.unfinished, "every query ends"
     state = driver.scheduler.state
     assert not state.running
@@ -83,13 +161,13 @@ def test_a_profile_conforms(
     assert difference is None, str(difference)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EVERY)
 @settings(RELAXED, max_examples=8)
 @given(workload=some.workloads(4), nodes=some.clusters(), conditions=some.conditions())
 def test_simulating_a_fork_changes_nothing(
     name: str, workload: Workload, nodes: list[Node], conditions: Conditions
 ) -> None:
-    profile = resolve_profile(name)
+    profile = profile_of(name)
     plain = build(workload, nodes, profile, conditions=conditions, seed=3)
     plain.run(5_000.0)
     forked = build(workload, nodes, profile, conditions=conditions, seed=3)

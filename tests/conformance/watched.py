@@ -20,10 +20,13 @@ class WatchedScheduler(Scheduler):
         self.lost: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
         self.specs: dict[str, Any] = {}
         self.ended: Counter[str] = Counter()
+        # How many slots a job can use, where the driver said otherwise on the way.
+        self.widths: dict[str, int] = {}
         super().__init__(*args, **kwargs)
 
     def handle(self, *events: ev.Event) -> list[do.Command]:
-        used = {pool.path: pool.used for pool in self.tree.pools}
+        tree = self.tree
+        used = {pool.path: pool.used for pool in tree.pools}
         reserved = self.state.reserved_bytes
         for event in events:
             self._collect(event)
@@ -31,7 +34,9 @@ class WatchedScheduler(Scheduler):
         self.validate()
         for command in commands:
             self._check(command)
-        self._check_caps(used)
+        self._check_widths()
+        if self.tree is tree:  # another policy finds its pools as full as they are
+            self._check_caps(used)
         grown = self.state.reserved_bytes > reserved
         assert not grown or self.state.reserved_bytes <= self.state.memory_bytes
         if self.policy.work_conserving:
@@ -42,6 +47,9 @@ class WatchedScheduler(Scheduler):
         """Keep results as a backend would: what finished, and what a lost node took away."""
         if isinstance(event, ev.QuerySubmitted):
             self.specs[event.query.id] = event.query
+        elif isinstance(event, ev.WidthChanged):
+            if event.job in self.state.jobs:
+                self.widths[event.job] = event.width
         elif isinstance(event, ev.TaskFinished):
             launch = self.launches.pop(event.launch, None)
             if launch is None:
@@ -88,6 +96,24 @@ class WatchedScheduler(Scheduler):
                 assert results.keys() <= expected
                 assert missing <= self.lost[job_id], f"{job.name}: tasks were lost"
                 assert job.reduce is not None or not missing
+
+    def _check_widths(self) -> None:
+        """No more is held than the driver last said can be used; no guarantee is kept waiting."""
+        for job in self.state.leaseholders.values():
+            held = sum(lease[0] for lease in job.leases.values())
+            width = self.widths.get(job.id, job.spec.divisible.width if job.spec.divisible else 0)
+            assert held <= width or job.finishing, f"{job.id} holds {held} of {width} slots"
+        free = sum(node.free for node in self.state.nodes.values() if not node.draining)
+        if not free or not self.policy.work_conserving:
+            return
+        for pool in self.tree.pools:
+            starved = pool.used < pool.guarantee and pool.queries and any(pool.ready)
+            runs = any(
+                pool.members[uid].query.stage == "running"
+                for ranking in pool.lanes
+                for uid in ranking.keys
+            )
+            assert not (starved and runs), f"pool {pool.path} is below its guarantee"
 
     def _check_caps(self, used: dict[str, int]) -> None:
         for pool in self.tree.pools:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
+from queryard.core import events as ev
 from queryard.core.model import (
     Divisible,
     Job,
@@ -14,6 +17,7 @@ from queryard.core.model import (
     Table,
     TableInput,
 )
+from queryard.policies import resolve_profile
 from queryard.sim import Conditions
 from queryard.workload.model import Arrival, JobTruth, Workload
 
@@ -46,7 +50,10 @@ def jobs(draw: st.DrawFn, number: int, online: bool) -> tuple[Job, JobTruth]:
     if shape == "divisible":
         width = draw(st.integers(1, 4))
         batches = draw(st.integers(2, 5)) if online else 1
-        return Job(name, operator, names, divisible=Divisible(width, batches)), truth
+        nested = online and draw(st.booleans())
+        if nested:
+            truth = replace(truth, growth_s=0.2)
+        return Job(name, operator, names, divisible=Divisible(width, batches, nested)), truth
     reduce = Phase(draw(st.integers(1, 4))) if draw(st.booleans()) else None
     if shape == "scan":
         table = BY_NAME[draw(st.sampled_from(sorted(BY_NAME)))]
@@ -88,6 +95,33 @@ def arrivals(draw: st.DrawFn, number: int) -> Arrival:
 def workloads(draw: st.DrawFn, most: int = 6) -> Workload:
     count = draw(st.integers(1, most))
     return Workload("random", tuple(draw(arrivals(i)) for i in range(count)), TABLES)
+
+
+@st.composite
+def surprises(draw: st.DrawFn, workload: Workload, profiles: list[str]) -> list[ev.Event]:
+    """What may happen besides: other widths, other splits of a table, another policy.
+
+    In the end every divisible job can use a slot again.
+    """
+    events: list[ev.Event] = []
+    leased = [
+        arrival.query.job_id(job.name)
+        for arrival in workload.arrivals
+        for job in arrival.query.jobs
+        if job.divisible
+    ]
+    moments = st.floats(0.0, 40.0).map(lambda value: round(value, 1))
+    for job in leased:
+        times = draw(st.lists(moments, max_size=3))
+        events += [ev.WidthChanged(at, job, draw(st.integers(0, 5))) for at in times]
+        events += [ev.WidthChanged(45.0, job, 2)] if times else []
+    if draw(st.booleans()):
+        table = Table("orders", tuple(Split(1e6, (f"n{(i + 1) % 3}",)) for i in range(5)))
+        events.append(ev.TableChanged(draw(moments), table))
+    if draw(st.booleans()):
+        chosen = resolve_profile(draw(st.sampled_from(profiles)))
+        events.append(ev.PolicyChosen(draw(moments), chosen))
+    return events
 
 
 @st.composite

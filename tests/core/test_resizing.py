@@ -100,3 +100,15 @@ def test_a_release_that_was_overtaken_by_new_work_loses_none_of_it():
     assert hand.ended == {"q": Finish("q")}
     assert len(hand.state.nodes) >= 1
     hand.check_replay()
+
+
+def test_a_cluster_is_not_made_too_small_for_the_memory_of_a_query():
+    nodes = [Node(f"n{i}", 1, 50.0) for i in range(4)]
+    hand = Hand({"order": "fifo", "provisioning": {"name": "-x", "x": 4, "period_s": 5.0}}, nodes)
+    hand.submit("large", maps("j", 1), memory_bytes=90.0)
+    for _ in range(6):
+        hand.obey(hand.wait(5.0).do(ev.Woke(hand.now)))
+    assert hand.state.memory_bytes >= 90.0
+    hand.submit("also large", maps("j", 1), memory_bytes=90.0)
+    hand.run_all()
+    assert {type(end) for end in hand.ended.values()} == {Finish}

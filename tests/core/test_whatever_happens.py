@@ -163,6 +163,18 @@ class Chance:
             return [ev.Progressed(self.hand.now, job.id, self.draw.random())]
         return [ev.EstimateChanged(self.hand.now, job.id, self.draw.random() * 9)]
 
+    def resize(self) -> list[ev.Event]:
+        """A divisible job can use more slots from now on, or fewer, or none."""
+        jobs = [job for job in self.hand.state.jobs.values() if job.spec.divisible]
+        if not jobs:
+            return []
+        job = self.draw.choice(jobs)
+        return [ev.WidthChanged(self.hand.now, job.id, self.draw.choice((0, 0, 1, 2, 9)))]
+
+    def widen(self) -> list[ev.Event]:
+        stalled = [job.id for job in self.hand.state.jobs.values() if job.is_stalled]
+        return [ev.WidthChanged(self.hand.now, job, 2) for job in stalled[:1]]
+
     def cancel(self) -> list[ev.Event]:
         queries = sorted(self.hand.state.queries)
         return [ev.QueryCancelled(self.hand.now, self.draw.choice(queries))] if queries else []
@@ -189,9 +201,12 @@ class Chance:
     def a_day(self, steps: int) -> None:
         often = [self.end_a_task] * 6 + [self.submit] * 2 + [self.return_slots] * 2
         seldom = [self.end_a_lease, self.tell, self.cancel, self.lose, self.join, self.wake]
+        seldom += [self.resize] * 2
         for _ in range(steps):
             self.hand.wait(self.draw.choice((0.0, 0.5, 2.0)))
             makers = dict.fromkeys(self.draw.choices(often + seldom, k=self.draw.choice((1, 1, 3))))
+            if self.end_a_lease in makers:
+                makers.pop(self.return_slots, None)  # both would speak of the same slots
             self.step(*makers)
             if self.draw.random() < 0.03:
                 self.step(self.choose)
@@ -202,7 +217,7 @@ class Chance:
             if not self.hand.state.queries:
                 return
             self.hand.wait(1.0)
-            home = (self.join, self.end_a_task, self.return_slots, self.wake)
+            home = (self.join, self.end_a_task, self.return_slots, self.wake, self.widen)
             self.step(self.draw.choice(home))
             for job in list(self.hand.state.leaseholders):
                 if self.draw.random() < 0.2:

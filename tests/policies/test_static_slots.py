@@ -101,7 +101,6 @@ def test_never_more_of_a_kind_than_it_has_slots(maps: int, reduces: int):
 def test_eight_maps_at_one_to_three_leave_three_slots_idle():
     yard = Yard({"slots": {"name": "static", "maps": 1, "reduces": 3}}, "1x4")
     assert yard.submit("a", [("j", 8, 1.0)]).run().ends == {"a": 8.0}
-    assert yard.scheduler._crew.split.map_slots(yard.state) == 1
 
 
 def test_a_node_of_one_slot_serves_both_kinds():

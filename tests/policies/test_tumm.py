@@ -13,7 +13,9 @@ from kernel_driver import Yard
 
 from queryard.core import events as ev
 from queryard.core.model import Job, Node, Phase, Query
+from queryard.core.scheduler import Scheduler
 from queryard.core.state import Settings
+from queryard.policies import compose, resolve_profile
 from queryard.policies.splits import tumm_formulas
 from queryard.policies.splits.tumm_formulas import (
     bounded,
@@ -203,3 +205,19 @@ def test_a_batch_of_reduce_heavy_jobs_whose_reduces_start_early():
 
 def test_documented_examples():
     assert doctest.testmod(tumm_formulas).failed == 0
+
+
+def test_a_kind_of_which_nothing_is_known_lasts_as_long_as_the_other():
+    """1:1, not a guess of a second beside maps of half a minute."""
+    kernel = Scheduler(compose, resolve_profile("tumm"))
+    job = Job("j", map=Phase(4), reduce=Phase(4))
+    kernel.handle(
+        ev.NodeJoined(0.0, Node("n", 4)),
+        ev.QuerySubmitted(0.0, Query("q", (job,))),
+        ev.EstimateChanged(0.0, "q/j", map_s=30.0),
+    )
+    work = kernel._crew.split._work  # type: ignore[attr-defined]
+    for number in list(kernel.state.running):
+        kernel.handle(ev.TaskFinished(30.0, number, "n"))
+    left = kernel.state.jobs["q/j"].reduce.counts[0]  # type: ignore[union-attr]
+    assert (work.reduces_left, work.reduce_work_s) == (left, left * 30.0)

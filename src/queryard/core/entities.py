@@ -8,6 +8,7 @@ locality, or by a shared scan); only then a byte per task says which are taken.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from .lifecycle import DONE, PENDING, RUNNING, QueryStage
 from .means import Mean
@@ -164,19 +165,20 @@ class PhaseState:
         return copy
 
 
+@dataclass(frozen=True, slots=True)
 class Answer:
-    """What an online job reported after a mini-batch, normalised as ReLAQS asks."""
+    """What an online job reported after a mini-batch, normalised as ReLAQS asks.
 
-    __slots__ = ("batch", "change", "core_s", "error", "progress")
+    Since the answer before it the job has held slots for `wall_s`, `slots` of them on average.
+    """
 
-    def __init__(
-        self, batch: int, change: float, progress: float, core_s: float, error: float | None
-    ) -> None:
-        self.batch = batch
-        self.change = change
-        self.progress = progress
-        self.core_s = core_s
-        self.error = error
+    batch: int
+    change: float
+    progress: float
+    core_s: float
+    error: float | None = None
+    wall_s: float = 0.0
+    slots: float = 0.0
 
 
 class JobState:
@@ -192,16 +194,21 @@ class JobState:
         "downstream",
         "finishing",
         "held_back",
+        "held_s",
         "id",
         "lanes",
+        "leased_s",
+        "leased_since_s",
         "leases",
         "level_s",
         "map",
+        "map_guessed",
         "map_known",
         "map_s",
         "query",
         "ready_s",
         "reduce",
+        "reduce_guessed",
         "reduce_known",
         "reduce_s",
         "scanned",
@@ -209,6 +216,8 @@ class JobState:
         "spec",
         "tail_work_s",
         "uid",
+        "width",
+        "work_known",
         "work_s",
     )
 
@@ -237,21 +246,36 @@ class JobState:
         self.map_s = 0.0
         self.reduce_s = 0.0
         self.work_s = 0.0
+        # Whether somebody estimated it, or nothing whatever was known when it was submitted.
         self.map_known = False
+        self.map_guessed = False
+        self.reduce_guessed = False
         self.reduce_known = False
+        self.work_known = False
         self.depth = 0
         self.level_s = 0.0
         self.tail_work_s = 0.0
+        # How many slots it can use if it is divisible; the driver may say otherwise on the way.
+        self.width = spec.divisible.width if spec.divisible else 0
         # node -> [held, revoking]
         self.leases: dict[str, list[int]] = {}
         self.done_share = 0.0
         # Its work is complete, but not all of its slots are back.
         self.finishing = False
         self.answers: list[Answer] = []
+        # Since its last answer: seconds with slots, and slot-seconds; up to when they count.
+        self.held_s = 0.0
+        self.leased_s = 0.0
+        self.leased_since_s = 0.0
 
     @property
     def ready(self) -> bool:
         return self.blockers == 0 and not self.done
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether it is divisible and, for now, can use no slots at all."""
+        return self.map is None and not (self.width or self.done or self.finishing)
 
     @property
     def left_s(self) -> float:
@@ -296,14 +320,21 @@ class JobState:
         copy.reduce_s = self.reduce_s
         copy.work_s = self.work_s
         copy.map_known = self.map_known
+        copy.map_guessed = self.map_guessed
+        copy.reduce_guessed = self.reduce_guessed
         copy.reduce_known = self.reduce_known
+        copy.work_known = self.work_known
         copy.depth = self.depth
         copy.level_s = self.level_s
         copy.tail_work_s = self.tail_work_s
+        copy.width = self.width
         copy.leases = {n: lease.copy() for n, lease in self.leases.items()} if self.leases else {}
         copy.done_share = self.done_share
         copy.finishing = self.finishing
         copy.answers = self.answers  # replaced as a whole, never changed
+        copy.held_s = self.held_s
+        copy.leased_s = self.leased_s
+        copy.leased_since_s = self.leased_since_s
         return copy
 
 

@@ -70,6 +70,17 @@ class AnswerReported(NamedTuple):
     error: float | None = None
 
 
+class WidthChanged(NamedTuple):
+    """From now on a divisible job can use so many slots, 0 included.
+
+    A query whose reader is slow, for example, can use none: it is held, with its memory.
+    """
+
+    time_s: float
+    job: str
+    width: int
+
+
 class LeaseEnded(NamedTuple):
     """Slots came back from a divisible job: revoked, or because it finished or failed."""
 
@@ -126,6 +137,7 @@ Event = (
     | TaskFailed
     | Progressed
     | AnswerReported
+    | WidthChanged
     | LeaseEnded
     | NodeJoined
     | NodeLost

@@ -124,6 +124,8 @@ def _job_reason(job: JobState) -> str:
     if job.held_back:
         return f"job {name} waits for the next round of the shared scan"
     if job.map is None:
+        if job.is_stalled:
+            return f"job {name} can use no slots now"
         return f"job {name} has all the {job.slots} slots it can use"
     if not job.maps_done:
         return f"the last {job.map.running} maps of job {name} are running"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from .admission import Admission
 from .changes import leases, queries
-from .changes import tasks as task_changes
+from .changes.tasks import launch_one, launch_ride
 from .commands import Command, Launch
 from .entities import Candidate, JobState, NodeState, PhaseState, QueryState
 from .lifecycle import PENDING
@@ -20,8 +20,6 @@ from .parts import JobOrder, Placement, Policy, ScanSharing, SlotSplit
 from .ranks import Attempt, PoolTree
 from .standing import Standing
 from .state import State
-
-_new = tuple.__new__
 
 
 @dataclass(slots=True)
@@ -60,14 +58,24 @@ class Filling:
         self.out: list[Command] = []
         # Slots granted by (job, node) and not yet told.
         self.grants: dict[tuple[str, str], int] = {}
-        # Launch -> leaf that pays for it, where there are several.
+        # Launch -> leaf that pays for it, where anybody asks who uses how much.
         self.charged: dict[int, int] = {}
         self.shares_scans = crew.sharing.name != "none"
-        self._places = crew.placement.name != "any"
         self._one_lane = tree.lanes == 1
-        self.one_leaf = policy.pools.order is not None
+        # The lanes that hold maps, and reduces (see `SlotSplit`).
+        self._map_lanes, self._reduce_lanes = ((0,), (0,)) if tree.lanes == 1 else ((0,), (1,))
+        self._front = tree.root.lanes[0]
+        order = policy.pools.order
+        # A lone pool without a cap needs no meter.
+        self.meters = order is None or policy.pools.cap < 1
+        self._drifts = order is not None and "time" in order.changes_with
+        state.notes.every_run = self.meters or self.shares_scans
         # With an order that stands still, whoever is first stays first for many slots.
-        self.keeps_head = self.one_leaf and not standing.every_task and policy.pools.cap == 1
+        still = order is not None and not order.changes_with and not state.notes.every_task
+        self.keeps_head = still and not self.meters
+        # While slots are only dealt out on trial no order drifts: it must not go by slots.
+        lone = order is not None and not self.meters and self._one_lane
+        self.keeps_front = lone and not standing.every_launch
         self.head: tuple[JobState, PhaseState, int] | None = None
 
     def shares(self, job: JobState) -> bool:
@@ -80,12 +88,11 @@ class Filling:
         if self._standing.news:
             self._fill_all()
         else:
-            serve_node = self._serve_node
             if self._state.uneven and len(freed) > 1:
                 freed.sort(key=_most_free)
             for node in freed:
-                while node.free > 0 and not node.draining and serve_node(node):
-                    pass
+                if not node.draining:
+                    self._serve(node, node.free)
         freed.clear()
 
     def _fill_all(self) -> None:
@@ -94,18 +101,29 @@ class Filling:
         nodes = [n for n in self._state.nodes.values() if n.free > 0 and not n.draining]
         nodes.sort(key=_most_free)
         while nodes and any(ready):
-            nodes = [node for node in nodes if self._serve_node(node) and node.free > 0]
+            takers = []
+            for node in nodes:
+                if self._one_lane and not ready[0]:
+                    return
+                if self._serve(node, 1) and node.free > 0:
+                    takers.append(node)
+            nodes = takers
 
-    def _serve_node(self, node: NodeState) -> bool:
-        head = self.head
-        if head is not None:
-            # Nobody else has come to the front since: no need to ask down the tree again.
-            job, phase, changes = head
-            if changes == self._tree.root.lanes[0].changes and phase.counts[PENDING]:
-                self._launch(job, phase, phase.take(), node)
-                return True
-            self.head = None
-        return self.offer(node, self._attempt)
+    def _serve(self, node: NodeState, slots: int) -> bool:
+        """Give so many free slots of a node away; False once nobody can use one."""
+        while slots > 0:
+            slots -= 1
+            head = self.head
+            if head is not None:
+                # Nobody else has come to the front since: no need to ask down the tree again.
+                job, phase, changes = head
+                if changes == self._front.changes:
+                    self._launch(job, phase, phase.take(), node)
+                    continue
+                self.head = None
+            if not self.offer(node, self._attempt):
+                return False
+        return True
 
     def offer(self, node: NodeState, attempt: Attempt) -> bool:
         """Offer a free slot of the node to whoever is next."""
@@ -121,18 +139,13 @@ class Filling:
 
     def next_phase(self, job: JobState, lane: int, node: NodeState) -> PhaseState | None:
         """The phase a task for this node would come from; changes nothing."""
-        bit = 1 << lane
         maps = job.map
         if maps is None:
             return None
-        pending = maps.counts[PENDING] and bit & self._standing.map_bits and not job.held_back
+        pending = maps.counts[PENDING] and lane in self._map_lanes and not job.held_back
         if pending and (not job.spec.scans or self._crew.placement.accepts(job, node, self._state)):
             return maps
-        return (
-            job.reduce
-            if bit & self._standing.reduce_bits and self._standing.can_reduce(job)
-            else None
-        )
+        return job.reduce if lane in self._reduce_lanes and self._standing.can_reduce(job) else None
 
     def _attempt(self, candidate: Candidate, lane: int, node: NodeState) -> bool:
         """Let a candidate use a slot of the node, if it can."""
@@ -157,7 +170,7 @@ class Filling:
         maps = jobs[0].map if jobs else None
         if maps is None or not maps.counts[PENDING] or jobs[0].spec.scans:
             return
-        ranking, gate = self._tree.root.lanes[0], self._tree.root.gates[0]
+        ranking, gate = self._front, self._tree.root.gates[0]
         # Not if it was served only because somebody before it declined.
         if ranking.entries[0][1] == jobs[0].query.uid and not gate.entries:
             self.head = (jobs[0], maps, ranking.changes)
@@ -168,26 +181,22 @@ class Filling:
     def _start(self, job: JobState, lane: int, node: NodeState) -> bool:
         """Run something of a job in a slot of the node, if there is something."""
         maps = job.map
-        bit = 1 << lane
         if maps is None:
             self._grant(job, node)
             return True
-        if maps.counts[PENDING] and bit & self._standing.map_bits and not job.held_back:
-            if self.shares(job) and self._ride(job, node):
-                return True
-            if self._places and job.spec.scans:
-                index = self._crew.placement.pick(job, node, self._state)
-            else:
+        if maps.counts[PENDING] and lane in self._map_lanes and not job.held_back:
+            index: int | None
+            if not job.spec.scans:
                 index = maps.take()
+            else:
+                if self.shares(job) and self._ride(job, node):
+                    return True
+                index = self._crew.placement.pick(job, node, self._state)
             if index is not None:
                 self._launch(job, maps, index, node)
                 return True
         reduces = job.reduce
-        if (
-            reduces is not None
-            and bit & self._standing.reduce_bits
-            and self._standing.can_reduce(job)
-        ):
+        if reduces is not None and lane in self._reduce_lanes and self._standing.can_reduce(job):
             self._launch(job, reduces, reduces.take(), node)
             return True
         return False
@@ -198,21 +207,19 @@ class Filling:
             self._tree.open_gate(query)
 
     def _launch(self, job: JobState, phase: PhaseState, index: int, node: NodeState) -> None:
-        state = self._state
         query = job.query
         if query.stage == "waiting":
             self._begin(query)
-        number = state.next_launch
-        # Named tuples made this way cost half; this runs once a task.
-        task = _new(TaskId, (job.id, phase.kind, index))
-        launch = _new(Launch, (number, node.id, (task,), "", state.now))
-        task_changes.launch_one(state, node, launch, job, phase)
-        self.charge(number, query.pool)
+        launch = launch_one(self._state, node, job, phase, index)
+        self.out.append(launch)
+        if self.meters:
+            self.charge(launch[0], query.pool)
+        elif self._drifts:
+            self._tree.root.served += 1
         if not phase.counts[PENDING]:
             self._standing.refresh(job)
-        elif self._standing.every_task:
-            self._standing.touch(job)
-        self.out.append(launch)
+        elif self._standing.every_launch:
+            self._standing.launched(job)
 
     def _ride(self, job: JobState, node: NodeState) -> bool:
         """Read a split for a job and all who can ride along."""
@@ -235,8 +242,11 @@ class Filling:
         number = state.next_launch
         tasks = tuple(TaskId(rider.id, MAP, ride.index) for rider in riders)
         launch = Launch(number, node.id, tasks, ride.round, state.now)
-        task_changes.launch_ride(state, node, launch)
-        self.charge(number, job.query.pool)
+        launch_ride(state, node, launch)
+        if self.meters:
+            self.charge(number, job.query.pool)
+        elif self._drifts:
+            self._tree.root.served += 1
         self._standing.refresh_all(riders)
         self.out.append(launch)
         self._standing.refresh_all(self._crew.sharing.launched(job, state))
@@ -246,16 +256,14 @@ class Filling:
         return True
 
     def charge(self, number: int, leaf: int) -> None:
-        pool = self._tree.pools[leaf]
-        pool.served += 1
-        pool.used += 1
-        if not self.one_leaf:
-            self.charged[number] = leaf
-            self._tree.climb(pool, 1)
+        """A leaf pays for a launch."""
+        self.charged[number] = leaf
+        self._tree.charge(leaf, 1)
+        self._tree.pools[leaf].served += 1
 
     def payer(self, number: int) -> int:
         """The leaf that pays for a launch."""
-        return 0 if self.one_leaf else self.charged[number]
+        return self.charged[number] if self.meters else 0
 
     def _grant(self, job: JobState, node: NodeState) -> None:
         query = job.query

@@ -2,30 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 
 class Mean:
-    """
+    """Values are only put down when they come, and reckoned with when somebody looks.
+
     >>> mean = Mean()
     >>> for value in (2.0, 4.0, 9.0): mean.add(value)
     >>> mean.n, mean.mean, round(mean.variance, 2)
     (3, 5.0, 13.0)
     """
 
-    __slots__ = ("m2", "mean", "n")
+    __slots__ = ("_m2", "_mean", "_n", "_new", "add")
 
     def __init__(self, n: int = 0, mean: float = 0.0, m2: float = 0.0) -> None:
-        self.n = n
-        self.mean = mean
-        self.m2 = m2
+        self._n = n
+        self._mean = mean
+        self._m2 = m2
+        self._new: list[float] = []
+        self.add: Callable[[float], None] = self._new.append
 
-    def add(self, value: float) -> None:
-        self.n = n = self.n + 1
-        mean = self.mean
-        delta = value - mean
-        self.mean = mean = mean + delta / n
-        self.m2 += delta * (value - mean)
+    def _look(self) -> None:
+        """Reckon with what has come since the last look."""
+        n, mean, m2 = self._n, self._mean, self._m2
+        for value in self._new:
+            n += 1
+            delta = value - mean
+            mean += delta / n
+            m2 += delta * (value - mean)
+        self._new.clear()
+        self._n, self._mean, self._m2 = n, mean, m2
+
+    @property
+    def n(self) -> int:
+        return self._n + len(self._new)
+
+    @property
+    def mean(self) -> float:
+        if self._new:
+            self._look()
+        return self._mean
+
+    @property
+    def m2(self) -> float:
+        """The sum of squared distances from the mean."""
+        if self._new:
+            self._look()
+        return self._m2
+
+    @property
+    def variance(self) -> float:
+        return self.m2 / (self.n - 1) if self.n > 1 else 0.0
+
+    def or_else(self, default: float) -> float:
+        """The mean, or this while there is none.
+
+        >>> Mean().or_else(7.0), Mean(1, 2.0).or_else(7.0)
+        (7.0, 2.0)
+        """
+        if self._new:
+            self._look()
+            return self._mean
+        return self._mean if self._n else default
 
     def merge(self, other: Mean) -> None:
         """Add all values of another mean.
@@ -38,16 +77,14 @@ class Mean:
         if not n:
             return
         delta = other.mean - self.mean
-        self.mean += delta * other.n / n
-        self.m2 += other.m2 + delta * delta * self.n * other.n / n
-        self.n = n
-
-    @property
-    def variance(self) -> float:
-        return self.m2 / (self.n - 1) if self.n > 1 else 0.0
+        self._m2 = self.m2 + (other.m2 + delta * delta * self.n * other.n / n)
+        self._mean += delta * other.n / n
+        self._n = n
 
     def fork(self) -> Mean:
-        return Mean(self.n, self.mean, self.m2)
+        if self._new:
+            self._look()
+        return Mean(self._n, self._mean, self._m2)
 
 
 def pooled_mean(means: Iterable[Mean]) -> float | None:
@@ -55,6 +92,8 @@ def pooled_mean(means: Iterable[Mean]) -> float | None:
     n = 0
     total = 0.0
     for mean in means:
-        n += mean.n
-        total += mean.n * mean.mean
+        if mean._new:
+            mean._look()
+        n += mean._n
+        total += mean._n * mean._mean
     return total / n if n else None

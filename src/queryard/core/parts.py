@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from .state import State
 
 Key = float | tuple[float, ...]
-# Which kinds of work a lane of the rankings holds, as bits; see `SlotSplit`.
-Change = Literal["slots", "work", "time"]
+# What a key may depend on: the slots a candidate holds, its work left (less with every task
+# that ends), the expected size of the whole of it (which only estimates change), the time.
+Change = Literal["slots", "work", "size", "time"]
 
 
 class Part:
@@ -91,10 +92,6 @@ class SlotSplit(Part):
 
     def note(self, job: JobState, state: State) -> None:
         """A job changed: a task was launched, finished, failed, or it ended."""
-
-    def map_slots(self, state: State) -> int:
-        """How many maps can run at once in the cluster."""
-        return state.total_slots
 
 
 class Placement(Part):

@@ -78,6 +78,8 @@ class Pool:
 
     __slots__ = (
         "by_job",
+        "by_size",
+        "by_slots",
         "cap",
         "children",
         "drifts",
@@ -111,6 +113,8 @@ class Pool:
         self.order: QueryOrder | None = spec.order.fork() if spec.order else None
         changes = spec.order.changes_with if spec.order else frozenset()
         self.by_job = spec.order is not None and spec.order.unit == "job"
+        self.by_slots = "slots" in changes
+        self.by_size = not changes.isdisjoint({"work", "size"})
         self.rekeys = bool(changes)
         self.drifts = "time" in changes
         self.names: dict[str, Pool] = {}
@@ -155,6 +159,8 @@ class Pool:
         copy.parent = parent
         copy.order = self.order.fork() if self.order else None
         copy.by_job = self.by_job
+        copy.by_slots = self.by_slots
+        copy.by_size = self.by_size
         copy.rekeys = self.rekeys
         copy.drifts = self.drifts
         copy.names = {}
@@ -193,11 +199,15 @@ class PoolTree:
         self.pools.append(pool)
         return pool
 
-    def resize(self, slots: int) -> None:
+    def resize(self, slots: int, state: State) -> None:
+        """There are more slots or fewer: other shares, and other sizes of queries."""
         self.slots = slots
         for pool in self.pools:
             pool.resize(slots)
             self._rerank(pool)
+            if pool.by_size:
+                for candidate in list(pool.members.values()):
+                    self.rekey(pool, candidate, state)
 
     def _rerank(self, pool: Pool) -> None:
         parent = pool.parent
@@ -274,14 +284,12 @@ class PoolTree:
 
     def rekey(self, leaf: Pool, candidate: Candidate, state: State) -> None:
         """Something the candidate's key depends on has changed."""
-        assert leaf.order is not None
         uid = candidate.uid
-        key = None
-        for ranking in leaf.rankings:
-            if uid in ranking.keys:
-                if key is None:
-                    key = leaf.order.key(candidate, state)
-                ranking.put(uid, key)
+        if uid in leaf.members:
+            key = leaf.order.key(candidate, state)  # type: ignore[union-attr]
+            for ranking in leaf.rankings:
+                if uid in ranking.keys:
+                    ranking.put(uid, key)
 
     @staticmethod
     def _due(leaf: Pool, state: State) -> bool:
@@ -314,19 +322,15 @@ class PoolTree:
         """Slots of a leaf came into use (or, negative, were given back)."""
         pool = self.pools[index]
         pool.used += slots
-        if pool.parent is not None:
-            self.climb(pool, slots)
-
-    def climb(self, pool: Pool, slots: int) -> None:
-        """Carry a change of use up the tree."""
         parent = pool.parent
         while parent is not None:
             # An only child needs no rank; it gets one when another joins it.
             children = parent.children
-            if len(children.keys) > 1 and pool.index in children.keys:
-                children.put(pool.index, pool.key())
+            if len(children.keys) > 1 and index in children.keys:
+                children.put(index, pool.key())
             pool = parent
             pool.used += slots
+            index = pool.index
             parent = pool.parent
 
     # --- who is next -----------------------------------------------------------------------

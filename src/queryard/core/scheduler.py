@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .admission import Admission
-from .changes import cluster, leases
+from .changes import cluster, estimates, leases
 from .commands import Command, Fail, Finish, Grant, Kill, Revoke, WakeAt
 from .entities import JobState, QueryState
 from .errors import QueryardError
-from .events import Event, PolicyChosen
+from .events import Event, PolicyChosen, TaskFinished
 from .explain import Why, story, why
 from .filling import Crew, Filling
 from .journal import Journal, Step
@@ -60,12 +60,16 @@ class Scheduler:
     def handle(self, *events: Event) -> list[Command]:
         """Take note of all events of one instant and decide."""
         state = self.state
+        notes = state.notes
         out: list[Command] = []
         self._out = self.filling.out = out
         try:
             for event in events:
-                if type(event) is PolicyChosen:
-                    self._chosen = self._compose(event.profile)
+                kind = type(event)
+                if kind is not TaskFinished:
+                    notes.rare = True
+                    if kind is PolicyChosen:
+                        self._chosen = self._compose(event.profile)  # type: ignore[union-attr]
                 state.apply(event)
         except QueryardError:
             # What came before the refused one has happened, and belongs to the next step.
@@ -76,10 +80,13 @@ class Scheduler:
         if self._extras or state.leaseholders:
             self._decide_extras()
         if self.journal is not None:
-            events = self._unrecorded + events
-            self.journal.steps.append(Step(state.now, events, tuple(out)))
-        self._unrecorded = ()
+            self._record(events, out)
         return out
+
+    def _record(self, events: tuple[Event, ...], out: list[Command]) -> None:
+        assert self.journal is not None
+        self.journal.steps.append(Step(self.state.now, self._unrecorded + events, tuple(out)))
+        self._unrecorded = ()
 
     def fork(self) -> Scheduler:
         """An independent copy to simulate forward from; it keeps no journal."""
@@ -168,8 +175,9 @@ class Scheduler:
             for job in query.jobs:
                 job.lanes = 0
                 job.held_back = False
-        for number, run in state.running.items():
-            self.filling.charge(number, state.jobs[run.tasks[0].job].query.pool)
+        if self.filling.meters:
+            for number, run in state.running.items():
+                self.filling.charge(number, state.jobs[run.tasks[0].job].query.pool)
         for job in state.leaseholders.values():
             self.tree.charge(job.query.pool, sum(sum(lease) for lease in job.leases.values()))
         for job in state.jobs.values():
@@ -183,8 +191,8 @@ class Scheduler:
         for pool in self.tree.pools[known:]:
             if pool.order is not None:
                 pool.order.attach(self.state)
-                if pool.order.is_timed:
-                    self._timed_parts.append(pool.order)
+        if len(self.tree.pools) > known:
+            self._timed_parts = [part for part in self.parts if part.is_timed]
 
     def _ready(self, job: JobState) -> None:
         if self.filling.shares(job) and job.ready and job.query.stage in ("waiting", "running"):
@@ -194,25 +202,14 @@ class Scheduler:
 
     def _settle(self) -> None:
         """Bring the rankings up to date with what the events changed."""
-        state = self.state
-        notes = state.notes
+        notes = self.state.notes
         self.standing.news = False
-        ended = notes.ended_runs
-        if self.filling.one_leaf:
-            self.tree.root.used -= len(ended)
-        else:
-            for run in ended:
-                self.tree.charge(self.filling.charged.pop(run.number), -1)
-        if self.filling.shares_scans:
-            for run in ended:
-                if run.round:
-                    self.standing.refresh_all(self._crew.sharing.ended(run, state))
-        ended.clear()
+        if notes.ended_runs:
+            self._settle_runs()
         if notes.rare:
             self._settle_rare()
         if notes.served:
-            for job in notes.served:
-                self.standing.touch(job)
+            self.standing.touch_all(notes.served)
             notes.served.clear()
         if notes.touched:
             self.standing.refresh_all(notes.touched)
@@ -220,11 +217,26 @@ class Scheduler:
         if notes.ended:
             self._settle_ended()
 
+    def _settle_runs(self) -> None:
+        """Launches ended: their pools use less, and a round of a shared scan may be over."""
+        filling = self.filling
+        ended = self.state.notes.ended_runs
+        if filling.meters:
+            for run in ended:
+                self.tree.charge(filling.charged.pop(run.number), -1)
+        if filling.shares_scans:
+            for run in ended:
+                if run.round:
+                    self.standing.refresh_all(self._crew.sharing.ended(run, self.state))
+        ended.clear()
+
     def _settle_rare(self) -> None:
         """Everything but the end of a task."""
         state = self.state
         notes = state.notes
         notes.rare = False
+        for query in notes.submitted:
+            estimates.expect(state, query)
         for leaf, slots in notes.ended_leases:
             self.tree.charge(leaf, -slots)
         notes.ended_leases.clear()
@@ -240,13 +252,16 @@ class Scheduler:
             if self.filling.shares(job):
                 self.standing.refresh_all(self._crew.sharing.returned(job, index, state))
         notes.returned.clear()
+        for job in notes.left_over:
+            if self.filling.shares(job):
+                self.standing.refresh_all(self._crew.sharing.left(job, state))
+        notes.left_over.clear()
         self._out.extend(Kill(number) for number in notes.kills if number in state.running)
         notes.kills.clear()
-        for job in notes.lease_stops:
-            for node_id, (held, _) in job.leases.items():
-                if held:
-                    self._revoke(job, node_id, held)
-        notes.lease_stops.clear()
+        for job in notes.lease_cuts:
+            for node_id, slots in leases.beyond(job):
+                self._revoke(job, node_id, slots)
+        notes.lease_cuts.clear()
         if notes.capacity:
             self._settle_capacity()
         if notes.woke:
@@ -258,7 +273,7 @@ class Scheduler:
         self.standing.news = True
         self.filling.head = None
         if self.tree.slots != self.state.total_slots:
-            self.tree.resize(self.state.total_slots)
+            self.tree.resize(self.state.total_slots, self.state)
 
     def _adopt_event(self) -> None:
         """Change the policy; what this instant brought finds its place in the new tree."""
@@ -268,6 +283,7 @@ class Scheduler:
         for settled in (notes.ended, notes.submitted, notes.readied, notes.touched, notes.served):
             settled.clear()
         notes.returned.clear()
+        notes.left_over.clear()
         self._adopt(self._chosen)
 
     def _settle_wake(self) -> None:

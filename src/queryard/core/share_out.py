@@ -1,10 +1,10 @@
 """Which leases should be given back: deal all slots out anew and see who has too many.
 
 Divisible work makes every policy preemptive without killing anything. Whenever somebody waits
-and leases are held, the slots that are free or leased are dealt again, one by one, in the
-policy's own order; a job that holds more than it was dealt gives the rest back. The deal only
-moves counters, and every move is undone at the end. Cost: O(slots · log candidates), and
-nothing where there is no divisible work.
+and leases are held, the slots that are free or leased are dealt again in the policy's own
+order; a job that holds more than it was dealt gives the rest back. The deal only moves
+counters, and every move is undone at the end. Cost: O(slots) steps, each with a change of
+rank only where the order goes by the slots held; nothing where there is no divisible work.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from .model import MAP
 if TYPE_CHECKING:
     from .scheduler import Scheduler
 
+# (job, node) -> slots
+Shares = Counter[tuple[str, str]]
+
 
 def excess_leases(
     scheduler: Scheduler, granted: Mapping[tuple[str, str], int], settled: Set[tuple[str, str]]
@@ -29,9 +32,9 @@ def excess_leases(
     holders = list(state.leaseholders.values())
     if not holders:
         return []
-    shares: Counter[tuple[str, str]] | None = None
+    shares: Shares | None = None
     if any(scheduler.tree.root.ready):
-        shares = _deal(scheduler, holders)
+        shares = _Deal(scheduler, holders).shares()
     excess = []
     for job in holders:
         spare = {
@@ -53,88 +56,147 @@ def excess_leases(
     return excess
 
 
-def _dealt(shares: Counter[tuple[str, str]] | None, job_id: str, node_id: str) -> int:
+def _dealt(shares: Shares | None, job_id: str, node_id: str) -> int:
     return shares[job_id, node_id] if shares is not None else 0
 
 
-def _deal(scheduler: Scheduler, holders: list[JobState]) -> Counter[tuple[str, str]]:
-    """Slots by (job, node) when everything leasable is dealt anew."""
-    state, tree = scheduler.state, scheduler.tree
-    held = [(job, job.slots) for job in holders]
-    for job, slots in held:
-        _hold(scheduler, job, -slots)
-    # What the deal touches beside the jobs, to be put back.
-    reserved_bytes, waiter = state.reserved_bytes, scheduler.admission.waiter
-    nodes = [node for node in state.nodes.values() if not node.draining]
-    counts = [(node, node.free, node.maps, node.reduces, node.leased) for node in nodes]
-    for node in nodes:
-        node.free, node.leased = node.free + node.leased, 0
-    dealt: list[tuple[JobState, PhaseState | None, str]] = []
-    admitted: set[int] = set()
+class _Homes:
+    """The slots a job holds, node by node: it is dealt these before any other."""
 
-    homes = Counter({(job.id, n): sum(lease) for job, _ in held for n, lease in job.leases.items()})
+    __slots__ = ("_at", "_left", "_nodes")
 
-    def home(job: JobState) -> NodeState | None:
-        for node_id in job.leases:
-            node = state.nodes[node_id]
-            if homes[job.id, node_id] > 0 and node.free and not node.draining:
+    def __init__(self, scheduler: Scheduler, job: JobState) -> None:
+        nodes = scheduler.state.nodes
+        kept = [node_id for node_id in job.leases if not nodes[node_id].draining]
+        self._nodes = [nodes[node_id] for node_id in kept]
+        self._left = [sum(job.leases[node_id]) for node_id in kept]
+        self._at = 0
+
+    def take(self) -> NodeState | None:
+        """The next such slot; a node without one left, or without a free one, has none again."""
+        while self._at < len(self._nodes):
+            node = self._nodes[self._at]
+            if self._left[self._at] > 0 and node.free:
+                self._left[self._at] -= 1
                 return node
+            self._at += 1
         return None
 
-    def attempt(candidate: Candidate, lane: int, node: NodeState) -> bool:
+
+class _Deal:
+    """One deal of everything leasable: who would have which slots."""
+
+    def __init__(self, scheduler: Scheduler, holders: list[JobState]) -> None:
+        self._scheduler = scheduler
+        self._state = scheduler.state
+        self._filling = scheduler.filling
+        self._held = [(job, job.slots) for job in holders]
+        self._homes = {job.uid: _Homes(scheduler, job) for job in holders}
+        self._admitted: set[int] = set()
+        self._shares: Shares = Counter()
+        # What was dealt, to be undone: slots by job, whoever was dealt one last at the end,
+        # and tasks by phase.
+        self._jobs: dict[int, tuple[JobState, int]] = {}
+        self._phases: dict[int, tuple[PhaseState, int]] = {}
+        # Divisible work that stays first while nothing in this ranking changes.
+        front = scheduler.tree.root.lanes[0]
+        self._front = front if self._filling.keeps_front else None
+        self._head: JobState | None = None
+        self._changes = 0
+
+    def shares(self) -> Shares:
+        """Deal, and put everything back as it was."""
+        state, tree = self._state, self._scheduler.tree
+        for job, slots in self._held:
+            self._hold(job, -slots)
+        # What the deal touches beside the jobs, to be put back.
+        reserved_bytes, waiter = state.reserved_bytes, self._scheduler.admission.waiter
+        nodes = [node for node in state.nodes.values() if not node.draining]
+        counts = [(node, node.free, node.maps, node.reduces, node.leased) for node in nodes]
+        for node in nodes:
+            node.free, node.leased = node.free + node.leased, 0
+        tree.dealing = True
+        takers = [node for node in nodes if node.free]
+        while takers:
+            takers = [node for node in takers if node.free and self._offer(node)]
+        tree.dealing = False
+        for phase, tasks in self._phases.values():
+            phase.counts[PENDING] += tasks
+            phase.counts[RUNNING] -= tasks
+        for job, slots in reversed(self._jobs.values()):
+            self._hold(job, -slots)
+        for job, slots in self._held:
+            self._hold(job, slots)
+        for node, free, maps, reduces, leased in counts:
+            node.free, node.maps, node.reduces, node.leased = free, maps, reduces, leased
+        state.reserved_bytes, self._scheduler.admission.waiter = reserved_bytes, waiter
+        return self._shares
+
+    def _hold(self, job: JobState, slots: int) -> None:
+        job.slots += slots
+        job.query.slots += slots
+        if self._filling.meters:
+            self._scheduler.tree.charge(job.query.pool, slots)
+        self._scheduler.standing.refresh(job)
+
+    def _offer(self, node: NodeState) -> bool:
+        head, front = self._head, self._front
+        if head is not None and front is not None and front.changes == self._changes:
+            self._give(head, None, node)
+            return True
+        self._head = None
+        return self._filling.offer(node, self._attempt)
+
+    def _attempt(self, candidate: Candidate, lane: int, node: NodeState) -> bool:
         query = candidate.query
-        if query.stage == "waiting" and query.uid not in admitted:
-            if not scheduler.admission.admits(query, lane):
+        if query.stage == "waiting" and query.uid not in self._admitted:
+            if not self._scheduler.admission.admits(query, lane):
                 return False
-            admitted.add(query.uid)
-            state.reserved_bytes += query.spec.memory_bytes
+            self._admitted.add(query.uid)
+            self._state.reserved_bytes += query.spec.memory_bytes
         if isinstance(candidate, JobState):
             job = candidate
         else:
             jobs = query.runnable[lane]
-            job = jobs[0] if len(jobs) == 1 else scheduler.filling.pick_job(jobs)
-        phase = scheduler.filling.next_phase(job, lane, node)
-        if phase is not None:
+            job = jobs[0] if len(jobs) == 1 else self._filling.pick_job(jobs)
+        phase = self._filling.next_phase(job, lane, node)
+        if phase is None and job.map is not None:
+            return False
+        self._give(job, phase, node)
+        if phase is None:
+            self._remember(candidate, job)
+        return True
+
+    def _remember(self, candidate: Candidate, job: JobState) -> None:
+        """If no other job can be meant by the first candidate, the next slots are its, too."""
+        front, gate = self._front, self._scheduler.tree.root.gates[0]
+        if front is None or gate.entries or not front.entries:
+            return
+        if front.entries[0][1] == candidate.uid and candidate.query.runnable[0] == [job]:
+            self._head, self._changes = job, front.changes
+
+    def _give(self, job: JobState, phase: PhaseState | None, node: NodeState) -> None:
+        """One slot to a job: of the node, or where it holds one already."""
+        if phase is None:
+            homes = self._homes.get(job.uid)
+            node = (homes.take() if homes is not None else None) or node
+            node.leased += 1
+            self._shares[job.id, node.id] += 1
+            more = job.slots + 1 < job.width
+        else:
             phase.counts[PENDING] -= 1
             phase.counts[RUNNING] += 1
             node.maps += phase.kind == MAP
             node.reduces += phase.kind != MAP
-        elif job.map is None:
-            # Work stays where it is: it is dealt a slot it holds before any other.
-            node = home(job) or node
-            node.leased += 1
-            homes[job.id, node.id] -= 1
-        else:
-            return False
+            self._phases[id(phase)] = (phase, self._phases.get(id(phase), (phase, 0))[1] + 1)
+            more = phase.counts[PENDING] > 0
         node.free -= 1
-        dealt.append((job, phase, node.id))
-        _hold(scheduler, job, 1)
-        return True
-
-    tree.dealing = True
-    takers = [node for node in nodes if node.free]
-    while takers:
-        takers = [n for n in takers if n.free and scheduler.filling.offer(n, attempt)]
-    tree.dealing = False
-
-    shares: Counter[tuple[str, str]] = Counter()
-    for job, phase, node_id in reversed(dealt):
-        if phase is None:
-            shares[job.id, node_id] += 1
-        else:
-            phase.counts[PENDING] += 1
-            phase.counts[RUNNING] -= 1
-        _hold(scheduler, job, -1)
-    for job, slots in held:
-        _hold(scheduler, job, slots)
-    for node, free, maps, reduces, leased in counts:
-        node.free, node.maps, node.reduces, node.leased = free, maps, reduces, leased
-    state.reserved_bytes, scheduler.admission.waiter = reserved_bytes, waiter
-    return shares
-
-
-def _hold(scheduler: Scheduler, job: JobState, slots: int) -> None:
-    job.slots += slots
-    job.query.slots += slots
-    scheduler.tree.charge(job.query.pool, slots)
-    scheduler.standing.refresh(job)
+        self._jobs[job.uid] = (job, self._jobs.pop(job.uid, (job, 0))[1] + 1)
+        job.slots += 1
+        job.query.slots += 1
+        if self._filling.meters:
+            self._scheduler.tree.charge(job.query.pool, 1)
+        if not more:
+            self._scheduler.standing.refresh(job)
+        elif self._scheduler.standing.every_launch:
+            self._scheduler.standing.launched(job)

@@ -1,16 +1,19 @@
 """Bringing the cluster to the size that provisioning asks for, without losing work.
 
 A smaller cluster is reached by draining: the least busy nodes take no new work, and each is
-released when nothing runs there and no reduce needs an output that lives there.
+released when nothing runs there and no reduce needs an output that lives there. It is never
+made so small that the memory of an active query could not be reserved.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from .changes import cluster
 from .commands import Command, Release, Scale
 from .entities import NodeState
+from .model import UNBOUNDED
 from .parts import Provisioning
 from .state import State
 
@@ -21,6 +24,8 @@ class Sizing:
     def __init__(self, state: State, provisioning: Provisioning) -> None:
         self.provisioning = provisioning
         self._state = state
+        # What provisioning asked for last, and what came of it.
+        self._asked: int | None = None
         self._wanted: int | None = None
         self._seen = 0
         self._released: set[str] = set()
@@ -30,7 +35,10 @@ class Sizing:
         state = self._state
         wanted = self.provisioning.nodes(state)
         if wanted is None:
-            wanted = self._wanted
+            wanted = self._asked
+        self._asked = wanted
+        if wanted is not None and state.memory_bytes < UNBOUNDED:
+            wanted = max(wanted, self._least())
         if wanted is not None and (wanted, len(state.nodes)) != (self._wanted, self._seen):
             # Said again when nodes came or went otherwise.
             if wanted != self._wanted or len(state.nodes) < min(wanted, self._seen):
@@ -43,6 +51,12 @@ class Sizing:
             if idle and node.id not in self._released and not self._needed(node):
                 self._released.add(node.id)
                 yield Release(node.id)
+
+    def _least(self) -> int:
+        """So many nodes that the memory of every query could be reserved, if like those here."""
+        demand = max((q.spec.memory_bytes for q in self._state.queries.values()), default=0.0)
+        memory = min((n.spec.memory_bytes for n in self._state.nodes.values()), default=0.0)
+        return math.ceil(demand / memory) if memory > 0 else 0
 
     def _drain_down_to(self, wanted: int) -> None:
         """The least busy nodes are drained; they serve again when more are wanted."""
@@ -61,6 +75,7 @@ class Sizing:
 
     def fork(self, state: State) -> Sizing:
         copy = Sizing(state, self.provisioning.fork())
+        copy._asked = self._asked
         copy._wanted = self._wanted
         copy._seen = self._seen
         copy._released = self._released.copy()

@@ -29,12 +29,11 @@ class Standing:
         self.map_bits, self.reduce_bits, self.lease_bits = (1, 1, 1) if one else (1, 2, 3)
         self._notes_jobs = not one
         self._slow_start = state.settings.slow_start < 1
-        # Whether rankings depend on every task, or only on phases that turn.
-        self.every_task = state.notes.every_task = (
-            not one
-            or state.settings.slow_start < 1
-            or any(order.changes_with for order in policy.pools.orders)
-        )
+        # Whether rankings depend on every task that is launched, or that ends, or only on
+        # phases that turn.
+        changes = {change for order in policy.pools.orders for change in order.changes_with}
+        self.every_launch = not one or "slots" in changes
+        state.notes.every_task = self.every_launch or self._slow_start or "work" in changes
 
     def usable_lanes(self, job: JobState) -> int:
         """The lanes, as bits, in which a job could use a slot now."""
@@ -42,9 +41,7 @@ class Standing:
             return 0
         maps = job.map
         if maps is None:
-            divisible = job.spec.divisible
-            more = divisible is not None and job.slots < divisible.width
-            return self.lease_bits if more and not job.finishing else 0
+            return self.lease_bits if job.slots < job.width and not job.finishing else 0
         lanes = self.map_bits if maps.counts[PENDING] and not job.held_back else 0
         if job.reduce is not None:
             if not job.reduce.left:
@@ -71,12 +68,19 @@ class Standing:
             self._move(job, lanes)
         self._note(job)
 
-    def touch(self, job: JobState) -> None:
-        """A task of the job came or went; with slow start that may let its reduces start."""
-        if self._slow_start:
-            self.refresh(job)
-        else:
-            self._note(job)
+    def touch_all(self, jobs: Iterable[JobState]) -> None:
+        """A task of each job ended; with slow start that may let its reduces start."""
+        note = self.refresh if self._slow_start else self._note
+        for job in jobs:
+            note(job)
+
+    def launched(self, job: JobState) -> None:
+        """A task of the job was launched, and others of it wait."""
+        if self._notes_jobs:
+            self.split.note(job, self.state)
+        leaf = self.tree.pools[job.query.pool]
+        if leaf.by_slots:
+            self.tree.rekey(leaf, job if leaf.by_job else job.query, self.state)
 
     def _note(self, job: JobState) -> None:
         if self._notes_jobs:

@@ -6,7 +6,6 @@ scheduler can bring its rankings up to date without looking at everything again.
 
 from __future__ import annotations
 
-import math
 import random
 from dataclasses import dataclass
 
@@ -14,9 +13,9 @@ from .changes import HANDLERS
 from .commands import Launch
 from .entities import JobState, NodeState, QueryState
 from .errors import InvalidEvent, InvalidModel
-from .events import Event, PolicyChosen, TaskFinished
+from .events import Event, PolicyChosen
 from .means import Mean, pooled_mean
-from .model import MAP, Kind, Table
+from .model import MAP, UNBOUNDED, Kind, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +47,12 @@ class Notes:
         "ended",
         "ended_leases",
         "ended_runs",
+        "every_run",
         "every_task",
         "freed",
         "kills",
-        "lease_stops",
+        "lease_cuts",
+        "left_over",
         "policy",
         "rare",
         "readied",
@@ -76,13 +77,17 @@ class Notes:
         # Map tasks that must run again.
         self.returned: list[tuple[JobState, int]] = []
         self.kills: list[int] = []
-        # Jobs of ending queries whose leases must be taken back.
-        self.lease_stops: list[JobState] = []
+        # Jobs that may hold more slots than they can use: their queries end, or they narrowed.
+        self.lease_cuts: list[JobState] = []
+        # Jobs that are done although some of their maps, lost with a node, are not.
+        self.left_over: list[JobState] = []
         self.policy: PolicyChosen | None = None
         # Whether anything but the end of tasks was noted.
         self.rare = False
-        # Whether the policy wants to hear of each task, or only when a phase turns.
+        # Whether rankings depend on each task that ends, or only on phases that turn.
         self.every_task = True
+        # Whether anybody looks at the launches that ended.
+        self.every_run = True
         # Slots or memory came or went, so that shares and admissions must be seen anew.
         self.capacity = False
         self.woke = False
@@ -121,15 +126,12 @@ class State:
         """Take note of one fact."""
         time_s = event.time_s
         before = self.now
-        if not before <= time_s < math.inf:
+        if not before <= time_s < UNBOUNDED:
             raise InvalidEvent(f"{event!r} lies before the present, {before!r}, or never comes")
-        kind = type(event)
-        handler = HANDLERS.get(kind)
+        handler = HANDLERS.get(type(event))
         if handler is None:
             raise InvalidEvent(f"{event!r} is not an event of the kernel")
         self.now = time_s
-        if kind is not TaskFinished:
-            self.notes.rare = True
         try:
             handler(self, event)
         except InvalidEvent:
@@ -139,7 +141,9 @@ class State:
     def observed_s(self, kind: Kind) -> float | None:
         """The observed mean task time over the whole cluster."""
         nodes = self.nodes.values()
-        return pooled_mean(n.map_mean if kind == MAP else n.reduce_mean for n in nodes)
+        if kind == MAP:
+            return pooled_mean([node.map_mean for node in nodes])
+        return pooled_mean([node.reduce_mean for node in nodes])
 
     def fits(self, query: QueryState) -> bool:
         """Whether the memory of a query can be reserved now."""
@@ -175,4 +179,5 @@ class State:
         copy.next_launch = self.next_launch
         copy.notes = Notes()
         copy.notes.every_task = self.notes.every_task
+        copy.notes.every_run = self.notes.every_run
         return copy

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .entities import JobState, PhaseState
-from .lifecycle import DONE, PENDING, RUNNING
+from .lifecycle import DONE, HELD, PENDING, RUNNING
 from .model import MAP, REDUCE
 
 if TYPE_CHECKING:
@@ -77,9 +77,9 @@ def _tasks(scheduler: Scheduler) -> Iterator[str]:
         slots += sum(sum(lease) for lease in job.leases.values())
         if slots != job.slots:
             yield f"job {job.id} counts {job.slots} slots and has {slots}"
-        width = job.spec.divisible.width if job.spec.divisible else job.slots
-        if job.slots > width:
-            yield f"job {job.id} holds {job.slots} slots, more than its width {width}"
+        held = sum(lease[HELD] for lease in job.leases.values())
+        if held > job.width and not job.finishing:
+            yield f"job {job.id} holds {held} slots, more than its width {job.width}"
         if job.reduce is not None and job.reduce.done and job.blockers:
             yield f"job {job.id} has reduced before its upstream jobs were done"
 
@@ -138,7 +138,7 @@ def _pools(scheduler: Scheduler) -> Iterator[str]:
     if tree.slots != state.total_slots:
         yield f"shares are of {tree.slots} slots, the cluster has {state.total_slots}"
     for pool in reversed(tree.pools):
-        if used[pool.index] != pool.used:
+        if scheduler.filling.meters and used[pool.index] != pool.used:
             yield f"pool {pool.path!r} counts {pool.used} slots and uses {used[pool.index]}"
         if pool.parent is not None:
             used[pool.parent.index] += used[pool.index]

@@ -19,6 +19,8 @@ TINY = 1e-12
 # The fit stops after so many steps, or when one brings less than this share.
 STEPS = 20
 ENOUGH = 1e-6
+# Batches tell overhead and pace apart if their times without overhead differ by this share.
+TELLING = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +181,31 @@ class BatchTime:
         seconds -= slope * whole**2 / 2 + each_s * whole
         batches += whole
         return batches + max(0.0, seconds) / self.wall_s(batches + 1, slots)
+
+
+def fit_pace(batches: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
+    """(pace, overhead): wall = pace · core-seconds / slots + overhead, fitted to batches.
+
+    Each is (core-seconds, slots, wall seconds). The line is fitted where core-seconds a slot
+    differ enough to tell the two apart; else a core-second takes a slot a second, and what is
+    left of the wall time is the overhead. Neither is below 0.
+
+    >>> fit_pace([(8.0, 4.0, 3.0), (8.0, 4.0, 3.0)])
+    (1.0, 1.0)
+    >>> fit_pace([(8.0, 4.0, 5.0), (8.0, 2.0, 9.0), (8.0, 1.0, 17.0)])
+    (2.0, 1.0)
+    """
+    known = [(core_s / slots, wall_s) for core_s, slots, wall_s in batches if slots > 0]
+    if not known:
+        return 1.0, 0.0
+    xs, ys = [x for x, _ in known], [y for _, y in known]
+    mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
+    if max(xs) - min(xs) >= TELLING * mean_x > 0:
+        line = _weighted_line(xs, ys, [1.0] * len(xs))
+        if line is not None and line[0] > 0 and line[1] >= 0:
+            return line
+        return (mean_y / mean_x, 0.0) if line is not None and line[0] > 0 else (1.0, 0.0)
+    return 1.0, max(0.0, mean_y - mean_x)
 
 
 def fit_batch_time(work: Sequence[Point], nested: bool, overhead_s: float = 0.0) -> BatchTime:

@@ -15,6 +15,7 @@ from typing import Any
 from queryard.core import commands as do
 from queryard.core import events as ev
 from queryard.core.errors import QueryardError
+from queryard.core.events import TaskFailed, TaskFinished
 from queryard.core.model import MAP, Node
 from queryard.core.scheduler import Scheduler
 from queryard.workload.model import Arrival
@@ -55,6 +56,7 @@ class SimDriver:
         on_end: Callable[[str], None] | None = None,
     ) -> None:
         self.scheduler = scheduler
+        self._state = scheduler.state
         self.truth = truth
         self.conditions: Conditions = truth.conditions
         self.ends: dict[str, float] = {}
@@ -125,7 +127,9 @@ class SimDriver:
         """Take up what the kernel has running: it ends when what is expected of it is over."""
         state = self.scheduler.state
         now = state.now
-        self._open += len(state.queries)
+        # Nobody knows when a query that can use no slots now will go on: it is not waited for.
+        held = {job.query.id for job in state.jobs.values() if job.is_stalled}
+        self._open += len(state.queries) - len(held)
         for number, run in state.running.items():
             task = run.tasks[0]
             job = state.jobs[task.job]
@@ -161,21 +165,22 @@ class SimDriver:
         moved = self._moved
         running = self.scheduler.state.running
         handle = self.scheduler.handle
-        launch = self._launch
+        executors = self._executors
         while heap and self._open and heap[0][0] <= until_s:
-            now = heap[0][0]
             events: list[ev.Event] = []
             rare = False
-            while heap and heap[0][0] == now:
-                what = heappop(heap)[3]
+            while True:
+                now, _, _, what = heappop(heap)
                 kind = type(what)
-                if kind is ev.TaskFinished or kind is ev.TaskFailed:
-                    number = what.launch
+                if kind is TaskFinished or kind is TaskFailed:
+                    number = what[1]
                     if number in running and (not moved or self._is_due(number, now)):
                         events.append(what)
                 else:
                     rare = True
                     self._happen(now, what, events)
+                if not heap or heap[0][0] != now:
+                    break
             if not events:
                 continue
             if now == self.now:
@@ -184,10 +189,7 @@ class SimDriver:
             if rare:
                 events[:0] = self._leasing.progress(now)
             for command in handle(*events):
-                if type(command) is do.Launch:
-                    launch(command)
-                else:
-                    self._executors[type(command)](command)
+                executors[type(command)](command)
             if self._waiting:
                 self._release_reduces(now)
 
@@ -238,30 +240,35 @@ class SimDriver:
     # --- tasks -----------------------------------------------------------------------------
 
     def _launch(self, command: do.Launch) -> None:
-        state = self.scheduler.state
+        truth = self.truth
         number, node, tasks, _, now = command
+        at = truth.fails(command) if self._failing else None
         if tasks[0][1] == MAP:
-            end = now + self.truth.map_seconds(command, state)
+            end = now + truth.map_seconds(command, self._state)
         else:
-            shuffle_s, rest_s = self.truth.reduce_seconds(command, state)
+            shuffle_s, rest_s = truth.reduce_seconds(command, self._state)
             end = now + shuffle_s + rest_s
-        at = self.truth.fails(command) if self._failing else None
-        if self._early_reduces and tasks[0][1] != MAP:
-            job = state.jobs[tasks[0].job]
-            self._shuffles[number] = (job.id, now, shuffle_s, rest_s, at)
-            if not job.maps_done:
-                self._waiting.setdefault(job.id, []).append(number)
-                self._moved[number] = math.inf
+            if self._early_reduces and self._waits(command, shuffle_s, rest_s, at):
                 return
-        if at is None:
-            self._sequence = sequence = self._sequence + 1
-            # Named tuples made this way cost half; this runs once a task.
-            output_bytes = self.truth.output_bytes(command) if self.truth.has_outputs else 0.0
-            event = _new(ev.TaskFinished, (end, number, node, output_bytes))
-            heappush(self._heap, (end, WORK, sequence, event))
-        else:
+        if at is not None:
             end = now + (end - now) * at
-            self.post(end, WORK, ev.TaskFailed(end, number, BY_CHANCE))
+            self.post(end, WORK, TaskFailed(end, number, BY_CHANCE))
+            return
+        self._sequence = sequence = self._sequence + 1
+        # Named tuples made this way cost half; this runs once a task.
+        output_bytes = truth.output_bytes(command) if truth.has_outputs else 0.0
+        event = _new(TaskFinished, (end, number, node, output_bytes))
+        heappush(self._heap, (end, WORK, sequence, event))
+
+    def _waits(self, command: do.Launch, shuffle_s: float, rest_s: float, at: float | None) -> bool:
+        """Whether a reduce holds its slot until the maps of its job are done."""
+        number, job_id = command.number, command.tasks[0].job
+        self._shuffles[number] = (job_id, command.time_s, shuffle_s, rest_s, at)
+        if self._state.jobs[job_id].maps_done:
+            return False
+        self._waiting.setdefault(job_id, []).append(number)
+        self._moved[number] = math.inf
+        return True
 
     def _release_reduces(self, now: float) -> None:
         """Maps are done: reduces that waited with their slots go on."""

@@ -80,7 +80,8 @@ class Truth:
         self._seed = seed
         self._starts = bool(c.task_start_s or c.job_start_s or c.round_start_s)
         self._reads = bool(c.remote_penalty or c.rack_penalty or c.memory_cache_bytes)
-        self._plain = not (self._luck or self._starts or self._reads or c.contention)
+        # Whether nothing but luck makes tasks of a job differ.
+        self._by_luck = not (self._starts or self._reads or c.contention)
 
     def add(self, job_id: str, spec: Job, truth: JobTruth) -> JobPhysics:
         # The same job is equally lucky whatever else arrives, so also when it runs alone.
@@ -104,7 +105,9 @@ class Truth:
         physics = self.jobs[job_id]
         node = state.nodes[node_id]
         seconds = physics.map_s / node.spec.map_speed
-        if self._plain and not physics.map_sizes and len(tasks) == 1:
+        if self._by_luck and len(tasks) == 1 and not physics.map_sizes:
+            if self._luck:
+                seconds *= self._luck[(physics.salt + index * TASK_STRIDE + 1) % TABLE]
             return seconds
         if len(tasks) > 1:
             slowest = max(self.jobs[task.job].map_s for task in tasks)
@@ -117,14 +120,14 @@ class Truth:
         if self._reads and physics.spec.scans:
             seconds *= self._read(state.jobs[job_id], index, node_id, state)
         if self._luck:
-            seconds *= self._luck[self._place(physics, MAP, index)]
+            seconds *= self._luck[(physics.salt + index * TASK_STRIDE + 1) % TABLE]
         if self._starts:
             seconds += self._start_cost(physics, round, now)
         return seconds
 
     def reduce_seconds(self, launch: Launch, state: State) -> tuple[float, float]:
         """(shuffle, merge and reduce) of a reduce task."""
-        job_id, kind, index = launch.tasks[0]
+        job_id, _, index = launch.tasks[0]
         physics = self.jobs[job_id]
         node = state.nodes[launch.node]
         factor = 1.0 / node.spec.reduce_speed
@@ -133,7 +136,7 @@ class Truth:
         if self.conditions.contention:
             factor *= 1.0 + self.conditions.contention * (node.reduces - 1)
         if self._luck:
-            factor *= self._luck[self._place(physics, kind, index)]
+            factor *= self._luck[(physics.salt + index * TASK_STRIDE) % TABLE]
         start = self._start_cost(physics, "", state.now) if self._starts else 0.0
         return physics.shuffle_s * factor + start, physics.rest_s * factor
 
@@ -149,10 +152,6 @@ class Truth:
         if self._chance[at % TABLE] >= self.conditions.task_failure:
             return None
         return self._chance[(at + 1) % TABLE]
-
-    @staticmethod
-    def _place(physics: JobPhysics, kind: str, index: int) -> int:
-        return (physics.salt + index * TASK_STRIDE + (kind == MAP)) % TABLE
 
     def _start_cost(self, physics: JobPhysics, round: str, now: float) -> float:
         """Tasks wait until their job, or merged sub-job, is set up; then for their own start."""

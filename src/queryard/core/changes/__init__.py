@@ -16,6 +16,7 @@ HANDLERS: dict[type, Callable[[Any, Any], None]] = {
     ev.EstimateChanged: estimates.changed,
     ev.Progressed: leases.progressed,
     ev.AnswerReported: leases.answered,
+    ev.WidthChanged: leases.resized,
     ev.LeaseEnded: leases.ended,
     ev.NodeJoined: cluster.node_joined,
     ev.NodeLost: cluster.node_lost,

@@ -31,7 +31,8 @@ def node_lost(state: State, event: NodeLost) -> None:
     for number in [n for n, run in state.running.items() if run.node == event.node]:
         run = state.running.pop(number)
         state.killed.discard(number)
-        state.notes.ended_runs.append(run)
+        if state.notes.every_run:
+            state.notes.ended_runs.append(run)
         tasks.requeue(state, run, TASK_MOVES["lost"])
     for job in list(state.jobs.values()):
         lease = job.leases.pop(event.node, None)

@@ -9,7 +9,7 @@ from ..entities import JobState, QueryState
 from ..errors import InvalidEvent
 from ..events import EstimateChanged
 from ..means import Mean
-from ..model import MAP, Kind
+from ..model import MAP, REDUCE, Kind
 
 if TYPE_CHECKING:
     from ..state import State
@@ -26,11 +26,11 @@ def changed(state: State, event: EstimateChanged) -> None:
         if value is not None and not 0 <= value < math.inf:
             raise InvalidEvent(f"{event!r}: an estimate is a finite number of at least 0")
     if event.map_s is not None:
-        job.map_s, job.map_known = event.map_s, True
+        job.map_s, job.map_known, job.map_guessed = event.map_s, True, False
     if event.reduce_s is not None:
-        job.reduce_s, job.reduce_known = event.reduce_s, True
+        job.reduce_s, job.reduce_known, job.reduce_guessed = event.reduce_s, True, False
     if event.work_s is not None:
-        job.work_s = event.work_s
+        job.work_s, job.work_known = event.work_s, True
     reckon(state, job.query)
     state.notes.touched.append(job)
 
@@ -44,31 +44,38 @@ def class_mean(state: State, job: JobState, kind: Kind) -> Mean:
     return mean
 
 
-def guess(state: State, job: JobState) -> None:
-    """Expect what the class, else the cluster, has shown, until somebody says better."""
-    for phase in (job.map, job.reduce):
-        if phase is None:
-            continue
-        mean = state.class_means.get((job.query.spec.class_name, job.spec.name, phase.kind))
-        known = mean.mean if mean else state.observed_s(phase.kind)
-        value = UNKNOWN_TASK_S if known is None else known
-        if phase.kind == MAP:
-            job.map_s = value
-        else:
-            job.reduce_s = value
-    if job.spec.divisible is not None:
-        job.work_s = UNKNOWN_TASK_S * job.spec.divisible.batches
+def expect(state: State, query: QueryState) -> None:
+    """What is expected of a new query, once all that its instant brought is known."""
+    for job in query.jobs:
+        if job.map is not None and not job.map_known:
+            seen_s = _seen_s(state, job, MAP)
+            job.map_guessed = seen_s is None
+            job.map_s = UNKNOWN_TASK_S if seen_s is None else seen_s
+        if job.reduce is not None and not job.reduce_known:
+            seen_s = _seen_s(state, job, REDUCE)
+            job.reduce_guessed = seen_s is None
+            job.reduce_s = UNKNOWN_TASK_S if seen_s is None else seen_s
+        if job.spec.divisible is not None and not job.work_known:
+            job.work_s = UNKNOWN_TASK_S * job.spec.divisible.batches
+    reckon(state, query)
+
+
+def _seen_s(state: State, job: JobState, kind: Kind) -> float | None:
+    """What the class, else the cluster, has shown, until somebody says better."""
+    mean = state.class_means.get((job.query.spec.class_name, job.spec.name, kind))
+    return mean.mean if mean else state.observed_s(kind)
 
 
 def learn(state: State, job: JobState, kind: Kind, mean_s: float) -> None:
     """Where nobody gave an estimate, the job's own mean takes its place."""
     if kind == MAP and not job.map_known:
-        job.map_s = mean_s
+        job.map_s, job.map_guessed = mean_s, False
     elif kind != MAP and not job.reduce_known:
-        job.reduce_s = mean_s
+        job.reduce_s, job.reduce_guessed = mean_s, False
     else:
         return
     reckon(state, job.query)
+    state.notes.touched.append(job)
 
 
 def reckon(state: State, query: QueryState) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..entities import Answer, JobState, NodeState
 from ..errors import InvalidEvent
-from ..events import AnswerReported, LeaseEnded, Progressed
+from ..events import AnswerReported, LeaseEnded, Progressed, WidthChanged
 from ..lifecycle import HELD, LEASE_MOVES, REVOKING
 from . import estimates, queries
 
@@ -22,8 +24,18 @@ def _move(lease: list[int], move: str, slots: int) -> None:
         lease[enter] += slots
 
 
+def _count(state: State, job: JobState) -> None:
+    """Add up for how long a job has held how many slots; before their number changes."""
+    elapsed_s = state.now - job.leased_since_s
+    job.leased_since_s = state.now
+    if job.slots:
+        job.held_s += elapsed_s
+        job.leased_s += elapsed_s * job.slots
+
+
 def grant(state: State, job: JobState, node: NodeState) -> None:
     """Enter a lease of one slot decided by the scheduler."""
+    _count(state, job)
     _move(job.leases.setdefault(node.spec.id, [0, 0]), "granted", 1)
     state.leaseholders[job.id] = job
     node.free -= 1
@@ -35,6 +47,32 @@ def grant(state: State, job: JobState, node: NodeState) -> None:
 def revoke(job: JobState, node_id: str, slots: int) -> None:
     """Enter that slots are on their way back."""
     _move(job.leases[node_id], "revoked", slots)
+
+
+def beyond(job: JobState) -> Iterator[tuple[str, int]]:
+    """(node, slots) that a job holds and cannot use: all of them once its query is ending."""
+    ending = job.query.stage == "ending"
+    if job.finishing and not ending:
+        return  # its slots come back by themselves
+    surplus = sum(lease[HELD] for lease in job.leases.values()) - (0 if ending else job.width)
+    for node_id, lease in job.leases.items():
+        slots = min(lease[HELD], surplus)
+        if slots > 0:
+            surplus -= slots
+            yield node_id, slots
+
+
+def resized(state: State, event: WidthChanged) -> None:
+    job = state.jobs.get(event.job)
+    if event.width < 0:
+        raise InvalidEvent(f"{event!r}: a width is a number of slots, at least 0")
+    if job is None or job.done:
+        return  # it ended in the meantime
+    if job.spec.divisible is None:
+        raise InvalidEvent(f"{event!r}: only divisible jobs have a width; this one has tasks")
+    job.width = event.width
+    state.notes.touched.append(job)
+    state.notes.lease_cuts.append(job)
 
 
 def ended(state: State, event: LeaseEnded) -> None:
@@ -70,6 +108,7 @@ def ended(state: State, event: LeaseEnded) -> None:
 
 def give_back(state: State, job: JobState, slots: int) -> None:
     """Slots no longer work on a job; its entry in `leases` is already changed."""
+    _count(state, job)
     job.slots -= slots
     job.query.slots -= slots
     state.notes.ended_leases.append((job.query.pool, slots))
@@ -99,13 +138,20 @@ def answered(state: State, event: AnswerReported) -> None:
         return
     if event.batch < 1 or job.spec.divisible is None:
         raise InvalidEvent(f"{event!r}: answers come from divisible jobs, batches count from 1")
-    new = Answer(event.batch, event.change, 1.0, event.core_s, event.error)
-    answers = [*job.answers, new]
-    largest = max((answer.change for answer in answers[1:]), default=0.0)
-    job.answers = answers[:1] + [
-        Answer(a.batch, a.change, a.change / largest if largest > 0 else 0.0, a.core_s, a.error)
-        for a in answers[1:]
-    ]
+    _count(state, job)
+    slots = job.leased_s / job.held_s if job.held_s > 0 else 0.0
+    largest = max((answer.change for answer in job.answers[1:]), default=0.0)
+    progress = event.change / largest if largest > 0 else 0.0
+    new = Answer(event.batch, event.change, progress, event.core_s, event.error, job.held_s, slots)
+    job.held_s = job.leased_s = 0.0
+    if not job.answers:
+        job.answers = [replace(new, progress=1.0)]
+    elif event.change <= largest:
+        job.answers = [*job.answers, new]
+    else:
+        rest = [*job.answers[1:], new]
+        rescaled = [replace(answer, progress=answer.change / event.change) for answer in rest]
+        job.answers = [job.answers[0], *rescaled]
     batches = job.spec.divisible.batches
     job.done_share = max(job.done_share, min(1.0, event.batch / batches))
     estimates.reckon(state, job.query)

@@ -40,9 +40,6 @@ def submitted(state: State, event: QuerySubmitted) -> None:
         for name in job.spec.upstream:
             by_name[name].downstream.append(job)
     state.queries[spec.id] = query
-    for job in query.jobs:
-        estimates.guess(state, job)
-    estimates.reckon(state, query)
     state.notes.submitted.append(query)
     state.notes.readied.extend(job for job in query.jobs if job.ready)
     state.notes.touched.extend(query.jobs)
@@ -109,7 +106,7 @@ def end(state: State, query: QueryState, move: str, cause: str) -> None:
                     state.jobs[task.job].slots -= 1
                     query.slots -= 1
             state.running[number] = run._replace(tasks=others)
-    notes.lease_stops.extend(job for job in query.jobs if job.leases)
+    notes.lease_cuts.extend(job for job in query.jobs if job.leases)
     clear(state, query)
 
 
@@ -127,7 +124,10 @@ def job_done(state: State, job: JobState) -> None:
     job.done = True
     query = job.query
     if job.map is not None and job.map.left:
-        estimates.reckon(state, query)  # maps nobody needs any more are no work
+        # Maps nobody needs any more are no work, and nobody shall scan for them.
+        estimates.reckon(state, query)
+        state.notes.left_over.append(job)
+        state.notes.rare = True
     query.open_jobs -= 1
     for down in job.downstream:
         down.blockers -= 1

@@ -15,26 +15,32 @@ from . import estimates, queries
 if TYPE_CHECKING:
     from ..state import State
 
+_new = tuple.__new__
 _LAUNCH_FROM, _LAUNCH_TO = TASK_MOVES["launched"]
 _FINISH_FROM, _FINISH_TO = TASK_MOVES["finished"]
 
 
 def launch_one(
-    state: State, node: NodeState, launch: Launch, job: JobState, phase: PhaseState
-) -> None:
-    """Enter a launch of a single task, which is already taken."""
-    state.next_launch += 1
-    state.running[launch.number] = launch
+    state: State, node: NodeState, job: JobState, phase: PhaseState, index: int
+) -> Launch:
+    """Enter the launch of a single task, which is already taken."""
+    number = state.next_launch
+    state.next_launch = number + 1
+    kind = phase.kind
+    # Named tuples made this way cost half; this runs once a task.
+    task = _new(TaskId, (job.id, kind, index))
+    state.running[number] = launch = _new(Launch, (number, node.id, (task,), "", state.now))
     node.free -= 1
+    if kind == MAP:
+        node.maps += 1
+    else:
+        node.reduces += 1
     counts = phase.counts
     counts[_LAUNCH_FROM] -= 1
     counts[_LAUNCH_TO] += 1
     job.slots += 1
     job.query.slots += 1
-    if phase.kind == MAP:
-        node.maps += 1
-    else:
-        node.reduces += 1
+    return launch
 
 
 def launch_ride(state: State, node: NodeState, launch: Launch) -> None:
@@ -52,37 +58,41 @@ def launch_ride(state: State, node: NodeState, launch: Launch) -> None:
         job.query.slots += 1
 
 
-def _end(state: State, number: int, what: object) -> tuple[Launch, NodeState] | None:
-    """Take a launch out of the running; None if it was lost with its node before."""
-    run = state.running.pop(number, None)
-    if run is None:
-        if 0 <= number < state.next_launch:
-            return None
-        raise InvalidEvent(f"{what!r}: launch {number} was never made")
-    node = state.nodes[run.node]
+def _end(state: State, run: Launch) -> NodeState:
+    """A launch that was taken out of the running leaves its slot; the node it ran on."""
+    number, node_id, tasks, _, _ = run
+    if state.killed:
+        state.killed.discard(number)
+    notes = state.notes
+    if notes.every_run:
+        notes.ended_runs.append(run)
+    node = state.nodes[node_id]
+    notes.freed.append(node)
     node.free += 1
-    if run.tasks[0][1] == MAP:
+    if tasks[0][1] == MAP:
         node.maps -= 1
     else:
         node.reduces -= 1
-    notes = state.notes
-    notes.freed.append(node)
-    notes.ended_runs.append(run)
-    if state.killed:
-        state.killed.discard(number)
-    return run, node
+    return node
+
+
+def _refuse_unknown(state: State, number: int, what: object) -> None:
+    """A launch that does not run was lost with its node before, or was never made."""
+    if not 0 <= number < state.next_launch:
+        raise InvalidEvent(f"{what!r}: launch {number} was never made")
 
 
 def finished(state: State, event: TaskFinished) -> None:
     time_s, number, place, _ = event
-    ended = _end(state, number, event)
-    if ended is None:
+    run = state.running.pop(number, None)
+    if run is None:
+        _refuse_unknown(state, number, event)
         return
-    run, node = ended
-    seconds = time_s - run.time_s
-    jobs = state.jobs
-    for job_id, kind, index in run.tasks:
-        job = jobs[job_id]
+    node = _end(state, run)
+    notes = state.notes
+    seconds = time_s - run[4]
+    for job_id, kind, index in run[2]:
+        job = state.jobs[job_id]
         query = job.query
         job.slots -= 1
         query.slots -= 1
@@ -102,8 +112,8 @@ def finished(state: State, event: TaskFinished) -> None:
         counts[_FINISH_TO] = done = counts[_FINISH_TO] + 1
         if done >= phase.milestone:
             _pass_milestone(state, job, phase)
-        if state.notes.every_task:
-            state.notes.served.append(job)
+        if notes.every_task:
+            notes.served.append(job)
         if query.stage == "ending":
             queries.clear(state, query)
 
@@ -142,10 +152,11 @@ def _complete(state: State, job: JobState) -> None:
 
 def failed(state: State, event: TaskFailed) -> None:
     killed = event.launch in state.killed
-    ended = _end(state, event.launch, event)
-    if ended is None:
+    run = state.running.pop(event.launch, None)
+    if run is None:
+        _refuse_unknown(state, event.launch, event)
         return
-    run, _ = ended
+    _end(state, run)
     requeue(state, run, TASK_MOVES["failed"])
     # A failure in company is nobody's fault yet: each of them is tried again alone.
     if killed or len(run.tasks) > 1:

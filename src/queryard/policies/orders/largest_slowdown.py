@@ -24,7 +24,7 @@ class LargestSlowdown(QueryOrder):
 
     name = "largest-slowdown"
     citation = "POSUM §4.3.1 (LSF)"
-    changes_with = frozenset({"work", "time"})
+    changes_with = frozenset({"size", "time"})
 
     def __init__(self, min_e_s: float = 1.0) -> None:
         self.min_e_s = above_zero("min_e_s", min_e_s)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from queryard.core.entities import JobState, QueryState
-from queryard.estimate.progress import Outlook, fit_batch_time, fit_curves
+from queryard.estimate.progress import Outlook, fit_batch_time, fit_curves, fit_pace
 
 from .progress_shares import Claim
 
@@ -29,14 +29,18 @@ def outlook_of(job: JobState) -> Outlook | None:
     last = answers[-1].batch
     done = min(max(last, job.done_share * divisible.batches), last + 1)
     curve, _ = fit_curves(points)
-    time = fit_batch_time(work, divisible.nested)
+    # Batches in which no slot was held for any time tell nothing of the overhead.
+    walls = [(each.core_s, each.slots, each.wall_s) for each in answers[-RECENT:]]
+    pace, overhead_s = fit_pace(walls)
+    paced = [(batch, core_s * pace) for batch, core_s in work]
+    time = fit_batch_time(paced, divisible.nested, overhead_s)
     return Outlook(curve, time, done, divisible.batches)
 
 
 def claim_of(query: QueryState, age: int, epoch_s: float) -> Claim:
     """A query's claim to slots in the next epoch."""
     jobs = [job for job in query.jobs if job.ready and job.spec.divisible]
-    width = sum(job.spec.divisible.width for job in jobs if job.spec.divisible) or math.inf
+    width = float(sum(job.width for job in jobs)) if jobs else math.inf
     outlook = next((found for job in jobs if (found := outlook_of(job))), None)
     if outlook is None:
         return Claim(query.uid, None, width, level(query), age)

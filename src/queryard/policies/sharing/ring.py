@@ -92,6 +92,6 @@ class Ring:
         for job_id in self.scan.riders if self.scan else ():
             job = state.jobs.get(job_id)
             if job is not None and job.map is not None:
-                mean_s = job.map.mean.mean if job.map.mean.n else job.map_s
+                mean_s = job.map.mean.or_else(job.map_s)
                 expected_s = max(expected_s, mean_s)
         return state.now - self.launched_s > SLOW * expected_s

@@ -55,8 +55,8 @@ class HeterogeneousTumm(SlotSplit):
     def serve(self, node: NodeState, state: State) -> tuple[int, ...]:
         work = self._work
         map_s, reduce_s = self._cluster_means(state)
-        own_map_s = node.map_mean.mean if node.map_mean.n else map_s
-        own_reduce_s = node.reduce_mean.mean if node.reduce_mean.n else reduce_s
+        own_map_s = node.map_mean.or_else(map_s)
+        own_reduce_s = node.reduce_mean.or_else(reduce_s)
         maps_left: float = work.maps_left
         if not maps_left and work.jobs_waiting:
             maps_left = work.maps_waiting / work.jobs_waiting
@@ -75,8 +75,11 @@ class HeterogeneousTumm(SlotSplit):
             self._map_s = state.observed_s(MAP)
             self._reduce_s = state.observed_s(REDUCE)
         map_s, reduce_s, work = self._map_s, self._reduce_s, self._work
+        if map_s is None and work.maps_left:
+            map_s = work.map_work_s / work.maps_left
+        if reduce_s is None and work.reduces_left:
+            reduce_s = work.reduce_work_s / work.reduces_left
+        # Of a kind of which nothing is known a task takes as long as one of the other: 1:1.
         if map_s is None:
-            map_s = work.map_work_s / work.maps_left if work.maps_left else 1.0
-        if reduce_s is None:
-            reduce_s = work.reduce_work_s / work.reduces_left if work.reduces_left else 1.0
-        return map_s, reduce_s
+            map_s = 1.0 if reduce_s is None else reduce_s
+        return map_s, map_s if reduce_s is None else reduce_s

@@ -2,13 +2,14 @@
 
 TuMM weighs the unscheduled tasks of *running* jobs: those of which a task was launched. A
 job's reduces count only once its maps are done. Times are observed means (Welford), before
-the first task has ended what is expected of it. Jobs that could run but have not begun are
-counted apart.
+the first task has ended what is expected of it. Where nothing whatever is known of one kind,
+its tasks are taken to last as long as those of the other (1:1). Jobs that could run but have
+not begun are counted apart.
 """
 
 from __future__ import annotations
 
-from queryard.core.entities import JobState
+from queryard.core.entities import JobState, PhaseState
 from queryard.core.lifecycle import PENDING, RUNNING
 from queryard.core.state import State
 
@@ -75,44 +76,23 @@ class RunningWork:
         maps = job.map
         if maps is None:
             return
-        pending, running, done = maps.counts
-        tasks = maps.spec.tasks
-        reduces = job.reduce
-        reducing = 0 if reduces is None else reduces.counts[RUNNING]
         was = self._portions.get(job.uid, NOTHING)
-        stage = job.query.stage
-        if pending == tasks and not job.blockers and stage in ("waiting", "running"):
-            now = (pending, 0.0, 0, 0, WAITING)
-        elif pending == tasks or job.done or stage != "running":
-            if was is NOTHING:
-                return
-            now = NOTHING
-        elif done < tasks or reduces is None:
-            mean = maps.mean
-            work_s = pending * (mean.mean if mean.n else job.map_s)
-            now = (pending, work_s, running, reducing, MAPPING)
-        else:
-            mean = reduces.mean
-            left = reduces.counts[PENDING]
-            work_s = left * (mean.mean if mean.n else job.reduce_s)
-            now = (left, work_s, running, reducing, REDUCING)
-        self._replace(job.uid, was, now)
-
-    def _replace(self, uid: int, was: Portion, now: Portion) -> None:
+        now = _portion(job, maps)
         if was[4] == now[4] == MAPPING:
+            # The most frequent change by far: a map was launched, or has ended.
             self.maps_left = left = self.maps_left + now[0] - was[0]
             self.map_work_s = self.map_work_s + now[1] - was[1] if left else 0.0
-        else:
+        elif was is not now:
             self._add(was, -1)
             self._add(now, 1)
-        if was[4] != now[4]:
-            self.phases ^= _mark(uid, was[4]) ^ _mark(uid, now[4])
+            if was[4] != now[4]:
+                self.phases ^= _mark(job.uid, was[4]) ^ _mark(job.uid, now[4])
         self.maps += now[2] - was[2]
         self.reduces += now[3] - was[3]
-        if now is NOTHING:
-            del self._portions[uid]
-        else:
-            self._portions[uid] = now
+        if now is not NOTHING:
+            self._portions[job.uid] = now
+        elif was is not NOTHING:
+            del self._portions[job.uid]
 
     def _add(self, portion: Portion, sign: int) -> None:
         """Add or take away; no rounding is left over once nothing is left."""
@@ -126,6 +106,25 @@ class RunningWork:
         elif phase == WAITING:
             self.jobs_waiting += sign
             self.maps_waiting += sign * left
+
+
+def _portion(job: JobState, maps: PhaseState) -> Portion:
+    """What a job has left now."""
+    pending, running, done = maps.counts
+    tasks = maps.spec.tasks
+    stage = job.query.stage
+    if pending == tasks and not job.blockers and stage in ("waiting", "running"):
+        return (pending, 0.0, 0, 0, WAITING)
+    if pending == tasks or job.done or stage != "running":
+        return NOTHING
+    reduces = job.reduce
+    reducing = 0 if reduces is None else reduces.counts[RUNNING]
+    if done < tasks or reduces is None:
+        prior_s = job.map_s if not job.map_guessed or job.reduce_guessed else job.reduce_s
+        return (pending, pending * maps.mean.or_else(prior_s), running, reducing, MAPPING)
+    left = reduces.counts[PENDING]
+    prior_s = maps.mean.or_else(job.map_s) if job.reduce_guessed else job.reduce_s
+    return (left, left * reduces.mean.or_else(prior_s), running, reducing, REDUCING)
 
 
 def _mark(uid: int, phase: int) -> int:

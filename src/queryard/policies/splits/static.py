@@ -62,7 +62,3 @@ class Static(SlotSplit):
         if free_reduces <= 0:
             return ONLY_MAPS
         return BOTH_MAPS_FIRST if free_maps >= free_reduces else BOTH_REDUCES_FIRST
-
-    def map_slots(self, state: State) -> int:
-        nodes = [node for node in state.nodes.values() if not node.draining]
-        return sum(self._divide(node.spec.slots)[0] for node in nodes)
