@@ -1,0 +1,150 @@
+"""What tables of files have in common: their list of files, hive folders, whole-file splits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+
+from .formats import hive_keys, hive_values
+from .metadata import MetadataReader
+from .model import CatalogError, Column, DataFile, SourceSplit, Table, checked_target
+from .quoting import call, literal, select
+
+
+class FileTable(Table):
+    """A table of one or more files of one format, read by one table function of DuckDB."""
+
+    function: str
+
+    def __init__(
+        self,
+        name: str,
+        schema: str,
+        files: Sequence[DataFile],
+        options: Mapping[str, object],
+        metadata: MetadataReader,
+    ) -> None:
+        super().__init__(name, schema)
+        self._files = tuple(files)
+        self.options = dict(options)
+        self._metadata = metadata
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        return self._files
+
+    @property
+    def bytes(self) -> float:
+        return float(sum(file.bytes for file in self._files))
+
+    @property
+    def rows(self) -> float | None:
+        return None
+
+    @property
+    def relation(self) -> str:
+        return self._read(file.uri for file in self._files)
+
+    def splits(self, target_bytes: float) -> tuple[SourceSplit, ...]:
+        """Whole files, small ones together.
+
+        A text file is never cut: a line break may stand inside quotes, which only a reader of the
+        whole file can tell, and DuckDB reads no ranges of text.
+        """
+        packs = packed(self._files, checked_target(target_bytes))
+        return tuple(self._whole_files(index, pack) for index, pack in enumerate(packs))
+
+    def row_group_splits(self) -> tuple[SourceSplit, ...]:
+        return tuple(self._whole_files(index, [file]) for index, file in enumerate(self._files))
+
+    def _whole_files(
+        self, index: int, files: Sequence[DataFile], rows: float | None = None
+    ) -> SourceSplit:
+        source = self._read(file.uri for file in files)
+        relation = select((column.name for column in self.columns), source)
+        size = float(sum(file.bytes for file in files))
+        return SourceSplit(self.key, index, size, rows, relation)
+
+    def _read(self, uris: Iterable[str]) -> str:
+        return call(self.function, uris, self._reading_options)
+
+    @property
+    def _reading_options(self) -> Mapping[str, object]:
+        """Everything DuckDB would otherwise guess, so that each split is read like the whole."""
+        raise NotImplementedError
+
+    @cached_property
+    def _hive_options(self) -> Mapping[str, object]:
+        """Partition columns with types that hold for all files, not for those of one split."""
+        if self.options.get("hive") is False:
+            return {"hive_partitioning": False}
+        first, *others = self._files
+        keys = hive_keys(first.uri)
+        for file in others:
+            if hive_keys(file.uri) != keys:
+                raise CatalogError(
+                    f"{file.uri}: lies in folders of the keys {list(hive_keys(file.uri))}, but "
+                    f"{first.uri} in those of {list(keys)}; bring them into one order, or say "
+                    f"hive = false for the table {self.key}"
+                )
+        if not keys:
+            if self.options.get("hive") is True:
+                raise CatalogError(
+                    f"{first.uri}: lies in no key=value folder, though the table {self.key} says "
+                    "hive = true"
+                )
+            return {"hive_partitioning": False}
+        given = {name.lower(): text for name, text in self._given_types.items()}
+        types = {key: given.get(key.lower(), self._hive_type(key)) for key in keys}
+        return {"hive_partitioning": True, "hive_types": types}
+
+    def _hive_type(self, key: str) -> str:
+        """The narrowest of BIGINT, DATE and TIMESTAMP that every folder's value is, or VARCHAR."""
+        values = sorted(v for v in hive_values((f.uri for f in self._files), key) if v is not None)
+        if not values:
+            return "VARCHAR"
+        for name in ("BIGINT", "DATE", "TIMESTAMP"):
+            checks = " AND ".join(f"TRY_CAST({literal(v)} AS {name}) IS NOT NULL" for v in values)
+            if self._metadata.rows(f"SELECT {checks}", (), self.key)[0][0]:
+                return name
+        return "VARCHAR"
+
+    @property
+    def _given_types(self) -> Mapping[str, str]:
+        """Types the user has given, by column."""
+        found: dict[str, str] = {}
+        for option in ("types", "columns"):
+            given = self.options.get(option)
+            if isinstance(given, Mapping):
+                found.update({str(name): str(text) for name, text in given.items()})
+        return found
+
+    @property
+    def hive_columns(self) -> tuple[str, ...]:
+        """The columns whose values are the names of folders."""
+        types = self._hive_options.get("hive_types", {})
+        return tuple(types) if isinstance(types, Mapping) else ()
+
+    def _without_hive(self, columns: Iterable[Column]) -> tuple[Column, ...]:
+        """The columns that are in the files themselves."""
+        keys = {key.lower() for key in self.hive_columns}
+        return tuple(column for column in columns if column.name.lower() not in keys)
+
+
+def packed(files: Sequence[DataFile], target_bytes: float) -> list[list[DataFile]]:
+    """Neighbouring files put together until the next would make it more than the target.
+
+    >>> sizes = [DataFile("a", 5, ""), DataFile("b", 4, ""), DataFile("c", 20, "")]
+    >>> [[file.uri for file in pack] for pack in packed(sizes, 10)]
+    [['a', 'b'], ['c']]
+    """
+    packs: list[list[DataFile]] = []
+    size = 0.0
+    for file in files:
+        if packs and size + file.bytes <= target_bytes:
+            packs[-1].append(file)
+            size += file.bytes
+        else:
+            packs.append([file])
+            size = float(file.bytes)
+    return packs

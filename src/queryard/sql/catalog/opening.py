@@ -1,0 +1,105 @@
+"""From a place, or from names with places, to a catalog."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from .catalog import Catalog
+from .catalog_file import read_catalog_file
+from .database import is_database, open_database
+from .declare import Contents, declare, file_table
+from .folder import read_folder
+from .formats import format_of, stem
+from .frames import is_frame
+from .locations import local_file, local_path, scheme_of
+from .metadata import MetadataReader
+from .model import CatalogError
+
+STATISTICS = Path(".queryard", "statistics")
+
+
+def open_catalog(
+    where: str | os.PathLike[str] | None = None,
+    tables: Mapping[str, object] | None = None,
+    statistics: str | os.PathLike[str] | None = None,
+) -> Catalog:
+    """The tables of a place, and others by name.
+
+    `where` is a folder of data files (see `folder.py` for what becomes a table), a catalog file
+    (TOML), one data file, or a DuckDB database. `tables` names more; what a value may be is said in
+    `declare.py`. Only names and sizes are looked at: a table is opened when it is first used.
+
+    `statistics` is the folder in which `analyze` keeps what it finds: by default `.queryard` beside
+    the data (in the folder, or beside the file), or the user's cache for `tables` alone.
+
+    >>> import pyarrow
+    >>> catalog = open_catalog(tables={"numbers": pyarrow.table({"n": [1, 2, 3]})})
+    >>> catalog["Numbers"].columns
+    (Column(name='n', type='BIGINT'),)
+    """
+    metadata = MetadataReader()
+    place = None if where is None else _local(os.fspath(where))
+    beside = None
+    if place is not None:
+        beside = (place if place.is_dir() else place.parent) / STATISTICS
+    folder = beside if statistics is None else local_path(os.fspath(statistics))
+    named = dict(tables or {})
+    # Frames are taken over once; files are listed anew whenever the catalog is refreshed.
+    frames = [
+        declare(name, named.pop(name), None, metadata)
+        for name in tables or {}
+        if is_frame(named[name])
+    ]
+    return Catalog(
+        partial(_read, place, named, frames, metadata),
+        folder,
+        lambda name, value: declare(name, value, None, metadata),
+    )
+
+
+def _local(where: str) -> Path:
+    if scheme_of(where):
+        raise CatalogError(
+            f"{where}: a catalog lies on this machine; name tables that lie elsewhere one by one, "
+            'as tables={"orders": "' + where + '"}, or in a catalog file'
+        )
+    return local_path(where)
+
+
+def _read(
+    place: Path | None,
+    tables: Mapping[str, object],
+    frames: Sequence[Contents],
+    metadata: MetadataReader,
+) -> Contents:
+    contents = Contents() if place is None else _read_place(place, metadata)
+    for frame in frames:
+        contents.add(frame)
+    for name, value in tables.items():
+        contents.add(declare(name, value, None, metadata))
+    return contents
+
+
+def _read_place(place: Path, metadata: MetadataReader) -> Contents:
+    if not place.exists():
+        raise CatalogError(
+            f"{place}: no such file or folder; give a folder of data files, a data file, a catalog "
+            "file (.toml) or a DuckDB database"
+        )
+    if place.is_dir():
+        return read_folder(place, metadata)
+    if place.suffix.lower() == ".toml":
+        return read_catalog_file(place, metadata)
+    found = format_of(place.name)
+    if found == "database" or is_database(place):
+        database, tables = open_database(place.stem, place, metadata, schema="")
+        return Contents(list(tables), [database])
+    if found is None:
+        raise CatalogError(
+            f"{place}: the ending does not tell the format; "
+            f'say it by name: tables={{"{stem(place.name)}": {{"path": …, "format": "csv"}}}}'
+        )
+    return Contents([file_table(stem(place.name), "", [local_file(place)], found, {}, metadata)])

@@ -1,0 +1,217 @@
+"""Tables of Parquet files, which are split by row groups.
+
+A split is a range of rows that begins and ends with a row group: DuckDB then reads those groups
+and no others. Each split parses the footer of its file (about 10 ms for 260 row groups; an instance
+with `parquet_metadata_cache` set does so once), so splits should not be smaller than a task needs.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from .file_table import FileTable, packed
+from .locations import filesystem, scheme_of
+from .model import CatalogError, Column, DataFile, SourceSplit, checked_target
+from .quoting import call, select
+
+ROW_NUMBER = "file_row_number"
+"""DuckDB's name for the position of a row; where a table has such a column, files stay whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """Where the rows of a group are in their file; its bytes are its share of the file."""
+
+    first_row: int
+    rows: int
+    bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """A file and what its end says of it."""
+
+    file: DataFile
+    metadata: Any  # pyarrow.parquet.FileMetaData
+    groups: tuple[RowGroup, ...]
+
+    @property
+    def rows(self) -> int:
+        return int(self.metadata.num_rows)
+
+
+class ParquetTable(FileTable):
+    """Parquet files with the same columns. All footers are read when the table is opened."""
+
+    kind = "parquet"
+    function = "read_parquet"
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self._opened[1]
+
+    @property
+    def rows(self) -> float | None:
+        return float(sum(footer.rows for footer in self.footers))
+
+    @property
+    def footers(self) -> tuple[Footer, ...]:
+        """One a file, in the order of the files."""
+        return self._opened[0]
+
+    def splits(self, target_bytes: float) -> tuple[SourceSplit, ...]:
+        """Ranges of row groups of large files, and small files together."""
+        target = checked_target(target_bytes)
+        pieces: list[list[Footer] | tuple[Footer, Sequence[RowGroup]]] = []
+        by_uri = {footer.file.uri: footer for footer in self.footers}
+        for large, run in itertools.groupby(
+            self.footers, lambda footer: self._can_cut and footer.file.bytes > target
+        ):
+            if large:
+                pieces.extend((footer, part) for footer in run for part in _cut(footer, target))
+            else:
+                packs = packed([footer.file for footer in run], target)
+                pieces.extend([by_uri[file.uri] for file in pack] for pack in packs)
+        return self._numbered(pieces)
+
+    def row_group_splits(self) -> tuple[SourceSplit, ...]:
+        """One a row group. Empty groups are left out, unless there is nothing else."""
+        if not self._can_cut:
+            return self._numbered([[footer] for footer in self.footers])
+        pieces = [
+            (footer, [group]) for footer in self.footers for group in footer.groups if group.rows
+        ]
+        return self._numbered(pieces or [list(self.footers)])
+
+    @property
+    def _can_cut(self) -> bool:
+        return all(column.name.lower() != ROW_NUMBER for column in self.columns)
+
+    def _numbered(
+        self, pieces: Sequence[list[Footer] | tuple[Footer, Sequence[RowGroup]]]
+    ) -> tuple[SourceSplit, ...]:
+        splits = []
+        for index, piece in enumerate(pieces):
+            if isinstance(piece, list):
+                rows = float(sum(footer.rows for footer in piece))
+                splits.append(self._whole_files(index, [footer.file for footer in piece], rows))
+            else:
+                splits.append(self._row_range(index, *piece))
+        return tuple(splits)
+
+    def _row_range(self, index: int, footer: Footer, groups: Sequence[RowGroup]) -> SourceSplit:
+        if len(groups) == len(footer.groups):
+            return self._whole_files(index, [footer.file], float(footer.rows))
+        first, last = groups[0], groups[-1]
+        end = last.first_row + last.rows - 1
+        where = f"{ROW_NUMBER} BETWEEN {first.first_row} AND {end}"
+        relation = select((c.name for c in self.columns), self._read([footer.file.uri]), where)
+        rows, size = sum(group.rows for group in groups), sum(group.bytes for group in groups)
+        return SourceSplit(self.key, index, size, float(rows), relation)
+
+    @property
+    def _reading_options(self) -> Mapping[str, object]:
+        given = {name: self.options[name] for name in ("binary_as_string",) if name in self.options}
+        return {**self._hive_options, **given}
+
+    @property
+    def _opened(self) -> tuple[tuple[Footer, ...], tuple[Column, ...]]:
+        with self._opening:
+            return self._contents
+
+    @cached_property
+    def _contents(self) -> tuple[tuple[Footer, ...], tuple[Column, ...]]:
+        footers = tuple(_read_footer(file) for file in self._files)
+        self._check_drift(footers)
+        # Other files have the same columns as the first, but a partition column needs all folders.
+        source = call(self.function, [self._files[0].uri], self._reading_options)
+        uri = self._files[0].uri
+        return footers, self._metadata.columns(source, [uri], uri)
+
+    def _check_drift(self, footers: Sequence[Footer]) -> None:
+        first = footers[0]
+        suspects = [f for f in footers[1:] if not f.metadata.schema.equals(first.metadata.schema)]
+        if not suspects:
+            return
+        # Nullability, order and encodings may differ; what DuckDB makes of the columns may not.
+        expected = self._duckdb_columns(first.file.uri)
+        for footer in suspects:
+            self._compare(expected, self._duckdb_columns(footer.file.uri), footer.file.uri)
+
+    def _duckdb_columns(self, uri: str) -> dict[str, Column]:
+        source = call(self.function, [uri], {"hive_partitioning": False})
+        columns = self._metadata.columns(source, [uri], uri)
+        return {column.name.lower(): column for column in columns}
+
+    def _compare(self, expected: dict[str, Column], found: dict[str, Column], uri: str) -> None:
+        first = self._files[0].uri
+        remedy = (
+            f"bring all files of the table {self.key} to the same columns, or name separate tables"
+        )
+        for name, column in expected.items():
+            if name not in found:
+                raise CatalogError(
+                    f"{uri}: has no column {column.name!r}, which {first} has; {remedy}"
+                )
+            if found[name].type != column.type:
+                raise CatalogError(
+                    f"{uri}: the column {column.name!r} is {found[name].type}, "
+                    f"but {column.type} in {first}; {remedy}"
+                )
+        for name, column in found.items():
+            if name not in expected:
+                raise CatalogError(
+                    f"{uri}: has a column {column.name!r}, which {first} has not; {remedy}"
+                )
+
+
+def _read_footer(file: DataFile) -> Footer:
+    try:
+        if scheme := scheme_of(file.uri):
+            with filesystem(scheme).open(file.uri, "rb") as stream:
+                metadata = pq.read_metadata(stream)
+        else:
+            metadata = pq.read_metadata(file.uri)
+    except (OSError, pa.ArrowException) as error:
+        reason = " ".join(str(error).split())
+        raise CatalogError(f"{file.uri}: cannot be read as Parquet ({reason})") from error
+    return Footer(file, metadata, tuple(_row_groups(file, metadata)))
+
+
+def _row_groups(file: DataFile, metadata: Any) -> Iterator[RowGroup]:
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    total = sum(group.total_byte_size for group in groups)
+    first_row = 0
+    for group in groups:
+        share = group.total_byte_size / total if total else 1 / len(groups)
+        yield RowGroup(first_row, group.num_rows, file.bytes * share)
+        first_row += group.num_rows
+
+
+def _cut(footer: Footer, target_bytes: float) -> Iterator[Sequence[RowGroup]]:
+    """Ranges of row groups of about equal size, none empty of rows (unless the file is)."""
+    groups = [group for group in footer.groups if group.rows]
+    if not groups:
+        yield footer.groups
+        return
+    pieces = max(1, round(footer.file.bytes / target_bytes))
+    size = sum(group.bytes for group in groups) / pieces
+    piece: list[RowGroup] = []
+    done = 0.0
+    number = 0
+    for group in groups:
+        middle = done + group.bytes / 2
+        if piece and int(middle // size) > number:
+            yield piece
+            piece = []
+        number = int(middle // size)
+        piece.append(group)
+        done += group.bytes
+    yield piece

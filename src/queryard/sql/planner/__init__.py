@@ -1,0 +1,7 @@
+"""From SQL to a DAG of jobs: what can be split soundly, and how."""
+
+from .errors import NotStageable
+from .plan import StagedJob, StagedPlan
+from .staging import plan_staged
+
+__all__ = ["NotStageable", "StagedJob", "StagedPlan", "plan_staged"]

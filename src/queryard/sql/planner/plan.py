@@ -1,0 +1,228 @@
+"""A staged plan: plain data that travels to wherever tasks run.
+
+Names in the SQL of tasks: `in_J` holds the rows of job J a task reads, `x_J_S` one partition of
+side S of what the map tasks of J sent to its reduce tasks, and `build_J` is all of J's result, made
+into a table once and shared by every task that joins with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from queryard.core.errors import InvalidModel, unknown_name
+from queryard.core.model import Job, Kind, Operator, Phase, TableInput
+
+from .contract import SplitLike
+from .oracle import Field
+from .types import unpacked
+
+PART = "part"
+
+
+@dataclass(frozen=True, slots=True)
+class TableRead:
+    """The splits of a table, one for each task. Without splits (an empty table) no row is read."""
+
+    table: str
+    splits: tuple[SplitLike, ...]
+    empty: str  # a relation of the table's shape without rows
+
+    @property
+    def tasks(self) -> int:
+        return max(len(self.splits), 1)
+
+    def relation(self, index: int) -> str:
+        return self.splits[index].relation if self.splits else self.empty
+
+    def bytes(self, index: int) -> float:
+        return float(self.splits[index].bytes) if self.splits else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRead:
+    """Results of the tasks of another job; each task reads a group of them."""
+
+    job: str
+    groups: tuple[tuple[int, ...], ...]
+    bytes_expected: float
+
+    @property
+    def tasks(self) -> int:
+        return len(self.groups)
+
+    def relation(self, index: int) -> str:
+        return f"in_{self.job}"
+
+    def bytes(self, index: int) -> float:
+        every = sum(len(group) for group in self.groups)
+        return self.bytes_expected * len(self.groups[index]) / max(every, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class NothingRead:
+    """A task that makes its rows from nothing."""
+
+    tasks: int = 1
+
+    def relation(self, index: int) -> str:
+        return "(SELECT 1)"
+
+    def bytes(self, index: int) -> float:
+        return 0.0
+
+
+Read = TableRead | ChunkRead | NothingRead
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Map tasks with the same SQL over different parts of one input, for one side of a reduce."""
+
+    read: Read
+    before: str
+    after: str
+    builds: tuple[str, ...] = ()
+    side: int = 0
+
+    def sql(self, place: int) -> str:
+        """The SQL of one of the tasks."""
+        return f"{self.before}{self.read.relation(place)}{self.after}"
+
+
+@dataclass(frozen=True, slots=True)
+class StagedJob:
+    """One job: map tasks, and if there are partitions a reduce task for each."""
+
+    name: str
+    operator: Operator
+    description: str
+    branches: tuple[Branch, ...]
+    fields: tuple[Field, ...]
+    rows_expected: float
+    bytes_expected: float
+    partitions: int = 0
+    sides: int = 0
+    reduce_sql: str = ""
+    reduce_builds: tuple[str, ...] = ()
+    shuffle_bytes_expected: float = 0.0
+
+    @property
+    def map_tasks(self) -> int:
+        return sum(branch.read.tasks for branch in self.branches)
+
+    @property
+    def builds(self) -> tuple[str, ...]:
+        """The jobs whose whole results are joined within tasks."""
+        found = dict.fromkeys(b for branch in self.branches for b in branch.builds)
+        found.update(dict.fromkeys(self.reduce_builds))
+        return tuple(found)
+
+    @property
+    def upstream(self) -> tuple[str, ...]:
+        reads = [b.read.job for b in self.branches if isinstance(b.read, ChunkRead)]
+        return tuple(dict.fromkeys([*reads, *self.builds]))
+
+    @property
+    def tables(self) -> tuple[TableInput, ...]:
+        """Which tables are read, and how many bytes of each."""
+        found: dict[str, float] = {}
+        for branch in self.branches:
+            if isinstance(branch.read, TableRead):
+                size = sum(branch.read.bytes(i) for i in range(branch.read.tasks))
+                found[branch.read.table] = found.get(branch.read.table, 0.0) + size
+        return tuple(TableInput(table, size) for table, size in found.items())
+
+    @property
+    def result_tasks(self) -> int:
+        """The tasks whose results together are the job's."""
+        return self.partitions or self.map_tasks
+
+    def branch_of(self, index: int) -> tuple[Branch, int]:
+        """The branch of a map task, and its place there."""
+        left = index
+        for branch in self.branches:
+            if 0 <= left < branch.read.tasks:
+                return branch, left
+            left -= branch.read.tasks
+        raise InvalidModel(f"job {self.name!r} has {self.map_tasks} map tasks, not one {index}")
+
+
+class TaskText(NamedTuple):
+    """What a task does: its SQL, what must be there for it, and where its rows go."""
+
+    sql: str
+    read: Read | None
+    place: int  # which part of `read`
+    builds: tuple[str, ...]
+    side: int | None  # of the reduce phase the rows are meant for; None: they are the result
+
+
+@dataclass(frozen=True, slots=True)
+class StagedPlan:
+    """Jobs in an order in which they can run; the last one's rows are the answer, in order."""
+
+    sql: str
+    jobs: tuple[StagedJob, ...]
+    fields: tuple[Field, ...]  # names and types as DuckDB gives them
+
+    def job(self, name: str) -> StagedJob:
+        for job in self.jobs:
+            if job.name == name:
+                return job
+        raise InvalidModel(unknown_name("job", name, [job.name for job in self.jobs]))
+
+    def task(self, job_name: str, kind: Kind, index: int) -> TaskText:
+        """The SQL of one task and what it needs."""
+        job = self.job(job_name)
+        if kind == "reduce":
+            if not 0 <= index < job.partitions:
+                raise InvalidModel(f"job {job_name!r} has no reduce task {index}")
+            return TaskText(job.reduce_sql, None, index, job.reduce_builds, None)
+        branch, place = job.branch_of(index)
+        side = branch.side if job.partitions else None
+        return TaskText(branch.sql(place), branch.read, place, branch.builds, side)
+
+    def task_sql(self, job_name: str, kind: Kind, index: int) -> str:
+        return self.task(job_name, kind, index).sql
+
+    def unpacked(self, job_name: str) -> str:
+        """The select list that gives the result of a job its types again."""
+        fields = self.job(job_name).fields
+        return ", ".join(unpacked(field.name, field.type) for field in fields) or "*"
+
+    def to_jobs(self) -> tuple[Job, ...]:
+        """The jobs as the kernel schedules them (splits are this plan's own, so no `scans`)."""
+        return tuple(_kernel_job(job) for job in self.jobs)
+
+    def describe(self) -> list[dict[str, Any]]:
+        """What EXPLAIN shows, one entry a job."""
+        return [
+            {
+                "job": job.name,
+                "operator": job.operator,
+                "upstream": list(job.upstream),
+                "tables": {found.table: found.bytes for found in job.tables},
+                "map_tasks": job.map_tasks,
+                "reduce_tasks": job.partitions,
+                "rows": job.rows_expected,
+                "bytes": job.bytes_expected,
+                "description": job.description,
+            }
+            for job in self.jobs
+        ]
+
+
+def _kernel_job(job: StagedJob) -> Job:
+    sizes = tuple(b.read.bytes(i) for b in job.branches for i in range(b.read.tasks))
+    reduce = None
+    if job.partitions:
+        reduce = Phase(job.partitions, job.shuffle_bytes_expected / job.partitions)
+    return Job(
+        job.name,
+        operator=job.operator,
+        upstream=job.upstream,
+        inputs=job.tables,
+        map=Phase(job.map_tasks, sizes=sizes),
+        reduce=reduce,
+    )

@@ -1,0 +1,103 @@
+"""The way from SQL to a staged plan, step by step."""
+
+from __future__ import annotations
+
+import duckdb
+from sqlglot import exp
+
+from .algebra import Node, Project
+from .binder import Context
+from .builder import Builder
+from .cardinality import Cardinality
+from .contract import CatalogLike, find_table
+from .costs import Sizing
+from .distinct import DistinctInTwo
+from .errors import NotStageable
+from .expressions import column
+from .oracle import Field, Oracle
+from .physical import Physical
+from .plan import StagedPlan
+from .prune import pruned
+from .pushdown import Pushdown
+from .reading import read_statement
+from .sideways import Sideways
+
+_BROADCAST_BYTES = 128e6
+
+
+def plan_staged(
+    sql: str,
+    catalog: CatalogLike,
+    target_bytes: float | None = None,
+    broadcast_bytes: float = _BROADCAST_BYTES,
+    partitions: int | None = None,
+) -> StagedPlan:
+    """Split a query into jobs, or say why not (`NotStageable`).
+
+    By itself the planner sizes tasks for 0.2 to 2 s from statistics. `target_bytes` fixes the size
+    of splits, `partitions` the number of reduce tasks, and tables above `broadcast_bytes` are never
+    shared whole with every task.
+    """
+    if partitions is not None and not 1 <= partitions <= 65535:
+        raise ValueError(f"partitions must be from 1 to 65535, got {partitions!r}")
+    try:
+        return _planned(sql, catalog, Sizing(target_bytes, broadcast_bytes, partitions))
+    except RecursionError as error:
+        raise NotStageable("the statement is nested too deeply") from error
+    except duckdb.Error as error:
+        # The statement is valid, so a part of it has lost something it depends on.
+        raise NotStageable(f"a part alone is no SQL: {str(error).splitlines()[0]}") from error
+
+
+def _planned(sql: str, catalog: CatalogLike, sizing: Sizing) -> StagedPlan:
+    with Oracle() as oracle:
+        statement = read_statement(sql, oracle)
+        _declare_tables(statement, catalog, oracle)
+        try:
+            expected = oracle.describe(sql.strip().rstrip(";"))
+        except duckdb.Error as error:
+            raise NotStageable(f"DuckDB says: {str(error).splitlines()[0]}") from error
+        builder = Builder(oracle)
+        bound = Context(builder, catalog).query(statement)
+        root: Node = _only(bound.node, [name for _, name in bound.columns])
+        cardinality = Cardinality(catalog, oracle)
+        root = DistinctInTwo(builder).run(root)
+        root = Pushdown(builder, cardinality).run(root)
+        root = Sideways(builder, cardinality).run(root)
+        root = pruned(root)
+        _check_types(root, expected)
+        jobs = Physical(catalog, builder, cardinality, sizing).finish(root, expected)
+    return StagedPlan(sql, jobs, expected)
+
+
+def _declare_tables(statement: exp.Query, catalog: CatalogLike, oracle: Oracle) -> None:
+    ctes = {cte.alias.lower() for cte in statement.find_all(exp.CTE)}
+    for table in statement.find_all(exp.Table):
+        if not isinstance(table.this, exp.Identifier):
+            raise NotStageable("table functions are not split")
+        parts = [part.name for part in table.parts]
+        if len(parts) == 1 and parts[0].lower() in ctes:
+            continue
+        oracle.declare(find_table(catalog, parts)[1])
+
+
+def _only(node: Node, columns: list[str]) -> Node:
+    """The node with exactly these columns in this order, which may repeat."""
+    if [field.name for field in node.fields] == columns:
+        return node
+    types = {field.name: field.type for field in node.fields}
+    items, fields = [], []
+    for place, name in enumerate(columns):
+        out = f"r{place}"
+        items.append((out, column(name)))
+        fields.append(Field(out, types[name]))
+    return Project(node, tuple(items), tuple(fields))
+
+
+def _check_types(root: Node, expected: tuple[Field, ...]) -> None:
+    """The planner's types must be DuckDB's own; if not, it has misread something."""
+    for mine, wanted in zip(root.fields, expected, strict=True):
+        if mine.type != wanted.type:
+            raise NotStageable(
+                f"column {wanted.name!r} would be {mine.type} instead of {wanted.type}"
+            )

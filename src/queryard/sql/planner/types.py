@@ -1,0 +1,143 @@
+"""What the planner must know of DuckDB's types: how values compare, hash, and travel as Arrow."""
+
+from __future__ import annotations
+
+import re
+
+from .errors import NotStageable
+
+_INTEGERS = frozenset(
+    [
+        "TINYINT",
+        "SMALLINT",
+        "INTEGER",
+        "BIGINT",
+        "HUGEINT",
+        "UTINYINT",
+        "USMALLINT",
+        "UINTEGER",
+        "UBIGINT",
+    ]
+)
+# Written to Arrow and read back as the very same type and value.
+_TRAVEL = (
+    _INTEGERS - {"HUGEINT"}
+    | frozenset(
+        [
+            "BOOLEAN",
+            "DOUBLE",
+            "FLOAT",
+            "VARCHAR",
+            "BLOB",
+            "DATE",
+            "TIME",
+            "TIMESTAMP",
+            "TIMESTAMP_S",
+            "TIMESTAMP_MS",
+            "TIMESTAMP_NS",
+            "INTERVAL",
+        ]
+    )
+    | {"TIMESTAMP WITH TIME ZONE"}
+)
+_AS_TEXT = frozenset({"UUID", "BIT", "UHUGEINT", "TIME WITH TIME ZONE", "JSON"})
+_DECIMAL = re.compile(r"^DECIMAL\(\d+,\d+\)$")
+_NAME = re.compile(r'^("([^"]|"")*"|\S+) ')
+_LIST = re.compile(r"^(.*)\[\d*\]$")
+_WIDTHS = {
+    "BOOLEAN": 1.0,
+    "TINYINT": 1.0,
+    "UTINYINT": 1.0,
+    "SMALLINT": 2.0,
+    "USMALLINT": 2.0,
+    "INTEGER": 4.0,
+    "UINTEGER": 4.0,
+    "FLOAT": 4.0,
+    "DATE": 4.0,
+    "HUGEINT": 16.0,
+    "INTERVAL": 16.0,
+    "VARCHAR": 24.0,
+    "BLOB": 32.0,
+}
+
+
+def equal_as_groups(one: str, other: str) -> bool:
+    """Whether values of the types are equal exactly if they are one group: exact, one to one."""
+    return one == other or (one in _INTEGERS and other in _INTEGERS)
+
+
+def hash_type(one: str, other: str) -> str | None:
+    """The type to hash keys of two sides in, so that equal keys meet; None if there is none.
+
+    >>> hash_type("INTEGER", "BIGINT"), hash_type("FLOAT", "DOUBLE"), hash_type("DATE", "VARCHAR")
+    ('HUGEINT', 'DOUBLE', None)
+    """
+    if one == other:
+        return one
+    if one in _INTEGERS and other in _INTEGERS:
+        return "HUGEINT"
+    if {one, other} == {"FLOAT", "DOUBLE"}:
+        return "DOUBLE"
+    if {one, other} == {"DATE", "TIMESTAMP"}:
+        return "TIMESTAMP"
+    return None
+
+
+def travels(found: str) -> bool:
+    """Whether Arrow carries the type as it is."""
+    if found in _TRAVEL or _DECIMAL.match(found):
+        return True
+    nested = _LIST.match(found)
+    if nested:
+        return travels(nested[1])
+    if found.startswith("STRUCT(") and found.endswith(")"):
+        parts = _split(found[len("STRUCT(") : -1])
+        return all(travels(_NAME.sub("", part, count=1)) for part in parts)
+    if found.startswith("MAP(") and found.endswith(")"):
+        return all(travels(part) for part in _split(found[len("MAP(") : -1]))
+    return False
+
+
+def _split(parts: str) -> list[str]:
+    """The parts of a list in a type, which may be lists and quoted names themselves.
+
+    >>> _split('a INTEGER, "b, c" DECIMAL(9,2), d MAP(VARCHAR, DATE)')
+    ['a INTEGER', '"b, c" DECIMAL(9,2)', 'd MAP(VARCHAR, DATE)']
+    """
+    found, depth, quoted, start = [], 0, False, 0
+    for place, sign in enumerate(parts):
+        if sign == '"':
+            quoted = not quoted
+        elif not quoted:
+            depth += {"(": 1, ")": -1}.get(sign, 0)
+            if sign == "," and not depth:
+                found.append(parts[start:place].strip())
+                start = place + 1
+    return [*found, parts[start:].strip()]
+
+
+def packed(name: str, found: str) -> str:
+    """The column as it is written to Arrow.
+
+    >>> packed("c1", "BIGINT"), packed("c1", "UUID")
+    ('c1', 'CAST(c1 AS VARCHAR) AS c1')
+    """
+    if travels(found) or found == "HUGEINT":
+        return name
+    if found in _AS_TEXT or found.startswith("ENUM("):
+        return f"CAST({name} AS VARCHAR) AS {name}"
+    raise NotStageable(f"columns of type {found} do not travel between tasks")
+
+
+def unpacked(name: str, found: str) -> str:
+    """The column as it is read back from Arrow."""
+    return name if travels(found) else f"CAST({name} AS {found}) AS {name}"
+
+
+def width_bytes(found: str) -> float:
+    """About how many bytes a value takes, where nothing is known of the column."""
+    if found in _WIDTHS:
+        return _WIDTHS[found]
+    if _DECIMAL.match(found):
+        return 16.0
+    return 8.0 if found in _TRAVEL else 40.0

@@ -1,0 +1,23 @@
+"""What is known of tables: from footers at once, from the data by `analyze`, kept with the data."""
+
+from .analyse import analyze
+from .model import (
+    Bucket,
+    ColumnStatistics,
+    Histogram,
+    StatisticsError,
+    TableStatistics,
+)
+from .positions import position
+from .store import StatisticsWarning
+
+__all__ = [
+    "Bucket",
+    "ColumnStatistics",
+    "Histogram",
+    "StatisticsError",
+    "StatisticsWarning",
+    "TableStatistics",
+    "analyze",
+    "position",
+]

@@ -1,0 +1,86 @@
+"""Collecting statistics from the data: all of it, or a sample."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable
+
+import duckdb
+
+from queryard.sql.catalog.catalog import Catalog
+from queryard.sql.catalog.metadata import first_lines
+from queryard.sql.catalog.model import Table
+
+from .columns import analyse_columns
+from .model import StatisticsError, TableStatistics
+from .sampling import opened
+from .store import Stored, load, save
+
+Progress = Callable[[float, str], None]
+"""Called with the share of the bytes done (0 to 1) and the table that is being looked at."""
+
+
+def analyze(
+    catalog: Catalog,
+    names: Iterable[str] | None = None,
+    sample: float | None = None,
+    progress: Progress | None = None,
+) -> dict[str, TableStatistics]:
+    """Collect and keep statistics of the tables of a catalog (all, or those named), by their keys.
+
+    `sample` is the share of rows to read, by whole row groups spread over the table where there are
+    enough of them, else row by row. Tables whose statistics still hold, from at least this share,
+    are not read again. `catalog.statistics` knows the new ones at once; those of frames are not
+    kept beyond the catalog.
+    """
+    share = 1.0 if sample is None else sample
+    if not 0 < share <= 1:
+        raise StatisticsError(f"a sample of {sample!r}: must be a share above 0, up to 1")
+    tables = [catalog[name] for name in (catalog.tables if names is None else names)]
+    total = sum(table.bytes for table in tables) or 1.0
+    done = 0.0
+    results = {}
+    for table in tables:
+
+        def report(part: float, table: Table = table, done: float = done) -> None:
+            if progress is not None:
+                progress(min(1.0, (done + part * table.bytes) / total), table.key)
+
+        report(0.0)
+        results[table.key] = _of_table(catalog, table, share, report)
+        done += table.bytes
+    if progress is not None:
+        progress(1.0, "")
+    return results
+
+
+def _of_table(
+    catalog: Catalog, table: Table, share: float, report: Callable[[float], None]
+) -> TableStatistics:
+    held = load(table, catalog.statistics_folder) if table.files else None
+    if held is not None and held.sample >= share:
+        found = held.statistics
+    else:
+        found = _collect(catalog, table, share, report)
+        if table.files:
+            save(table, Stored(found, share), catalog.statistics_folder)
+    catalog.keep_statistics(table.key, found)
+    return found
+
+
+def _collect(
+    catalog: Catalog, table: Table, share: float, report: Callable[[float], None]
+) -> TableStatistics:
+    with tempfile.TemporaryDirectory(prefix="queryard-analyze-") as spill:
+        connection = duckdb.connect(":memory:", config={"temp_directory": spill})
+        try:
+            for system in catalog.filesystems:
+                connection.register_filesystem(system)
+            data = opened(connection, table, share)
+            return analyse_columns(connection, table, data, report)
+        except duckdb.Error as error:
+            raise StatisticsError(
+                f"table {table.key}: cannot be analyzed: {first_lines(error)}"
+            ) from error
+        finally:
+            connection.close()

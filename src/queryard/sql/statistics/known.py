@@ -1,0 +1,23 @@
+"""The best that is known of a table without reading its data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from queryard.sql.catalog.model import Table
+from queryard.sql.catalog.parquet import ParquetTable
+
+from .footers import footer_statistics
+from .guesses import guessed_statistics
+from .model import TableStatistics
+from .store import load
+
+
+def known_statistics(table: Table, folder: Path | None) -> TableStatistics:
+    """What `analyze` kept, if it still holds; else footers; else a guess."""
+    stored = load(table, folder) if table.files else None
+    if stored is not None:
+        return stored.statistics
+    if isinstance(table, ParquetTable):
+        return footer_statistics(table)
+    return guessed_statistics(table)

@@ -1,0 +1,137 @@
+"""Data that cannot be one table: the error names the file and what is wrong with it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from queryard.sql.catalog import CatalogError, open_catalog
+
+FIRST = pa.table({"id": [1], "name": ["x"]})
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        (pa.table({"id": [1]}), r"2\.parquet: has no column 'name', which .*1\.parquet has"),
+        (
+            FIRST.append_column("z", [[1]]),
+            r"2\.parquet: has a column 'z', which .*1\.parquet has not",
+        ),
+        (
+            pa.table({"id": ["1"], "name": ["x"]}),
+            r"2\.parquet: the column 'id' is VARCHAR, but BIGINT in .*1\.parquet",
+        ),
+        (
+            pa.table({"id": pa.array([1], pa.int32()), "name": ["x"]}),
+            r"the column 'id' is INTEGER, but BIGINT",
+        ),
+        (pa.table({"id": [{"a": 1}], "name": ["x"]}), r"'id' is STRUCT\(a BIGINT\), but BIGINT"),
+    ],
+)
+def test_parquet_files_of_other_columns(tmp_path, second, message):
+    pq.write_table(FIRST, tmp_path / "1.parquet")
+    pq.write_table(second, tmp_path / "2.parquet")
+    table = open_catalog(tables={"t": str(tmp_path)})["t"]
+    for ask in (lambda: table.columns, lambda: table.rows, lambda: table.splits(1)):
+        with pytest.raises(CatalogError, match=message):
+            ask()
+
+
+def test_parquet_files_that_differ_in_what_does_not_matter(tmp_path):
+    pq.write_table(FIRST, tmp_path / "1.parquet")
+    required = pa.schema([pa.field("NAME", pa.large_string()), pa.field("id", pa.int64(), False)])
+    second = pa.table({"NAME": ["y"], "id": [2]}, schema=required)
+    pq.write_table(second, tmp_path / "2.parquet", compression="zstd", use_dictionary=False)
+    assert open_catalog(tables={"t": str(tmp_path)})["t"].rows == 2
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1 and then nonsense PAR1"])
+def test_unreadable_parquet(tmp_path, content):
+    pq.write_table(FIRST, tmp_path / "1.parquet")
+    (tmp_path / "2.parquet").write_bytes(content)
+    table = open_catalog(tables={"t": str(tmp_path)})["t"]
+    with pytest.raises(CatalogError, match=r"2\.parquet: cannot be read as Parquet"):
+        _ = table.columns
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ("id,nam\n1,x\n", r"2\.csv: column 2 is called 'nam', but 'name' in .*1\.csv"),
+        ("name,id\nx,1\n", r"2\.csv: column 1 is called 'name', but 'id'"),
+        ("id\n1\n", r"2\.csv: has 1 columns"),
+        ("id,name,z\n1,x,2\n", r"2\.csv: has 3 columns \(id, name, z\)"),
+        ("5,other\n6,more\n", r"2\.csv: column 1 is called '5'"),
+    ],
+)
+def test_csv_files_of_other_headers(tmp_path, second, message):
+    (tmp_path / "1.csv").write_text("id,name\n1,x\n2,y\n")
+    (tmp_path / "2.csv").write_text(second)
+    table = open_catalog(tables={"t": str(tmp_path)})["t"]
+    with pytest.raises(CatalogError, match=message):
+        _ = table.columns
+
+
+def test_csv_that_is_no_text(tmp_path):
+    (tmp_path / "1.csv").write_text("id,name\n1,x\n")
+    (tmp_path / "2.csv").write_bytes(b"id,name\n1,\xff\xfe\n")
+    with pytest.raises(CatalogError, match=r"2\.csv.*utf-8"):
+        _ = open_catalog(tables={"t": str(tmp_path)})["t"].columns
+
+
+def test_types_for_columns_that_are_not_there(tmp_path):
+    (tmp_path / "t.csv").write_text("id,name\n1,x\n")
+    spec = {"path": str(tmp_path / "t.csv"), "types": {"nope": "DATE"}}
+    with pytest.raises(CatalogError, match="nope"):
+        _ = open_catalog(tables={"t": spec})["t"].columns
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.csv", "", "is empty, so the columns of the table t are unknown"),
+        ("t.jsonl", "", "holds no JSON objects"),
+        ("t.jsonl", "1\n2\n", "holds no JSON objects"),
+        ("t.jsonl", '{"a": 1}\n{"a":\n', "Malformed JSON"),
+    ],
+)
+def test_text_without_rows_to_learn_from(tmp_path, name, content, message):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(CatalogError, match=message) as caught:
+        _ = open_catalog(tmp_path)["t"].columns
+    assert name in str(caught.value)
+
+
+def test_a_broken_json_file_among_others_is_named(tmp_path):
+    (tmp_path / "1.jsonl").write_text('{"a": 1}\n')
+    (tmp_path / "2.jsonl").write_text('{"a": 1}\n{"a"\n')
+    with pytest.raises(CatalogError, match=r"2\.jsonl"):
+        _ = open_catalog(tables={"t": str(tmp_path)})["t"].columns
+
+
+def test_json_keys_may_differ(tmp_path):
+    (tmp_path / "1.jsonl").write_text('{"a": 1}\n{"b": "x"}\n')
+    (tmp_path / "2.json").write_text('[{"a": 1.5, "c": {"d": [1]}}]')
+    table = open_catalog(tables={"t": [str(tmp_path / "1.jsonl"), str(tmp_path / "2.json")]})["t"]
+    expected = (("a", "DOUBLE"), ("b", "VARCHAR"), ("c", "STRUCT(d BIGINT[])"))
+    assert table.columns == expected
+
+
+def test_folders_of_different_keys(tmp_path):
+    for folder in ("y=1/m=1", "y=1"):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        pq.write_table(FIRST, tmp_path / folder / "x.parquet")
+    table = open_catalog(tables={"t": str(tmp_path)})["t"]
+    with pytest.raises(CatalogError, match=r"keys \['y'\].*hive = false"):
+        _ = table.columns
+    plain = open_catalog(tables={"t": {"path": str(tmp_path), "hive": False}})["t"]
+    assert plain.columns == (("id", "BIGINT"), ("name", "VARCHAR"))
+
+
+def test_files_of_different_formats(tmp_path):
+    (tmp_path / "1.csv").write_text("a\n1\n")
+    pq.write_table(FIRST, tmp_path / "2.parquet")
+    with pytest.raises(CatalogError, match=r"2\.parquet: is parquet, but .*1\.csv is csv"):
+        open_catalog(tables={"t": str(tmp_path)})
