@@ -28,6 +28,9 @@ check: $(STAMP) ## lint, layout, types and import rules
 
 bench: $(STAMP) ## run the benchmarks
 	$(BIN)/python -m bench
+	$(BIN)/python -m bench.single_query --scale 5
+	$(BIN)/python -m bench.single_query --scale 5 --busy
+	$(BIN)/python -m bench.single_query --scale 5 --plan staged
 
 clean: ## remove .venv, caches, builds and the demonstration's figures
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

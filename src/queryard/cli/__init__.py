@@ -1,4 +1,4 @@
-"""The command line: `queryard policies`, `queryard simulate`, `queryard compare`."""
+"""The command line: `queryard sql`, `queryard shell`, `queryard compare` and the others."""
 
 from .app import main
 

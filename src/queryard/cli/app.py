@@ -11,12 +11,17 @@ import typer
 from queryard import __version__
 from queryard.core.errors import QueryardError
 
+from .analyze import analyze
 from .compare import compare
+from .explain import explain
+from .failures import FAILED, USER_ERROR, RunFailed, complain
 from .parts import parts
 from .policies import policies
+from .shell import shell
 from .simulate import simulate
-
-USER_ERROR = 2
+from .sql import sql
+from .tables import tables
+from .tpch import tpch
 
 app = typer.Typer(
     name="queryard",
@@ -26,10 +31,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(compare)
-app.command()(simulate)
-app.command()(policies)
-app.command()(parts)
+_QUERIES = "Queries on data"
+_SCHEDULERS = "Schedulers in simulation"
+app.command(rich_help_panel=_QUERIES)(sql)
+app.command(rich_help_panel=_QUERIES)(shell)
+app.command(rich_help_panel=_QUERIES)(tables)
+app.command(rich_help_panel=_QUERIES)(explain)
+app.command(rich_help_panel=_QUERIES)(analyze)
+app.command(rich_help_panel=_QUERIES)(tpch)
+app.command(rich_help_panel=_SCHEDULERS)(compare)
+app.command(rich_help_panel=_SCHEDULERS)(simulate)
+app.command(rich_help_panel=_SCHEDULERS)(policies)
+app.command(rich_help_panel=_SCHEDULERS)(parts)
 
 
 def _show_version(wanted: bool) -> None:
@@ -45,25 +58,28 @@ def root(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """A yard where analytic queries are marshalled: try schedulers before you trust them.
+    """A yard where analytic queries are marshalled: SQL on files, and schedulers to try and trust.
 
-    Begin with `queryard compare --demo`.
+    Begin with `queryard sql "select 42"`, with `queryard tpch data/ --scale 0.1` for data to play
+    with, or with `queryard compare --demo`.
     """
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Run the command line; a user's mistake is one line on stderr and the exit code 2."""
+    """Run the command line; what went wrong is told on stderr, without a traceback.
+
+    The exit code is 2 for a wrong command and 1 for a statement that failed.
+    """
     try:
         app(list(args) if args is not None else None)
+    except RunFailed as error:
+        complain(str(error))
+        sys.exit(FAILED)
     except QueryardError as error:
-        _complain(str(error))
+        complain(" ".join(str(error).split()))
+        sys.exit(USER_ERROR)
     except OSError as error:
         if error.filename is None:
             raise
-        _complain(f"{error.filename}: {error.strerror}")
-
-
-def _complain(problem: str) -> None:
-    typer.secho("error: ", fg="red", bold=True, err=True, nl=False)
-    typer.echo(" ".join(problem.split()), err=True)
-    sys.exit(USER_ERROR)
+        complain(f"{error.filename}: {error.strerror}")
+        sys.exit(USER_ERROR)

@@ -63,3 +63,17 @@ def _short(value: float) -> str:
         if abs(round(value, digits)) < limit:
             return f"{value:.{digits}f}"
     return f"{value:,.0f}"
+
+
+def size(value: float | None) -> str:
+    """Bytes.
+
+    >>> size(512), size(1536), size(2_345_678), size(12e9), size(None)
+    ('512 B', '1.5 kB', '2.3 MB', '12.0 GB', '–')
+    """
+    if value is None:
+        return MISSING
+    for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if value >= factor:
+            return f"{value / factor:,.1f} {unit}"
+    return f"{value:,.0f} B"

@@ -1,0 +1,1 @@
+"""Where work runs: obey the kernel's commands, tell what really happened."""

@@ -1,0 +1,81 @@
+"""`queryard analyze`: look at the data once, so that plans and estimates are right."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from queryard.core.errors import QueryardError
+
+from . import data_options, readable
+from .failures import running
+
+
+def analyze(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TABLE]...", help="Which tables. Default: all.", show_default=False
+        ),
+    ] = None,
+    data: data_options.Data = None,
+    table: data_options.NamedTables = None,
+    sample: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Read only a share of the rows, such as 0.1 or 10%.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Collect statistics: distinct values, ranges, nulls, histograms.
+
+    They are kept beside the data (in `.queryard/`) and used until a file changes. Tables whose
+    statistics still hold are not read again.
+
+    Examples:
+
+    - `queryard analyze --data data/`
+    - `queryard analyze lineitem orders --data data/ --sample 10%`
+    """
+    from queryard.sql.statistics import analyze as analyze_tables
+
+    from .query_progress import sharing
+    from .table_lists import describe_tables, table_table
+
+    share = _share(sample)
+    catalog = data_options.open_place(data, table)
+    wanted = [catalog[name].key for name in names or catalog.tables]
+    began = time.perf_counter()
+    with running(), sharing("analyzing") as bar:
+        found = analyze_tables(catalog, wanted, share, bar)
+    seconds = time.perf_counter() - began
+    console = Console(highlight=False)
+    table_table([t for t in describe_tables(catalog) if t["name"] in found], (), console)
+    columns = sum(len(statistics.columns) for statistics in found.values())
+    console.print(
+        f"{columns:,} columns of {len(found)} {'table' if len(found) == 1 else 'tables'} are known "
+        f"now; took {readable.seconds(seconds)} s.",
+        style="dim",
+    )
+
+
+def _share(text: str | None) -> float | None:
+    """
+    >>> _share("10%"), _share("0.25"), _share(None)
+    (0.1, 0.25, None)
+    """
+    if text is None:
+        return None
+    number, percent = text.strip().removesuffix("%"), text.strip().endswith("%")
+    try:
+        share = float(number) / (100 if percent else 1)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise QueryardError(f"--sample {text}: write a share above 0, as in 0.1 or 10%")
+    return share

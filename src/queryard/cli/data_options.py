@@ -1,0 +1,141 @@
+"""Options of the commands that work on data, and what is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from queryard.core.errors import QueryardError
+
+if TYPE_CHECKING:
+    from queryard.live import Session
+    from queryard.sql.catalog import Catalog
+
+_DATA = "Data"
+_RUN = "How it runs"
+
+Data = Annotated[
+    str | None,
+    typer.Option(
+        "--data",
+        "-d",
+        metavar="PLACE",
+        envvar="QUERYARD_DATA",
+        help="A folder of data files, one file, a DuckDB database or a catalog (.toml). Default: "
+        "the current folder.",
+        rich_help_panel=_DATA,
+        show_default=False,
+    ),
+]
+NamedTables = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--table",
+        metavar="NAME=PATH",
+        help="One more table: a file, a folder or a pattern such as 'logs/*.csv'. May be given "
+        "again.",
+        rich_help_panel=_DATA,
+        show_default=False,
+    ),
+]
+Write = Annotated[
+    bool,
+    typer.Option(
+        "--write",
+        help="Allow statements that write: COPY … TO, CREATE TABLE, changes of databases.",
+        rich_help_panel=_DATA,
+    ),
+]
+Slots = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="How many threads work at most. Default: one a core.",
+        rich_help_panel=_RUN,
+        show_default=False,
+    ),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="What all queries together may use, such as 4GB. Default: 70 % of the machine's.",
+        rich_help_panel=_RUN,
+        show_default=False,
+    ),
+]
+PlanOption = Annotated[
+    str,
+    typer.Option(
+        "--plan",
+        metavar="native|staged",
+        help="DuckDB's own plan on as many slots as are free, or a DAG of jobs with tasks.",
+        rich_help_panel=_RUN,
+    ),
+]
+TimeLimit = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="End a query that takes longer, such as 30s or 5min.",
+        rich_help_panel=_RUN,
+        show_default=False,
+    ),
+]
+
+
+def open_place(data: str | None, tables: Sequence[str] | None) -> Catalog:
+    """The catalog that the options mean."""
+    from queryard.sql.catalog import open_catalog
+
+    named = dict(_pair(text) for text in tables or ())
+    where = data if data is not None or named else "."
+    return open_catalog(where, named)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, path = text.partition("=")
+    if not (name.strip() and equals and path.strip()):
+        raise QueryardError(f"--table {text}: write NAME=PATH, as in orders=data/orders.csv")
+    return name.strip(), path.strip()
+
+
+def open_session(
+    data: str | None,
+    tables: Sequence[str] | None,
+    *,
+    write: bool = False,
+    slots: int | None = None,
+    memory: str | None = None,
+    plan: str = "native",
+) -> Session:
+    """A session on the data that the options mean."""
+    from queryard.live.asked import PLANS
+    from queryard.live.session import Session
+
+    if plan not in PLANS:
+        raise QueryardError(f"--plan {plan}: choose one of {', '.join(PLANS)}")
+    return Session(
+        open_place(data, tables),
+        write=write,
+        slots=slots,
+        memory=memory,
+        plan=plan,
+    )
+
+
+def check_folder_of(file: Path, option: str) -> None:
+    """Complain about a file that cannot be written before anything was computed."""
+    if not file.absolute().parent.is_dir():
+        raise QueryardError(f"{option} {file}: there is no folder {str(file.parent)!r}")
+
+
+def check_time(time_limit: str | None) -> None:
+    """Complain about a time that is none."""
+    from queryard.live.amounts import as_seconds
+
+    if time_limit is not None:
+        as_seconds(time_limit, "--time-limit")

@@ -1,0 +1,127 @@
+"""`queryard explain`: how a query is run, and how well that was foreseen."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from . import data_options
+from .failures import running
+
+if TYPE_CHECKING:
+    from queryard.live.explanation import ExplainedJob, Explanation
+
+
+def explain(
+    text: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SQL", help="One statement; - reads it from stdin.", show_default=False
+        ),
+    ] = None,
+    data: data_options.Data = None,
+    table: data_options.NamedTables = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--file", "-f", metavar="FILE", help="Read it from a file.", show_default=False
+        ),
+    ] = None,
+    analyze: Annotated[
+        bool, typer.Option("--analyze", help="Run it, and show what really happened, too.")
+    ] = False,
+    plan: data_options.PlanOption = "native",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a tree.")] = False,
+    figure: Annotated[
+        Path | None,
+        typer.Option(
+            "--figure",
+            metavar="FILE",
+            help="Draw the plan, too (.html, .png, .svg or .pdf).",
+            show_default=False,
+        ),
+    ] = None,
+    write: data_options.Write = False,
+    slots: data_options.Slots = None,
+    memory: data_options.Memory = None,
+) -> None:
+    """Show how a query is run: operators or jobs, with the rows and bytes expected of each.
+
+    A native plan is DuckDB's; its operators run together, as one job on the slots that are free. A
+    staged plan is a DAG of jobs with tasks. If a query cannot be staged, the reason is given.
+
+    Examples:
+
+    - `queryard explain "select count(*) from orders" --data data/`
+    - `queryard explain -f data/queries/q05.sql -d data/ --analyze`
+    - `queryard explain -f data/queries/q21.sql -d data/ --plan staged --figure q21.html`
+    """
+    from .sql import asked_text
+
+    if figure is not None:
+        from queryard.figures import check_figure_path
+
+        check_figure_path(str(figure))
+        data_options.check_folder_of(figure, "--figure")
+    asked = asked_text(text, file)
+    with (
+        data_options.open_session(
+            data, table, write=write, slots=slots, memory=memory, plan=plan
+        ) as session,
+        running(),
+    ):
+        found = session.explain(asked, analyze=analyze)
+    if figure is not None:
+        _draw(found, figure)
+    if as_json:
+        typer.echo(json.dumps(found.to_json(), indent=1, default=str))
+        return
+    show_explanation(found, Console(highlight=False))
+    if figure is not None:
+        Console(highlight=False).print(f"Figure: {figure}", soft_wrap=True, markup=False)
+
+
+def show_explanation(found: Explanation, console: Console) -> None:
+    """The tree for people; on a terminal in colours."""
+    if not console.is_terminal:
+        typer.echo(found.text())
+        return
+    console.print(found.summary(), style="bold", markup=False)
+    for reason in found.reasons:
+        console.print(f"not staged: {reason}", style="yellow", markup=False)
+    for note in found.notes:
+        console.print(note, style="dim", markup=False)
+    console.print(found.table())
+
+
+def _draw(found: Explanation, path: Path) -> None:
+    from queryard.figures.dag import DagNode, save_dag
+
+    nodes = [
+        DagNode(job.name, job.operator, job.inputs, _lines(job), _all(job)) for job in found.jobs
+    ]
+    save_dag(str(path), nodes, found.summary())
+
+
+def _lines(job: ExplainedJob) -> tuple[str, ...]:
+    from . import readable
+
+    lines = [job.what]
+    if job.map_tasks is not None:
+        tasks = f"{job.map_tasks} map" + (
+            f" + {job.reduce_tasks} reduce" if job.reduce_tasks else ""
+        )
+        lines = [f"{job.name}: {tasks} tasks", job.what]
+    if job.rows_expected is not None:
+        lines.append(f"~{job.rows_expected:,.0f} rows, {readable.size(job.bytes_expected)}")
+    if job.rows is not None:
+        lines.append(f"{job.rows:,.0f} rows, {readable.size(job.bytes)}, {job.seconds or 0:.2f} s")
+    return tuple(lines)
+
+
+def _all(job: ExplainedJob) -> str:
+    return "\n".join((*_lines(job), f"class: {job.operator}"))

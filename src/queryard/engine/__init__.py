@@ -1,0 +1,1 @@
+"""DuckDB at work: native queries under leases, and the tasks of staged ones."""

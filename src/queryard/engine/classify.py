@@ -1,0 +1,279 @@
+"""What kind of statement it is, in DuckDB's own words, and whether a session may run it.
+
+DuckDB's parser says where statements end and of what type they are, its tokenizer what their words
+are; nothing here reads SQL by itself.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from dataclasses import dataclass
+from functools import cached_property
+
+import duckdb
+
+from .errors import NotAllowed, failure
+
+# What the scheduler and the memory budget rest on, and what to use instead.
+GUARDED = {
+    "threads": "connect(slots=…)",
+    "worker_threads": "connect(slots=…)",
+    "external_threads": "connect(slots=…)",
+    "scheduler_process_partial": "",
+    "memory_limit": "connect(memory=…)",
+    "max_memory": "connect(memory=…)",
+    "temp_directory": "connect(temp=…)",
+    "max_temp_directory_size": "connect(temp=…)",
+    "lock_configuration": "",
+    "streaming_buffer_size": "",
+    "max_streaming_buffer_size": "",
+    # Rows leave DuckDB as Arrow of one fixed form.
+    "arrow_lossless_conversion": "",
+}
+# Settings that make DuckDB write files.
+WRITING = frozenset(
+    {
+        "extension_directories",
+        "extension_directory",
+        "extension_repository_directory",
+        "home_directory",
+        "log_query_path",
+        "logging_storage",
+        "profile_output",
+        "profiling_output",
+        "secret_directory",
+    }
+)
+# Table functions that do something, and may hide in a SELECT.
+_WRITING_FUNCTIONS = frozenset({"enable_logging", "enable_profiling"})
+_ACTING = _WRITING_FUNCTIONS | {
+    "checkpoint",
+    "disable_logging",
+    "disable_profiling",
+    "force_checkpoint",
+    "truncate_duckdb_logs",
+}
+_ANALYZE = ("analyze", "analyse")
+_SCOPES = ("global", "session", "local", "persist")
+# Databases are attached for reading, so these reach temporary tables only.
+_HARMLESS = frozenset(
+    {
+        "ALTER",
+        "ANALYZE",
+        "DELETE",
+        "DROP",
+        "EXECUTE",
+        "INSERT",
+        "LOAD",
+        "MERGE_INTO",
+        "MULTI",
+        "RELATION",
+        "SELECT",
+        "TRANSACTION",
+        "UPDATE",
+        "VACUUM",
+    }
+)
+# What a session that only reads may make: it goes with the session.
+_OWN = ("view", "macro", "function")
+
+
+@dataclass(frozen=True)
+class Classified:
+    """One statement of a script."""
+
+    sql: str
+    kind: str  # DuckDB's statement type: SELECT, CREATE, SET …
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """Its tokens without comments, in lower case; a quoted name is no keyword."""
+        return tuple(word.lower() for _, word in _pieces(self.sql))
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """Its string literals."""
+        words = [word for _, word in _pieces(self.sql)]
+        return tuple(w[1:-1].replace("''", "'") for w in words if w.startswith("'"))
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Every word that may be a name, so that nothing it may refer to is overlooked.
+
+        Texts too: PRAGMA table_info('orders').
+        """
+        return frozenset(map(_unquoted, self.words))
+
+    @cached_property
+    def reads(self) -> bool:
+        """Only reads, and leaves nothing behind in the connection."""
+        if self.kind == "EXPLAIN":
+            inner = self.explained
+            return inner is None or inner.reads
+        if not self.names.isdisjoint(_ACTING):
+            return False
+        return self.kind == "SELECT" and not any(map(_looks_around, self.names))
+
+    @cached_property
+    def explained(self) -> Classified | None:
+        """What an EXPLAIN ANALYZE runs; None where nothing is run."""
+        at = 2
+        if self.words[1] == "(":
+            if self.words[2] not in (*_ANALYZE, "format"):
+                return None  # EXPLAIN (SELECT …)
+            at = self.words.index(")") + 1
+            if set(_ANALYZE).isdisjoint(self.words[2:at]):
+                return None
+        elif self.words[1] not in _ANALYZE:
+            return None
+        return classify(_rest(self.sql, at))[0]
+
+
+def _looks_around(word: str) -> bool:
+    """Whether it shows what is there, so that it must run where everything is."""
+    return word in ("show", "information_schema") or word.startswith(("pg_", "sqlite_", "duckdb_"))
+
+
+class _Parser:
+    """DuckDB's parser, on a connection that runs nothing."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._connection: duckdb.DuckDBPyConnection | None = None
+
+    def __call__(self, sql: str) -> list[tuple[str, str]]:
+        with self._lock:
+            if self._connection is None:
+                self._connection = duckdb.connect(":memory:", config={"threads": 1})
+                atexit.register(self._close, os.getpid())
+            try:
+                sql.encode()
+                found = self._connection.extract_statements(sql)
+            except duckdb.Error as error:
+                raise failure(str(error)) from None
+            except UnicodeEncodeError as error:
+                raise failure(f"the statement is no valid text: {error.reason}") from None
+            return [(statement.query, _kind(statement)) for statement in found]
+
+    def _close(self, process: int) -> None:
+        if os.getpid() != process:
+            return  # a fork: the connection is its parent's
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+
+def _kind(statement: duckdb.Statement) -> str:
+    try:
+        return str(statement.type.name)
+    except ValueError:  # DuckDB has types that its Python client does not know
+        return "OTHER"
+
+
+_parse = _Parser()
+
+
+def classify(sql: str) -> list[Classified]:
+    """The statements of a script; a syntax error is DuckDB's own.
+
+    >>> [(s.kind, s.reads) for s in classify("from t; SET threads = 9")]
+    [('SELECT', True), ('SET', False)]
+    """
+    found = [Classified(text.strip().rstrip(";"), kind) for text, kind in _parse(sql)]
+    if not found:
+        raise NotAllowed("there is no statement in the text; write something like SELECT 42")
+    return found
+
+
+def _pieces(sql: str) -> list[tuple[int, str]]:
+    """The tokens that are no comments, with their offsets in the encoded text."""
+    raw = sql.encode()
+    offsets = duckdb.tokenize(sql)
+    ends = [offset for offset, _ in offsets[1:]] + [len(raw)]
+    return [
+        (offset, raw[offset:end].decode("utf-8", "replace").strip())
+        for (offset, kind), end in zip(offsets, ends, strict=True)
+        if kind != duckdb.token_type.comment
+    ]
+
+
+def _unquoted(word: str) -> str:
+    """A name, or the text of a literal.
+
+    >>> _unquoted('"a ""b"'), _unquoted("'orders'"), _unquoted("orders")
+    ('a "b', 'orders', 'orders')
+    """
+    for quote in ('"', "'"):
+        if len(word) > 1 and word[0] == word[-1] == quote:
+            return word[1:-1].replace(quote * 2, quote)
+    return word
+
+
+def _rest(sql: str, at: int) -> str:
+    """The text from a token on."""
+    pieces = _pieces(sql)
+    return sql.encode()[pieces[at][0] :].decode() if at < len(pieces) else ""
+
+
+def check_allowed(statement: Classified, writes: bool) -> None:
+    """Refuse what the session may not do, with the reason."""
+    words = statement.words
+    if not writes and (acting := sorted(statement.names & _WRITING_FUNCTIONS)):
+        raise NotAllowed(f"{acting[0]} writes files, and this session only reads; {_REMEDY}")
+    if statement.kind == "EXPLAIN":
+        if (inner := statement.explained) is not None:
+            check_allowed(inner, writes)
+    elif statement.kind == "PREPARE":
+        for prepared in classify(_rest(statement.sql, words.index("as") + 1)):
+            check_allowed(prepared, writes)
+    elif statement.kind in ("SET", "VARIABLE_SET", "PRAGMA", "CALL"):
+        _check_setting(words, writes)
+    elif not writes:
+        _check_reading(statement.kind, words)
+
+
+def _check_setting(words: tuple[str, ...], writes: bool) -> None:
+    names = [word for word in words[1:4] if word not in _SCOPES]
+    name = _unquoted(names[0]) if names else ""
+    if not writes and (words[0] == "import" or name == "import_database"):
+        raise NotAllowed(f"IMPORT DATABASE writes, and this session only reads; {_REMEDY}")
+    if name in GUARDED:
+        instead = f"; use {GUARDED[name]} instead" if GUARDED[name] else ""
+        raise NotAllowed(f"{name} cannot be set by a statement: Queryard relies on it{instead}")
+    if name in WRITING and not writes:
+        raise NotAllowed(f"{name} makes DuckDB write files, and this session only reads; {_REMEDY}")
+
+
+_REMEDY = "open the session for writing (connect(write=True), --write)"
+
+
+def _check_reading(kind: str, words: tuple[str, ...]) -> None:
+    if kind == "CREATE":
+        made = [w for w in words[1:5] if w not in ("or", "replace", "local", "persistent")]
+        if made[0] not in ("temp", "temporary", *_OWN):
+            what = made[0].upper()
+            raise NotAllowed(
+                f"CREATE {what} writes, and this session only reads; "
+                f"CREATE TEMP {what} works in every session, or {_REMEDY}"
+            )
+    elif kind == "COPY":
+        if _direction(words) != "from":
+            raise NotAllowed(f"COPY … TO writes a file, and this session only reads; {_REMEDY}")
+    elif kind == "LOAD" and words[0] != "load":
+        raise NotAllowed(f"INSTALL writes to disk, and this session only reads; {_REMEDY}")
+    elif kind not in _HARMLESS:
+        what = " ".join(words[:2]).upper()
+        raise NotAllowed(f"{what} is not possible, as this session only reads; {_REMEDY}")
+
+
+def _direction(words: tuple[str, ...]) -> str:
+    """Where a COPY copies: the first FROM or TO outside of parentheses."""
+    depth = 0
+    for word in words:
+        depth += (word == "(") - (word == ")")
+        if depth == 0 and word in ("from", "to"):
+            return word
+    return ""

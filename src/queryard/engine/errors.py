@@ -1,0 +1,51 @@
+"""What can go wrong with a statement, told so that its author can act on it."""
+
+from __future__ import annotations
+
+import re
+
+from queryard.core.errors import QueryardError
+
+
+class QueryFailed(QueryardError):
+    """DuckDB refused or could not finish a statement; the text is DuckDB's own."""
+
+
+class OutOfMemory(QueryFailed):
+    """A statement needed more than the memory it had reserved, and could not spill enough."""
+
+
+class QueryCancelled(QueryFailed):
+    """Somebody cancelled the query."""
+
+
+class QueryTimedOut(QueryFailed):
+    """The query ran into its time limit."""
+
+
+class NotAllowed(QueryardError):
+    """A statement that this session may not run, with the reason and the remedy."""
+
+
+_STACK = re.compile(r"\n\nStack Trace:.*", re.DOTALL)
+_MEMORY = "Out of Memory Error"
+_INTERRUPT = "INTERRUPT Error"
+
+
+def failure(text: str) -> QueryFailed:
+    """The error for a message of DuckDB's.
+
+    >>> failure("Catalog Error: Table with name x does not exist!")
+    QueryFailed('Catalog Error: Table with name x does not exist!')
+    """
+    text = _STACK.sub("", text).strip() or "DuckDB gave no reason"
+    if text.startswith(_INTERRUPT):
+        return QueryCancelled("cancelled")
+    if "attached in read-only mode" in text:
+        return QueryFailed(f"{text}\nOpen the session for writing: connect(write=True), --write.")
+    if text.startswith(_MEMORY):
+        return OutOfMemory(
+            f"{text}\nGive the query more memory (`memory=` of submit, or a larger budget in "
+            "connect), or make its intermediate results smaller."
+        )
+    return QueryFailed(text)

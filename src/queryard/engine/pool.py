@@ -1,0 +1,97 @@
+"""DuckDB instances for queries that only read files, kept warm between queries.
+
+Each started query has an instance to itself, because threads are lent to instances. The memory
+limits of all of them together, idle ones too, never exceed the budget: an idle instance keeps
+what it has cached only as long as nobody needs the memory.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from .errors import QueryFailed
+from .instance import MIN_MEMORY_BYTES, Connection, Instance
+from .views import Views
+
+
+class PooledInstance:
+    """An instance, a connection to it, and the views it already has."""
+
+    def __init__(self, slots: int, memory_bytes: int, temp: Path) -> None:
+        self.instance = Instance(slots, memory_bytes, temp)
+        self.connection = Connection(self.instance)
+        self.views = Views()
+
+    def close(self) -> None:
+        self.connection.close()
+        self.instance.close()
+
+
+class InstancePool:
+    """Hands out instances; at most `memory_bytes` of limits at any time."""
+
+    def __init__(self, slots: int, memory_bytes: int, temp: Path) -> None:
+        self._slots = slots
+        self._memory_bytes = memory_bytes
+        self._temp = temp
+        self._lock = threading.Lock()
+        self._idle: list[PooledInstance] = []
+        self._used_bytes = 0  # of those handed out
+        self._closed = False
+
+    def take(self, memory_bytes: int) -> PooledInstance:
+        """An instance with this limit; the caller has made sure that the budget allows it."""
+        memory_bytes = max(memory_bytes, MIN_MEMORY_BYTES)
+        with self._lock:
+            if self._closed:
+                raise QueryFailed("the session is closed")
+            # The one used last has the warmest caches.
+            chosen = self._idle.pop() if self._idle else None
+            self._used_bytes += memory_bytes
+            self._make_room()
+            try:
+                if chosen is not None and not chosen.instance.set_memory(memory_bytes):
+                    chosen.close()
+                    chosen = None
+                if chosen is None:
+                    chosen = PooledInstance(self._slots, memory_bytes, self._temp)
+            except BaseException:
+                self._used_bytes -= memory_bytes
+                raise
+            return chosen
+
+    def give_back(self, used: PooledInstance) -> None:
+        with self._lock:
+            self._used_bytes -= used.instance.memory_bytes
+            if self._closed:
+                used.close()
+            else:
+                self._idle.append(used)
+
+    def _make_room(self) -> None:
+        """Shrink idle instances, the coldest first, or close them."""
+        allowed = self._memory_bytes - self._used_bytes
+        for idle in list(self._idle):
+            excess = sum(other.instance.memory_bytes for other in self._idle) - allowed
+            if excess <= 0:
+                return
+            kept = idle.instance.memory_bytes - excess
+            if kept < MIN_MEMORY_BYTES or not idle.instance.set_memory(kept):
+                self._idle.remove(idle)
+                idle.close()
+
+    @property
+    def limits_bytes(self) -> int:
+        """The sum of the limits of all instances."""
+        with self._lock:
+            idle = sum(other.instance.memory_bytes for other in self._idle)
+            return self._used_bytes + idle
+
+    def close(self) -> None:
+        """Close what is idle; what is in use closes when it comes back."""
+        with self._lock:
+            self._closed = True
+            for idle in self._idle:
+                idle.close()
+            self._idle.clear()

@@ -1,0 +1,225 @@
+"""Where the rows of a query go until somebody reads them, in bounded memory.
+
+A `ResultStream` says it is full, and its query is paused until the reader has caught up. A
+`SpooledResult` never is: what does not fit into memory goes to a file. The session's own
+connection uses it, because a paused statement would block everything that follows it there.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from .errors import QueryFailed
+
+BUFFER_BYTES = 32 << 20
+
+Returns = Literal["rows", "changes", "nothing"]
+"""What a statement answers with: rows, how many rows it has changed, or that it is done."""
+
+
+class ResultStream:
+    """Record batches on their way from one query to one reader."""
+
+    def __init__(self, limit_bytes: int = BUFFER_BYTES) -> None:
+        self._limit_bytes = limit_bytes
+        self._changed = threading.Condition()
+        self._batches: deque[Any] = deque()
+        self._bytes = 0
+        self._full = False
+        self._ended = False
+        self._error: BaseException | None = None
+        self._schema: Any = None
+        self._types: tuple[str, ...] = ()
+        self._returns: Returns = "rows"
+        self.rows = 0
+        # Called under the lock, so that they come in the order in which it happened.
+        self.on_full: Callable[[], None] = _nothing
+        self.on_room: Callable[[], None] = _nothing
+
+    # --- the query's side --------------------------------------------------------------------
+
+    @property
+    def full(self) -> bool:
+        return self._full
+
+    def start(self, schema: Any, types: tuple[str, ...], returns: Returns = "rows") -> None:
+        """The columns are known: an Arrow schema, and the SQL types."""
+        with self._changed:
+            self._returns = returns
+            self._schema = schema
+            self._types = types
+            self._changed.notify_all()
+
+    def put(self, batch: Any) -> None:
+        with self._changed:
+            if self._ended:
+                return  # the reader has closed it
+            self._keep(batch)
+            self.rows += batch.num_rows
+            self._changed.notify_all()
+
+    def _keep(self, batch: Any) -> None:
+        self._batches.append(batch)
+        self._bytes += batch.nbytes
+        if self._bytes >= self._limit_bytes and not self._full:
+            self._full = True
+            self.on_full()
+
+    def finish(self) -> None:
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def fail(self, error: BaseException) -> None:
+        """End with an error, which the reader meets at once: rows before it are dropped."""
+        with self._changed:
+            if not self._ended:
+                self._ended = True
+                self._error = error
+                self._drop()
+            self._changed.notify_all()
+
+    # --- the reader's side -------------------------------------------------------------------
+
+    def schema(self, timeout_s: float | None = None) -> Any:
+        """Wait for the columns; raises the query's error."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._schema is not None or self._ended, timeout_s)
+            if self._error is not None:
+                raise self._error
+            if self._schema is None:
+                raise TimeoutError(f"no answer within {timeout_s} s")
+            return self._schema
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """SQL types of the columns, once `schema` has answered."""
+        return self._types
+
+    @property
+    def returns(self) -> Returns:
+        """What the rows mean, once `schema` has answered."""
+        return self._returns
+
+    def next(self, timeout_s: float | None = None) -> Any:
+        """The next batch; None at the end. Raises the query's error."""
+        with self._changed:
+            while True:
+                if self._error is not None:
+                    raise self._error
+                batch = self._take()
+                if batch is not None:
+                    return batch
+                if self._ended:
+                    return None
+                if not self._changed.wait(timeout_s):
+                    raise TimeoutError(f"no further rows within {timeout_s} s")
+
+    def _take(self) -> Any:
+        if not self._batches:
+            return None
+        batch = self._batches.popleft()
+        self._bytes -= batch.nbytes
+        if self._full and self._bytes <= self._limit_bytes / 2:
+            self._full = False
+            self.on_room()
+        return batch
+
+    def __iter__(self) -> Iterator[Any]:
+        while (batch := self.next()) is not None:
+            yield batch
+
+    def close(self) -> None:
+        """The reader wants no more."""
+        with self._changed:
+            self._ended = True
+            self._drop()
+            self._changed.notify_all()
+
+    def _drop(self) -> None:
+        self._batches.clear()
+        self._bytes = 0
+        self._full = False
+
+
+class SpooledResult(ResultStream):
+    """Keeps whatever does not fit into memory in a file, which goes with its last batch."""
+
+    def __init__(self, path: Path, limit_bytes: int = BUFFER_BYTES) -> None:
+        super().__init__(limit_bytes)
+        self._file = _SpoolFile(path)
+
+    def _keep(self, batch: Any) -> None:
+        # Once one batch is in the file all later ones are, so that their order is kept.
+        if self._file.batches == 0 and self._bytes + batch.nbytes <= self._limit_bytes:
+            self._batches.append(batch)
+            self._bytes += batch.nbytes
+        else:
+            self._file.write(batch)
+
+    def _take(self) -> Any:
+        batch = super()._take()
+        if batch is None and self._ended and self._file.batches:
+            batch = self._file.read()
+        return batch
+
+    def _drop(self) -> None:
+        super()._drop()
+        self._file.remove()
+
+
+class _SpoolFile:
+    """Batches that are first all written and then read, in order."""
+
+    def __init__(self, path: Path) -> None:
+        self.batches = 0
+        self._path = path
+        # What is open now, the innermost first.
+        self._open: list[Any] = []
+        self._reading = False
+
+    def write(self, batch: Any) -> None:
+        try:
+            if not self._open:
+                sink = pa.OSFile(str(self._path), "wb")
+                options = pa.ipc.IpcWriteOptions(compression="lz4")
+                self._open = [pa.ipc.new_stream(sink, batch.schema, options=options), sink]
+            self._open[0].write_batch(batch)
+        except OSError as error:
+            raise QueryFailed(
+                f"the rows do not fit into memory, and not into {self._path.parent}: "
+                f"{error.strerror or error}; make room there, or name another folder with "
+                "connect(temp=…)"
+            ) from None
+        self.batches += 1
+
+    def read(self) -> Any:
+        if not self._reading:
+            self._close()
+            source = pa.OSFile(str(self._path), "rb")
+            self._open = [pa.ipc.open_stream(source), source]
+            self._reading = True
+        batch = self._open[0].read_next_batch()
+        self.batches -= 1
+        if self.batches == 0:
+            self.remove()
+        return batch
+
+    def remove(self) -> None:
+        self.batches = 0
+        self._close()
+        self._path.unlink(missing_ok=True)
+
+    def _close(self) -> None:
+        while self._open:
+            self._open.pop(0).close()
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,23 @@
+"""The DuckDB instance of one staged query: every task runs on one core, on a cursor of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+
+
+def open_instance(memory_bytes: int, temp: Path) -> duckdb.DuckDBPyConnection:
+    """An instance in memory; its limit is a hard one, beyond it DuckDB spills to `temp`."""
+    instance = duckdb.connect(
+        ":memory:",
+        config={
+            "threads": 1,
+            "memory_limit": f"{memory_bytes} bytes",
+            "temp_directory": str(temp),
+        },
+    )
+    # Each task reads a part of a file; the footer is the same for all of them.
+    instance.execute("LOAD parquet")
+    instance.execute("SET GLOBAL parquet_metadata_cache = true")
+    return instance

@@ -1,0 +1,310 @@
+"""One statement, served by slots that come and go.
+
+A slot is a thread that calls `serve` and stays until its lease is withdrawn or the statement
+has ended. What it does there depends on how far the statement is:
+
+    new ──▶ planning ──▶ running ──▶ ready ──▶ ended
+            one slot     all slots   one slot fetches the rows, the others go on working
+
+While it runs, the threads are inside DuckDB and know nothing of one another; `poll`, called from
+outside every few milliseconds, sees when the result is ready. Everything else happens under one
+lock, which is never held while DuckDB works.
+"""
+
+from __future__ import annotations
+
+import ctypes as c
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from .arrow import ArrowReader
+from .capi import ERROR, OK, READY, Handle, Result, library
+from .errors import QueryCancelled, failure
+from .instance import Connection
+from .parameters import bind
+from .results import ResultStream, Returns
+from .threads import all_asleep
+
+Stage = Literal["new", "planning", "running", "ready", "ended"]
+_MISSING = re.compile(r"Catalog Error: Table with name (.+?) does not exist")
+# How long DuckDB must say that rows are ready: with all slots asleep, and where that is not known.
+SURE_ASLEEP_S, SURE_S = 0.0002, 0.02
+# Chunks of 2,048 rows are gathered into batches of this many rows.
+BATCH_ROWS = 64 * 2048
+# duckdb_result_type
+_RETURNS: dict[int, Returns] = {1: "changes", 2: "nothing"}
+
+
+class Lease:
+    """One slot's stay at a statement."""
+
+    def __init__(self) -> None:
+        self.withdrawn = False
+        # DuckDB's handle by which the thread can be called back while it works there.
+        self.task_state: int | None = None
+        self.recalled = False
+        self.thread = 0
+
+
+class Statement:
+    """A statement on a connection that is its own meanwhile, from planning to the last row.
+
+    Rows go to `output`; that they are all, or that there was an `error`, is the owner's to tell.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        sql: str,
+        output: ResultStream,
+        parameters: Sequence[Any] | Mapping[str, Any] = (),
+        supply: Callable[[Connection, str | None], bool] | None = None,
+    ) -> None:
+        """`supply` makes the tables a statement names, then any other by its name (or says no)."""
+        self.connection = connection
+        self.sql = sql
+        self.output = output
+        self.error: BaseException | None = None
+        self.stage: Stage = "new"
+        self.planned_s = 0.0
+        # Nothing of the statement is left in DuckDB, and its connection is free again.
+        self.gone = False
+        self._cleaning = False
+        self._parameters = parameters
+        self._supply = supply or _no_supply
+        self._changed = threading.Condition()
+        self._leases: list[Lease] = []
+        self._fetcher: Lease | None = None
+        self._prepared = Handle()
+        self._pending = Handle()
+        self._result: Result | None = None
+        self._reader: ArrowReader | None = None
+        self._progress = 0.0
+        self._ready_since: float | None = None
+
+    # --- from a slot's thread ----------------------------------------------------------------
+
+    def serve(self, lease: Lease) -> None:
+        """Work on the statement until the lease is withdrawn or there is nothing more to do."""
+        with self._changed:
+            self._leases.append(lease)
+        try:
+            while self._serve_once(lease):
+                pass
+        except BaseException as error:
+            self._end(error)
+        finally:
+            with self._changed:
+                self._leases.remove(lease)
+                if self._fetcher is lease:
+                    self._fetcher = None
+                    self._call_fetcher()
+            self._clean()
+
+    def _serve_once(self, lease: Lease) -> bool:
+        with self._changed:
+            if lease.withdrawn or self.stage == "ended":
+                return False
+            if self.stage == "new":
+                self.stage = "planning"
+                step = self._plan
+            elif self.stage == "planning":
+                self._changed.wait_for(lambda: lease.withdrawn or self.stage != "planning")
+                return True
+            elif self.stage == "ready" and self._fetcher is None:
+                self._fetcher = lease
+                step = self._fetch
+            else:
+                lease.thread = threading.get_native_id()
+                lease.task_state = library().create_task_state(self.connection.instance.database)
+                step = self._work
+        step(lease)
+        return True
+
+    def _plan(self, lease: Lease) -> None:
+        duck = library()
+        began = time.perf_counter()
+        self._supply(self.connection, None)
+        raw = self.sql.encode()
+        while duck.prepare(self.connection.handle, raw, c.byref(self._prepared)):
+            text = _text(duck.prepare_error(self._prepared))
+            # A table may be named by a view, a macro or an expression only.
+            missing = _MISSING.match(text)
+            if missing is None or not self._supply(self.connection, missing.group(1)):
+                raise failure(text)
+            duck.destroy_prepare(c.byref(self._prepared))
+        bind(self._prepared, self._parameters)
+        if duck.pending_prepared_streaming(self._prepared, c.byref(self._pending)):
+            raise failure(_text(duck.pending_error(self._pending)))
+        self.planned_s = time.perf_counter() - began
+        with self._changed:
+            if self.stage == "planning":
+                # Where threads cannot be lent, fetching runs the whole statement.
+                self.stage = "running" if duck.leases else "ready"
+            self._changed.notify_all()
+
+    def _work(self, lease: Lease) -> None:
+        duck = library()
+        state = lease.task_state
+        duck.execute_tasks_state(state)
+        with self._changed:
+            lease.task_state = None
+            lease.recalled = False
+        duck.destroy_task_state(state)
+
+    def _fetch(self, lease: Lease) -> None:
+        duck = library()
+        if self._reader is None:
+            self._result = result = Result()
+            if duck.execute_pending(self._pending, c.byref(result)) != OK:
+                text = _text(duck.result_error(c.byref(result)))
+                raise failure(text or _text(duck.pending_error(self._pending)))
+            self._reader = ArrowReader(result)
+            returns = _RETURNS.get(duck.result_return_type(result), "rows")
+            self.output.start(self._reader.schema, self._reader.types, returns)
+        gathered: list[Any] = []
+        rows = 0
+        while not (lease.withdrawn or self.stage == "ended"):
+            if self.output.full:
+                with self._changed:
+                    self._changed.wait_for(
+                        lambda: lease.withdrawn or self.stage == "ended" or not self.output.full
+                    )
+                continue
+            batch = self._reader.next()
+            if batch is not None:
+                gathered.append(batch)
+                rows += batch.num_rows
+            if gathered and (batch is None or rows >= BATCH_ROWS):
+                self._put(gathered)
+                gathered, rows = [], 0
+            if batch is None:
+                self._end(None)
+                return
+        if gathered:
+            self._put(gathered)
+        with self._changed:
+            self._fetcher = None
+            self._call_fetcher()
+
+    def _put(self, batches: list[Any]) -> None:
+        self.output.put(batches[0] if len(batches) == 1 else pa.concat_batches(batches))
+
+    # --- from outside ------------------------------------------------------------------------
+
+    def poll(self) -> None:
+        """See whether the result is ready, and remind slots that were called back; instant."""
+        with self._changed:
+            for lease in self._leases:
+                if lease.recalled:
+                    self._recall(lease)
+            if self.stage != "running":
+                return
+            self._progress = max(self._progress, self.connection.progress())
+            state = library().pending_execute_check_state(self._pending)
+            if state == ERROR or (state == READY and self._is_ready()):
+                # Fetching meets an error, too.
+                self.stage = "ready"
+                self._call_fetcher()
+            elif state != READY:
+                self._ready_since = None
+
+    def _is_ready(self) -> bool:
+        """Whether DuckDB is to be believed that there are rows to fetch.
+
+        Now and then it says so for some milliseconds while it computes, and whoever fetches too
+        early computes as well and cannot be called back. But slots that compute do not sleep.
+        """
+        working = [lease.thread for lease in self._leases if lease.task_state is not None]
+        if not working:
+            return False
+        now = time.monotonic()
+        asleep = all_asleep(working)
+        if asleep is False or self._ready_since is None:
+            self._ready_since = now
+            return False
+        return now - self._ready_since >= (SURE_ASLEEP_S if asleep else SURE_S)
+
+    def progress(self) -> float:
+        """Share done, 0 to 1, as DuckDB sees it; it is not linear in time."""
+        return 1.0 if self.stage == "ended" and self.error is None else self._progress
+
+    def withdraw(self, lease: Lease) -> None:
+        """Call a slot back; its thread leaves at its next step."""
+        with self._changed:
+            lease.withdrawn = True
+            self._recall(lease)
+            self._changed.notify_all()
+
+    def wake(self) -> None:
+        """The output has room again."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def cancel(self, error: BaseException | None = None) -> None:
+        """End it now; slots inside leave at their next step, memory goes with the last of them."""
+        # A slot that plans or fetches cannot be called back, only interrupted.
+        with self._changed:
+            if self.stage != "ended":
+                self.connection.interrupt()
+        self._end(error or QueryCancelled("cancelled"))
+
+    def _end(self, error: BaseException | None) -> None:
+        with self._changed:
+            if self.stage == "ended":
+                return
+            self.stage = "ended"
+            self.error = error
+            for lease in self._leases:
+                self._recall(lease)
+            self._changed.notify_all()
+        self._clean()
+
+    # --- inside ------------------------------------------------------------------------------
+
+    def _recall(self, lease: Lease) -> None:
+        if lease.task_state is not None:
+            lease.recalled = True
+            # DuckDB then wakes one idle thread, not always this one: wake as many as there are.
+            # One of them may still take two signals; `poll` repeats the call until it was heard.
+            for _ in self._leases:
+                library().finish_execution(lease.task_state)
+
+    def _call_fetcher(self) -> None:
+        """Make one of the working slots fetch the rows."""
+        if self.stage == "ready" and self._fetcher is None:
+            for lease in self._leases:
+                if not lease.withdrawn:
+                    self._recall(lease)
+                    return
+
+    def _clean(self) -> None:
+        """Free all that DuckDB holds for the statement, once nobody is inside any more."""
+        with self._changed:
+            if self.stage != "ended" or self._leases or self._cleaning:
+                return
+            self._cleaning = True
+        duck = library()
+        if self._reader is not None:
+            self._reader.close()
+        if self._result is not None:
+            duck.destroy_result(c.byref(self._result))
+        if self._pending.value is not None:
+            duck.destroy_pending(c.byref(self._pending))
+        if self._prepared.value is not None:
+            duck.destroy_prepare(c.byref(self._prepared))
+        self._reader = self._result = None
+        self.gone = True
+
+
+def _no_supply(connection: Connection, name: str | None) -> bool:
+    return False
+
+
+def _text(raw: bytes | None) -> str:
+    return (raw or b"").decode("utf-8", "replace")

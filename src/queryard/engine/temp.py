@@ -1,0 +1,71 @@
+"""Temporary files: one folder a process, removed at its end, or by the next start after a crash.
+
+Each folder holds a lock file that its process keeps locked; the operating system frees the lock
+when the process dies, however it dies, so a folder whose lock can be taken belongs to nobody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import uuid
+from pathlib import Path
+from typing import IO, Any
+
+from queryard.core.errors import QueryardError
+
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows: folders left by a crash stay until the system cleans them
+    fcntl = None
+
+_LOCK = ".lock"
+
+
+class TempSpace:
+    """A folder of this process's own below `root` (the system's place for such, by default)."""
+
+    def __init__(self, root: str | Path | None = None) -> None:
+        base = Path(root) if root is not None else Path(tempfile.gettempdir()) / "queryard"
+        try:
+            base.mkdir(parents=True, exist_ok=True)
+            remove_abandoned(base)
+            self.path = base / f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
+            self.path.mkdir()
+            self._lock: IO[bytes] | None = (self.path / _LOCK).open("wb")
+        except OSError as error:
+            raise QueryardError(
+                f"cannot make temporary files in {base}: {error.strerror}; "
+                "name another folder with connect(temp=…) or the variable TMPDIR"
+            ) from None
+        if fcntl is not None:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def folder(self) -> Path:
+        """A new folder inside."""
+        path = self.path / uuid.uuid4().hex
+        path.mkdir()
+        return path
+
+    def file(self, suffix: str) -> Path:
+        """The path of a file that does not exist yet."""
+        return self.path / f"{uuid.uuid4().hex}{suffix}"
+
+    def close(self) -> None:
+        if self._lock is not None:
+            shutil.rmtree(self.path, ignore_errors=True)
+            self._lock.close()
+            self._lock = None
+
+
+def remove_abandoned(base: Path) -> None:
+    """Remove the folders of processes that no longer live."""
+    if fcntl is None:
+        return
+    for lock in base.glob(f"*/{_LOCK}"):
+        with contextlib.suppress(OSError), lock.open("rb") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(lock.parent, ignore_errors=True)

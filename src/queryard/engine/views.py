@@ -1,0 +1,93 @@
+"""The tables of the catalog as views of one DuckDB instance, made when first named."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Protocol
+
+from queryard.sql.catalog.quoting import identifier
+
+from .errors import QueryFailed
+from .instance import Connection
+
+_MISSING = re.compile(r"Catalog Error: Table with name (.+?) does not exist")
+SHOWN_TABLES = 20
+
+
+class FileTable(Protocol):
+    """What a view needs to know of a table."""
+
+    @property
+    def schema(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def relation(self) -> str: ...
+    @property
+    def fingerprint(self) -> str: ...
+
+
+class Views:
+    """Which tables an instance has as views, and from which state of their files."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, str] = {}
+        self._schemas: set[str] = set()
+
+    def make(
+        self, connection: Connection, tables: Mapping[str, FileTable], names: Iterable[str]
+    ) -> dict[str, Exception]:
+        """Make the views of all tables that may be meant; what went wrong, by table.
+
+        An error is kept, not raised: a word of a statement may be a column that has the same
+        name as a broken table.
+        """
+        errors: dict[str, Exception] = {}
+        wanted = set(names)
+        for key, table in tables.items():
+            if table.name.lower() not in wanted:
+                continue
+            try:
+                # Looking at a table may open its files for the first time.
+                if self._made.get(key) == table.fingerprint:
+                    continue
+                self._make_one(connection, key, table)
+            except Exception as error:
+                errors[table.name.lower()] = error
+        return errors
+
+    def _make_one(self, connection: Connection, key: str, table: FileTable) -> None:
+        if table.schema and table.schema not in self._schemas:
+            connection.run(f"CREATE SCHEMA IF NOT EXISTS {identifier(table.schema)}")
+            self._schemas.add(table.schema)
+        schema = identifier(table.schema or "main")
+        place = f"memory.{schema}.{identifier(table.name)}"
+        connection.run(f"CREATE OR REPLACE VIEW {place} AS SELECT * FROM {table.relation}")
+        self._made[key] = table.fingerprint
+
+
+def explain_missing(
+    error: BaseException, errors: Mapping[str, Exception], known: Collection[str]
+) -> BaseException:
+    """What to say of a table that DuckDB does not find.
+
+    It may be one whose files could not be read. If not, DuckDB's own suggestion does not know the
+    tables that nobody has used yet.
+    """
+    found = _MISSING.match(str(error))
+    if found is None or not isinstance(error, QueryFailed):
+        return error
+    name = found.group(1)
+    if name.lower() in errors:
+        return errors[name.lower()]
+    near = difflib.get_close_matches(name.lower(), known, n=1)
+    if near:
+        hint = f"Did you mean {near[0]}?"
+    else:
+        some = sorted(known)[:SHOWN_TABLES]
+        more = ", …" if len(known) > len(some) else ""
+        hint = f"There are: {', '.join(some)}{more}" if some else "There are no tables."
+    lines = [line for line in str(error).splitlines() if not line.startswith("Did you mean")]
+    return QueryFailed("\n".join([lines[0], hint, *lines[1:]]))

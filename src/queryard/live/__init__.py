@@ -1,0 +1,7 @@
+"""The kernel and a backend joined in real time: sessions, handles and answers."""
+
+from .answer import Answer
+from .handle import Handle
+from .session import Session, connect
+
+__all__ = ["Answer", "Handle", "Session", "connect"]

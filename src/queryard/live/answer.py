@@ -1,0 +1,248 @@
+"""The answer to a query: rows that are read as they come, or all at once."""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from queryard.core.errors import QueryardError
+from queryard.engine.arrow import to_pandas
+from queryard.engine.results import ResultStream
+
+from .values import python_values
+
+# Rows are made into Python values in pieces, so that the first one does not wait for many others.
+PIECE_ROWS = 1024
+PREVIEW_ROWS = 10
+
+Row = tuple[Any, ...]
+
+
+class Answer:
+    """Columns and rows of one query.
+
+    `arrow`, `df`, `pl` and `fetchall` collect all rows and keep them, so they may be called one
+    after another. Iteration, `fetchone`, `fetchmany`, `batches` and `reader` hand rows over as they
+    come, in bounded memory: a query whose rows nobody takes is paused. An answer that is closed, or
+    that nobody holds any more, cancels its query.
+    """
+
+    def __init__(
+        self, stream: ResultStream, release: Callable[[], None], owner: object = None
+    ) -> None:
+        """`release` is called once the rows are wanted no more; it must not hold the answer."""
+        self._stream = stream
+        # Whoever holds the rows holds the session they come from.
+        self._owner = owner
+        # Read, but not handed over.
+        self._ahead: deque[Any] = deque()
+        self._rows: deque[Row] = deque()
+        self._table: Any = None
+        self._used = False
+        self._closed = False
+        # Runs once: at the end of the rows, when closed, or when nobody holds the answer.
+        self._release = weakref.finalize(self, release)
+        self._release.atexit = False
+
+    # --- what it looks like ----------------------------------------------------------------------
+
+    @property
+    def schema(self) -> Any:
+        """The Arrow schema; waits until it is known."""
+        return self._stream.schema()
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.schema.names)
+
+    @property
+    def types(self) -> list[str]:
+        """SQL types, as DESCRIBE writes them."""
+        self._stream.schema()
+        return list(self._stream.types)
+
+    @property
+    def changed(self) -> int | None:
+        """How many rows a statement has written (INSERT, COPY …); None if its answer is rows."""
+        self._stream.schema()
+        if self._stream.returns == "rows":
+            return None
+        if self._stream.returns == "nothing":
+            return 0
+        table, _ = self.head(1)
+        return int(table.column(0)[0].as_py()) if table.num_rows else 0
+
+    @property
+    def returns_rows(self) -> bool:
+        """Whether the statement answers with rows, and does not just do something."""
+        self._stream.schema()
+        return self._stream.returns == "rows"
+
+    # --- all rows --------------------------------------------------------------------------------
+
+    def arrow(self) -> Any:
+        """All rows as a pyarrow.Table."""
+        if self._table is None:
+            if self._used:
+                raise QueryardError(
+                    "some rows were handed over already, and were not kept; ask for all rows "
+                    "first, or run the query again"
+                )
+            try:
+                self._table = pa.Table.from_batches(list(self._incoming()), self.schema)
+            except BaseException:
+                self.close()
+                raise
+            self._release()
+        return self._table
+
+    def df(self) -> Any:
+        """All rows as a pandas frame, with the types DuckDB would give it."""
+        try:
+            import pandas  # noqa: F401
+        except ImportError:
+            raise QueryardError("pandas is not installed; pip install pandas") from None
+        return to_pandas(self.arrow())
+
+    def pl(self) -> Any:
+        """All rows as a Polars frame."""
+        try:
+            import polars
+        except ImportError:
+            raise QueryardError("Polars is not installed; pip install polars") from None
+        return polars.from_arrow(self.arrow())
+
+    def fetchall(self) -> list[Row]:
+        """All rows that were not fetched yet, as Python values."""
+        if not self._used:
+            self.arrow()
+        return list(self)
+
+    # --- rows as they come -----------------------------------------------------------------------
+
+    def fetchone(self) -> Row | None:
+        """The next row; None at the end."""
+        if not self._rows:
+            self._fill()
+        return self._rows.popleft() if self._rows else None
+
+    def fetchmany(self, size: int = 1) -> list[Row]:
+        """The next rows: as many as asked for, fewer only at the end."""
+        found: list[Row] = []
+        while len(found) < size and (row := self.fetchone()) is not None:
+            found.append(row)
+        return found
+
+    def __iter__(self) -> Iterator[Row]:
+        """The rows that were not fetched yet, as tuples of Python values."""
+        while (row := self.fetchone()) is not None:
+            yield row
+
+    def batches(self) -> Iterator[Any]:
+        """The rows as Arrow record batches; once only, unless they were collected before."""
+        if self._table is not None:
+            yield from self._table.to_batches()
+            return
+        if self._rows:
+            raise QueryardError("rows were fetched one by one; go on like that, or run it again")
+        self._used = True
+        try:
+            yield from self._incoming()
+        finally:
+            self._release()
+
+    def reader(self) -> Any:
+        """The rows as a pyarrow.RecordBatchReader, in bounded memory; once only."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.batches())
+
+    def head(self, rows: int) -> tuple[Any, bool]:
+        """The first rows as a table, and whether there are more; they are not used up."""
+        if self._table is not None:
+            table = self._table
+        else:
+            schema = self.schema
+            seen = sum(batch.num_rows for batch in self._ahead)
+            while seen <= rows and (batch := self._next()) is not None:
+                self._ahead.append(batch)
+                seen += batch.num_rows
+            table = pa.Table.from_batches(list(self._ahead), schema)
+        return table.slice(0, rows), table.num_rows > rows
+
+    def _incoming(self) -> Iterator[Any]:
+        while self._ahead:
+            yield self._ahead.popleft()
+        while (batch := self._next()) is not None:
+            yield batch
+
+    def _next(self) -> Any:
+        if self._closed:
+            raise QueryardError("the answer was closed; run the query again")
+        return self._stream.next()
+
+    def _fill(self) -> None:
+        """Make Python values of the next few rows."""
+        if self._table is not None and not self._used:
+            self._ahead.extend(self._table.to_batches())
+        self._used = True
+        while not self._ahead:
+            batch = None if self._table is not None else self._next()
+            if batch is None:
+                self._release()
+                return
+            if batch.num_rows:
+                self._ahead.append(batch)
+        batch = self._ahead.popleft()
+        if batch.num_rows > PIECE_ROWS:
+            self._ahead.appendleft(batch.slice(PIECE_ROWS))
+            batch = batch.slice(0, PIECE_ROWS)
+        columns = [
+            python_values(column, kind)
+            for column, kind in zip(batch.columns, self._stream.types, strict=True)
+        ]
+        self._rows.extend(zip(*columns, strict=True))
+
+    def close(self) -> None:
+        """Read no more; a query that still runs for it is cancelled."""
+        if self._table is None:
+            self._closed = True
+            self._ahead.clear()
+            self._rows.clear()
+            self._stream.close()
+        self._release()
+
+    def __enter__(self) -> Answer:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    # --- for people ------------------------------------------------------------------------------
+
+    def show(self, rows: int = 20) -> None:
+        """Print the first rows as a table."""
+        from .display import print_rows
+
+        table, more = self.head(rows)
+        print_rows(table, self.types, more)
+
+    def __repr__(self) -> str:
+        from .display import rows_as_text
+
+        return self._preview(rows_as_text)
+
+    def _repr_html_(self) -> str:
+        from .display import rows_as_html
+
+        return self._preview(rows_as_html)
+
+    def _preview(self, draw: Callable[[Any, list[str], bool], str]) -> str:
+        """The first rows for a notebook, which must not fail where the query has."""
+        try:
+            table, more = self.head(PREVIEW_ROWS)
+            return draw(table, self.types, more)
+        except Exception as error:
+            return f"<Answer: {error}>"

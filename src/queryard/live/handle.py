@@ -1,0 +1,139 @@
+"""A query on its way: how far it is, its answer, and how to stop it."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from queryard.engine.results import ResultStream
+
+from .answer import Answer
+
+if TYPE_CHECKING:
+    from .explanation import Explanation
+    from .session import Session
+    from .work import Work
+
+Status = Literal["waiting", "running", "finished", "failed"]
+
+
+class Record:
+    """What the session knows of a query; it lives as long as the query does."""
+
+    def __init__(self, query: str, sql: str, output: ResultStream, leaves_something: bool) -> None:
+        self.id = query
+        self.sql = sql
+        self.output = output
+        # Whether it does more than read, so that it runs to its end even if nobody looks.
+        self.leaves_something = leaves_something
+        # None as long as it stands in line.
+        self.work: Work | None = None
+        self.error: BaseException | None = None
+        self.over = threading.Event()
+
+    @property
+    def ended(self) -> bool:
+        return self.over.is_set()
+
+    def end(self, error: BaseException | None) -> None:
+        """Nothing of it is left but its rows."""
+        self.error = error
+        if error is not None:
+            self.output.fail(error)
+        self.over.set()
+
+
+class Handle:
+    """What `submit` gives back at once.
+
+    A query that only reads is cancelled when neither its handle nor its answer is held by anybody:
+    its rows could not be read any more.
+    """
+
+    def __init__(self, session: Session, record: Record) -> None:
+        self._session = session
+        self._record = record
+        self._interest = _Interest(session, record)
+        self._answer: Answer | None = None
+        self.id = record.id
+        self.sql = record.sql
+
+    @property
+    def leaves_something(self) -> bool:
+        """Whether it does more than read."""
+        return self._record.leaves_something
+
+    @property
+    def status(self) -> Status:
+        record = self._record
+        if record.ended:
+            return "failed" if record.error is not None else "finished"
+        return "running" if record.work is not None and record.work.started else "waiting"
+
+    def progress(self) -> float:
+        """Share done, from 0 to 1; of a native query as DuckDB sees it, not linear in time."""
+        if self._record.ended:
+            return 1.0
+        return self._record.work.progress() if self._record.work is not None else 0.0
+
+    def result(self, timeout: float | None = None) -> Answer:
+        """The answer, as soon as its first rows are there; raises the query's error."""
+        if self._answer is None:
+            self._answer = self.take(timeout)
+        return self._answer
+
+    def take(self, timeout: float | None = None) -> Answer:
+        """The answer for somebody who keeps it: once it is gone, its rows are, too."""
+        self._record.output.schema(timeout)
+        release = partial(_release, weakref.ref(self._session), self._record)
+        return Answer(self._record.output, release, self._interest)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the query has ended; True if it has. Its rows must be read meanwhile."""
+        return self._record.over.wait(timeout)
+
+    def cancel(self) -> None:
+        """Stop it; what it held is free again within about 100 ms."""
+        self._session.cancel(self.id)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it runs natively although it was to be staged."""
+        return self._record.work.reasons if self._record.work is not None else ()
+
+    def explain(self) -> Explanation | None:
+        """How it is run: its jobs, with what was expected of them and what came of it.
+
+        None as long as it stands in line.
+        """
+        return self._record.work.explain(self._session) if self._record.work is not None else None
+
+    @property
+    def error(self) -> BaseException | None:
+        """Why it failed; None while it runs and if it did not."""
+        return self._record.error
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is over, well or not."""
+        return self._record.ended
+
+    def __repr__(self) -> str:
+        return f"<Handle {self.id} {self.status} {self.progress():.0%}>"
+
+
+class _Interest:
+    """Held by a handle and by its answer: once nobody holds it, nobody can read the rows."""
+
+    def __init__(self, session: Session, record: Record) -> None:
+        self._session = session
+        weakref.finalize(self, _release, weakref.ref(session), record).atexit = False
+
+
+def _release(session: weakref.ref[Session], record: Record) -> None:
+    """Nobody wants the rows. The garbage collector may call this in the middle of anything."""
+    held = session()
+    if held is not None:
+        held.release(record)

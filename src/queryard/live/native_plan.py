@@ -1,0 +1,188 @@
+"""DuckDB's plan of a statement, read from its EXPLAIN in JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from queryard.core.model import Operator
+from queryard.sql.catalog import Catalog
+
+WIDTH_BYTES = 8.0
+"""Of a value whose column is not known: a number, a date."""
+
+_WRAPPERS = ("RESULT_COLLECTOR", "EXECUTE", "EXPLAIN_ANALYZE", "QUERY", "EXPLAIN")
+_SCANS = ("TABLE_SCAN", "SEQ_SCAN")
+# What is worth saying of an operator, in this order.
+_DETAILS = (
+    "Join Type",
+    "Conditions",
+    "Groups",
+    "Aggregates",
+    "Expression",
+    "Filters",
+    "Top",
+    "Limit",
+    "Order By",
+    "CTE Name",
+    "FORMAT",
+)
+_WORD = re.compile(r"\w+")
+_REFERENCE = re.compile(r"#(\d+)")
+
+
+@dataclass(slots=True)
+class PlanOperator:
+    """One operator, with those it reads from."""
+
+    name: str
+    details: str
+    operator: Operator
+    table: str
+    rows_expected: float | None
+    bytes_expected: float | None
+    inputs: list[PlanOperator] = field(default_factory=list)
+    rows: float | None = None
+    bytes: float | None = None
+    seconds: float | None = None
+
+
+def operator_class(name: str) -> Operator:
+    """Which of the three kinds of jobs an operator of DuckDB's belongs to.
+
+    >>> operator_class("HASH_JOIN"), operator_class("HASH_GROUP_BY"), operator_class("TOP_N")
+    ('join', 'groupby', 'extract')
+    """
+    if "JOIN" in name or name == "CROSS_PRODUCT":
+        return "join"
+    if any(word in name for word in ("GROUP_BY", "AGGREGATE", "DISTINCT", "WINDOW")):
+        return "groupby"
+    return "extract"
+
+
+def read_plan(document: Any, names: PlanNames) -> PlanOperator | None:
+    """The topmost operator; None where DuckDB gave no plan."""
+    roots = document if isinstance(document, list) else document.get("operator", [])
+    node = roots[0] if roots else None
+    while node is not None and _name(node) in _WRAPPERS:
+        children = node.get("children", [])
+        node = children[0] if children else None
+    return None if node is None else _operator(node, names)[0]
+
+
+def _name(node: Mapping[str, Any]) -> str:
+    return str(node.get("name") or node.get("type") or "")
+
+
+def _operator(node: Mapping[str, Any], names: PlanNames) -> tuple[PlanOperator, list[float]]:
+    """An operator, and the widths of the columns it gives."""
+    info: Mapping[str, Any] = node.get("extra_info") or {}
+    below = [_operator(child, names) for child in node.get("children", [])]
+    name = _name(node)
+    if name in _SCANS and "Function" in info:
+        name = str(info["Function"])
+    widths = _widths(name, info, [columns for _, columns in below], names)
+    rows_expected = _number(info.get("Estimated Cardinality"))
+    found = PlanOperator(
+        name=name,
+        details=_details(info),
+        operator=operator_class(name),
+        table=_table(name, info, names) if not below else "",
+        rows_expected=rows_expected,
+        bytes_expected=None if rows_expected is None else rows_expected * sum(widths),
+        inputs=[operator for operator, _ in below],
+    )
+    if "intermediate_rows" in node:
+        found.rows = float(node["intermediate_rows"])
+        found.bytes = float(node.get("intermediate_size_bytes", 0))
+        found.seconds = float(node.get("timing", 0.0))
+    return found, widths
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _details(info: Mapping[str, Any]) -> str:
+    parts = [", ".join(_texts(info[key])) for key in _DETAILS if info.get(key)]
+    return "; ".join(parts)
+
+
+def _texts(value: Any) -> list[str]:
+    """DuckDB writes one of something as a text, and several as a list."""
+    if value is None or value == "":
+        return []
+    return [str(item) for item in value] if isinstance(value, list) else [str(value)]
+
+
+# --- tables and widths ---------------------------------------------------------------------------
+
+
+class PlanNames:
+    """Columns and files of the tables a statement may mean, to give operators names and widths."""
+
+    def __init__(self, catalog: Catalog, mentioned: Sequence[str] | frozenset[str]) -> None:
+        self.widths: dict[str, float] = {}
+        self.columns: dict[str, frozenset[str]] = {}
+        self.files: dict[str, str] = {}
+        for key, table in catalog.tables.items():
+            if table.name.lower() not in mentioned:
+                continue
+            known = catalog.statistics(key).columns
+            self.columns[key] = frozenset(column.name.lower() for column in table.columns)
+            self.files |= {file.uri: key for file in table.files}
+            for column in table.columns:
+                if (found := known.get(column.name)) is not None:
+                    self.widths[column.name.lower()] = found.average_width_bytes
+
+
+def _table(name: str, info: Mapping[str, Any], names: PlanNames) -> str:
+    """Which table a scan reads: by its own word, by its file, else by its columns."""
+    if "Table" in info:
+        return str(info["Table"]).removeprefix("memory.main.")
+    if name not in _SCANS and not name.startswith(("READ_", "PARQUET_SCAN", "ARROW_SCAN")):
+        return ""
+    files = {names.files[path] for path in _texts(info.get("Filename(s)")) if path in names.files}
+    if len(files) == 1:
+        return files.pop()
+    read = {text.lower() for text in _texts(info.get("Projections"))}
+    known = frozenset().union(*names.columns.values())
+    for text in _texts(info.get("Filters")):
+        read |= known.intersection(_WORD.findall(text.lower()))
+    holders = [key for key, columns in names.columns.items() if read <= columns]
+    return holders[0] if len(holders) == 1 else ""
+
+
+def _widths(
+    name: str, info: Mapping[str, Any], below: list[list[float]], names: PlanNames
+) -> list[float]:
+    """Bytes of each column an operator gives, as far as can be told."""
+    if name.endswith(("GROUP_BY", "AGGREGATE")):
+        groups = [_width(text, below, names) for text in _texts(info.get("Groups"))]
+        return groups + [WIDTH_BYTES] * len(_texts(info.get("Aggregates")))
+    if "JOIN" in name and len(below) >= 2:
+        kind = str(info.get("Join Type", ""))
+        if kind.startswith("RIGHT_"):  # semi and anti joins that keep the right side
+            return below[1]
+        return below[0] if kind in ("SEMI", "ANTI", "MARK") else below[0] + below[1]
+    if name == "CROSS_PRODUCT":
+        return [width for columns in below for width in columns]
+    own = [_width(text, below, names) for text in _texts(info.get("Projections"))]
+    if name == "WINDOW" and below:
+        return below[0] + own
+    if own:
+        return own
+    # The rows of a CTE are those of what uses it, which comes last.
+    return below[-1] if below else [WIDTH_BYTES]
+
+
+def _width(text: str, below: list[list[float]], names: PlanNames) -> float:
+    if (found := _REFERENCE.fullmatch(text)) is not None and below:
+        place = int(found[1])
+        return below[0][place] if place < len(below[0]) else WIDTH_BYTES
+    return names.widths.get(text.strip('"').lower(), WIDTH_BYTES)

@@ -1,0 +1,71 @@
+"""How much of the machine a session uses: its slots, its memory, and how the latter is divided.
+
+All DuckDB instances together never exceed the budget.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from queryard.core.errors import QueryardError
+from queryard.engine.instance import MIN_MEMORY_BYTES
+from queryard.engine.native import Budget
+from queryard.sql.catalog import Catalog
+
+from .amounts import as_bytes
+
+# The rest is for the results people hold, and for everything else on the machine.
+MACHINE_SHARE = 0.7
+# The session's instance holds temporary tables, frames and database files for good. Its part is
+# fixed: memory that is in use there cannot be taken back for a query.
+SESSION_SHARE = 0.25
+# A query reserves a part of the rest, so that a few can be started at once, but enough to run.
+QUERY_SHARE = 0.25
+ENOUGH_BYTES = 1 << 30
+
+
+def slot_count(slots: object) -> int:
+    """The slots asked for; all cores by default."""
+    if slots is None:
+        with contextlib.suppress(AttributeError):
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
+    if isinstance(slots, bool) or not isinstance(slots, int) or slots < 1:
+        raise QueryardError(f"slots: must be a whole number of at least 1, got {slots!r}")
+    return slots
+
+
+def memory_budget(memory: int | str | None) -> int:
+    """The bytes asked for; a share of the machine's by default."""
+    if memory is not None:
+        return as_bytes(memory, "memory")
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 4 << 30
+    return int(total * MACHINE_SHARE)
+
+
+def divide(memory_bytes: int, catalog: Catalog) -> Budget:
+    """The session's part and the pool's; most goes to where the tables are."""
+    if memory_bytes < 4 * MIN_MEMORY_BYTES:
+        least = f"{4 * MIN_MEMORY_BYTES >> 20} MiB"
+        raise QueryardError(f"memory: {memory_bytes} bytes are too few; give at least {least}")
+    kinds = {table.kind for table in catalog.tables.values()}
+    in_session = bool(kinds) and kinds <= {"frame", "database"}
+    session = int(memory_bytes * (1 - SESSION_SHARE if in_session else SESSION_SHARE))
+    return Budget(session, memory_bytes - session)
+
+
+def reservation(memory: int | str | None, pool_bytes: int) -> int:
+    """The bytes one query reserves: what it asked for (an instance needs some), or a part."""
+    if memory is None:
+        return min(pool_bytes, max(int(pool_bytes * QUERY_SHARE), ENOUGH_BYTES))
+    asked = max(as_bytes(memory, "memory"), MIN_MEMORY_BYTES)
+    if asked > pool_bytes:
+        raise QueryardError(
+            f"memory: {asked} bytes are more than the {pool_bytes} there are for queries; "
+            "ask for less, or give connect(memory=…) more"
+        )
+    return asked

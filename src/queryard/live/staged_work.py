@@ -1,0 +1,117 @@
+"""A staged query: jobs of map and reduce tasks that the kernel schedules one by one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from queryard.core.model import Job, Kind, TaskId
+from queryard.engine.errors import QueryCancelled, QueryFailed
+from queryard.engine.results import ResultStream
+from queryard.engine.staged import JobActuals, StagedRun
+from queryard.engine.staged.instance import open_instance
+from queryard.sql.planner import StagedPlan
+
+if TYPE_CHECKING:
+    from .explanation import Explanation
+    from .session import Session
+
+
+class StagedWork:
+    """Its tasks run where the backend has slots; its rows are handed over at the end."""
+
+    def __init__(
+        self,
+        plan: StagedPlan,
+        output: ResultStream,
+        memory_bytes: int,
+        temp: Path,
+        give_up: Callable[[BaseException], None],
+    ) -> None:
+        self.plan = plan
+        self.output = output
+        self.started = False
+        self.ended = False
+        self.reasons: tuple[str, ...] = ()
+        self.error: BaseException | None = None
+        self._give_up = give_up
+        self._lock = threading.Lock()
+        self._done: set[TaskId] = set()
+        self._actuals: dict[str, JobActuals] = {}
+        # Half for the statements, half for the rows that pass between them.
+        instance = open_instance(memory_bytes // 2, temp)
+        self._run: StagedRun | None = StagedRun(plan, instance, memory_bytes // 2, temp)
+
+    def jobs(self) -> tuple[Job, ...]:
+        return self.plan.to_jobs()
+
+    # --- for the backend ---------------------------------------------------------------------
+
+    def run(self, job: str, kind: Kind, index: int) -> float:
+        """Run one task on the calling thread; the bytes it made."""
+        self.started = True
+        task = TaskId(job, kind, index)
+        run = self._run
+        if run is None:
+            raise QueryCancelled("cancelled")
+        try:
+            made = run.run(task).output_bytes
+        except QueryCancelled:
+            raise
+        except QueryFailed as error:
+            # The same statement would fail again: tell the user instead of trying.
+            self._give_up(error)
+            raise
+        with self._lock:
+            self._done.add(task)
+        return made
+
+    # --- for the session ---------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """All tasks are done: hand over the rows, and free everything else."""
+        assert self._run is not None
+        try:
+            reader = self._run.result()
+            self.output.start(reader.schema, tuple(field.type for field in self.plan.fields))
+            for batch in reader:
+                self.output.put(batch)
+        except BaseException as error:
+            self.error = error
+        finally:
+            self.ended = True
+            self._close()
+        if self.error is None:
+            self.output.finish()
+        else:
+            self.output.fail(self.error)
+
+    def cancel(self, error: BaseException) -> None:
+        """Stop all tasks; what they made is dropped when none runs any more."""
+        with self._lock:
+            if self.ended:
+                return
+            self.ended = True
+            self.error = error
+        self.output.fail(error)
+        self._close()
+
+    def _close(self) -> None:
+        run, self._run = self._run, None
+        if run is not None:
+            self._actuals = run.actuals()
+            run.close()
+
+    # --- for people --------------------------------------------------------------------------
+
+    def progress(self) -> float:
+        every = sum(job.map_tasks + job.partitions for job in self.plan.jobs)
+        return len(self._done) / max(every, 1)
+
+    def explain(self, session: Session) -> Explanation:
+        from .explanation import staged_explanation
+
+        run = self._run
+        return staged_explanation(self.plan, self._actuals if run is None else run.actuals())

@@ -1,0 +1,243 @@
+"""Python values for the rows of an answer: as DuckDB's own Python package gives them.
+
+Arrow has no integers of 128 bits, no UUIDs and no bit strings, and its dates may lie beyond those
+of Python. What Python cannot hold (the year 294247) is told as text.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
+_EPOCH = dt.datetime(1970, 1, 1)
+_LAST_DAY = dt.date.max.toordinal()
+# How many of a unit of Arrow's are a microsecond: (numerator, denominator).
+_MICROS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
+_DAY_MICROS = 86_400_000_000
+# DuckDB's infinities.
+_INFINITE_DAY = 2**31 - 1
+_INFINITE_TIME = 2**63 - 1
+
+
+def python_values(column: Any, sql_type: str) -> list[Any]:
+    """The values of an Arrow column whose SQL type is known.
+
+    >>> python_values(pa.array([1, None]), "BIGINT")
+    [1, None]
+    """
+    convert = _BY_SQL_TYPE.get(sql_type)
+    if convert is not None:
+        return [None if v is None else convert(v) for v in column.to_pylist()]
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if isinstance(column, pa.ChunkedArray):  # more than one array can hold
+        return [value for chunk in column.chunks for value in _values(chunk)]
+    return _values(column)
+
+
+def _values(array: Any) -> list[Any]:
+    kind = array.type
+    if pa.types.is_date32(kind):
+        return _mapped(array.cast(pa.int32()), _date)
+    if pa.types.is_timestamp(kind):
+        return _timestamps(array)
+    if pa.types.is_time(kind):
+        return _times(array)
+    if kind == pa.month_day_nano_interval():
+        return [None if v is None else _interval(v) for v in array.to_pylist()]
+    if pa.types.is_map(kind):
+        return _maps(array)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _lists(array)
+    if pa.types.is_fixed_size_list(kind):
+        return _arrays(array)
+    if pa.types.is_struct(kind):
+        return _structs(array)
+    plain: list[Any] = array.to_pylist()
+    return plain
+
+
+def _mapped(raw: Any, convert: Callable[[Any], Any]) -> list[Any]:
+    return [None if v is None else convert(v) for v in raw.to_pylist()]
+
+
+# --- dates and times -----------------------------------------------------------------------------
+
+
+def _date(days: int) -> dt.date | str:
+    """
+    >>> _date(0), _date(2932896), _date(2147483646)
+    (datetime.date(1970, 1, 1), datetime.date(9999, 12, 31), '5881580-07-10')
+    """
+    ordinal = days + _EPOCH_DAY
+    if 1 <= ordinal <= _LAST_DAY:
+        return dt.date.fromordinal(ordinal)
+    if days == _INFINITE_DAY:
+        return dt.date.max
+    if days == -_INFINITE_DAY:
+        return dt.date.min
+    return _far_date(days)
+
+
+def _far_date(days: int) -> str:
+    """A date outside Python's years, by the calendar's cycle of 400 years."""
+    cycles, inside = divmod(days + _EPOCH_DAY - 1, 146_097)
+    near = dt.date.fromordinal(inside + 1)
+    year = near.year + 400 * cycles
+    text = f"{near.month:02d}-{near.day:02d}"
+    return f"{year:04d}-{text}" if year > 0 else f"{1 - year:04d}-{text} (BC)"
+
+
+def _timestamps(array: Any) -> list[Any]:
+    up, down = _MICROS[array.type.unit]
+    zone = dt.UTC if array.type.tz is not None else None
+    local = None if zone is None else _zone(array.type.tz)
+
+    def convert(raw: int) -> dt.datetime | str:
+        if abs(raw) == _INFINITE_TIME:
+            edge = dt.datetime.max if raw > 0 else dt.datetime.min
+            return edge.replace(tzinfo=zone)
+        micros = raw * up // down
+        days, rest = divmod(micros, _DAY_MICROS)
+        date = _date(days)
+        if isinstance(date, str):
+            clock = (dt.datetime.min + dt.timedelta(microseconds=rest)).time()
+            return f"{date} {clock.isoformat()}{'' if zone is None else '+00'}"
+        moment = _EPOCH + dt.timedelta(days=days, microseconds=rest)
+        if zone is None:
+            return moment
+        try:
+            return moment.replace(tzinfo=zone).astimezone(local)
+        except OverflowError:  # local time is in the year 0 or 10000
+            return moment.replace(tzinfo=zone)
+
+    return _mapped(array.cast(pa.int64()), convert)
+
+
+def _zone(name: str) -> dt.tzinfo:
+    """A time zone by its name; where this machine does not know it, UTC, which is the same time."""
+    import zoneinfo
+
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError):
+        return dt.UTC
+
+
+def _times(array: Any) -> list[Any]:
+    up, down = _MICROS[array.type.unit]
+    raw = array.cast(pa.int32() if array.type.bit_width == 32 else pa.int64())
+
+    def convert(value: int) -> dt.time | str:
+        micros = value * up // down
+        if micros >= _DAY_MICROS:
+            return "24:00:00"  # the end of a day, which Python does not know
+        return (dt.datetime.min + dt.timedelta(microseconds=micros)).time()
+
+    return _mapped(raw, convert)
+
+
+def _interval(value: Any) -> dt.timedelta:
+    """A month is 30 days, as to DuckDB."""
+    days = value.days + 30 * value.months
+    return dt.timedelta(days=days, microseconds=value.nanoseconds // 1_000)
+
+
+# --- nested --------------------------------------------------------------------------------------
+
+
+def _lists(array: Any) -> list[Any]:
+    children = _values(array.flatten())
+    found: list[Any] = []
+    at = 0
+    for length in pc.list_value_length(array).to_pylist():
+        if length is None:
+            found.append(None)
+        else:
+            found.append(children[at : at + length])
+            at += length
+    return found
+
+
+def _arrays(array: Any) -> list[Any]:
+    size = array.type.list_size
+    children = iter(_values(array.flatten()))  # without those of NULL
+    return [
+        tuple(next(children) for _ in range(size)) if is_there else None
+        for is_there in array.is_valid().to_pylist()
+    ]
+
+
+def _structs(array: Any) -> list[Any]:
+    fields = array.flatten()
+    names = [array.type.field(i).name for i in range(array.type.num_fields)]
+    columns = [_values(field) for field in fields]
+    valid = array.is_valid().to_pylist()
+    if not columns:
+        return [{} if is_there else None for is_there in valid]
+    rows = zip(*columns, strict=True)
+    return [
+        dict(zip(names, row, strict=True)) if is_there else None
+        for is_there, row in zip(valid, rows, strict=True)
+    ]
+
+
+def _maps(array: Any) -> list[Any]:
+    def convert(pairs: list[tuple[Any, Any]]) -> Any:
+        try:
+            return dict(pairs)
+        except TypeError:  # keys that cannot be looked up, such as lists
+            return {"key": [key for key, _ in pairs], "value": [value for _, value in pairs]}
+
+    return [None if v is None else convert(v) for v in array.to_pylist()]
+
+
+# --- types that Arrow lacks ----------------------------------------------------------------------
+
+
+def _unsigned(value: decimal.Decimal | float) -> int:
+    # Arrow's decimal of these bits has a sign.
+    whole = int(value)
+    return whole if whole >= 0 else whole + 2**128
+
+
+def _bits(raw: bytes) -> str:
+    """A BIT: the first byte says how many bits of the second are not used.
+
+    >>> _bits(bytes([3, 0b11110101]))
+    '10101'
+    """
+    return "".join(f"{byte:08b}" for byte in raw[1:])[raw[0] :]
+
+
+def _bignum(raw: bytes) -> str:
+    """A BIGNUM, in decimal digits: three bytes of header, then the number, big end first.
+
+    Of a negative number all bits are inverted.
+    """
+    negative = not raw[0] & 0x80
+    body = bytes(byte ^ 0xFF for byte in raw[3:]) if negative else raw[3:]
+    number = int.from_bytes(body, "big")
+    return _digits(-number if negative else number)
+
+
+def _digits(number: int) -> str:
+    # Python refuses to write integers of more than 4,300 digits; Decimal does not.
+    with decimal.localcontext(decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX)):
+        return str(number) if abs(number) < 10**4000 else f"{decimal.Decimal(number):f}"
+
+
+_BY_SQL_TYPE: dict[str, Callable[[Any], Any]] = {
+    "HUGEINT": int,
+    "UHUGEINT": _unsigned,
+    "UUID": lambda text: text if isinstance(text, uuid.UUID) else uuid.UUID(text),
+    "BIT": lambda raw: _bits(raw) if isinstance(raw, bytes) else raw,
+    "BIGNUM": lambda raw: _bignum(raw) if isinstance(raw, bytes) else raw,
+}
