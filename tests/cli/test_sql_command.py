@@ -1,0 +1,213 @@
+"""`queryard sql`: formats, files, pipes, errors and Ctrl-C."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import signal
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+SLOW = "SELECT count(*) FROM range(100000000000) a WHERE a.range % 7 = 9"
+
+
+def test_into_a_pipe_it_is_csv(call, folder: Path) -> None:
+    ended = call("sql", "SELECT * FROM trips ORDER BY id LIMIT 3", "--data", folder)
+    assert ended.code == 0
+    assert ended.out == "id,city,price\n0,Rome,0\n1,Oslo,0.25\n2,,0.5\n"
+    assert ended.err == ""
+
+
+def test_a_table_for_people(call, folder: Path) -> None:
+    ended = call("sql", "FROM trips", "-d", folder, "--format", "table", "--rows", "2")
+    assert "│     id │ city    │  price │" in ended.out
+    assert "first 2 rows, there are more" in ended.out
+    assert "--rows shows more" in ended.out
+
+
+def test_csv_can_be_read_again(call, folder: Path) -> None:
+    sql = """SELECT 'a"b,c' AS quoted, e'two\nlines' AS lines, '' AS empty, NULL AS nothing,
+             [1, 2] AS list, 1e-8::DECIMAL(18,10) AS small, TIMESTAMP '2024-01-02 03:04:05' AS t"""
+    ended = call("sql", sql, "--format", "csv", "-d", folder)
+    names, row = csv.reader(io.StringIO(ended.out, newline=""))
+    assert names == ["quoted", "lines", "empty", "nothing", "list", "small", "t"]
+    assert row == ['a"b,c', "two\nlines", "", "", "[1, 2]", "0.0000000100", "2024-01-02 03:04:05"]
+    assert ',"",,' in ended.out  # an empty text and NULL are not the same
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl"])
+def test_json(call, folder: Path, form: str) -> None:
+    sql = """SELECT 1 AS n, 'a"\\ä' AS t, e'x\ny' AS control, 1.50::DECIMAL(9,2) AS d,
+             'nan'::DOUBLE AS f, NULL AS nothing, {'a': [1, NULL]} AS nested, DATE '2024-01-02' AS w
+             UNION ALL SELECT 2, 'b', 'c', 2, 0.5, NULL, NULL, NULL"""
+    ended = call("sql", sql, "--format", form, "-d", folder)
+    if form == "json":
+        rows = json.loads(ended.out)
+    else:
+        rows = [json.loads(line) for line in ended.out.splitlines()]
+    assert len(rows) == 2
+    assert rows[0] == {
+        "n": 1,
+        "t": 'a"\\ä',
+        "control": "x\ny",
+        "d": 1.5,
+        "f": None,
+        "nothing": None,
+        "nested": {"a": [1, None]},
+        "w": "2024-01-02",
+    }
+
+
+def test_no_rows_are_still_json(call, folder: Path) -> None:
+    assert json.loads(call("sql", "SELECT 1 WHERE false", "--format", "json").out) == []
+
+
+@pytest.mark.parametrize("ending", ["csv", "json", "jsonl", "parquet", "arrow", "txt"])
+def test_the_ending_of_a_file_says_the_format(
+    call, folder: Path, tmp_path: Path, ending: str
+) -> None:
+    file = tmp_path / f"rows.{ending}"
+    sql = "SELECT id, INTERVAL 3 DAY AS i FROM trips ORDER BY id LIMIT 5"
+    ended = call("sql", sql, "-d", folder, "-o", file)
+    assert ended.code == 0, ended.err
+    assert ended.out == ""
+    if ending != "txt":
+        assert "5 rows" in ended.err
+    assert list(tmp_path.iterdir()) == [file]
+    if ending == "parquet":
+        assert pq.read_table(file)["id"].to_pylist() == [0, 1, 2, 3, 4]
+    elif ending == "arrow":
+        assert pyarrow.feather.read_table(file)["id"].to_pylist() == [0, 1, 2, 3, 4]
+    else:
+        assert "4" in file.read_text()
+
+
+def test_many_rows_are_written_in_groups(call, tmp_path: Path) -> None:
+    file = tmp_path / "many.parquet"
+    call("sql", "SELECT range AS n FROM range(500000)", "-o", file)
+    found = pq.ParquetFile(file).metadata
+    assert found.num_rows == 500_000
+    assert 2 <= found.num_row_groups <= 8
+
+
+def test_a_failed_query_leaves_no_file(call, tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    sql = "SELECT CAST(if(range = 900000, 'x', '1') AS INTEGER) FROM range(1000000)"
+    ended = call("sql", sql, "-o", file)
+    assert ended.code == 1
+    assert "Conversion Error" in ended.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_limits_every_format(call, folder: Path) -> None:
+    ended = call("sql", "FROM trips", "-d", folder, "--rows", "7", "--format", "jsonl")
+    assert len(ended.out.splitlines()) == 7
+
+
+def test_statements_from_a_file_and_a_table_by_name(call, folder: Path, tmp_path: Path) -> None:
+    script = tmp_path / "script.sql"
+    script.write_text("CREATE TEMP TABLE t AS FROM towns;\n-- then\nSELECT count(*) AS n FROM t;\n")
+    ended = call("sql", "-f", script, "--table", f"towns={folder}/cities.csv")
+    assert ended.out == "n\n3\n"
+
+
+def test_of_several_statements_tables_show_all(call) -> None:
+    script = "SELECT 11 AS a; SELECT 22 AS b"
+    assert call("sql", script).out == "b\n22\n"
+    shown = call("sql", script, "--format", "table").out
+    assert "11" in shown
+    assert "22" in shown
+
+
+def test_writing_must_be_allowed(call, tmp_path: Path) -> None:
+    sql = f"COPY (SELECT 1 AS a) TO '{tmp_path}/a.csv'"
+    refused = call("sql", sql)
+    assert refused.code == 1
+    assert "--write" in refused.err
+    assert call("sql", sql, "--write").code == 0
+    assert (tmp_path / "a.csv").read_text() == "a\n1\n"
+
+
+def test_the_staged_plan_gives_the_same(call, folder: Path) -> None:
+    sql = "SELECT city, sum(price) AS s FROM trips GROUP BY city ORDER BY city"
+    native = call("sql", sql, "-d", folder, "--slots", "2", "--memory", "1GB")
+    staged = call("sql", sql, "-d", folder, "--plan", "staged")
+    assert native.code == staged.code == 0
+    assert native.out == staged.out
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "problem"),
+    [
+        (["SELECT * FROM nowhere"], 1, "nowhere"),
+        (["SELEC 1"], 1, "LINE 1: SELEC 1"),
+        ([""], 1, "no statement"),
+        ([], 2, "there is none"),
+        (["SELECT 1", "-f", "x.sql"], 2, "both were given"),
+        (["-f", "/no/file.sql"], 2, "No such file"),
+        (["SELECT 1", "--data", "/no/folder"], 2, "no such file or folder"),
+        (["SELECT 1", "--format", "xml"], 2, "unknown format 'xml'"),
+        (["SELECT 1", "-o", "rows.xyz"], 2, "does not tell the format"),
+        (["SELECT 1", "-o", "/no/folder/rows.csv"], 2, "no folder"),
+        (["SELECT 1", "--plan", "stage"], 2, "native, staged"),
+        (["SELECT 1", "--memory", "much"], 2, "memory"),
+        (["SELECT 1", "--time-limit", "soon"], 2, "--time-limit"),
+        (["SELECT 1", "--table", "x"], 2, "NAME=PATH"),
+        (["SELECT 1", "--slots", "0"], 2, "slots"),
+        ([SLOW, "--time-limit", "200ms"], 1, "time limit of 200ms"),
+    ],
+)
+def test_mistakes(
+    call, tmp_path: Path, monkeypatch, args: list[str], code: int, problem: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended = call("sql", *args)
+    assert ended.code == code
+    assert problem in ended.err
+    assert "Traceback" not in ended.err
+    assert ended.out == ""
+
+
+def test_the_current_folder_is_the_data(call, folder: Path, monkeypatch) -> None:
+    monkeypatch.chdir(folder)
+    assert call("sql", "SELECT count(*) AS n FROM trips").out == "n\n1000\n"
+    monkeypatch.setenv("QUERYARD_DATA", str(folder / "cities.csv"))
+    assert call("sql", "SELECT count(*) AS n FROM cities").out == "n\n3\n"
+
+
+# --- as a process --------------------------------------------------------------------------------
+
+
+def test_statements_from_stdin_and_binary_to_stdout(start) -> None:
+    process = start("sql", "-", "--format", "arrow")
+    out, err = process.communicate(b"SELECT 42 AS answer;", timeout=60)
+    assert (process.returncode, err) == (0, b"")
+    assert pa.ipc.open_stream(out).read_all().to_pylist() == [{"answer": 42}]
+
+
+def test_a_reader_that_leaves_is_no_error(start) -> None:
+    process = start("sql", "SELECT range AS n FROM range(1000000000000)", "--format", "csv")
+    assert process.stdout.readline() == b"n\n"
+    process.stdout.close()
+    process.stdin.close()
+    process.wait(timeout=60)
+    assert process.stderr.read() == b""
+    process.stdout = process.stdin = None
+
+
+def test_ctrl_c_cancels(start, tmp_path: Path) -> None:
+    process = start("sql", "FROM range(1000000000000)", "-o", tmp_path / "never.csv")
+    until = time.monotonic() + 60
+    while not any(tmp_path.iterdir()) and time.monotonic() < until:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err == b"cancelled\n"
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,34 @@
+"""Data and limits for the tests of native execution."""
+
+from __future__ import annotations
+
+import faulthandler
+import sys
+from pathlib import Path
+
+import pytest
+from engine.native_driving import Bench, write_facts
+
+
+@pytest.fixture(autouse=True)
+def no_hang():
+    """A hang ends the run with all stacks, instead of waiting for ever."""
+    faulthandler.dump_traceback_later(180, exit=True, file=sys.__stderr__)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.fixture(scope="session")
+def facts(tmp_path_factory) -> Path:
+    """A folder with `facts` (400,000 rows in 8 row groups), `dims` (1,000 rows) and `none` (0)."""
+    folder = tmp_path_factory.mktemp("facts")
+    write_facts(folder)
+    return folder
+
+
+@pytest.fixture
+def bench(facts, tmp_path):
+    """An engine with two slots, without kernel and driver: the test lends the slots."""
+    made = Bench(facts, tmp_path / "temp")
+    yield made
+    made.close()

@@ -1,0 +1,69 @@
+"""The smallest executor of staged plans, and the comparison of its answers with DuckDB's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+from queryard.core.model import TaskId
+from queryard.engine.staged import StagedRun
+
+
+def run_one_by_one(run: StagedRun, rng: Random | None = None) -> pa.Table:
+    """Run all tasks in one thread: in order, or in any order the DAG allows."""
+    plan = run.plan
+    done: set[str] = set()
+    left: dict[str, list[TaskId]] = {}
+    reduces: dict[str, list[TaskId]] = {}
+    for job in plan.jobs:
+        left[job.name] = [TaskId(job.name, "map", i) for i in range(job.map_tasks)]
+        reduces[job.name] = [TaskId(job.name, "reduce", i) for i in range(job.partitions)]
+    upstream = {job.name: set(job.upstream) for job in plan.jobs}
+    while left:
+        ready = [
+            (name, task) for name, tasks in left.items() if upstream[name] <= done for task in tasks
+        ]
+        name, task = ready[0] if rng is None else rng.choice(ready)
+        run.run(task)
+        left[name].remove(task)
+        if not left[name]:
+            if reduces[name]:
+                left[name], reduces[name] = reduces[name], []
+            else:
+                done.add(name)
+                del left[name]
+    return run.result().read_all()
+
+
+def assert_same(mine: pa.Table, theirs: pa.Table, ordered: bool) -> None:
+    """Equal schemas and rows; floats within 1e-9, rows in any order unless `ordered`."""
+    assert mine.schema.names == theirs.schema.names
+    assert mine.schema.types == theirs.schema.types
+    left, right = _rows(mine), _rows(theirs)
+    assert len(left) == len(right), f"{len(left)} rows instead of {len(right)}"
+    if not ordered:
+        left.sort(key=_rank)
+        right.sort(key=_rank)
+    for one, other in zip(left, right, strict=True):
+        assert all(map(_close, one, other)), f"{one} instead of {other}"
+
+
+def _rows(table: pa.Table) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def _rank(row: Sequence[Any]) -> tuple[Any, ...]:
+    # Floats that differ by rounding must rank alike.
+    return tuple(f"{float(f'{v:.7g}') + 0.0!r}" if isinstance(v, float) else repr(v) for v in row)
+
+
+def _close(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        if math.isnan(one) or math.isnan(other):
+            return math.isnan(one) and math.isnan(other)
+        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+    return type(one) is type(other) and bool(one == other)

@@ -1,0 +1,286 @@
+"""Answers: read as they come, kept when collected, and never left running for nobody."""
+
+from __future__ import annotations
+
+import datetime as dt
+import gc
+import io
+import uuid
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import queryard
+from queryard.core.errors import QueryardError
+from queryard.live.display import print_rows, rows_as_html, rows_as_text, value_text
+from queryard.live.values import python_values
+
+ENDLESS = "SELECT range AS n, 'some text of a row' AS t FROM range(1000000000000)"
+
+
+@pytest.fixture(scope="module")
+def qy():
+    with queryard.connect(slots=2, memory="512MB") as session:
+        yield session
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def test_the_first_rows_of_an_endless_query_come_at_once(qy) -> None:
+    with qy.sql(ENDLESS) as answer:
+        assert answer.fetchone() == (0, "some text of a row")
+        assert [row[0] for row in answer.fetchmany(3000)] == list(range(1, 3001))
+        assert next(iter(answer))[0] == 3001
+
+
+def test_rows_one_by_one_and_the_rest(qy) -> None:
+    answer = qy.sql("SELECT range AS n FROM range(5000)")
+    assert answer.fetchone() == (0,)
+    assert len(answer.fetchmany(9)) == 9
+    assert answer.fetchall()[0] == (10,)
+    assert answer.fetchone() is None
+    assert answer.fetchall() == []
+
+
+def test_collected_rows_are_kept(qy) -> None:
+    answer = qy.sql("SELECT range AS n FROM range(3)")
+    assert answer.arrow().num_rows == 3
+    assert answer.fetchall() == [(0,), (1,), (2,)]
+    assert answer.df()["n"].tolist() == [0, 1, 2]
+    assert answer.pl()["n"].to_list() == [0, 1, 2]
+    assert sum(batch.num_rows for batch in answer.batches()) == 3
+    answer.close()
+    assert answer.arrow().num_rows == 3
+
+
+def test_rows_that_were_handed_over_are_not_passed_off_as_all(qy) -> None:
+    answer = qy.sql("SELECT range AS n FROM range(3)")
+    answer.fetchone()
+    with pytest.raises(QueryardError, match="handed over already"):
+        answer.arrow()
+    with pytest.raises(QueryardError, match="one by one"):
+        next(answer.batches())
+
+
+def test_iteration_gives_rows(qy) -> None:
+    assert list(qy.sql("SELECT range AS n, n % 2 = 0 FROM range(2)")) == [(0, True), (1, False)]
+
+
+def test_a_reader_is_bounded(qy) -> None:
+    reader = qy.sql(ENDLESS).reader()
+    assert reader.read_next_batch().num_rows > 0
+    del reader
+
+
+def test_looking_ahead_uses_nothing_up(qy) -> None:
+    answer = qy.sql("SELECT range AS n FROM range(100)")
+    table, more = answer.head(10)
+    assert (table.num_rows, more) == (10, True)
+    assert "first 10 rows, there are more" in repr(answer)
+    assert answer.arrow().num_rows == 100
+
+
+def test_a_closed_answer_says_so(qy) -> None:
+    answer = qy.sql(ENDLESS)
+    answer.fetchone()
+    answer.close()
+    with pytest.raises(QueryardError, match="closed"):
+        answer.fetchone()
+
+
+def test_an_error_in_the_middle_reaches_the_reader(qy) -> None:
+    with pytest.raises(QueryardError, match="Conversion Error"):
+        list(qy.sql("SELECT CAST(if(range = 900000, 'x', '1') AS INTEGER) FROM range(1000000)"))
+
+
+def test_what_statements_without_rows_answer(qy) -> None:
+    made = qy.sql("CREATE TEMP TABLE numbers AS SELECT range AS n FROM range(7)")
+    assert (made.returns_rows, made.changed) == (False, 7)
+    assert qy.sql("INSERT INTO numbers VALUES (1), (2)").changed == 2
+    assert qy.sql("SET timezone = 'UTC'").changed == 0
+    returned = qy.sql('INSERT INTO numbers VALUES (9) RETURNING n AS "Count"')
+    assert (returned.returns_rows, returned.fetchall()) == (True, [(9,)])
+
+
+# --- letting go ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def narrow():
+    """A session in which a second query cannot start before the first is gone."""
+    with queryard.connect(slots=1, memory="400MB") as session:
+        yield session
+
+
+MOST = "280MB"
+
+
+def is_free(session: queryard.Session) -> bool:
+    return session.submit("SELECT 1", memory=MOST).result(timeout=10).fetchall() == [(1,)]
+
+
+def test_an_answer_that_nobody_holds_cancels_its_query(narrow) -> None:
+    answer = narrow.sql(ENDLESS, memory=MOST)
+    answer.fetchone()
+    del answer
+    assert is_free(narrow)
+
+
+def test_a_reader_that_nobody_holds_cancels_its_query(narrow) -> None:
+    reader = narrow.sql(ENDLESS, memory=MOST).reader()
+    reader.read_next_batch()
+    del reader
+    gc.collect()
+    assert is_free(narrow)
+
+
+def test_a_handle_that_nobody_holds_cancels_its_query(narrow) -> None:
+    narrow.submit(ENDLESS, memory=MOST)
+    gc.collect()
+    assert is_free(narrow)
+
+
+def test_the_answer_outlives_its_handle(narrow) -> None:
+    answer = narrow.submit("SELECT range AS n FROM range(3000000)", memory=MOST).result()
+    gc.collect()
+    assert answer.arrow().num_rows == 3_000_000
+
+
+def test_a_handle_gives_the_same_answer_again(qy) -> None:
+    handle = qy.submit("SELECT range AS n FROM range(4)")
+    assert handle.result().arrow().num_rows == 4
+    gc.collect()
+    assert handle.result().arrow().num_rows == 4
+
+
+def test_a_session_lives_as_long_as_its_answer() -> None:
+    answer = queryard.connect(slots=1, memory="400MB").sql("SELECT range AS n FROM range(3000000)")
+    gc.collect()
+    assert answer.arrow().num_rows == 3_000_000
+
+
+# --- Python values -------------------------------------------------------------------------------
+
+_ARROW_LACKS = ("time_tz", "tuple", "geometry", "variant")
+
+
+def _columns() -> list[tuple[str, str]]:
+    found = duckdb.connect().execute("DESCRIBE SELECT * FROM test_all_types()").fetchall()
+    return [(row[0], row[1]) for row in found if row[0] not in _ARROW_LACKS]
+
+
+@pytest.mark.parametrize(("name", "kind"), _columns())
+def test_values_are_those_of_duckdb(qy, name: str, kind: str) -> None:
+    sql = f'SELECT "{name}" FROM test_all_types()'
+    try:
+        wanted = duckdb.connect().execute(sql).fetchall()
+    except duckdb.Error:  # it needs pytz
+        pytest.skip(f"DuckDB's Python package gives no {kind} here")
+    found = qy.sql(sql).fetchall()
+    if kind == "TIMESTAMP_MS":  # told as text: far beyond what Python knows
+        wanted = [(row[0] and row[0].replace(".775", ".775000"),) for row in wanted]
+    assert repr(found) == repr(wanted)
+
+
+def test_values_with_time_zones_and_infinities(qy) -> None:
+    sql = "SELECT TIMESTAMPTZ '2024-03-01 12:00:00+02', 'infinity'::DATE, '-infinity'::TIMESTAMP"
+    ((moment, date, past),) = qy.sql(sql).fetchall()
+    assert moment == dt.datetime(2024, 3, 1, 10, tzinfo=dt.UTC)
+    assert (date, past) == (dt.date.max, dt.datetime.min)
+
+
+def test_plain_python_values() -> None:
+    key = uuid.UUID(int=7)
+    assert python_values(pa.array([str(key), None]), "UUID") == [key, None]
+    assert python_values(pa.array([[dt.date(2024, 1, 1)], None, []]), "DATE[]") == [
+        [dt.date(2024, 1, 1)],
+        None,
+        [],
+    ]
+
+
+# --- tables for people ---------------------------------------------------------------------------
+
+WIDE = pa.table(
+    {
+        "key": [1, 22],
+        "name": ["short", "a text that is much too long to be shown in full " * 3],
+        "amount": [Decimal("1.50"), None],
+        "note": ["two\nlines", "[markup]"],
+        "日本": ["ケーキ", "x"],
+    }
+)
+TYPES = ["BIGINT", "VARCHAR", "DECIMAL(9,2)", "VARCHAR", "VARCHAR"]
+
+
+@pytest.mark.parametrize("width", [30, 50, 80, 120])
+def test_tables_fit(width: int) -> None:
+    from rich.cells import cell_len
+
+    lines = rows_as_text(WIDE, TYPES, width=width).splitlines()
+    assert all(cell_len(line) <= width for line in lines[:-1])
+    assert len({cell_len(line) for line in lines[:-1]}) == 1, "ragged"
+    assert len(lines) == 2 + 6
+
+
+def test_what_does_not_fit_is_said() -> None:
+    assert "of 5 columns fit" in rows_as_text(WIDE, TYPES, width=40)
+    assert "fit" not in rows_as_text(WIDE, TYPES, width=300)
+
+
+def test_numbers_are_right_aligned_and_nothing_is_lost_off_a_terminal() -> None:
+    out = io.StringIO()
+    print_rows(WIDE, TYPES, file=out, note="0.1 s")
+    text = out.getvalue()
+    assert "1.50 │" in text
+    assert "a text that is much too long to be shown in full " * 3 in text
+    assert "NULL" in text
+    assert "[markup]" in text
+    assert "two↵lines" in text
+    assert text.rstrip().endswith("2 rows · 0.1 s")
+
+
+def test_html_is_escaped() -> None:
+    page = rows_as_html(pa.table({"<b>": ["<script>", None]}), ["VARCHAR"])
+    assert "&lt;script&gt;" in page
+    assert "<script>" not in page
+    assert "NULL" in page
+
+
+def test_empty_answers_look_well(qy) -> None:
+    assert "0 rows" in repr(qy.sql("SELECT 1 AS a WHERE false"))
+    assert "<td" not in qy.sql("SELECT 1 AS a WHERE false")._repr_html_()
+
+
+def test_the_preview_of_a_failed_query_does_not_fail(qy) -> None:
+    answer = qy.sql("SELECT CAST(if(range = 5000000, 'x', '1') AS INTEGER) FROM range(6000000)")
+    with pytest.raises(QueryardError):
+        answer.arrow()
+    assert "Conversion Error" in repr(answer)
+
+
+def test_values_as_text() -> None:
+    assert value_text({"a": [1, None], "b": dt.datetime(2024, 1, 2, 3)}) == (
+        "{'a': [1, NULL], 'b': 2024-01-02 03:00:00}"
+    )
+
+
+def test_showing_prints(qy, capsys: pytest.CaptureFixture[str]) -> None:
+    qy.sql("SELECT 42 AS answer").show()
+    assert "answer" in capsys.readouterr().out
+
+
+def test_missing_packages_are_named(qy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import sys
+
+    for name in ("pandas", "polars"):
+        monkeypatch.setitem(sys.modules, name, None)
+    answer = qy.sql("SELECT 1")
+    with pytest.raises(QueryardError, match="pip install pandas"):
+        answer.df()
+    with pytest.raises(QueryardError, match="pip install polars"):
+        answer.pl()
