@@ -254,4 +254,6 @@ class Physical:
 
 
 def _group_story(node: Aggregate) -> str:
-    return f"group by {len(node.keys)} columns" if node.keys else "group all"
+    if not node.keys:
+        return "group all"
+    return "group by 1 column" if len(node.keys) == 1 else f"group by {len(node.keys)} columns"

@@ -1,0 +1,148 @@
+"""Staged queries through the kernel: the same answers as native ones, and the same manners."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import queryard
+from queryard.engine.errors import QueryCancelled, QueryFailed, QueryTimedOut
+
+ROWS = 200_000
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("staged")
+    key = [i % 1000 for i in range(ROWS)]
+    facts = pa.table({"id": range(ROWS), "key": key, "value": [float(i % 97) for i in range(ROWS)]})
+    pq.write_table(facts, place / "facts.parquet", row_group_size=20_000)
+    dims = pa.table({"key": range(1000), "name": [f"n{i % 7}" for i in range(1000)]})
+    pq.write_table(dims, place / "dims.parquet")
+    return place
+
+
+@pytest.fixture
+def qy(folder):
+    with queryard.connect(folder, slots=2, memory="1 GB") as session:
+        yield session
+
+
+QUERIES = [
+    "SELECT count(*), sum(value), avg(value), min(id), max(id) FROM facts",
+    "SELECT name, count(*) AS n, sum(value) AS v FROM facts JOIN dims USING (key) GROUP BY name "
+    "ORDER BY name",
+    "SELECT key, count(DISTINCT value) AS d FROM facts WHERE id % 3 = 0 GROUP BY key "
+    "ORDER BY d DESC, key LIMIT 10",
+    "SELECT * FROM facts WHERE id IN (SELECT max(id) FROM facts GROUP BY key) ORDER BY id",
+    "SELECT id FROM facts WHERE value > 95 ORDER BY id",
+]
+
+
+@pytest.mark.parametrize("sql", QUERIES)
+def test_the_answer_is_the_native_one(qy, sql):
+    handle = qy.submit(sql, plan="staged")
+    staged = handle.result(60).arrow()
+    assert handle.reasons == ()
+    native = qy.sql(sql).arrow()
+    assert staged.schema.equals(native.schema)
+    assert staged.to_pylist() == native.to_pylist()
+    assert handle.wait(10)
+    assert handle.progress() == 1.0
+    assert handle.status == "finished"
+
+
+def test_many_at_once_share_the_slots(qy):
+    handles = [qy.submit(QUERIES[i % len(QUERIES)], plan="staged") for i in range(8)]
+    expected = [qy.sql(sql).arrow().to_pylist() for sql in QUERIES]
+    for i, handle in enumerate(handles):
+        assert handle.result(60).arrow().to_pylist() == expected[i % len(QUERIES)]
+
+
+def test_what_cannot_be_split_says_why_and_runs_natively(qy):
+    handle = qy.submit("SELECT row_number() OVER (ORDER BY key) FROM dims", plan="staged")
+    assert handle.result(60).arrow().num_rows == 1000
+    assert "window" in handle.reasons[0]
+
+
+def test_parameters_and_scripts_run_natively(qy):
+    assert qy.sql("SELECT ?", [1], plan="staged").fetchall() == [(1,)]
+    assert qy.sql("SELECT 1; SELECT 2", plan="staged").fetchall() == [(2,)]
+
+
+def test_what_the_session_made_stands_before_files(qy):
+    qy.submit("CREATE TEMP TABLE dims AS SELECT 42 AS key, 'x' AS name")
+    handle = qy.submit("SELECT count(*) FROM dims", plan="staged")
+    assert handle.result(60).fetchall() == [(1,)]
+    assert handle.wait(10)
+    assert "dims" in handle.reasons[0]
+
+
+def test_frames_are_split_too(qy):
+    qy.register("mine", pa.table({"n": range(10_000)}))
+    handle = qy.submit("SELECT sum(n), count(*) FROM mine", plan="staged")
+    assert handle.result(60).fetchall() == [(49_995_000, 10_000)]
+    assert handle.reasons == ()
+
+
+def test_an_error_of_the_data_is_the_users_to_see(qy):
+    handle = qy.submit("SELECT sum(CAST(name AS INTEGER)) FROM dims", plan="staged")
+    with pytest.raises(QueryFailed, match="Conversion Error"):
+        handle.result(60)
+    assert handle.wait(10)
+    assert qy.sql("SELECT count(*) FROM dims", plan="staged").fetchall() == [(1000,)]
+
+
+def test_an_unknown_table_is_named(qy):
+    with pytest.raises(QueryFailed, match="nowhere"):
+        qy.sql("SELECT * FROM nowhere", plan="staged")
+
+
+SLOW = "SELECT count(*) FROM facts a JOIN facts b USING (key) JOIN dims d ON d.key = b.key + a.id - b.id"
+
+
+def test_it_can_be_cancelled(qy):
+    handle = qy.submit(SLOW, plan="staged")
+    deadline = time.monotonic() + 30
+    while handle.status == "waiting" and time.monotonic() < deadline:
+        time.sleep(0.005)
+    handle.cancel()
+    with pytest.raises(QueryCancelled):
+        handle.result(30)
+    assert handle.wait(30)
+    assert qy.sql(QUERIES[0], plan="staged").arrow().num_rows == 1
+
+
+def test_it_has_a_time_limit(qy):
+    handle = qy.submit(SLOW, plan="staged", time_limit=0.2)
+    with pytest.raises(QueryTimedOut):
+        handle.result(60)
+    assert handle.wait(30)
+
+
+def test_it_can_be_cancelled_while_it_is_planned(qy):
+    for _ in range(5):
+        handle = qy.submit(QUERIES[1], plan="staged")
+        handle.cancel()
+        with pytest.raises(QueryCancelled):
+            handle.result(30)
+        assert handle.wait(30)
+
+
+def test_nothing_is_left_behind(folder, tmp_path):
+    before = threading.active_count()
+    with queryard.connect(folder, slots=2, memory="600 MB", temp=tmp_path) as qy:
+        for sql in QUERIES:
+            qy.sql(sql, plan="staged").arrow()
+    assert list(tmp_path.iterdir()) == []
+    assert threading.active_count() <= before
+
+
+def test_a_large_result_is_handed_over_in_order(qy):
+    answer = qy.sql("SELECT id, value FROM facts ORDER BY id DESC", plan="staged")
+    ids = answer.arrow().column("id").to_pylist()
+    assert ids == list(range(ROWS - 1, -1, -1))
