@@ -11,12 +11,20 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
+import queryard
 from queryard.core.errors import QueryardError
 from queryard.engine.errors import QueryFailed
 from queryard.engine.parameters import WrongParameters
 
 UTC = dt.UTC
 EAST = dt.timezone(dt.timedelta(hours=5, minutes=30))
+
+
+@pytest.fixture(scope="module")
+def qy(data):
+    """One session for all: parameters leave nothing behind."""
+    with queryard.connect(data, slots=2, memory="512 MB") as session:
+        yield session
 
 
 def rows(session, sql, parameters=()):

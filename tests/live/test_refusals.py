@@ -147,18 +147,25 @@ WRITES = [
 ]
 
 
+@pytest.fixture(scope="module")
+def reader(data):
+    """One session for all refusals, which leave nothing behind."""
+    with queryard.connect(data, slots=2, memory="512 MB") as session:
+        yield session
+
+
 @pytest.mark.parametrize("sql", WRITES)
-def test_a_reading_session_writes_nothing(qy, tmp_path, sql):
+def test_a_reading_session_writes_nothing(reader, tmp_path, sql):
     out = tmp_path / "out"
     script = tmp_path / "exported"
     script.mkdir()
     (script / "schema.sql").write_text(f"COPY (SELECT 1) TO '{out}';")
     (script / "load.sql").write_text("")
     with pytest.raises(NotAllowed, match=r"only reads|writ") as refused:
-        qy.sql(sql.format(o=out, i=script)).fetchall()
+        reader.sql(sql.format(o=out, i=script)).fetchall()
     assert "write=True" in str(refused.value)
     assert not list(tmp_path.glob("out*")), "something was written"
-    assert qy.sql("SELECT count(*) FROM dims").fetchall() == [(1000,)]
+    assert reader.sql("SELECT count(*) FROM dims").fetchall() == [(1000,)]
 
 
 HARMLESS = [

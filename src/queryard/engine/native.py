@@ -22,7 +22,7 @@ from .pool import InstancePool, PooledInstance
 from .results import ResultStream
 from .session import SessionInstance
 from .statement import Lease, Statement
-from .views import explain_missing
+from .views import explain_missing, named_twice
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 
@@ -132,7 +132,8 @@ class _OnPool:
             for key, table in self._catalog.tables.items()
             if not isinstance(table, FrameTable | DatabaseTable)
         }
-        return self._taken.views.make(connection, files, names)
+        errors = self._taken.views.make(connection, files, names)
+        return {**errors, **named_twice(self._catalog.ambiguous, names)}
 
     @property
     def tables(self) -> list[str]:
@@ -177,6 +178,7 @@ class NativeQuery:
         self._current: Statement | None = None
         self._settling = False
         self._inside = 0
+        self._left = False
         self._errors: dict[str, Exception] = {}
         self._tried: set[str] = set()
         output.on_room = self._wake
@@ -206,11 +208,7 @@ class NativeQuery:
         except BaseException as error:
             self._end(error)
         finally:
-            with self._changed:
-                self._inside -= 1
-                last = self.ended and self._inside == 0
-            if last:
-                self._leave()
+            self._go_out()
 
     def _statement(self) -> Statement | None:
         with self._changed:
@@ -303,7 +301,7 @@ class NativeQuery:
             self.ended = True
             self.error = error
             statement = self._current
-            nobody_inside = self._inside == 0
+            self._inside += 1  # nobody may leave for good before this is done
             self._changed.notify_all()
         if statement is not None and statement.stage != "ended":
             statement.cancel(error)
@@ -311,12 +309,17 @@ class NativeQuery:
             self.output.finish()
         else:
             self.output.fail(error)
-        if nobody_inside:
-            self._leave()
+        self._go_out()
 
-    def _leave(self) -> None:
-        self._place.leave()
-        self.on_end()
+    def _go_out(self) -> None:
+        """The last one out of an ended query gives its place back."""
+        with self._changed:
+            self._inside -= 1
+            last = self.ended and self._inside == 0 and not self._left
+            self._left = self._left or last
+        if last:
+            self._place.leave()
+            self.on_end()
 
 
 class _Ignored(ResultStream):

@@ -23,7 +23,7 @@ from .errors import NotAllowed
 from .frames import copy_in
 from .functions import ScalarFunction, Style, function_name
 from .instance import Connection, Instance
-from .views import Views
+from .views import Views, named_twice
 
 _FUNCTIONS = "SELECT DISTINCT function_name AS name FROM duckdb_functions() WHERE NOT internal"
 _OBJECTS = """
@@ -160,7 +160,8 @@ class SessionInstance:
                     self._copy_frame(connection, key, table)
             elif not isinstance(table, DatabaseTable) and table.name.lower() not in self._made:
                 files[key] = table
-        return self._views.make(connection, files, names)
+        errors = self._views.make(connection, files, names)
+        return {**errors, **named_twice(self.catalog.ambiguous, names)}
 
     def _claim(self, statement: Classified) -> None:
         """A file that a statement attaches must not be in use by another instance."""

@@ -34,8 +34,9 @@ Stage = Literal["new", "planning", "running", "ready", "ended"]
 _MISSING = re.compile(r"Catalog Error: Table with name (.+?) does not exist")
 # How long DuckDB must say that rows are ready: with all slots asleep, and where that is not known.
 SURE_ASLEEP_S, SURE_S = 0.0002, 0.02
-# Chunks of 2,048 rows are gathered into batches of this many rows.
+# Chunks of 2,048 rows are gathered into batches of so many rows, or bytes if they are wide.
 BATCH_ROWS = 64 * 2048
+BATCH_BYTES = 4 << 20
 # duckdb_result_type
 _RETURNS: dict[int, Returns] = {1: "changes", 2: "nothing"}
 
@@ -103,7 +104,8 @@ class Statement:
                 self._leases.remove(lease)
                 if self._fetcher is lease:
                     self._fetcher = None
-                    self._call_fetcher()
+                # It may have been the one that was called to fetch.
+                self._call_fetcher()
             self._clean()
 
     def _serve_once(self, lease: Lease) -> bool:
@@ -168,7 +170,7 @@ class Statement:
             returns = _RETURNS.get(duck.result_return_type(result), "rows")
             self.output.start(self._reader.schema, self._reader.types, returns)
         gathered: list[Any] = []
-        rows = 0
+        rows = size_bytes = 0
         while not (lease.withdrawn or self.stage == "ended"):
             if self.output.full:
                 with self._changed:
@@ -180,9 +182,10 @@ class Statement:
             if batch is not None:
                 gathered.append(batch)
                 rows += batch.num_rows
-            if gathered and (batch is None or rows >= BATCH_ROWS):
+                size_bytes += batch.nbytes
+            if gathered and (batch is None or rows >= BATCH_ROWS or size_bytes >= BATCH_BYTES):
                 self._put(gathered)
-                gathered, rows = [], 0
+                gathered, rows, size_bytes = [], 0, 0
             if batch is None:
                 self._end(None)
                 return
@@ -204,6 +207,7 @@ class Statement:
                 if lease.recalled:
                     self._recall(lease)
             if self.stage != "running":
+                self._call_fetcher()
                 return
             self._progress = max(self._progress, self.connection.progress())
             state = library().pending_execute_check_state(self._pending)
@@ -278,10 +282,9 @@ class Statement:
     def _call_fetcher(self) -> None:
         """Make one of the working slots fetch the rows."""
         if self.stage == "ready" and self._fetcher is None:
-            for lease in self._leases:
-                if not lease.withdrawn:
-                    self._recall(lease)
-                    return
+            free = [lease for lease in self._leases if not lease.withdrawn]
+            if free and not any(lease.recalled for lease in free):
+                self._recall(free[0])
 
     def _clean(self) -> None:
         """Free all that DuckDB holds for the statement, once nobody is inside any more."""

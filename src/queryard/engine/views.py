@@ -68,6 +68,11 @@ class Views:
         self._made[key] = table.fingerprint
 
 
+def named_twice(ambiguous: Mapping[str, Exception], names: Iterable[str]) -> dict[str, Exception]:
+    """What to say of names that several tables bear."""
+    return {name: ambiguous[name] for name in names if name in ambiguous}
+
+
 def explain_missing(
     error: BaseException, errors: Mapping[str, Exception], known: Collection[str]
 ) -> BaseException:

@@ -264,8 +264,10 @@ class Dispatch:
                 self._drop(record, error)
 
     def _hand_over(self, record: Record, work: Work) -> None:
-        work.finish()
-        self._settle(record, work)
+        try:
+            work.finish()
+        finally:
+            self._settle(record, work)
 
     def _settle(self, record: Record, work: Work) -> None:
         """Nothing of a query is left in the kernel and the engine."""

@@ -38,6 +38,7 @@ class StagedWork:
         self.error: BaseException | None = None
         self._give_up = give_up
         self._lock = threading.Lock()
+        self._handing_over = False
         self._done: set[TaskId] = set()
         self._actuals: dict[str, JobActuals] = {}
         # Half for the statements, half for the rows that pass between them.
@@ -72,21 +73,32 @@ class StagedWork:
 
     def finish(self) -> None:
         """All tasks are done: hand over the rows, and free everything else."""
-        assert self._run is not None
+        with self._lock:
+            if self.ended or self._run is None:
+                return
+            self._handing_over = True
+            run = self._run
+        error: BaseException | None = None
         try:
-            reader = self._run.result()
+            reader = run.result()
             self.output.start(reader.schema, tuple(field.type for field in self.plan.fields))
             for batch in reader:
+                if self._cancelled():
+                    break
                 self.output.put(batch)
-        except BaseException as error:
-            self.error = error
+        except BaseException as caught:
+            error = caught
         finally:
-            self.ended = True
             self._close()
-        if self.error is None:
+        with self._lock:
+            if self._cancelled():
+                return
+            self.ended = True
+            self.error = error
+        if error is None:
             self.output.finish()
         else:
-            self.output.fail(self.error)
+            self.output.fail(error)
 
     def cancel(self, error: BaseException) -> None:
         """Stop all tasks; what they made is dropped when none runs any more."""
@@ -95,11 +107,17 @@ class StagedWork:
                 return
             self.ended = True
             self.error = error
+            handing_over = self._handing_over
         self.output.fail(error)
-        self._close()
+        if not handing_over:
+            self._close()
+
+    def _cancelled(self) -> bool:
+        return self.ended
 
     def _close(self) -> None:
-        run, self._run = self._run, None
+        with self._lock:
+            run, self._run = self._run, None
         if run is not None:
             self._actuals = run.actuals()
             run.close()

@@ -89,8 +89,12 @@ def test_an_unknown_table_names_the_near_and_the_valid(tmp_path):
 def test_two_tables_of_one_name_are_refused_with_both_files(tmp_path):
     (tmp_path / "orders.csv").write_text("a\n1\n")
     pq.write_table(pa.table({"a": [1]}), tmp_path / "Orders.parquet")
+    (tmp_path / "other.csv").write_text("a\n1\n")
+    catalog = open_catalog(tmp_path)
+    assert list(catalog) == ["other"]
+    assert [place for place, _ in catalog.skipped] == ["orders"]
     with pytest.raises(CatalogError, match=r"Orders\.parquet and .*orders\.csv"):
-        open_catalog(tmp_path)
+        catalog["orders"]
 
 
 @pytest.mark.parametrize("name", ["", "a.b.c", ".a", "a."])

@@ -20,6 +20,8 @@ from .quoting import split_name
 if TYPE_CHECKING:
     from queryard.sql.statistics.model import TableStatistics
 
+_RENAME = "rename one, or name the tables in a catalog file"
+
 
 class Catalog:
     """Tables by name. SQL does not tell upper from lower case, and neither does a look-up.
@@ -98,6 +100,11 @@ class Catalog:
         return self._skipped
 
     @property
+    def ambiguous(self) -> Mapping[str, CatalogError]:
+        """Names, in lower case, that two tables bear, with what is to be said to their users."""
+        return MappingProxyType(self._ambiguous)
+
+    @property
     def filesystems(self) -> tuple[Any, ...]:
         """The fsspec file systems the tables need.
 
@@ -110,6 +117,8 @@ class Catalog:
 
     def __getitem__(self, name: str) -> Table:
         found = self.find(*split_name(name)) or self._by_name.get((name.lower(),))
+        if found is None and split_name(name)[-1].lower() in self._ambiguous:
+            raise self._ambiguous[split_name(name)[-1].lower()]
         if found is None:
             message = unknown_name("table", name, self._tables)
             for place, reason in self._skipped:
@@ -169,20 +178,27 @@ class Catalog:
     def _take(self, contents: Contents) -> None:
         tables: dict[str, Table] = {}
         by_name: dict[tuple[str, ...], Table] = {}
+        ambiguous: dict[tuple[str, ...], str] = {}
         for table in contents.tables:
             parts = (*(table.schema.split(".") if table.schema else ()), table.name)
             name = tuple(part.lower() for part in parts)
             if name in by_name:
-                raise CatalogError(
-                    f"two tables are called {table.key!r}: {_place(by_name[name])} and "
-                    f"{_place(table)}; rename one, or name the tables in a catalog file"
-                )
-            by_name[name] = tables[table.key] = table
+                # Only whoever uses the name needs to know.
+                ambiguous[name] = f"{_place(by_name[name])} and {_place(table)}; {_RENAME}"
+            else:
+                by_name[name] = tables[table.key] = table
+        for name in ambiguous:
+            del tables[by_name.pop(name).key]
         self._synonyms(by_name, contents)
         self._tables = tables
         self._by_name = by_name
         self._databases = tuple(contents.databases)
-        self._skipped = tuple(contents.skipped)
+        twice = [(".".join(name), f"means both {both}") for name, both in ambiguous.items()]
+        self._skipped = (*contents.skipped, *twice)
+        self._ambiguous = {
+            name[-1]: CatalogError(f"two tables are called {'.'.join(name)!r}: {both}")
+            for name, both in ambiguous.items()
+        }
         seen: dict[str, str] = {}
         for database in contents.databases:
             if (other := seen.setdefault(database.alias.lower(), database.path)) != database.path:
