@@ -56,6 +56,7 @@ _ACTING = _WRITING_FUNCTIONS | {
     "truncate_duckdb_logs",
 }
 _ANALYZE = ("analyze", "analyse")
+_QUERIES = ("select", "from", "with", "values", "table", "pivot", "unpivot", "describe", "(")
 _SCOPES = ("global", "session", "local", "persist")
 # Databases are attached for reading, so these reach temporary tables only.
 _HARMLESS = frozenset(
@@ -121,11 +122,10 @@ class Classified:
         """What an EXPLAIN ANALYZE runs; None where nothing is run."""
         at = 2
         if self.words[1] == "(":
-            if self.words[2] not in (*_ANALYZE, "format"):
-                return None  # EXPLAIN (SELECT …)
             at = self.words.index(")") + 1
-            if set(_ANALYZE).isdisjoint(self.words[2:at]):
-                return None
+            options = [_unquoted(word) for word in self.words[2:at]]
+            if set(_ANALYZE).isdisjoint(options) or options[0] in _QUERIES:
+                return None  # no ANALYZE, or EXPLAIN (SELECT …)
         elif self.words[1] not in _ANALYZE:
             return None
         return classify(_rest(self.sql, at))[0]
