@@ -6,13 +6,46 @@
 [(42,)]
 """
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from queryard.core.errors import QueryardError
+    from queryard.engine.errors import (
+        NotAllowed,
+        OutOfMemory,
+        QueryCancelled,
+        QueryFailed,
+        QueryTimedOut,
+    )
     from queryard.live import Answer, Handle, Session, connect
 
-__all__ = ["Answer", "Handle", "Session", "__version__", "connect"]
+__all__ = [
+    "Answer",
+    "Handle",
+    "NotAllowed",
+    "OutOfMemory",
+    "QueryCancelled",
+    "QueryFailed",
+    "QueryTimedOut",
+    "QueryardError",
+    "Session",
+    "__version__",
+    "connect",
+]
+
+_MODULES = {
+    "queryard.live": ("Answer", "Handle", "Session", "connect"),
+    "queryard.core.errors": ("QueryardError",),
+    "queryard.engine.errors": (
+        "NotAllowed",
+        "OutOfMemory",
+        "QueryCancelled",
+        "QueryFailed",
+        "QueryTimedOut",
+    ),
+}
 
 try:
     __version__ = version("queryard")
@@ -22,8 +55,11 @@ except PackageNotFoundError:  # run from a source tree that was never installed
 
 def __getattr__(name: str) -> Any:
     # The simulator needs neither DuckDB nor Arrow, and should not wait for them.
-    if name in __all__:
-        from queryard import live
-
-        return getattr(live, name)
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(module), name)
     raise AttributeError(f"module 'queryard' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

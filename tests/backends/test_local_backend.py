@@ -8,7 +8,6 @@ import threading
 import time
 
 import pytest
-
 from engine.native_driving import MIB, Bench, collect, plain, wait_until, write_facts
 
 from queryard.backends.local import NODE, LocalBackend
@@ -121,7 +120,7 @@ def test_every_slot_granted_is_told_back_once(backend, engine, events, facts):
 
 def test_a_full_buffer_asks_for_no_slots_and_then_for_all(backend, engine, events):
     sql = "SELECT id, words FROM facts, range(4)"
-    query = add(backend, engine, "q", sql, ResultStream(2 * MIB))
+    query = add(backend, engine, "q", sql, ResultStream(limit_bytes=2 * MIB))
     backend.obey(Grant("q/native", NODE, 2))
     while not isinstance(event := events.get(timeout=30), WidthChanged):
         pass

@@ -98,6 +98,17 @@ def test_analyzing(call, folder: Path, tmp_path: Path) -> None:
     assert call("analyze", "trips", "--sample", "50%", "--data", tmp_path).code == 0
 
 
+def test_analyzing_goes_on_behind_a_broken_table(call, tmp_path: Path) -> None:
+    (tmp_path / "broken.parquet").write_bytes(b"this is no Parquet file")
+    (tmp_path / "plain.csv").write_text("id,n\n1,x\n2,y\n")
+    ended = call("analyze", "--data", tmp_path)
+    assert ended.code == 1
+    assert "2 columns of 1 table are known now" in ended.out
+    assert ended.err.startswith("error: ")
+    assert ended.err.count("broken.parquet") == 1
+    assert call("analyze", "plain", "--data", tmp_path).code == 0
+
+
 @pytest.mark.parametrize("sample", ["0", "150%", "half"])
 def test_samples_that_are_none(call, folder: Path, sample: str) -> None:
     ended = call("analyze", "--data", folder, "--sample", sample)
@@ -142,10 +153,24 @@ def test_a_picture_of_the_plan(call, folder: Path, tmp_path: Path, ending: str) 
     assert picture.stat().st_size > 2000
 
 
+def test_several_pictures_of_a_plan(call, folder: Path, tmp_path: Path) -> None:
+    pictures = [tmp_path / "plan.svg", tmp_path / "plan.html"]
+    sql = "SELECT count(*) FROM trips"
+    options = [text for file in pictures for text in ("--figure", file)]
+    ended = call("explain", sql, "--data", folder, "--plan", "staged", *options)
+    assert ended.code == 0, ended.err
+    for picture in pictures:
+        assert picture.is_file()
+        assert f"Figure: {picture}" in ended.out
+    drawn = pictures[0].read_text()
+    assert "1 map task<" in drawn.replace("+ 1 reduce task<", "1 map task<")
+    assert "~1 row," in drawn
+
+
 @pytest.mark.parametrize(
     ("args", "code", "problem"),
     [
-        (["SELECT * FROM nowhere"], 1, "nowhere"),
+        (["SELECT * FROM nowhere"], 1, "LINE 1: SELECT * FROM nowhere"),
         (["SELECT 1; SELECT 2"], 1, "one at a time"),
         (["SELECT 1", "--figure", "plan.doc"], 2, "unknown ending"),
         (["SELECT 1", "--figure", "/no/folder/plan.png"], 2, "no folder"),

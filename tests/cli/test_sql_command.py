@@ -68,7 +68,7 @@ def test_no_rows_are_still_json(call, folder: Path) -> None:
     assert json.loads(call("sql", "SELECT 1 WHERE false", "--format", "json").out) == []
 
 
-@pytest.mark.parametrize("ending", ["csv", "json", "jsonl", "parquet", "arrow", "txt"])
+@pytest.mark.parametrize("ending", ["csv", "tsv", "json", "jsonl", "parquet", "arrow", "txt"])
 def test_the_ending_of_a_file_says_the_format(
     call, folder: Path, tmp_path: Path, ending: str
 ) -> None:
@@ -86,6 +86,76 @@ def test_the_ending_of_a_file_says_the_format(
         assert pyarrow.feather.read_table(file)["id"].to_pylist() == [0, 1, 2, 3, 4]
     else:
         assert "4" in file.read_text()
+
+
+INTERVALS = "SELECT INTERVAL '1 month 2 days' AS i, NULL::INTERVAL AS n"
+
+
+def test_intervals_in_files(call, tmp_path: Path) -> None:
+    assert call("sql", INTERVALS, "--format", "csv").out == "i,n\n1 month 2 days,\n"
+    assert json.loads(call("sql", INTERVALS, "--format", "jsonl").out)["i"] == "1 month 2 days"
+    assert "1 month 2 days" in call("sql", INTERVALS, "--format", "table").out
+    file = tmp_path / "i.parquet"
+    assert "INTERVALs are text in Parquet (i, n)" in call("sql", INTERVALS, "-o", file).err
+    back = call("sql", f"SELECT i::INTERVAL = INTERVAL '1 month 2 days' AS e, n FROM '{file}'")
+    assert back.out == "e,n\ntrue,\n"
+    call("sql", INTERVALS, "-o", tmp_path / "i.arrow")
+    (row,) = pyarrow.feather.read_table(tmp_path / "i.arrow").to_pylist()
+    assert row == {"i": pa.MonthDayNano([1, 2, 0]), "n": None}
+    refused = call("sql", "SELECT {'a': [INTERVAL 1 DAY]} AS deep", "-o", tmp_path / "deep.parquet")
+    assert refused.code == 1
+    assert "column 'deep' holds INTERVALs" in refused.err
+    assert not (tmp_path / "deep.parquet").exists()
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "json", "jsonl", "parquet", "arrow"])
+def test_two_columns_of_one_name(call, tmp_path: Path, form: str) -> None:
+    file = tmp_path / f"rows.{form}"
+    ended = call("sql", "SELECT 1 AS a, 2 AS b, 3 AS a", "-o", file)
+    if form in ("csv", "tsv"):
+        assert ended.code == 0
+        assert file.read_text().replace("\t", ",") == "a,b,a\n1,2,3\n"
+        return
+    assert ended.code == 1
+    assert "2 columns are called 'a'" in ended.err
+    assert "AS a_1" in ended.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("ending", ["csv.gz", "csv.zst", "tsv", "tsv.gz", "json.gz", "jsonl.zst"])
+def test_what_was_written_is_a_table_again(call, tmp_path: Path, ending: str) -> None:
+    sql = """SELECT 1 AS n, e'a\tb' AS tab, 'c,d' AS comma, e'x"y\nz' AS quote, ' s ' AS blanks
+             UNION ALL SELECT 2, 't', 'c', 'q', 'b'"""
+    file = tmp_path / f"rows.{ending}"
+    ended = call("sql", sql, "-o", file)
+    assert ended.code == 0, ended.err
+    assert "2 rows" in ended.err
+    back = call("sql", "FROM rows ORDER BY n", "-d", file, "--format", "json")
+    assert [list(row.values()) for row in json.loads(back.out)] == [
+        [1, "a\tb", "c,d", 'x"y\nz', " s "],
+        [2, "t", "c", "q", "b"],
+    ]
+
+
+@pytest.mark.parametrize("more", [[], ["--format", "parquet"]])
+def test_parquet_is_not_compressed_twice(call, tmp_path: Path, more: list[str]) -> None:
+    ended = call("sql", "SELECT 1", "-o", tmp_path / "x.parquet.gz", *more)
+    assert ended.code != 0
+    assert ".gz" in ended.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_advice_is_about_the_catalog(call, tmp_path: Path) -> None:
+    (tmp_path / "mixed.csv").write_text("v\n" + "7\n" * 30_000 + "oops\n")
+    (tmp_path / "bad.duckdb").write_bytes(b"no database")
+    ended = call("sql", "SELECT max(v) FROM mixed", "-d", tmp_path)
+    assert ended.code == 1
+    assert 'types = { v = "VARCHAR" }' in ended.err
+    assert "sample_size" not in ended.err
+    for command in ("sql", "explain"):
+        ended = call(command, "FROM bad.t", "-d", tmp_path)
+        assert ended.code == 1
+        assert f"passed over: {tmp_path}/bad.duckdb, which is not a DuckDB database" in ended.err
 
 
 def test_many_rows_are_written_in_groups(call, tmp_path: Path) -> None:

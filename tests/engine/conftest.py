@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from engine.native_driving import Bench, write_facts
 
 

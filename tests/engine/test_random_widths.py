@@ -8,8 +8,17 @@ import threading
 import time
 
 import pytest
-from engine.native_driving import MIB, PATIENCE_S, Bench, Slots, check_same, collect, plain, wait_until
 
+from engine.native_driving import (
+    MIB,
+    PATIENCE_S,
+    Bench,
+    Slots,
+    check_same,
+    collect,
+    plain,
+    wait_until,
+)
 from queryard.engine.errors import OutOfMemory, QueryCancelled, QueryFailed
 from queryard.engine.results import ResultStream
 
@@ -208,7 +217,7 @@ def test_withdrawn_slots_come_back_soon_from_steps_that_overstay(shared):
 
 def test_a_slow_reader_holds_a_bounded_amount(shared):
     limit = 2 * MIB
-    query = shared.query(QUERIES["streaming"], output=ResultStream(limit))
+    query = shared.query(QUERIES["streaming"], output=ResultStream(limit_bytes=limit))
     slots = Slots(query).widen(2)
     wait_until(lambda: query.output.full, what="a full buffer")
     time.sleep(0.2)
@@ -223,7 +232,7 @@ def test_a_slow_reader_holds_a_bounded_amount(shared):
 
 
 def test_cancelling_while_a_slow_reader_has_it_stopped(shared):
-    query = shared.query(QUERIES["streaming"], output=ResultStream(MIB))
+    query = shared.query(QUERIES["streaming"], output=ResultStream(limit_bytes=MIB))
     slots = Slots(query).widen(2)
     wait_until(lambda: query.output.full, what="a full buffer")
     query.cancel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -18,17 +19,48 @@ DIAMOND = [node("a"), node("b", "a"), node("c", "a"), node("x"), node("d", "b", 
 
 
 def test_readers_stand_above_what_they_read() -> None:
-    places = _layout(DIAMOND)
+    places = _layout(DIAMOND).places
     for reader in DIAMOND:
         for source in reader.inputs:
             assert places[reader.name].y >= places[source].y + BOX_HEIGHT
 
 
 def test_boxes_do_not_overlap() -> None:
-    places = list(_layout(DIAMOND).values())
+    places = list(_layout(DIAMOND).places.values())
     for i, one in enumerate(places):
         for other in places[i + 1 :]:
             assert abs(one.x - other.x) >= BOX_WIDTH or abs(one.y - other.y) >= BOX_HEIGHT
+
+
+# `a` and `b` are read again far above, beside boxes of the layers between.
+SKIPPING = [
+    node("a"),
+    node("b"),
+    node("c", "a", "b"),
+    node("d", "c", "a"),
+    node("e", "c"),
+    node("f", "d", "e", "b"),
+    node("g", "f", "a", "b", "c"),
+]
+
+
+@pytest.mark.parametrize("nodes", [DIAMOND, SKIPPING], ids=["diamond", "skipping"])
+def test_no_arrow_runs_through_a_box(nodes: list[DagNode]) -> None:
+    drawing = _layout(nodes)
+    assert len(drawing.arrows) == sum(len(n.inputs) for n in nodes)
+    for points in drawing.arrows:
+        for (x0, y0), (x1, y1) in itertools.pairwise(points):
+            assert y1 > y0
+            for box in drawing.places.values():
+                for share in (i / 40 for i in range(1, 40)):
+                    x, y = x0 + (x1 - x0) * share, y0 + (y1 - y0) * share
+                    inside = box.x < x < box.x + BOX_WIDTH and box.y < y < box.y + BOX_HEIGHT
+                    assert not inside
+
+
+def test_a_box_that_is_read_twice_and_no_box_at_all(tmp_path: Path) -> None:
+    save_dag(str(tmp_path / "twice.svg"), [node("a"), node("b", "a", "a")])
+    save_dag(str(tmp_path / "none.svg"), [])
 
 
 def test_saving(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 import queryard
 from queryard.core.errors import QueryardError
 from queryard.live.display import print_rows, rows_as_html, rows_as_text, value_text
-from queryard.live.values import python_values
+from queryard.live.values import python_values, written_values
 
 ENDLESS = "SELECT range AS n, 'some text of a row' AS t FROM range(1000000000000)"
 
@@ -284,3 +284,60 @@ def test_missing_packages_are_named(qy, monkeypatch: pytest.MonkeyPatch, tmp_pat
         answer.df()
     with pytest.raises(QueryardError, match="pip install polars"):
         answer.pl()
+
+
+# --- intervals -----------------------------------------------------------------------------------
+
+
+def test_intervals_are_written_as_duckdb_writes_them(qy) -> None:
+    sql = """
+        SELECT i, CAST(i AS VARCHAR) AS t FROM (
+            SELECT to_months(m::INT) + to_days(d::INT) + to_microseconds(u) AS i
+            FROM (VALUES (0), (1), (-1), (11), (12), (-13), (360)) a(m),
+                (VALUES (0), (1), (-1), (45)) b(d),
+                (VALUES (0), (1), (-1), (1500000), (-3600000000), (999999999999)) c(u)
+            UNION ALL SELECT NULL
+        )
+    """
+    table = qy.sql(sql).arrow()
+    assert table.num_rows == 7 * 4 * 6 + 1
+    assert written_values(table["i"], "INTERVAL") == table["t"].to_pylist()
+
+
+def test_intervals_for_python_and_for_people(qy) -> None:
+    answer = qy.sql(
+        "SELECT INTERVAL '1 month 2 days' AS i, [INTERVAL 1 YEAR] AS l, "
+        "{'s': INTERVAL 90 MINUTE} AS s, MAP {'k': INTERVAL 3 DAY} AS m"
+    )
+    # As DuckDB's own package has them.
+    days = dt.timedelta(days=1)
+    row = (32 * days, [360 * days], {"s": dt.timedelta(minutes=90)}, {"k": 3 * days})
+    assert answer.fetchall() == [row]
+    assert duckdb.execute(answer_sql := "SELECT INTERVAL '1 month 2 days'").fetchall() == [row[:1]]
+    assert qy.sql(answer_sql).fetchall() == [row[:1]]
+    shown = rows_as_text(answer.arrow(), answer.types)
+    for text in ("1 month 2 days", "[1 year]", "{'s': 01:30:00}", "{'k': 3 days}"):
+        assert text in shown
+
+
+def test_maps_in_pieces(qy) -> None:
+    sql = "SELECT if(i % 3 = 0, NULL, MAP {i: [DATE '2024-01-01' + i::INT]}) FROM range(3000) r(i)"
+    start = dt.date(2024, 1, 1)
+    assert qy.sql(sql).fetchall() == [
+        (None if i % 3 == 0 else {i: [start + dt.timedelta(days=i)]},) for i in range(3000)
+    ]
+    assert qy.sql("SELECT MAP {[1]: 2}").fetchall() == [({"key": [[1]], "value": [2]},)]
+    assert qy.sql("SELECT MAP {} WHERE false").fetchall() == []
+
+
+def test_errors_are_part_of_the_package(qy) -> None:
+    with pytest.raises(queryard.QueryFailed, match="nowhere"):
+        qy.sql("FROM nowhere")
+    with pytest.raises(queryard.NotAllowed):
+        qy.sql("COPY (SELECT 1) TO 'never.csv'")
+    for name in ("QueryCancelled", "QueryTimedOut", "OutOfMemory"):
+        assert issubclass(getattr(queryard, name), queryard.QueryFailed)
+    assert issubclass(queryard.QueryFailed, queryard.QueryardError)
+    assert set(dir(queryard)) >= set(queryard.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = queryard.nothing

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 
+import duckdb
 import pytest
 
 import queryard
 from queryard.core.errors import QueryardError
+from queryard.engine.errors import QueryFailed
 from queryard.live.explanation import ExplainedJob, Explanation
 
 JOIN = """
@@ -93,6 +95,57 @@ def test_why_it_is_not_staged(qy) -> None:
         assert "window" in found.reasons[0]
         assert "not staged: window" in found.text()
         assert found.analyzed == analyze
+
+
+def counted_statements(monkeypatch, session) -> list[str]:
+    """Every statement the session is asked to run, from now on."""
+    asked: list[str] = []
+    submit = session.submit
+
+    def counting(sql, *args, **options):
+        asked.append(sql)
+        return submit(sql, *args, **options)
+
+    monkeypatch.setattr(session, "submit", counting)
+    return asked
+
+
+def test_what_is_analyzed_runs_once(qy, monkeypatch) -> None:
+    asked = counted_statements(monkeypatch, qy)
+    window = "SELECT v, row_number() OVER (ORDER BY v) FROM facts"
+    for sql in (JOIN, window):
+        qy.explain(sql, plan="staged", analyze=True)
+    assert len(asked) == 2
+    qy.explain("SELECT count(*) FROM facts WHERE v < ?", [100], plan="staged", analyze=True)
+    assert len(asked) == 3
+
+
+@pytest.mark.parametrize("plan", ["native", "staged"])
+def test_what_writes_is_analyzed_once(tmp_path, plan) -> None:
+    with duckdb.connect(tmp_path / "shop.duckdb") as connection:
+        connection.execute("CREATE TABLE t (i INTEGER)")
+    with queryard.connect(tmp_path, write=True, slots=2, memory="512MB") as session:
+        found = session.explain("INSERT INTO shop.t FROM range(5)", analyze=True, plan=plan)
+        assert session.sql("SELECT count(*) FROM shop.t").fetchall() == [(5,)]
+        assert (found.plan, found.analyzed) == ("native", True)
+        assert bool(found.reasons) == (plan == "staged")
+        session.explain("INSERT INTO shop.t FROM range(5)", plan=plan)
+        assert session.sql("SELECT count(*) FROM shop.t").fetchall() == [(5,)]
+        # DuckDB measures nothing of this one, but has run it.
+        found = session.explain("INSERT INTO shop.t VALUES (1)", analyze=True, plan=plan)
+        assert found.notes
+        assert session.sql("SELECT count(*) FROM shop.t").fetchall() == [(6,)]
+
+
+@pytest.mark.parametrize("analyze", [False, True])
+def test_an_error_shows_the_statement_that_was_asked_for(qy, analyze) -> None:
+    sql = "SELECT count(*),\n" + "\n" * 8 + "  nothing FROM facts"
+    with pytest.raises(QueryFailed) as plain:
+        qy.sql(sql)
+    with pytest.raises(QueryFailed) as explained:
+        qy.explain(sql, analyze=analyze)
+    assert "LINE 10:   nothing FROM facts\n           ^" in str(plain.value)
+    assert str(explained.value) == str(plain.value)
 
 
 def test_explaining_what_was_asked(qy) -> None:

@@ -133,7 +133,7 @@ WRITES = [
     "SET profiling_output = '{o}'; PRAGMA enable_profiling = 'json'; SELECT 1",
     "CREATE PERSISTENT SECRET s (TYPE http)",
     'CREATE TEMP TABLE "from" AS SELECT 1 AS a; COPY "from" TO \'{o}\'',
-    'COPY "to" TO \'{o}\'',
+    "COPY \"to\" TO '{o}'",
     "EXPLAIN ANALYSE COPY dims TO '{o}'",
     "EXPLAIN (ANALYSE) COPY dims TO '{o}'",
     "EXPLAIN /*üü*/ ANALYZE /*ü*/ COPY dims TO '{o}'",

@@ -40,6 +40,7 @@ QUERIES = [
     "ORDER BY d DESC, key LIMIT 10",
     "SELECT * FROM facts WHERE id IN (SELECT max(id) FROM facts GROUP BY key) ORDER BY id",
     "SELECT id FROM facts WHERE value > 95 ORDER BY id",
+    "SELECT * FROM facts ORDER BY value DESC, id LIMIT 5",
 ]
 
 
@@ -102,7 +103,10 @@ def test_an_unknown_table_is_named(qy):
         qy.sql("SELECT * FROM nowhere", plan="staged")
 
 
-SLOW = "SELECT count(*) FROM facts a JOIN facts b USING (key) JOIN dims d ON d.key = b.key + a.id - b.id"
+SLOW = (
+    "SELECT count(*) FROM facts a JOIN facts b USING (key) "
+    "JOIN dims d ON d.key = b.key + a.id - b.id"
+)
 
 
 def test_it_can_be_cancelled(qy):
@@ -134,15 +138,44 @@ def test_it_can_be_cancelled_while_it_is_planned(qy):
 
 
 def test_nothing_is_left_behind(folder, tmp_path):
-    before = threading.active_count()
+    before = {thread.name for thread in threading.enumerate()}
     with queryard.connect(folder, slots=2, memory="600 MB", temp=tmp_path) as qy:
         for sql in QUERIES:
             qy.sql(sql, plan="staged").arrow()
     assert list(tmp_path.iterdir()) == []
-    assert threading.active_count() <= before
+    assert "queryard" not in " ".join(t.name for t in threading.enumerate() if t.name not in before)
 
 
 def test_a_large_result_is_handed_over_in_order(qy):
     answer = qy.sql("SELECT id, value FROM facts ORDER BY id DESC", plan="staged")
     ids = answer.arrow().column("id").to_pylist()
     assert ids == list(range(ROWS - 1, -1, -1))
+
+
+def test_the_pool_lends_the_memory_of_staged_queries(qy):
+    pool = qy._dispatch.engine.pool
+    qy.sql("SELECT count(*) FROM facts").arrow()
+    handle = qy.submit(SLOW, plan="staged", memory=qy._pool_bytes)
+    deadline = time.monotonic() + 30
+    while pool._used_bytes == 0 and time.monotonic() < deadline:
+        time.sleep(0.002)
+    # The idle instance of the native query has given up its limit.
+    assert pool.limits_bytes == pool._used_bytes == qy._pool_bytes
+    handle.cancel()
+    assert handle.wait(30)
+    for sql in QUERIES:
+        qy.sql(sql, plan="staged").arrow()
+    while pool._used_bytes and time.monotonic() < deadline:
+        time.sleep(0.002)
+    assert pool._used_bytes == 0
+
+
+def test_one_that_waits_for_memory_holds_none(qy):
+    first = qy.submit(SLOW, plan="staged", memory=qy._pool_bytes)
+    second = qy.submit(SLOW, plan="staged", memory=qy._pool_bytes)
+    time.sleep(1.0)
+    assert qy._dispatch.engine.pool._used_bytes <= qy._pool_bytes
+    for handle in (first, second):
+        handle.cancel()
+        assert handle.wait(30)
+    assert qy.sql(QUERIES[0], plan="staged").arrow().num_rows == 1

@@ -6,6 +6,7 @@ slot. Whatever happens is posted as an event; the driver gives it its time.
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections import deque
@@ -169,8 +170,9 @@ class LocalBackend:
             self._told_s[job] = now
             self._post(Progressed(0.0, job, query.progress()))
 
-    def close(self) -> None:
-        """Stop all threads; what still runs is cancelled."""
+    def close(self, timeout_s: float = 10.0) -> bool:
+        """Stop all threads, and cancel what still runs; False if some go on longer than that."""
+        deadline = time.monotonic() + timeout_s
         with self._lock:
             queries = list(self._natives.values())
             staged = list(self._staged.values())
@@ -178,8 +180,9 @@ class LocalBackend:
             query.cancel()
         for tasks in staged:
             tasks.cancel(QueryCancelled("the session was closed"))
-        self._workers.close()
+        stopped = self._workers.close(deadline)
         self._watch.close()
+        return stopped
 
 
 class _Workers:
@@ -215,17 +218,24 @@ class _Workers:
                 if not self._work:
                     return
                 work = self._work.popleft()
-            work()
+            try:
+                work()
+            except BaseException:
+                # A mistake of Queryard's own; the thread is needed again.
+                threading.excepthook(
+                    threading.ExceptHookArgs([*sys.exc_info(), threading.current_thread()])
+                )
             # An idle thread must not keep alive what the last piece of work referred to.
             del work
 
-    def close(self, timeout_s: float = 10.0) -> None:
+    def close(self, deadline: float) -> bool:
         with self._ready:
             self._closed = True
             self._ready.notify_all()
-        deadline = time.monotonic() + timeout_s
-        for thread in self._threads - {threading.current_thread()}:
-            thread.join(max(0.0, deadline - time.monotonic()))
+        others = self._threads - {threading.current_thread()}
+        for thread in others:
+            thread.join(max(0.1, deadline - time.monotonic()))
+        return not any(thread.is_alive() for thread in others)
 
 
 class _Watch:
@@ -268,8 +278,11 @@ class _Watch:
             now = time.monotonic()
             pause = longest
             for job, (query, since, _) in watched:
-                query.poll()
-                self._tell(job, query, now)
+                try:
+                    query.poll()
+                    self._tell(job, query, now)
+                except BaseException as error:
+                    query.cancel(error)
                 pause = min(pause, max(shortest, (now - since) * POLL_SHARE))
             time.sleep(pause)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -11,7 +12,10 @@ from rich.console import Console
 from queryard.core.errors import QueryardError
 
 from . import data_options, readable
-from .failures import running
+from .failures import FAILED, complain, running
+
+if TYPE_CHECKING:
+    from queryard.sql.statistics import TableStatistics
 
 
 def analyze(
@@ -35,13 +39,14 @@ def analyze(
     """Collect statistics: distinct values, ranges, nulls, histograms.
 
     They are kept beside the data (in `.queryard/`) and used until a file changes. Tables whose
-    statistics still hold are not read again.
+    statistics still hold are not read again. A table that cannot be read does not stop the others.
 
     Examples:
 
     - `queryard analyze --data data/`
     - `queryard analyze lineitem orders --data data/ --sample 10%`
     """
+    from queryard.sql.statistics import NotAllAnalysed
     from queryard.sql.statistics import analyze as analyze_tables
 
     from .query_progress import sharing
@@ -51,17 +56,26 @@ def analyze(
     catalog = data_options.open_place(data, table)
     wanted = [catalog[name].key for name in names or catalog.tables]
     began = time.perf_counter()
+    failures: Mapping[str, QueryardError] = {}
     with running(), sharing("analyzing") as bar:
-        found = analyze_tables(catalog, wanted, share, bar)
+        try:
+            found: Mapping[str, TableStatistics] = analyze_tables(catalog, wanted, share, bar)
+        except NotAllAnalysed as error:
+            found, failures = error.found, error.failures
     seconds = time.perf_counter() - began
     console = Console(highlight=False)
-    table_table([t for t in describe_tables(catalog) if t["name"] in found], (), console)
+    if found or not failures:
+        table_table([t for t in describe_tables(catalog) if t["name"] in found], (), console)
     columns = sum(len(statistics.columns) for statistics in found.values())
     console.print(
         f"{columns:,} columns of {len(found)} {'table' if len(found) == 1 else 'tables'} are known "
         f"now; took {readable.seconds(seconds)} s.",
         style="dim",
     )
+    for failure in failures.values():
+        complain(str(failure))
+    if failures:
+        raise typer.Exit(FAILED)
 
 
 def _share(text: str | None) -> float | None:

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from . import data_options
-from .failures import running
+from .failures import advising, running
 
 if TYPE_CHECKING:
     from queryard.live.explanation import ExplainedJob, Explanation
@@ -37,11 +37,11 @@ def explain(
     plan: data_options.PlanOption = "native",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a tree.")] = False,
     figure: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
             "--figure",
             metavar="FILE",
-            help="Draw the plan, too (.html, .png, .svg or .pdf).",
+            help="Draw the plan, too (.html, .png, .svg or .pdf). May be given again.",
             show_default=False,
         ),
     ] = None,
@@ -62,27 +62,29 @@ def explain(
     """
     from .sql import asked_text
 
-    if figure is not None:
+    figures = figure or []
+    for path in figures:
         from queryard.figures import check_figure_path
 
-        check_figure_path(str(figure))
-        data_options.check_folder_of(figure, "--figure")
+        check_figure_path(str(path))
+        data_options.check_folder_of(path, "--figure")
     asked = asked_text(text, file)
     with (
         data_options.open_session(
             data, table, write=write, slots=slots, memory=memory, plan=plan
         ) as session,
         running(),
+        advising(session.catalog),
     ):
         found = session.explain(asked, analyze=analyze)
-    if figure is not None:
-        _draw(found, figure)
+    for path in figures:
+        _draw(found, path)
     if as_json:
         typer.echo(json.dumps(found.to_json(), indent=1, default=str))
         return
     show_explanation(found, Console(highlight=False))
-    if figure is not None:
-        Console(highlight=False).print(f"Figure: {figure}", soft_wrap=True, markup=False)
+    for path in figures:
+        Console(highlight=False).print(f"Figure: {path}", soft_wrap=True, markup=False)
 
 
 def show_explanation(found: Explanation, console: Console) -> None:
@@ -112,14 +114,16 @@ def _lines(job: ExplainedJob) -> tuple[str, ...]:
 
     lines = [job.what]
     if job.map_tasks is not None:
-        tasks = f"{job.map_tasks} map" + (
-            f" + {job.reduce_tasks} reduce" if job.reduce_tasks else ""
-        )
-        lines = [f"{job.name}: {tasks} tasks", job.what]
+        tasks = readable.several(job.map_tasks, "map task")
+        if job.reduce_tasks:
+            tasks = f"{job.map_tasks} map + {readable.several(job.reduce_tasks, 'reduce task')}"
+        lines = [f"{job.name}: {tasks}", job.what]
     if job.rows_expected is not None:
-        lines.append(f"~{job.rows_expected:,.0f} rows, {readable.size(job.bytes_expected)}")
+        rows = readable.several(job.rows_expected, "row")
+        lines.append(f"~{rows}, {readable.size(job.bytes_expected)}")
     if job.rows is not None:
-        lines.append(f"{job.rows:,.0f} rows, {readable.size(job.bytes)}, {job.seconds or 0:.2f} s")
+        rows = readable.several(job.rows, "row")
+        lines.append(f"{rows}, {readable.size(job.bytes)}, {job.seconds or 0:.2f} s")
     return tuple(lines)
 
 

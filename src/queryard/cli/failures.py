@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import typer
 
 from queryard.core.errors import QueryardError
+
+if TYPE_CHECKING:
+    from queryard.sql.catalog import Catalog
 
 USER_ERROR = 2  # a wrong option, a missing file
 FAILED = 1  # the statement could not be run
@@ -28,6 +32,21 @@ def running() -> Iterator[None]:
     except KeyboardInterrupt:
         complain("cancelled", "")
         raise typer.Exit(INTERRUPTED) from None
+
+
+@contextmanager
+def advising(catalog: Catalog) -> Iterator[None]:
+    """What DuckDB says of the tables of a catalog, with the advice that applies to them."""
+    from queryard.engine.errors import QueryFailed
+    from queryard.sql.catalog.advice import with_passed_over, with_way_out
+
+    try:
+        yield
+    except QueryFailed as error:
+        told = with_passed_over(with_way_out(str(error)), catalog.skipped)
+        if told == str(error):
+            raise
+        raise type(error)(told) from error
 
 
 def complain(problem: str, heading: str = "error: ") -> None:

@@ -53,6 +53,16 @@ def count(value: int | None, of: int | None = None) -> str:
     return f"{value:,}" if of is None else f"{value:,} of {of:,}"
 
 
+def several(number: float, what: str) -> str:
+    """So many of something.
+
+    >>> several(1.2, "row"), several(0, "row"), several(1234, "map task")
+    ('1 row', '0 rows', '1,234 map tasks')
+    """
+    text = f"{number:,.0f}"
+    return f"{text} {what}{'' if text == '1' else 's'}"
+
+
 def gigabytes(value: float | None) -> str:
     return MISSING if value is None else f"{value / 1e9:,.1f}"
 

@@ -15,23 +15,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from queryard.live.display import value_text
-from queryard.live.values import python_values
+from queryard.live.values import written_values
 
 _NEEDS_ESCAPES = "[\\x00-\\x1f\\x7f]"
-_NEEDS_QUOTES = '[",\r\n]|^[ \t]|[ \t]$'
+# Delimiters and quotes, ends of lines, and blanks at an end, which some readers leave out.
+_NEEDS_QUOTES = '[",\t\r\n]|^ | $'
 
 
-def csv_header(names: Sequence[str]) -> bytes:
+def csv_header(names: Sequence[str], delimiter: str = ",") -> bytes:
     """The first line.
 
     >>> csv_header(["a", "b,c"])
     b'a,"b,c"\\n'
     """
     cells = [_quoted_text(name) for name in names]
-    return (",".join(cells) + "\n").encode()
+    return (delimiter.join(cells) + "\n").encode()
 
 
-def csv_rows(batch: Any, types: Sequence[str]) -> bytes:
+def csv_rows(batch: Any, types: Sequence[str], delimiter: str = ",") -> bytes:
     """The lines of a batch: NULL is nothing, and an empty text is two quotes.
 
     >>> csv_rows(pa.record_batch({"n": [1, None], "t": ["a,b", ""]}), ["BIGINT", "VARCHAR"])
@@ -43,7 +44,7 @@ def csv_rows(batch: Any, types: Sequence[str]) -> bytes:
         pc.fill_null(_csv_cells(column, kind), _text(""))
         for column, kind in zip(batch.columns, types, strict=True)
     ]
-    lines = pc.binary_join_element_wise(*cells, _text(","))
+    lines = pc.binary_join_element_wise(*cells, _text(delimiter))
     return _bytes_of(pc.binary_join_element_wise(lines, _text("\n"), _text("")))
 
 
@@ -74,7 +75,7 @@ def _csv_cells(column: Any, sql_type: str) -> Any:
         return _cast(column)
     if pa.types.is_date32(kind) and _is_near(column):
         return _cast(column)
-    texts = [None if v is None else value_text(v) for v in python_values(column, sql_type)]
+    texts = [None if v is None else value_text(v) for v in written_values(column, sql_type)]
     return _quoted(pa.array(texts, pa.large_string()))
 
 
@@ -144,7 +145,7 @@ def _json_cells(column: Any, sql_type: str) -> Any:
         return _cast(column)
     if pa.types.is_date32(kind) and _is_near(column):
         return pc.binary_join_element_wise(_text('"'), _cast(column), _text('"'), _text(""))
-    texts = [None if v is None else json_text(v) for v in python_values(column, sql_type)]
+    texts = [None if v is None else json_text(v) for v in written_values(column, sql_type)]
     return pa.array(texts, pa.large_string())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,14 +14,16 @@ from typing import IO, Any, Literal, Protocol, get_args
 import pyarrow as pa
 
 from queryard.core.errors import QueryardError, unknown_name
+from queryard.live.values import written_values
 
 from .row_text import csv_header, csv_rows, json_lines
 
-Format = Literal["table", "csv", "json", "jsonl", "parquet", "arrow"]
+Format = Literal["table", "csv", "tsv", "json", "jsonl", "parquet", "arrow"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 ENDINGS: dict[str, Format] = {
     ".txt": "table",
     ".csv": "csv",
+    ".tsv": "tsv",
     ".json": "json",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -30,10 +33,17 @@ ENDINGS: dict[str, Format] = {
     ".feather": "arrow",
     ".ipc": "arrow",
 }
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+"""Endings behind those of texts."""
+
+DELIMITERS = {"csv": ",", "tsv": "\t"}
 BINARY = ("parquet", "arrow")
+# Readers of these find columns by their names.
+BY_NAME = ("json", "jsonl", "parquet", "arrow")
 # Parquet is read best in row groups of about this many rows.
 GROUP_ROWS = 122_880
 GROUP_BYTES = 128 << 20
+_INTERVAL = pa.month_day_nano_interval()
 
 
 class Rows(Protocol):
@@ -52,11 +62,13 @@ def choose_format(wanted: str | None, output: Path | None) -> Format:
             raise QueryardError(f"--format: {unknown_name('format', wanted, FORMATS)}")
         return wanted
     if output is not None:
-        ending = output.suffix.lower()
-        if ending not in ENDINGS:
+        packed = output.suffix.lower() in COMPRESSIONS
+        ending = (output.with_suffix("") if packed else output).suffix.lower()
+        if ending not in ENDINGS or (packed and ENDINGS[ending] in BINARY):
             raise QueryardError(
                 f"-o {output}: the ending does not tell the format; add --format "
-                f"({', '.join(FORMATS)}), or use {', '.join(ENDINGS)}"
+                f"({', '.join(FORMATS)}), or use {', '.join(ENDINGS)}, for text also with "
+                f"{' or '.join(COMPRESSIONS)} behind it"
             )
         return ENDINGS[ending]
     return "table" if sys.stdout.isatty() else "csv"
@@ -64,7 +76,23 @@ def choose_format(wanted: str | None, output: Path | None) -> Format:
 
 @contextmanager
 def opened(output: Path | None, form: Format) -> Iterator[IO[bytes]]:
-    """The file, which appears when it is whole, or the standard output."""
+    """The file, which appears when it is whole, or the standard output; text may be compressed."""
+    ending = "" if output is None else output.suffix.lower()
+    compression = COMPRESSIONS.get(ending)
+    if compression is not None and form in BINARY:
+        raise QueryardError(
+            f"-o {output}: {form} files are not compressed as a whole; leave out {ending}"
+        )
+    with _opened(output, form) as file:
+        if compression is None:
+            yield file
+        else:
+            with pa.CompressedOutputStream(file, compression) as packed:
+                yield packed
+
+
+@contextmanager
+def _opened(output: Path | None, form: Format) -> Iterator[IO[bytes]]:
     if output is None:
         if form in BINARY and sys.stdout.isatty():
             raise QueryardError(
@@ -105,12 +133,13 @@ def _mode_of(output: Path) -> int:
 
 def write_rows(rows: Rows, batches: Iterable[Any], form: Format, file: IO[bytes]) -> int:
     """Write all batches; the number of rows."""
+    check_columns(rows.schema, form)
     counted = _Counted(batches)
     match form:
-        case "csv":
-            file.write(csv_header(rows.schema.names))
+        case "csv" | "tsv":
+            file.write(csv_header(rows.schema.names, DELIMITERS[form]))
             for batch in counted:
-                file.write(csv_rows(batch, rows.types))
+                file.write(csv_rows(batch, rows.types, DELIMITERS[form]))
         case "json":
             before = b"[\n"
             for batch in counted:
@@ -129,6 +158,34 @@ def write_rows(rows: Rows, batches: Iterable[Any], form: Format, file: IO[bytes]
         case "table":
             raise AssertionError("tables are not written in batches")
     return counted.rows
+
+
+def check_columns(schema: Any, form: Format) -> None:
+    """Complain about columns that a format cannot hold, before anything is computed for it."""
+    if form in BY_NAME:
+        for name, count in Counter(schema.names).items():
+            if count > 1:
+                raise QueryardError(
+                    f"{count} columns are called {name!r}, and readers of {form} would find only "
+                    f"one; give each a name of its own (SELECT … AS {name}_1), or write csv"
+                )
+    if form == "parquet":
+        for field in schema:
+            if field.type != _INTERVAL and _holds_interval(field.type):
+                raise QueryardError(
+                    f"column {field.name!r} holds INTERVALs inside of {field.type}, which cannot "
+                    "be written to Parquet; cast it to VARCHAR, or write arrow"
+                )
+
+
+def intervals_as_text(schema: Any, form: Format) -> list[str]:
+    """The columns that are written as text because the format has no such values."""
+    return [f.name for f in schema if form == "parquet" and f.type == _INTERVAL]
+
+
+def _holds_interval(kind: Any) -> bool:
+    inner = [kind.field(i).type for i in range(kind.num_fields)]
+    return kind == _INTERVAL or any(map(_holds_interval, inner))
 
 
 class _Counted:
@@ -155,24 +212,17 @@ def _write_parquet(schema: Any, batches: Iterable[Any], file: IO[bytes]) -> None
 
 
 def _parquet_type(kind: Any) -> Any:
-    """Arrow writes no intervals to Parquet; they become text."""
-    return pa.string() if kind == pa.month_day_nano_interval() else kind
+    """Arrow writes no intervals to Parquet; they become DuckDB's text, which can be cast back."""
+    return pa.string() if kind == _INTERVAL else kind
 
 
 def _with_intervals_as_text(table: Any, kept: Any) -> Any:
     columns = []
     for field, column in zip(kept, table.columns, strict=True):
         if column.type != field.type:
-            texts = [None if v is None else str(v) for v in _intervals(column)]
-            column = pa.array(texts, pa.string())
+            column = pa.array(written_values(column, "INTERVAL"), pa.string())
         columns.append(column)
     return pa.Table.from_arrays(columns, schema=kept)
-
-
-def _intervals(column: Any) -> list[Any]:
-    from queryard.live.values import python_values
-
-    return python_values(column, "INTERVAL")
 
 
 def _groups(batches: Iterable[Any]) -> Iterator[list[Any]]:

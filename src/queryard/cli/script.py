@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from . import readable
+from .failures import advising
 from .query_progress import Watch, watching
-from .rows_out import Format, opened, write_rows
+from .rows_out import Format, intervals_as_text, opened, write_rows
 
 if TYPE_CHECKING:
     from queryard.engine.classify import Classified
@@ -69,7 +70,7 @@ def run_statement(
     began = time.perf_counter()
     handle = session.submit(statement.sql, time_limit=time_limit, plan=plan)
     try:
-        with watching(handle) as watch:
+        with advising(session.catalog), watching(handle) as watch:
             answer = handle.take()
             if handle.leaves_something:
                 handle.wait()
@@ -146,7 +147,12 @@ def _write(answer: Answer, showing: Showing, watch: Watch, began: float) -> None
         size = readable.size(showing.output.stat().st_size)
         took = _took(time.perf_counter() - began, showing)
         told = f"{showing.output}: {rows:,} row{'' if rows == 1 else 's'}, {size}{took}"
-        Console(stderr=True, highlight=False).print(told, style="dim", soft_wrap=True, markup=False)
+        console = Console(stderr=True, highlight=False)
+        console.print(told, style="dim", soft_wrap=True, markup=False)
+        if texts := intervals_as_text(answer.schema, showing.form):
+            names = ", ".join(texts)
+            note = f"note: INTERVALs are text in Parquet ({names}); CAST(… AS INTERVAL) reads them"
+            console.print(note, style="dim", soft_wrap=True, markup=False)
 
 
 def _limited(answer: Answer, most: int | None) -> Iterator[Any]:

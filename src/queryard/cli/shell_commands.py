@@ -11,6 +11,7 @@ from rich.console import Console
 
 from queryard.core.errors import QueryardError, unknown_name
 
+from .failures import advising
 from .script import Showing
 
 if TYPE_CHECKING:
@@ -79,7 +80,8 @@ class ShellCommands:
 
         if not sql:
             raise QueryardError(f"{command} needs a statement, as in {command} select 42")
-        found = self.session.explain(sql, analyze=analyze, plan=self.plan)
+        with advising(self.session.catalog):
+            found = self.session.explain(sql, analyze=analyze, plan=self.plan)
         show_explanation(found, self._console)
 
     def _plan(self, rest: str) -> None:

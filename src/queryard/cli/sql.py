@@ -41,8 +41,9 @@ def sql(
         str | None,
         typer.Option(
             "--format",
-            metavar="table|csv|json|jsonl|parquet|arrow",
-            help="Default: what the ending of -o says, a table on a terminal, else csv.",
+            metavar="table|csv|tsv|json|jsonl|parquet|arrow",
+            help="Default: what the ending of -o says, a table on a terminal, else csv. NaN and "
+            "infinity are null in JSON.",
             rich_help_panel=_OUT,
             show_default=False,
         ),
@@ -53,7 +54,8 @@ def sql(
             "--output",
             "-o",
             metavar="FILE",
-            help="Write the rows there as they come; the file appears when it is whole.",
+            help="Write the rows there as they come; the file appears when it is whole. Text is "
+            "compressed if the name ends in .gz or .zst.",
             rich_help_panel=_OUT,
             show_default=False,
         ),

@@ -13,6 +13,7 @@ from rich.text import Text
 from queryard.core.errors import QueryardError
 from queryard.live.display import value_text
 from queryard.sql.catalog import Catalog
+from queryard.sql.catalog.advice import passed_over
 
 from . import readable
 
@@ -95,7 +96,7 @@ def table_table(
         if "error" in found:
             console.print(Text(f"{found['name']}: {found['error']}", style="red"), soft_wrap=True)
     for place, reason in skipped:
-        console.print(Text(f"passed over: {place}, which {reason}", style="dim"), soft_wrap=True)
+        console.print(Text(passed_over(place, reason), style="dim"), soft_wrap=True)
 
 
 def column_table(found: dict[str, Any], console: Console) -> None:

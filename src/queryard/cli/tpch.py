@@ -15,7 +15,7 @@ def tpch(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where to put it.")],
     scale: Annotated[
         float,
-        typer.Option(metavar="FACTOR", help="How much: 1 is about 370 MB, 0.01 a first try."),
+        typer.Option(metavar="FACTOR", help="How much: 1 is 362 MB, 0.01 a first try."),
     ] = 1.0,
 ) -> None:
     """Make the data of TPC-H (eight tables of a trading company) and its 22 queries.

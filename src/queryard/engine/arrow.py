@@ -24,7 +24,11 @@ class ArrowReader:
         self._result = result
         duck = library()
         self._options = Handle(duck.result_get_arrow_options(c.byref(result)))
-        self.schema = self._read_schema()
+        try:
+            self.schema = self._read_schema()
+        except BaseException:
+            self.close()
+            raise
         self.types = tuple(
             type_name(duck.column_logical_type(c.byref(result), i)) for i in range(len(self.schema))
         )

@@ -18,12 +18,12 @@ from .errors import NotAllowed, failure
 
 # What the scheduler and the memory budget rest on, and what to use instead.
 GUARDED = {
-    "threads": "connect(slots=…)",
-    "worker_threads": "connect(slots=…)",
-    "external_threads": "connect(slots=…)",
+    "threads": "connect(slots=…) or --slots",
+    "worker_threads": "connect(slots=…) or --slots",
+    "external_threads": "connect(slots=…) or --slots",
     "scheduler_process_partial": "",
-    "memory_limit": "connect(memory=…)",
-    "max_memory": "connect(memory=…)",
+    "memory_limit": "connect(memory=…) or --memory",
+    "max_memory": "connect(memory=…) or --memory",
     "temp_directory": "connect(temp=…)",
     "max_temp_directory_size": "connect(temp=…)",
     "lock_configuration": "",
@@ -50,6 +50,10 @@ WRITING = frozenset(
 _WRITING_FUNCTIONS = frozenset({"enable_logging", "enable_profiling"})
 _ACTING = _WRITING_FUNCTIONS | {
     "checkpoint",
+    "rejects_scan",
+    "rejects_table",
+    "setseed",
+    "store_rejects",
     "disable_logging",
     "disable_profiling",
     "force_checkpoint",
@@ -57,6 +61,7 @@ _ACTING = _WRITING_FUNCTIONS | {
 }
 _ANALYZE = ("analyze", "analyse")
 _QUERIES = ("select", "from", "with", "values", "table", "pivot", "unpivot", "describe", "(")
+_SYSTEM = ("information_schema", "pg_", "sqlite_", "duckdb_")
 _SCOPES = ("global", "session", "local", "persist")
 # Databases are attached for reading, so these reach temporary tables only.
 _HARMLESS = frozenset(
@@ -115,7 +120,16 @@ class Classified:
             return inner is None or inner.reads
         if not self.names.isdisjoint(_ACTING):
             return False
-        return self.kind == "SELECT" and not any(map(_looks_around, self.names))
+        return self.kind == "SELECT" and not self._looks_around
+
+    @cached_property
+    def _looks_around(self) -> bool:
+        """Whether it shows what is there, so that it must run where everything is."""
+        before = ("", *self.words)
+        return any(
+            (word == "show" and last in ("", "(")) or word.strip('"').startswith(_SYSTEM)
+            for last, word in zip(before, self.words, strict=False)
+        )
 
     @cached_property
     def explained(self) -> Classified | None:
@@ -129,11 +143,6 @@ class Classified:
         elif self.words[1] not in _ANALYZE:
             return None
         return classify(_rest(self.sql, at))[0]
-
-
-def _looks_around(word: str) -> bool:
-    """Whether it shows what is there, so that it must run where everything is."""
-    return word in ("show", "information_schema") or word.startswith(("pg_", "sqlite_", "duckdb_"))
 
 
 class _Parser:
@@ -255,17 +264,15 @@ def _check_reading(kind: str, words: tuple[str, ...]) -> None:
         made = [w for w in words[1:5] if w not in ("or", "replace", "local", "persistent")]
         if made[0] not in ("temp", "temporary", *_OWN):
             what = made[0].upper()
-            raise NotAllowed(
-                f"CREATE {what} writes, and this session only reads; "
-                f"CREATE TEMP {what} works in every session, or {_REMEDY}"
-            )
+            temp = f"CREATE TEMP {what} works in every session, or " if what == "TABLE" else ""
+            raise NotAllowed(f"CREATE {what} writes, and this session only reads; {temp}{_REMEDY}")
     elif kind == "COPY":
         if _direction(words) != "from":
             raise NotAllowed(f"COPY … TO writes a file, and this session only reads; {_REMEDY}")
     elif kind == "LOAD" and words[0] != "load":
         raise NotAllowed(f"INSTALL writes to disk, and this session only reads; {_REMEDY}")
-    elif kind not in _HARMLESS:
-        what = " ".join(words[:2]).upper()
+    elif kind not in _HARMLESS and not (kind == "ATTACH" and "read_only" in words):
+        what = " ".join(word for word in words[:2] if word.isalpha()).upper()
         raise NotAllowed(f"{what} is not possible, as this session only reads; {_REMEDY}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from queryard.core.errors import QueryardError
+from queryard.sql.catalog.advice import with_way_out
 
 
 class QueryFailed(QueryardError):
@@ -28,6 +29,7 @@ class NotAllowed(QueryardError):
 
 
 _STACK = re.compile(r"\n\nStack Trace:.*", re.DOTALL)
+_READ_ONLY = re.compile(r'on database "(.+?)" which is attached in read-only mode')
 _MEMORY = "Out of Memory Error"
 _INTERRUPT = "INTERRUPT Error"
 
@@ -38,11 +40,14 @@ def failure(text: str) -> QueryFailed:
     >>> failure("Catalog Error: Table with name x does not exist!")
     QueryFailed('Catalog Error: Table with name x does not exist!')
     """
-    text = _STACK.sub("", text).strip() or "DuckDB gave no reason"
+    text = with_way_out(_STACK.sub("", text).strip()) or "DuckDB gave no reason"
     if text.startswith(_INTERRUPT):
         return QueryCancelled("cancelled")
-    if "attached in read-only mode" in text:
-        return QueryFailed(f"{text}\nOpen the session for writing: connect(write=True), --write.")
+    if (found := _READ_ONLY.search(text)) is not None:
+        return QueryFailed(
+            f"the database {found.group(1)} is open for reading only; open the session for "
+            "writing: connect(write=True), --write"
+        )
     if text.startswith(_MEMORY):
         return OutOfMemory(
             f"{text}\nGive the query more memory (`memory=` of submit, or a larger budget in "

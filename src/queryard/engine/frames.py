@@ -10,6 +10,8 @@ import ctypes as c
 import itertools
 from typing import Any
 
+import pyarrow as pa
+
 from queryard.sql.catalog.quoting import identifier
 
 from .capi import ArrowArrayStream, library
@@ -27,6 +29,7 @@ def copy_in(connection: Connection, place: str, frame: Any) -> None:
     reader._export_to_c(c.addressof(stream))
     view = f"queryard_frame_{next(_numbers)}"
     if library().arrow_scan(connection.handle, view.encode(), c.byref(stream)):
+        pa.RecordBatchReader._import_from_c(c.addressof(stream))  # takes it over, and frees it
         raise failure(f"DuckDB cannot read the frame for table {place}")
     try:
         connection.run(f"CREATE OR REPLACE TABLE {place} AS SELECT * FROM {identifier(view)}")

@@ -36,7 +36,11 @@ class Instance:
                 raise failure(take_text(message.value))
         finally:
             duck.destroy_config(c.byref(config))
-        self.control = Connection(self)
+        try:
+            self.control = Connection(self)
+        except BaseException:
+            duck.close(c.byref(self.database))
+            raise
 
     def _settings(self, temp: Path) -> dict[str, str]:
         return {

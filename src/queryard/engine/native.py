@@ -174,6 +174,7 @@ class NativeQuery:
         self._statements = list(statements)
         self._parameters = parameters
         self._changed = threading.Condition()
+        self._entering = threading.Lock()
         self._at = 0
         self._current: Statement | None = None
         self._settling = False
@@ -201,6 +202,10 @@ class NativeQuery:
             self._inside += 1
             self.started = True
         try:
+            with self._entering:
+                # Opening an instance takes a while, and nobody else need wait for it.
+                if not self.ended:
+                    self._place.enter()
             while not lease.withdrawn and (statement := self._statement()) is not None:
                 statement.serve(lease)
                 if statement.stage == "ended":

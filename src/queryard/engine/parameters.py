@@ -116,6 +116,8 @@ def shape_of(value: Any) -> Shape:
         case dt.date():
             return "DATE"
         case dt.time():
+            if value.tzinfo is not None:
+                raise WrongParameters(f"{value!r} has a time zone; pass a datetime, or no zone")
             return "TIME"
         case dt.timedelta():
             return "INTERVAL"

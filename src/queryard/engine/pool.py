@@ -69,6 +69,19 @@ class InstancePool:
             else:
                 self._idle.append(used)
 
+    def lend(self, memory_bytes: int) -> None:
+        """Give up memory for a while to an instance that is not of the pool."""
+        with self._lock:
+            if self._closed:
+                raise QueryFailed("the session is closed")
+            self._used_bytes += memory_bytes
+            self._make_room()
+
+    def take_back(self, memory_bytes: int) -> None:
+        """What was lent is free again."""
+        with self._lock:
+            self._used_bytes -= memory_bytes
+
     def _make_room(self) -> None:
         """Shrink idle instances, the coldest first, or close them."""
         allowed = self._memory_bytes - self._used_bytes

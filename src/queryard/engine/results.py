@@ -1,8 +1,8 @@
 """Where the rows of a query go until somebody reads them, in bounded memory.
 
-A `ResultStream` says it is full, and its query is paused until the reader has caught up. A
-`SpooledResult` never is: what does not fit into memory goes to a file. The session's own
-connection uses it, because a paused statement would block everything that follows it there.
+A stream that is full pauses its query until the reader has caught up. One that has a file to
+overflow into never is: the session's own connection uses that, because a paused statement would
+block everything that follows it there, and so do queries whose memory others wait for.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ Returns = Literal["rows", "changes", "nothing"]
 class ResultStream:
     """Record batches on their way from one query to one reader."""
 
-    def __init__(self, limit_bytes: int = BUFFER_BYTES) -> None:
+    def __init__(self, overflow: Path | None = None, limit_bytes: int = BUFFER_BYTES) -> None:
         self._limit_bytes = limit_bytes
+        self._file = None if overflow is None else _SpoolFile(overflow)
         self._changed = threading.Condition()
         self._batches: deque[Any] = deque()
         self._bytes = 0
@@ -65,11 +66,25 @@ class ResultStream:
             self._changed.notify_all()
 
     def _keep(self, batch: Any) -> None:
+        fits = self._bytes + batch.nbytes <= self._limit_bytes
+        if self._file is not None and (self._file.batches or not fits):
+            # Once one batch is in the file all later ones are, so that their order is kept.
+            self._file.write(batch)
+            return
         self._batches.append(batch)
         self._bytes += batch.nbytes
         if self._bytes >= self._limit_bytes and not self._full:
             self._full = True
             self.on_full()
+
+    def overflow_into(self, path: Path) -> None:
+        """Do not pause the query any more: what does not fit goes to a file."""
+        with self._changed:
+            if self._file is None and not self._ended:
+                self._file = _SpoolFile(path)
+                if self._full:
+                    self._full = False
+                    self.on_room()
 
     def finish(self) -> None:
         with self._changed:
@@ -123,6 +138,8 @@ class ResultStream:
 
     def _take(self) -> Any:
         if not self._batches:
+            if self._file is not None and self._ended and self._file.batches:
+                return self._file.read()
             return None
         batch = self._batches.popleft()
         self._bytes -= batch.nbytes
@@ -146,32 +163,8 @@ class ResultStream:
         self._batches.clear()
         self._bytes = 0
         self._full = False
-
-
-class SpooledResult(ResultStream):
-    """Keeps whatever does not fit into memory in a file, which goes with its last batch."""
-
-    def __init__(self, path: Path, limit_bytes: int = BUFFER_BYTES) -> None:
-        super().__init__(limit_bytes)
-        self._file = _SpoolFile(path)
-
-    def _keep(self, batch: Any) -> None:
-        # Once one batch is in the file all later ones are, so that their order is kept.
-        if self._file.batches == 0 and self._bytes + batch.nbytes <= self._limit_bytes:
-            self._batches.append(batch)
-            self._bytes += batch.nbytes
-        else:
-            self._file.write(batch)
-
-    def _take(self) -> Any:
-        batch = super()._take()
-        if batch is None and self._ended and self._file.batches:
-            batch = self._file.read()
-        return batch
-
-    def _drop(self) -> None:
-        super()._drop()
-        self._file.remove()
+        if self._file is not None:
+            self._file.remove()
 
 
 class _SpoolFile:

@@ -56,7 +56,8 @@ class SessionInstance:
         self._instance: Instance | None = None
         self._connection: Connection | None = None
         self._views = Views()
-        self._frames: dict[str, str] = {}
+        # Key -> fingerprint of the frame, and the name of its copy.
+        self._frames: dict[str, tuple[str, str]] = {}
         self._attached: set[str] = set()
         self._claims = Claims()
         self._functions: list[ScalarFunction] = []
@@ -87,18 +88,25 @@ class SessionInstance:
         return names
 
     def _check(self, statement: Classified) -> None:
-        """Tables of the catalog can neither be made anew nor dropped by a statement."""
-        if statement.kind not in ("CREATE", "DROP", "ALTER"):
-            return
+        """Files and frames can neither be made anew nor changed by a statement."""
         words = statement.words
-        head = words[: words.index("as")] if "as" in words else words
-        if "temp" in head or "temporary" in head:
+        if statement.kind in ("CREATE", "DROP", "ALTER"):
+            head = words[: words.index("as")] if "as" in words else words
+        elif statement.kind in ("INSERT", "UPDATE", "DELETE", "MERGE_INTO", "COPY"):
+            head = words[: _target_words(words)]
+        else:
             return
-        own = {table.name.lower() for table in self.catalog.tables.values()}
+        if "temp" in head or "temporary" in head or "." in head:
+            return
+        own = {
+            table.name.lower()
+            for table in self.catalog.tables.values()
+            if not isinstance(table, DatabaseTable)
+        }
         if taken := sorted(own.intersection(word.strip('"') for word in head) - self._made):
             raise NotAllowed(
-                f"{taken[0]} is a table of the catalog, which {statement.kind} cannot change; "
-                "use another name, or CREATE TEMP to stand before it in this session"
+                f"{taken[0]} is a table of files or a frame, which {statement.kind} cannot change; "
+                "use another name, or CREATE TEMP TABLE to stand before it in this session"
             )
 
     def reason(self, statement: Classified) -> str | None:
@@ -153,14 +161,17 @@ class SessionInstance:
         tables = self.catalog.tables
         if statement.kind == "SELECT" and not statement.reads:  # it looks around
             names = {table.name.lower() for table in tables.values()}
-        files = {}
+        files = {
+            key: table
+            for key, table in tables.items()
+            if not isinstance(table, FrameTable | DatabaseTable)
+        }
+        # Views that are gone make room for frames of the same name.
+        errors = self._views.make(connection, files, names - self._made)
+        self._forget_frames(connection)
         for key, table in tables.items():
-            if isinstance(table, FrameTable):
-                if table.name.lower() in names:
-                    self._copy_frame(connection, key, table)
-            elif not isinstance(table, DatabaseTable) and table.name.lower() not in self._made:
-                files[key] = table
-        errors = self._views.make(connection, files, names)
+            if isinstance(table, FrameTable) and table.name.lower() in names:
+                self._copy_frame(connection, key, table)
         return {**errors, **named_twice(self.catalog.ambiguous, names)}
 
     def _claim(self, statement: Classified) -> None:
@@ -169,20 +180,31 @@ class SessionInstance:
         if paths and paths[0]:
             self._claims.claim(paths[0], "read_only" not in statement.words)
 
+    def _forget_frames(self, connection: Connection) -> None:
+        """Drop the copies of frames that are registered no more."""
+        for key, (_, place) in list(self._frames.items()):
+            if not isinstance(self.catalog.tables.get(key), FrameTable):
+                connection.run(f"DROP TABLE IF EXISTS {place}")
+                del self._frames[key]
+
     def _copy_frame(self, connection: Connection, key: str, table: FrameTable) -> None:
-        if self._frames.get(key) == table.fingerprint or table.name.lower() in self._made:
+        held = self._frames.get(key, ("", ""))[0]
+        if held == table.fingerprint or table.name.lower() in self._made:
             return
         if table.schema:
             connection.run(f"CREATE SCHEMA IF NOT EXISTS memory.{identifier(table.schema)}")
         schema = identifier(table.schema or "main")
-        copy_in(connection, f"memory.{schema}.{identifier(table.name)}", table.frame)
-        self._frames[key] = table.fingerprint
+        place = f"memory.{schema}.{identifier(table.name)}"
+        copy_in(connection, place, table.frame)
+        self._frames[key] = (table.fingerprint, place)
 
     def after(self, statement: Classified) -> None:
         """Take note of what a statement has left behind."""
         kind = statement.kind
         if kind == "TRANSACTION":
             self._in_transaction = statement.words[0] in ("begin", "start")
+            if statement.words[0] in ("rollback", "abort"):
+                self._forget_made()
         elif kind in ("SET", "VARIABLE_SET", "PRAGMA", "LOAD", "PREPARE"):
             self._pervasive = True
         if kind not in _PLAIN:
@@ -196,6 +218,12 @@ class SessionInstance:
         """A transaction that cannot be committed is over as well."""
         if statement.kind == "TRANSACTION" and statement.words[0] in ("commit", "end"):
             self._in_transaction = False
+            self._forget_made()
+
+    def _forget_made(self) -> None:
+        """Views and copies that were made within a transaction went with it."""
+        self._views = Views()
+        self._frames.clear()
 
     def _hold_settings(self) -> None:
         """No statement may change what the slots and the budget rest on, by whatever way."""
@@ -262,3 +290,12 @@ class SessionInstance:
             self._instance.close()
         self._claims.release()
         self._connection = self._instance = None
+
+
+def _target_words(words: tuple[str, ...]) -> int:
+    """How many words of a statement that changes rows come before the end of its target."""
+    skipped = ("insert", "or", "replace", "ignore", "into", "update", "delete", "from", "merge")
+    for place, word in enumerate(words):
+        if word not in (*skipped, "truncate", "table", "copy"):
+            return place + (3 if words[place + 1 : place + 2] == (".",) else 1)
+    return len(words)

@@ -11,6 +11,7 @@ import os
 import shutil
 import tempfile
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,24 +26,46 @@ except ImportError:  # Windows: folders left by a crash stay until the system cl
 _LOCK = ".lock"
 
 
+def _default_root() -> Path:
+    """A place for each user: others could not write there, and should not."""
+    user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
+    return Path(tempfile.gettempdir()) / f"queryard-{user}"
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Let one process at a time look after a folder."""
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
 class TempSpace:
     """A folder of this process's own below `root` (the system's place for such, by default)."""
 
     def __init__(self, root: str | Path | None = None) -> None:
-        base = Path(root) if root is not None else Path(tempfile.gettempdir()) / "queryard"
+        base = Path(root) if root is not None else _default_root()
         try:
-            base.mkdir(parents=True, exist_ok=True)
-            remove_abandoned(base)
-            self.path = base / f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
-            self.path.mkdir()
-            self._lock: IO[bytes] | None = (self.path / _LOCK).open("wb")
+            base.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with _locked(base):
+                # Nobody may take the new folder for an abandoned one before it is locked.
+                remove_abandoned(base)
+                self.path = base / f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
+                self.path.mkdir(mode=0o700)
+                self._lock: IO[bytes] | None = (self.path / _LOCK).open("wb")
+                if fcntl is not None:
+                    fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise QueryardError(
                 f"cannot make temporary files in {base}: {error.strerror}; "
                 "name another folder with connect(temp=…) or the variable TMPDIR"
             ) from None
-        if fcntl is not None:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def folder(self) -> Path:
         """A new folder inside."""

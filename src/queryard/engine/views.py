@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
+from queryard.sql.catalog import DataFile
 from queryard.sql.catalog.quoting import identifier
 
 from .errors import QueryFailed
@@ -27,13 +28,18 @@ class FileTable(Protocol):
     def relation(self) -> str: ...
     @property
     def fingerprint(self) -> str: ...
+    @property
+    def files(self) -> tuple[DataFile, ...]: ...
+    @property
+    def columns(self) -> object: ...
 
 
 class Views:
     """Which tables an instance has as views, and from which state of their files."""
 
     def __init__(self) -> None:
-        self._made: dict[str, str] = {}
+        # Key -> fingerprint of the files, and the name of the view.
+        self._made: dict[str, tuple[str, str]] = {}
         self._schemas: set[str] = set()
 
     def make(
@@ -44,6 +50,8 @@ class Views:
         An error is kept, not raised: a word of a statement may be a column that has the same
         name as a broken table.
         """
+        for key in self._made.keys() - tables.keys():
+            connection.run(f"DROP VIEW IF EXISTS {self._made.pop(key)[1]}")
         errors: dict[str, Exception] = {}
         wanted = set(names)
         for key, table in tables.items():
@@ -51,21 +59,33 @@ class Views:
                 continue
             try:
                 # Looking at a table may open its files for the first time.
-                if self._made.get(key) == table.fingerprint:
+                if self._made.get(key, ("", ""))[0] == table.fingerprint:
                     continue
                 self._make_one(connection, key, table)
+            except QueryFailed as error:
+                # The statement that makes the view is none of the user's.
+                errors[table.name.lower()] = QueryFailed(f"table {key}: {_without_line(error)}")
             except Exception as error:
                 errors[table.name.lower()] = error
         return errors
 
     def _make_one(self, connection: Connection, key: str, table: FileTable) -> None:
+        for file in table.files:
+            if "://" in file.uri:
+                raise QueryFailed(f"{file.uri} does not lie on this machine, and is not read yet")
+        # What is wrong with the files is known best to the catalog.
+        assert table.columns is not None
         if table.schema and table.schema not in self._schemas:
             connection.run(f"CREATE SCHEMA IF NOT EXISTS {identifier(table.schema)}")
             self._schemas.add(table.schema)
         schema = identifier(table.schema or "main")
         place = f"memory.{schema}.{identifier(table.name)}"
         connection.run(f"CREATE OR REPLACE VIEW {place} AS SELECT * FROM {table.relation}")
-        self._made[key] = table.fingerprint
+        self._made[key] = (table.fingerprint, place)
+
+
+def _without_line(error: QueryFailed) -> str:
+    return str(error).partition("\n\nLINE ")[0]
 
 
 def named_twice(ambiguous: Mapping[str, Exception], names: Iterable[str]) -> dict[str, Exception]:

@@ -1,8 +1,12 @@
-"""A picture of a plan: boxes in layers, with arrows from what is read to who reads it."""
+"""A picture of a plan: boxes in layers, with arrows from what is read to who reads it.
+
+An arrow that passes a layer has a lane of its own there, so that it never runs through a box.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +24,10 @@ INCHES = 0.75  # of one unit
 PIXELS = 75
 LETTERS = 34  # in a line of a box
 SWEEPS = 4
+LANE_WIDTH = 0.2  # what an arrow needs that passes a layer of boxes
+
+Point = tuple[float, float]
+_Lane = tuple[str, str, int]  # an arrow from one box to another, on its way through a layer
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,36 +50,67 @@ class _Place:
 def save_dag(path: str, nodes: Sequence[DagNode], title: str = "") -> None:
     """Draw the plan; .html is a page, others are images."""
     check_figure_path(path)
-    places = _layout(nodes)
+    drawing = _layout(nodes)
     draw = _draw_page if path.lower().endswith(".html") else _draw_image
     try:
-        draw(path, nodes, places, title)
+        draw(path, nodes, drawing, title)
     except OSError as error:
         raise QueryardError(f"cannot write the figure {path!r}: {error.strerror}") from error
 
 
-def _layout(nodes: Sequence[DagNode]) -> dict[str, _Place]:
+@dataclass(frozen=True, slots=True)
+class _Drawing:
+    """Where everything stands: boxes by their names, and the points of each arrow."""
+
+    places: dict[str, _Place]
+    arrows: list[list[Point]]
+
+
+def _layout(nodes: Sequence[DagNode]) -> _Drawing:
     """Sources below, the answer on top; boxes of a layer in an order with few crossings."""
-    layers = _layers(nodes)
-    readers: dict[str, list[str]] = {node.name: [] for node in nodes}
+    boxes = _layers(nodes)
+    layer_of = {name: number for number, layer in enumerate(boxes) for name in layer}
+    layers: list[list[str | _Lane]] = [list(layer) for layer in boxes]
+    below: dict[str | _Lane, list[str | _Lane]] = {node.name: [] for node in nodes}
+    above: dict[str | _Lane, list[str | _Lane]] = {node.name: [] for node in nodes}
     for node in nodes:
-        for name in node.inputs:
-            readers[name].append(node.name)
-    inputs = {node.name: list(node.inputs) for node in nodes}
-    order = {name: float(i) for layer in layers for i, name in enumerate(layer)}
+        for name in dict.fromkeys(node.inputs):
+            way: list[str | _Lane] = [name]
+            for number in range(layer_of[name] + 1, layer_of[node.name]):
+                way.append((name, node.name, number))
+                layers[number].append(way[-1])
+            for lower, upper in itertools.pairwise([*way, node.name]):
+                below.setdefault(upper, []).append(lower)
+                above.setdefault(lower, []).append(upper)
+    _untangle(layers, below, above)
+    widths = [sum(map(_width, layer)) + GAP_X * (len(layer) - 1) for layer in layers]
+    places: dict[str | _Lane, _Place] = {}
+    for number, layer in enumerate(layers):
+        x = (max(widths) - widths[number]) / 2
+        for thing in layer:
+            places[thing] = _Place(x, number * (BOX_HEIGHT + GAP_Y))
+            x += _width(thing) + GAP_X
+    drawn = {node.name: places[node.name] for node in nodes}
+    return _Drawing(drawn, _arrows(nodes, places, layer_of))
+
+
+def _untangle(
+    layers: list[list[str | _Lane]],
+    below: dict[str | _Lane, list[str | _Lane]],
+    above: dict[str | _Lane, list[str | _Lane]],
+) -> None:
+    """Sort each layer by where its neighbours stand, upwards and downwards in turn."""
+    order = {thing: float(i) for layer in layers for i, thing in enumerate(layer)}
     for sweep in range(SWEEPS):
-        near = readers if sweep % 2 else inputs
+        near = above if sweep % 2 else below
         for layer in layers if sweep % 2 == 0 else reversed(layers):
-            layer.sort(key=lambda name: _mean([order[n] for n in near[name]], order[name]))
-            order |= {name: float(i) for i, name in enumerate(layer)}
-    widest = max((len(layer) for layer in layers), default=1)
-    places = {}
-    for height, layer in enumerate(layers):
-        left = (widest - len(layer)) * (BOX_WIDTH + GAP_X) / 2
-        for i, name in enumerate(layer):
-            x = left + i * (BOX_WIDTH + GAP_X)
-            places[name] = _Place(x, height * (BOX_HEIGHT + GAP_Y))
-    return places
+            means = {t: _mean([order[n] for n in near.get(t, [])], order[t]) for t in layer}
+            layer.sort(key=means.__getitem__)
+            order |= {thing: float(i) for i, thing in enumerate(layer)}
+
+
+def _width(thing: str | _Lane) -> float:
+    return BOX_WIDTH if isinstance(thing, str) else LANE_WIDTH
 
 
 def _layers(nodes: Sequence[DagNode]) -> list[list[str]]:
@@ -98,23 +137,36 @@ def _mean(values: list[float], otherwise: float) -> float:
     return sum(values) / len(values) if values else otherwise
 
 
-def _size(places: dict[str, _Place]) -> tuple[float, float]:
-    width = max((place.x for place in places.values()), default=0.0) + BOX_WIDTH
-    height = max((place.y for place in places.values()), default=0.0) + BOX_HEIGHT
+def _size(drawing: _Drawing) -> tuple[float, float]:
+    places = drawing.places.values()
+    bends = [x for points in drawing.arrows for x, _ in points]
+    width = max([BOX_WIDTH, *(place.x + BOX_WIDTH for place in places), *bends])
+    height = max((place.y for place in places), default=0.0) + BOX_HEIGHT
     return width, height
 
 
 def _arrows(
-    nodes: Sequence[DagNode], places: dict[str, _Place]
-) -> list[tuple[float, float, float, float]]:
-    """From the top of what is read to the bottom of who reads it."""
+    nodes: Sequence[DagNode],
+    places: Mapping[str | _Lane, _Place],
+    layer_of: Mapping[str, int],
+) -> list[list[Point]]:
+    """From the top of what is read, straight up through lanes, to the bottom of who reads it."""
     found = []
     for node in nodes:
         to = places[node.name]
-        for i, name in enumerate(node.inputs):
+        ways = []
+        for name in node.inputs:
             source = places[name]
-            x = to.x + BOX_WIDTH * (i + 1) / (len(node.inputs) + 1)
-            found.append((source.x + BOX_WIDTH / 2, source.y + BOX_HEIGHT, x, to.y))
+            points = [(source.x + BOX_WIDTH / 2, source.y + BOX_HEIGHT)]
+            for number in range(layer_of[name] + 1, layer_of[node.name]):
+                lane = places[name, node.name, number]
+                x = lane.x + LANE_WIDTH / 2
+                points += [(x, lane.y), (x, lane.y + BOX_HEIGHT)]
+            ways.append(points)
+        ways.sort(key=lambda points: points[-1][0])  # so that they do not cross at the end
+        for place, points in enumerate(ways):
+            x = to.x + BOX_WIDTH * (place + 1) / (len(ways) + 1)
+            found.append([*points, (x, to.y)])
     return found
 
 
@@ -122,13 +174,14 @@ def _short(line: str) -> str:
     return line if len(line) <= LETTERS else line[: LETTERS - 1] + "…"
 
 
-def _draw_image(path: str, nodes: Sequence[DagNode], places: dict[str, _Place], title: str) -> None:
+def _draw_image(path: str, nodes: Sequence[DagNode], drawing: _Drawing, title: str) -> None:
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.patches import FancyBboxPatch, Patch
 
-    width, height = _size(places)
+    width, height = _size(drawing)
+    places = drawing.places
     style: dict[Any, Any] = {"font.size": 8, "svg.fonttype": "none", "svg.hashsalt": "queryard"}
     with rc_context(style):
         figure = Figure(figsize=((width + 1) * INCHES, (height + 1.6) * INCHES))
@@ -138,9 +191,10 @@ def _draw_image(path: str, nodes: Sequence[DagNode], places: dict[str, _Place], 
         axes.set_xlim(-0.5, width + 0.5)
         axes.set_ylim(-0.6, height + 1.0)
         axes.text(0, height + 0.6, title, fontsize=11, fontweight="bold", color=INK, va="center")
-        for x0, y0, x1, y1 in _arrows(nodes, places):
-            arrow = {"arrowstyle": "-|>", "color": FAINT, "linewidth": 1.0}
-            axes.annotate("", xy=(x1, y1), xytext=(x0, y0), arrowprops=arrow)
+        arrow = {"arrowstyle": "-|>", "color": FAINT, "linewidth": 1.0, "shrinkA": 0.0}
+        for points in drawing.arrows:
+            axes.plot(*zip(*points[:-1], strict=True), color=FAINT, linewidth=1.0)
+            axes.annotate("", xy=points[-1], xytext=points[-2], arrowprops=arrow)
         for node in nodes:
             place = places[node.name]
             colour = KIND_COLOURS.get(node.kind, FAINT)
@@ -171,18 +225,23 @@ def _draw_image(path: str, nodes: Sequence[DagNode], places: dict[str, _Place], 
         figure.savefig(path, dpi=130)
 
 
-def _draw_page(path: str, nodes: Sequence[DagNode], places: dict[str, _Place], title: str) -> None:
+def _draw_page(path: str, nodes: Sequence[DagNode], drawing: _Drawing, title: str) -> None:
     from html import escape
 
     from plotly.graph_objects import Figure, Scatter
 
-    width, height = _size(places)
+    width, height = _size(drawing)
+    places = drawing.places
     figure = Figure()
-    for x0, y0, x1, y1 in _arrows(nodes, places):
+    for points in drawing.arrows:
+        (x0, y0), (x1, y1) = points[-2:]
         figure.add_annotation(
             x=x1, y=y1, ax=x0, ay=y0, xref="x", yref="y", axref="x", ayref="y",
             showarrow=True, arrowhead=2, arrowsize=1, arrowwidth=1.2, arrowcolor=FAINT, text="",
         )  # fmt: skip
+        before = " L ".join(f"{x},{y}" for x, y in points[:-1])
+        if len(points) > 2:
+            figure.add_shape(type="path", path=f"M {before}", line={"color": FAINT, "width": 1.2})
     for node in nodes:
         place = places[node.name]
         colour = KIND_COLOURS.get(node.kind, FAINT)

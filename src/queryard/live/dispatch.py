@@ -7,6 +7,7 @@ is planned on a thread of its own. All others go to the kernel at once.
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -21,7 +22,7 @@ from queryard.engine import errors
 from queryard.engine.capi import library
 from queryard.engine.classify import Classified
 from queryard.engine.native import Budget, NativeEngine, Parameters
-from queryard.engine.results import ResultStream, SpooledResult
+from queryard.engine.results import ResultStream
 from queryard.engine.session import SessionInstance
 from queryard.engine.temp import TempSpace
 from queryard.sql.catalog import Catalog
@@ -30,6 +31,8 @@ from .asked import Asked
 from .driver import Driver
 from .handle import Record
 from .work import NATIVE_JOB, NativeWork, Work
+
+CLOSE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,11 @@ class Dispatch:
         self._at_turn: _Turn | None = None
         self._turn_over = threading.Condition(self._lock)
         self._closed = False
+        self._pool_bytes = budget.pool_bytes
+        # Of all queries on their way, those that wait for memory included.
+        self._reserved_bytes = 0
+        # Who wants to change the session's instance between two statements.
+        self._changes = 0
         self._driver = Driver(scheduler, self)
         self._backend = LocalBackend(slots, self._driver.post)
         self._driver.start(self._backend)
@@ -97,14 +105,14 @@ class Dispatch:
 
     def _output(self, never_full: bool) -> ResultStream:
         """A slow reader pauses its query, unless that would hold up what comes after it."""
-        return SpooledResult(self._temp.file(".arrow")) if never_full else ResultStream()
+        return ResultStream(self._temp.file(".arrow") if never_full else None)
 
     def _needs_connection(self, asked: Asked) -> bool:
         return any(map(self.engine.session.must_run, asked.statements))
 
     def _next_turn(self) -> None:
         """Start queries in line until one of them holds the session's connection."""
-        while self._at_turn is None and self._turns:
+        while self._at_turn is None and self._turns and not self._changes:
             turn = self._turns.popleft()
             if turn.record.ended:
                 continue
@@ -145,6 +153,15 @@ class Dispatch:
         work = NativeWork(native, width, asked.reasons)
         record.work = work
         self._backend.add_native(f"{record.id}/{NATIVE_JOB}", native, width)
+        pause = record.output.on_full
+
+        def on_full() -> None:
+            if self._is_crowded():
+                record.output.overflow_into(self._temp.file(".arrow"))
+            else:
+                pause()
+
+        record.output.on_full = on_full
         # The session's instance has memory of its own, which its queries share.
         self._submit(record, asked, work, 0 if native.on_session else asked.memory_bytes)
 
@@ -161,6 +178,7 @@ class Dispatch:
                 plan,
                 record.output,
                 asked.memory_bytes,
+                self.engine.pool,
                 self._temp.path,
                 lambda error: self._backend.errand(lambda: self.cancel(record.id, error)),
             )
@@ -188,7 +206,20 @@ class Dispatch:
             self._backend.add_staged(record.id, work)
             self._submit(record, asked, work, asked.memory_bytes)
 
+    def _is_crowded(self) -> bool:
+        """Whether somebody waits for memory, so that nobody may hold it for a slow reader.
+
+        It is asked under the lock of a stream, and takes no other.
+        """
+        return self._reserved_bytes > self._pool_bytes
+
     def _submit(self, record: Record, asked: Asked, work: Work, memory_bytes: int) -> None:
+        record.memory_bytes = memory_bytes
+        self._reserved_bytes += memory_bytes
+        if self._is_crowded():
+            for other in self._records.values():
+                if other.output.full:
+                    other.output.overflow_into(self._temp.file(".arrow"))
         self._driver.post(
             QuerySubmitted(
                 0.0,
@@ -218,12 +249,16 @@ class Dispatch:
         record.work.cancel(error)
         self._driver.post(QueryCancelled(0.0, query, str(error)))
 
-    def cancel_after(self, seconds: float, query: str, error: BaseException) -> None:
-        """Stop a query at its time limit."""
-        self._driver.call_at(
-            self._driver.now() + seconds,
-            lambda: self._backend.errand(lambda: self.cancel(query, error)),
-        )
+    def limit(self, record: Record, seconds: float, written: str) -> None:
+        """Stop a query if it takes longer than this, however it was written."""
+
+        def stop() -> None:
+            waiting = record.work is None or not record.work.started
+            where = ", still waiting for its turn" if waiting else ""
+            error = errors.QueryTimedOut(f"the query ran into its time limit of {written}{where}")
+            self.cancel(record.id, error)
+
+        self._driver.call_at(self._driver.now() + seconds, lambda: self._backend.errand(stop))
 
     def release(self, record: Record) -> None:
         """Nobody reads the rows of a query any more: free them, and cancel it if it only reads.
@@ -277,11 +312,12 @@ class Dispatch:
                 self._drop(record, work.error)
             if self._at_turn is not None and self._at_turn.record is record:
                 self._at_turn = None
-                self._next_turn()
                 self._turn_over.notify_all()
+                self._next_turn()
 
     def _drop(self, record: Record, error: BaseException | None) -> None:
         del self._records[record.id]
+        self._reserved_bytes -= record.memory_bytes
         record.end(error)
 
     # --- between queries ---------------------------------------------------------------------
@@ -289,9 +325,14 @@ class Dispatch:
     def with_session(self, change: Callable[[SessionInstance], None]) -> None:
         """Do something to the session's instance when no statement has it."""
         with self._lock:
-            self._turn_over.wait_for(lambda: self._at_turn is None and not self._turns)
-            self._check_open()
-            change(self.engine.session)
+            self._changes += 1
+            try:
+                self._turn_over.wait_for(lambda: self._at_turn is None or self._closed)
+                self._check_open()
+                change(self.engine.session)
+            finally:
+                self._changes -= 1
+                self._next_turn()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -306,9 +347,11 @@ class Dispatch:
             records = list(self._records.values())
         for record in records:
             self.cancel(record.id, errors.QueryCancelled("the session was closed"))
+        deadline = time.monotonic() + CLOSE_S
         for record in records:
-            record.over.wait(10.0)
-        self._backend.close()
+            record.over.wait(max(0.0, deadline - time.monotonic()))
+        # A Python function may go on for ever; its instance must not be closed under it.
+        if self._backend.close(max(0.0, deadline - time.monotonic())):
+            self.engine.close()
         self._driver.stop()
-        self.engine.close()
         self._temp.close()

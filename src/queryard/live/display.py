@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .values import python_values
+from .values import written_values
 
 NULL = "NULL"
 NARROWEST = 8  # a column of text is not cropped below this before columns are left out
@@ -139,7 +139,7 @@ class _Grid:
         self.numeric = [_is_number(kind) for kind in types]
         columns = [
             [None if v is None else value_text(v).translate(_LINES) for v in values]
-            for values in map(python_values, table.columns, types)
+            for values in map(written_values, table.columns, types)
         ]
         self.rows = list(zip(*columns, strict=True))
         self.widths = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from queryard.core.errors import QueryardError, unknown_name
 from queryard.core.model import Operator
 from queryard.engine.classify import Classified, classify
+from queryard.engine.errors import QueryFailed
 from queryard.sql.planner import NotStageable, StagedPlan, plan_staged
 
 from .native_plan import PlanNames, PlanOperator, read_plan
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from .session import Session
 
 LONGEST = 60  # of what is said about a job, in text
+# A line of the statement, as errors show it, with a pointer below it.
+_LINE = re.compile(r"^LINE (\d+):(.*)\n( *)\^", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +91,12 @@ class Explanation:
 
         table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
         table.add_column("operator" if self.plan == "native" else "job", no_wrap=True)
-        table.add_column("class", no_wrap=True)
-        for title in self._titles():
-            table.add_column(title, justify="right", no_wrap=True)
+        table.add_column("class", no_wrap=True, min_width=7)
+        for place, title in enumerate(self._titles()):
+            # Where it is narrow, titles break and the first column is cut, but never a number.
+            widest = max((len(self._row(job)[place]) for job in self.jobs), default=0)
+            least = max(widest, *map(len, title.split()))
+            table.add_column(title, justify="right", min_width=least)
         for before, job, again in self._tree():
             label = Text(before, style="dim")
             label.append(job.name if self.plan == "staged" else "", style="bold")
@@ -175,15 +182,15 @@ def explain(
         raise QueryardError(unknown_name("plan", wanted, PLANS))
     if wanted == "native":
         return native_explanation(session, statement, parameters, analyze=analyze)
-    if analyze:
-        return _run_staged(session, statement, parameters)
     reason = session.not_staged([statement], parameters)
     if reason is None:
         try:
-            return staged_explanation(plan_staged(statement.sql, session.catalog))
+            planned = plan_staged(statement.sql, session.catalog)
         except NotStageable as error:
             reason = error.reason
-    return native_explanation(session, statement, parameters, (reason,))
+        else:
+            return _run_staged(session, statement) if analyze else staged_explanation(planned)
+    return native_explanation(session, statement, parameters, (reason,), analyze=analyze)
 
 
 def _only_statement(sql: str) -> Classified:
@@ -197,9 +204,10 @@ def _only_statement(sql: str) -> Classified:
     return statements[0]
 
 
-def _run_staged(session: Session, statement: Classified, parameters: Parameters) -> Explanation:
+def _run_staged(session: Session, statement: Classified) -> Explanation:
+    """Run a statement of which it is known that it only reads and can be staged; once."""
     began = time.perf_counter()
-    handle = session.submit(statement.sql, parameters, plan="staged")
+    handle = session.submit(statement.sql, plan="staged")
     try:
         for _ in handle.take().batches():
             pass
@@ -208,11 +216,12 @@ def _run_staged(session: Session, statement: Classified, parameters: Parameters)
     except BaseException:
         handle.cancel()
         raise
-    reasons = handle.reasons
-    if reasons:  # it ran natively, but was not measured
-        return native_explanation(session, statement, parameters, reasons, analyze=True)
+    if handle.error is not None:
+        raise handle.error
     found = handle.explain()
     assert found is not None, "it has run"
+    if handle.reasons:  # a table has changed since it was planned
+        return replace(found, seconds=seconds, notes=("it ran, but DuckDB measured nothing",))
     return replace(found, seconds=seconds)
 
 
@@ -249,10 +258,28 @@ def _ask(
     parameters: Parameters,
     names: PlanNames,
 ) -> PlanOperator | None:
-    answer = session.sql(f"{prefix} {statement.sql}", parameters, plan="native")
-    rows: dict[str, str] = dict(answer.fetchall())
+    try:
+        # On a line of its own, so that a line an error shows is one of the user's.
+        answer = session.sql(f"{prefix}\n{statement.sql}", parameters, plan="native")
+        rows: dict[str, str] = dict(answer.fetchall())
+    except QueryFailed as error:
+        told = _LINE.sub(_line_before, str(error))
+        if told == str(error):
+            raise
+        raise type(error)(told) from error
     document = rows.get("physical_plan") or rows.get("analyzed_plan") or "[]"
     return read_plan(json.loads(document), names)
+
+
+def _line_before(found: re.Match[str]) -> str:
+    """The number of a line without ours before it; the pointer below it moves with the text.
+
+    >>> _LINE.sub(_line_before, "no x\\n\\nLINE 10: SELECT x\\n                ^")
+    'no x\\n\\nLINE 9: SELECT x\\n               ^'
+    """
+    number = str(int(found[1]) - 1)
+    shift = len(found[1]) - len(number)
+    return f"LINE {number}:{found[2]}\n{found[3][shift:]}^"
 
 
 def _collect(operator: PlanOperator, jobs: list[ExplainedJob]) -> str:

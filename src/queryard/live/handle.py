@@ -7,6 +7,7 @@ import weakref
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from queryard.engine.errors import QueryCancelled
 from queryard.engine.results import ResultStream
 
 from .answer import Answer
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from .session import Session
     from .work import Work
 
-Status = Literal["waiting", "running", "finished", "failed"]
+Status = Literal["waiting", "running", "finished", "failed", "cancelled"]
 
 
 class Record:
@@ -28,6 +29,7 @@ class Record:
         self.output = output
         # Whether it does more than read, so that it runs to its end even if nobody looks.
         self.leaves_something = leaves_something
+        self.memory_bytes = 0
         # None as long as it stands in line.
         self.work: Work | None = None
         self.error: BaseException | None = None
@@ -67,10 +69,14 @@ class Handle:
 
     @property
     def status(self) -> Status:
-        record = self._record
-        if record.ended:
-            return "failed" if record.error is not None else "finished"
-        return "running" if record.work is not None and record.work.started else "waiting"
+        """How far it is; it has ended as soon as the engine is done with it."""
+        record, work = self._record, self._record.work
+        if record.ended or (work is not None and work.ended):
+            error = record.error or (work.error if work is not None else None)
+            if error is None:
+                return "finished"
+            return "cancelled" if isinstance(error, QueryCancelled) else "failed"
+        return "running" if work is not None and work.started else "waiting"
 
     def progress(self) -> float:
         """Share done, from 0 to 1; of a native query as DuckDB sees it, not linear in time."""

@@ -6,6 +6,7 @@ All DuckDB instances together never exceed the budget.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 
 from queryard.core.errors import QueryardError
@@ -39,7 +40,11 @@ def slot_count(slots: object) -> int:
 def memory_budget(memory: int | str | None) -> int:
     """The bytes asked for; a share of the machine's by default."""
     if memory is not None:
-        return as_bytes(memory, "memory")
+        asked = as_bytes(memory, "memory")
+        if asked < 4 * MIN_MEMORY_BYTES:
+            least = f"{math.ceil(4 * MIN_MEMORY_BYTES / 1e6)} MB"
+            raise QueryardError(f"memory: {_written(memory)} is too little; give at least {least}")
+        return asked
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -49,9 +54,6 @@ def memory_budget(memory: int | str | None) -> int:
 
 def divide(memory_bytes: int, catalog: Catalog) -> Budget:
     """The session's part and the pool's; most goes to where the tables are."""
-    if memory_bytes < 4 * MIN_MEMORY_BYTES:
-        least = f"{4 * MIN_MEMORY_BYTES >> 20} MiB"
-        raise QueryardError(f"memory: {memory_bytes} bytes are too few; give at least {least}")
     kinds = {table.kind for table in catalog.tables.values()}
     in_session = bool(kinds) and kinds <= {"frame", "database"}
     session = int(memory_bytes * (1 - SESSION_SHARE if in_session else SESSION_SHARE))
@@ -65,7 +67,16 @@ def reservation(memory: int | str | None, pool_bytes: int) -> int:
     asked = max(as_bytes(memory, "memory"), MIN_MEMORY_BYTES)
     if asked > pool_bytes:
         raise QueryardError(
-            f"memory: {asked} bytes are more than the {pool_bytes} there are for queries; "
-            "ask for less, or give connect(memory=…) more"
+            f"memory: {_written(memory)} is more than the {pool_bytes / 1e6:,.0f} MB there are for "
+            "queries; ask for less, or give connect(memory=…) more"
         )
     return asked
+
+
+def _written(memory: int | str) -> str:
+    """An amount as its author wrote it.
+
+    >>> _written("10MB"), _written(5_000)
+    ('10MB', '5,000 bytes')
+    """
+    return memory if isinstance(memory, str) else f"{memory:,} bytes"

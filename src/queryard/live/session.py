@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from queryard.core.errors import QueryardError
 from queryard.core.scheduler import Scheduler
-from queryard.engine import errors
 from queryard.engine.classify import Classified, check_allowed, classify
 from queryard.engine.functions import Style
+from queryard.engine.instance import MIN_MEMORY_BYTES
 from queryard.engine.native import Parameters
 from queryard.engine.temp import TempSpace
 from queryard.policies import compose, resolve_profile
@@ -42,7 +42,7 @@ def connect(
     write: bool = False,
     temp: str | Path | None = None,
     plan: Plan = "native",
-    profile: str = "fifo",
+    profile: str | Mapping[str, Any] = "query-fair",
 ) -> Session:
     """Open a session on data.
 
@@ -50,7 +50,7 @@ def connect(
     `tables` adds tables by name: paths, patterns, frames. `slots` is how many threads work at most
     (all cores), `memory` the bytes all queries together may use (70 % of the machine's). Without
     `write=True` nothing outside the session is ever changed. `plan` is how queries run unless they
-    say otherwise.
+    say otherwise, `profile` the policy by which they share the slots (`queryard policies`).
     """
     return Session(
         open_catalog(where, tables),
@@ -75,7 +75,7 @@ class Session:
         write: bool = False,
         temp: str | Path | None = None,
         plan: Plan = "native",
-        profile: str = "fifo",
+        profile: str | Mapping[str, Any] = "query-fair",
     ) -> None:
         self.catalog = catalog
         self.slots = slot_count(slots)
@@ -84,7 +84,7 @@ class Session:
         self._writes = write
         budget = divide(self.memory_bytes, catalog)
         self._pool_bytes = budget.pool_bytes
-        scheduler = Scheduler(compose, resolve_profile(profile))
+        scheduler = Scheduler(compose, _checked_profile(profile))
         self._dispatch = Dispatch(catalog, scheduler, self.slots, budget, TempSpace(temp), write)
         self._fresh_until = time.monotonic() + FRESH_S
         # Also for a session that its user forgets, and at the end of the program.
@@ -130,14 +130,18 @@ class Session:
         if isinstance(priority, bool) or not isinstance(priority, int | float):
             raise QueryardError(f"priority: must be a number, got {priority!r}")
         memory_bytes = reservation(memory, self._pool_bytes)
+        if memory is None and not any("from" in statement.words for statement in statements):
+            memory_bytes = MIN_MEMORY_BYTES  # SELECT 42
         limit_s = None if time_limit is None else as_seconds(time_limit, "time_limit")
         self._keep_fresh()
         record = self._dispatch.enter(
             Asked(sql, statements, parameters, wanted, tenant, priority, memory_bytes)
         )
         if limit_s is not None:
-            error = errors.QueryTimedOut(f"the query ran into its time limit of {time_limit}")
-            self._dispatch.cancel_after(limit_s, record.id, error)
+            written = time_limit if isinstance(time_limit, str) else f"{limit_s:g} s"
+            self._dispatch.limit(record, limit_s, written)
+        if any(statement.kind == "COPY" for statement in statements):
+            self._fresh_until = 0.0  # it may write a table
         return Handle(self, record)
 
     def explain(
@@ -230,6 +234,16 @@ class Session:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def _checked_profile(profile: str | Mapping[str, Any]) -> Mapping[str, Any]:
+    found = resolve_profile(profile)
+    if found.get("provisioning", "fixed") != "fixed":
+        raise QueryardError(
+            f"profile {profile!r} changes the number of nodes, and there is one machine; "
+            "choose a profile with provisioning = 'fixed'"
+        )
+    return found
 
 
 def _close(process: int, dispatch: Dispatch) -> None:

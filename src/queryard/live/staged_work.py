@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from queryard.core.model import Job, Kind, TaskId
 from queryard.engine.errors import QueryCancelled, QueryFailed
+from queryard.engine.pool import InstancePool
 from queryard.engine.results import ResultStream
 from queryard.engine.staged import JobActuals, StagedRun
 from queryard.engine.staged.instance import open_instance
@@ -20,13 +22,18 @@ if TYPE_CHECKING:
 
 
 class StagedWork:
-    """Its tasks run where the backend has slots; its rows are handed over at the end."""
+    """Its tasks run where the backend has slots; its rows are handed over at the end.
+
+    The first task opens a DuckDB instance, with memory that `pool` lends until the end: only then
+    has the kernel found room for the query.
+    """
 
     def __init__(
         self,
         plan: StagedPlan,
         output: ResultStream,
         memory_bytes: int,
+        pool: InstancePool,
         temp: Path,
         give_up: Callable[[BaseException], None],
     ) -> None:
@@ -41,9 +48,11 @@ class StagedWork:
         self._handing_over = False
         self._done: set[TaskId] = set()
         self._actuals: dict[str, JobActuals] = {}
-        # Half for the statements, half for the rows that pass between them.
-        instance = open_instance(memory_bytes // 2, temp)
-        self._run: StagedRun | None = StagedRun(plan, instance, memory_bytes // 2, temp)
+        self._memory_bytes = memory_bytes
+        self._pool = pool
+        self._temp = temp
+        self._open: ExitStack | None = None
+        self._run: StagedRun | None = None
 
     def jobs(self) -> tuple[Job, ...]:
         return self.plan.to_jobs()
@@ -54,11 +63,8 @@ class StagedWork:
         """Run one task on the calling thread; the bytes it made."""
         self.started = True
         task = TaskId(job, kind, index)
-        run = self._run
-        if run is None:
-            raise QueryCancelled("cancelled")
         try:
-            made = run.run(task).output_bytes
+            made = self._opened().run(task).output_bytes
         except QueryCancelled:
             raise
         except QueryFailed as error:
@@ -68,6 +74,22 @@ class StagedWork:
         with self._lock:
             self._done.add(task)
         return made
+
+    def _opened(self) -> StagedRun:
+        with self._lock:
+            if self.ended or self._handing_over:
+                raise QueryCancelled("cancelled")
+            if self._run is None:
+                with ExitStack() as opening:
+                    self._pool.lend(self._memory_bytes)
+                    opening.callback(self._pool.take_back, self._memory_bytes)
+                    # Half for the statements, half for the rows that pass between them.
+                    half = self._memory_bytes // 2
+                    instance = opening.enter_context(open_instance(half, self._temp))
+                    run = StagedRun(self.plan, instance, half, self._temp)
+                    self._run = opening.enter_context(run)
+                    self._open = opening.pop_all()
+            return self._run
 
     # --- for the session ---------------------------------------------------------------------
 
@@ -118,9 +140,10 @@ class StagedWork:
     def _close(self) -> None:
         with self._lock:
             run, self._run = self._run, None
-        if run is not None:
+            opened, self._open = self._open, None
+        if run is not None and opened is not None:
             self._actuals = run.actuals()
-            run.close()
+            opened.close()
 
     # --- for people --------------------------------------------------------------------------
 

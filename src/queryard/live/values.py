@@ -1,7 +1,8 @@
 """Python values for the rows of an answer: as DuckDB's own Python package gives them.
 
 Arrow has no integers of 128 bits, no UUIDs and no bit strings, and its dates may lie beyond those
-of Python. What Python cannot hold (the year 294247) is told as text.
+of Python. What Python cannot hold (the year 294247) is told as text. An INTERVAL becomes a
+timedelta, in which a month is 30 days; where values are written down, its text is used instead.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ _DAY_MICROS = 86_400_000_000
 _INFINITE_DAY = 2**31 - 1
 _INFINITE_TIME = 2**63 - 1
 
+Interval = Callable[[Any], Any]
+"""What becomes of an interval of months, days and nanoseconds."""
+
 
 def python_values(column: Any, sql_type: str) -> list[Any]:
     """The values of an Arrow column whose SQL type is known.
@@ -32,17 +36,30 @@ def python_values(column: Any, sql_type: str) -> list[Any]:
     >>> python_values(pa.array([1, None]), "BIGINT")
     [1, None]
     """
+    return _converted(column, sql_type, _timedelta)
+
+
+def written_values(column: Any, sql_type: str) -> list[Any]:
+    """The same for whoever writes them down: intervals are texts, as DuckDB writes them.
+
+    >>> written_values(pa.array([pa.MonthDayNano([14, -3, 0])]), "INTERVAL")
+    ['1 year 2 months -3 days']
+    """
+    return _converted(column, sql_type, interval_text)
+
+
+def _converted(column: Any, sql_type: str, interval: Interval) -> list[Any]:
     convert = _BY_SQL_TYPE.get(sql_type)
     if convert is not None:
         return [None if v is None else convert(v) for v in column.to_pylist()]
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if isinstance(column, pa.ChunkedArray):  # more than one array can hold
-        return [value for chunk in column.chunks for value in _values(chunk)]
-    return _values(column)
+        return [value for chunk in column.chunks for value in _values(chunk, interval)]
+    return _values(column, interval)
 
 
-def _values(array: Any) -> list[Any]:
+def _values(array: Any, interval: Interval) -> list[Any]:
     kind = array.type
     if pa.types.is_date32(kind):
         return _mapped(array.cast(pa.int32()), _date)
@@ -51,15 +68,15 @@ def _values(array: Any) -> list[Any]:
     if pa.types.is_time(kind):
         return _times(array)
     if kind == pa.month_day_nano_interval():
-        return [None if v is None else _interval(v) for v in array.to_pylist()]
+        return _mapped(array, interval)
     if pa.types.is_map(kind):
-        return _maps(array)
+        return _maps(array, interval)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return _lists(array)
+        return _lists(array, interval)
     if pa.types.is_fixed_size_list(kind):
-        return _arrays(array)
+        return _arrays(array, interval)
     if pa.types.is_struct(kind):
-        return _structs(array)
+        return _structs(array, interval)
     plain: list[Any] = array.to_pylist()
     return plain
 
@@ -144,17 +161,44 @@ def _times(array: Any) -> list[Any]:
     return _mapped(raw, convert)
 
 
-def _interval(value: Any) -> dt.timedelta:
+def _timedelta(value: Any) -> dt.timedelta:
     """A month is 30 days, as to DuckDB."""
     days = value.days + 30 * value.months
     return dt.timedelta(days=days, microseconds=value.nanoseconds // 1_000)
 
 
+def interval_text(value: Any) -> str:
+    """Months, days and time, which are not the same everywhere in the year, as DuckDB writes them.
+
+    >>> interval_text(pa.MonthDayNano([-1, 1, 90_061_500_000_000]))
+    '-1 month 1 day 25:01:01.5'
+    >>> interval_text(pa.MonthDayNano([0, 0, 0]))
+    '00:00:00'
+    """
+    years, months = divmod(abs(value.months), 12)
+    sign = -1 if value.months < 0 else 1
+    parts = [
+        f"{count} {unit}{'' if abs(count) == 1 else 's'}"
+        for count, unit in ((sign * years, "year"), (sign * months, "month"), (value.days, "day"))
+        if count
+    ]
+    micros = value.nanoseconds // 1_000
+    if micros or not parts:
+        seconds, fraction = divmod(abs(micros), 1_000_000)
+        clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+        parts.append(f"{'-' if micros < 0 else ''}{clock}{_fraction(fraction)}")
+    return " ".join(parts)
+
+
+def _fraction(micros: int) -> str:
+    return f".{micros:06d}".rstrip("0") if micros else ""
+
+
 # --- nested --------------------------------------------------------------------------------------
 
 
-def _lists(array: Any) -> list[Any]:
-    children = _values(array.flatten())
+def _lists(array: Any, interval: Interval) -> list[Any]:
+    children = _values(array.flatten(), interval)
     found: list[Any] = []
     at = 0
     for length in pc.list_value_length(array).to_pylist():
@@ -166,19 +210,19 @@ def _lists(array: Any) -> list[Any]:
     return found
 
 
-def _arrays(array: Any) -> list[Any]:
+def _arrays(array: Any, interval: Interval) -> list[Any]:
     size = array.type.list_size
-    children = iter(_values(array.flatten()))  # without those of NULL
+    children = iter(_values(array.flatten(), interval))  # without those of NULL
     return [
         tuple(next(children) for _ in range(size)) if is_there else None
         for is_there in array.is_valid().to_pylist()
     ]
 
 
-def _structs(array: Any) -> list[Any]:
+def _structs(array: Any, interval: Interval) -> list[Any]:
     fields = array.flatten()
     names = [array.type.field(i).name for i in range(array.type.num_fields)]
-    columns = [_values(field) for field in fields]
+    columns = [_values(field, interval) for field in fields]
     valid = array.is_valid().to_pylist()
     if not columns:
         return [{} if is_there else None for is_there in valid]
@@ -189,14 +233,26 @@ def _structs(array: Any) -> list[Any]:
     ]
 
 
-def _maps(array: Any) -> list[Any]:
-    def convert(pairs: list[tuple[Any, Any]]) -> Any:
-        try:
-            return dict(pairs)
-        except TypeError:  # keys that cannot be looked up, such as lists
-            return {"key": [key for key, _ in pairs], "value": [value for _, value in pairs]}
+def _maps(array: Any, interval: Interval) -> list[Any]:
+    # The children of an array that was cut are still those of the whole.
+    first, *ends = array.offsets.to_pylist()
+    length = (ends[-1] if ends else first) - first
+    keys = _values(array.keys.slice(first, length), interval)
+    values = _values(array.items.slice(first, length), interval)
+    found: list[Any] = []
+    begin = 0
+    for is_there, end in zip(array.is_valid().to_pylist(), ends, strict=True):
+        part = slice(begin, end - first)
+        found.append(_map(keys[part], values[part]) if is_there else None)
+        begin = end - first
+    return found
 
-    return [None if v is None else convert(v) for v in array.to_pylist()]
+
+def _map(keys: list[Any], values: list[Any]) -> dict[Any, Any]:
+    try:
+        return dict(zip(keys, values, strict=True))
+    except TypeError:  # keys that cannot be looked up, such as lists
+        return {"key": keys, "value": values}
 
 
 # --- types that Arrow lacks ----------------------------------------------------------------------

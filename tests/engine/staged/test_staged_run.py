@@ -183,15 +183,64 @@ def test_an_error_is_duckdbs_and_the_instance_stays_usable(
         assert instance.execute("SELECT 1").fetchone() == (1,)
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id, (SELECT k FROM dim) FROM fact",
+        "SELECT k, (SELECT k FROM dim) FROM void",
+        "SELECT id FROM fact WHERE id < -1000 AND k = (SELECT k FROM dim)",
+        "SELECT k FROM void WHERE k = (SELECT k FROM dim)",
+        "SELECT id, CASE WHEN id < -1000 THEN (SELECT k FROM dim) END FROM fact",
+        "SELECT id, coalesce(id, (SELECT k FROM dim)) FROM fact",
+        "SELECT k, (SELECT max(k) FROM fact GROUP BY k) FROM void",
+        "SELECT k, (SELECT k FROM fact LIMIT 2) FROM void",
+        "SELECT k, (SELECT k FROM dim UNION ALL SELECT k FROM fact) FROM void",
+        "SELECT k, count(*) FROM void GROUP BY k HAVING count(*) > (SELECT k FROM dim)",
+        "SELECT id FROM fact WHERE k IN (SELECT k FROM void WHERE k = (SELECT k FROM dim))",
+        "SELECT k FROM fact UNION ALL SELECT (SELECT k FROM dim) FROM void",
+        "SELECT s.v FROM (SELECT k, (SELECT k FROM dim) AS v FROM fact) s JOIN void USING (k)",
+    ],
+)
+@pytest.mark.parametrize(
+    "options", [{}, {"target_bytes": 1, "partitions": 3}, {"broadcast_bytes": 0, "partitions": 2}]
+)
 def test_a_second_row_of_a_scalar_subquery_is_an_error(
-    catalog: Catalog, instance: duckdb.DuckDBPyConnection
+    catalog: Catalog, instance: duckdb.DuckDBPyConnection, sql: str, options: dict[str, int]
 ) -> None:
-    plan = plan_staged("SELECT id, (SELECT k FROM dim) FROM fact", catalog)
+    with duckdb.connect() as native:
+        for name in TABLES:
+            native.execute(f"CREATE VIEW {name} AS FROM {catalog[name].relation}")
+        with pytest.raises(duckdb.Error, match="More than one row"):
+            native.execute(sql).fetchall()
+    plan = plan_staged(sql, catalog, **options)
     with (
         StagedRun(plan, instance, 1e9) as run,
         pytest.raises(QueryFailed, match="More than one row"),
     ):
         run_one_by_one(run)
+
+
+def test_an_error_in_the_middle_of_a_stream_leaves_nothing(
+    catalog: Catalog, instance: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    sql = "SELECT x, CASE WHEN x = 250000 THEN CAST('a' || x AS INTEGER) END FROM big"
+    plan = plan_staged(sql, catalog)
+    with StagedRun(plan, instance, 0, tmp_path) as run:
+        with pytest.raises(QueryFailed, match="Could not convert string 'a250000'"):
+            run_one_by_one(run)
+        assert run.spilled_bytes > 0
+        assert not list(tmp_path.rglob("*.arrow"))
+        assert run.memory_used_bytes == 0
+        assert instance.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_build_sides_are_not_kept_twice(
+    shared_plan: StagedPlan, instance: duckdb.DuckDBPyConnection
+) -> None:
+    with StagedRun(shared_plan, instance, 1e9) as run:
+        run_one_by_one(run)
+        kept_bytes = sum(found.bytes + found.shuffled_bytes for found in run.actuals().values())
+        assert 0 < run.memory_used_bytes < kept_bytes
 
 
 def test_cancel_stops_running_tasks_at_once(

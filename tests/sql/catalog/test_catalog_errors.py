@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import duckdb
 import pyarrow as pa
+import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
 from queryard.sql.catalog import CatalogError, open_catalog
+from queryard.sql.catalog.advice import with_passed_over, with_way_out
 
 FIRST = pa.table({"id": [1], "name": ["x"]})
 
@@ -79,6 +82,84 @@ def test_csv_that_is_no_text(tmp_path):
     (tmp_path / "2.csv").write_bytes(b"id,name\n1,\xff\xfe\n")
     with pytest.raises(CatalogError, match=r"2\.csv.*utf-8"):
         _ = open_catalog(tables={"t": str(tmp_path)})["t"].columns
+
+
+def test_the_way_out_is_an_option_of_the_table(tmp_path):
+    (tmp_path / "t.csv").write_bytes("name\nJosé\n".encode("latin-1"))
+    with pytest.raises(CatalogError, match=r't\.csv: .* encoding = "latin-1"$'):
+        _ = open_catalog(tmp_path)["t"].columns
+
+
+def late_failure(place, first: str, usual: str, last: str) -> str:
+    """What DuckDB says of a last line that is not like those before."""
+    place.write_bytes("\n".join([first, *[usual] * 30_000, last]).encode("latin-1"))
+    relation = open_catalog(place)["t"].relation
+    with pytest.raises(duckdb.Error) as caught, duckdb.connect() as connection:
+        connection.execute(f"SELECT max(#1) FROM (FROM {relation})")
+    return str(caught.value)
+
+
+def test_late_values_of_another_type(tmp_path):
+    told = with_way_out(late_failure(tmp_path / "t.csv", "v 1", "7", "oops"))
+    assert told.splitlines()[-2:] == [
+        f"File: {tmp_path}/t.csv",
+        'Name its type in a catalog file, under the table: types = { "v 1" = "VARCHAR" }',
+    ]
+    assert "sample_size" not in told
+    assert "oops" in told
+    assert with_way_out(told) == told
+    usual, last = '{"v": 7}', '{"v": "oops"}'
+    told = with_way_out(late_failure(tmp_path / "t.jsonl", usual, usual, last))
+    assert 't.jsonl", in line 30002' in told
+    assert "types = {" in told
+    assert "Try setting" not in told
+
+
+def test_late_letters_of_another_encoding(tmp_path):
+    told = with_way_out(late_failure(tmp_path / "t.csv", "v", "e", "é"))
+    assert told.endswith('encoding = "latin-1"')
+    assert "ignore_errors" not in told
+
+
+def test_calls_of_the_users_own_keep_the_advice_of_duckdb(tmp_path):
+    (tmp_path / "t.csv").write_text("v\n" + "7\n" * 30_000 + "oops\n")
+    with pytest.raises(duckdb.Error) as caught, duckdb.connect() as connection:
+        connection.execute(f"SELECT max(v) FROM read_csv('{tmp_path}/t.csv')")
+    assert with_way_out(str(caught.value)) == str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        'Table with name "bad.t" does not exist because schema "bad" does not exist.',
+        'Table with name "bad.main.t" does not exist because schema "bad.main" does not exist.',
+        "Table with name Bad does not exist!",
+    ],
+)
+def test_a_missing_table_that_was_passed_over(tmp_path, message):
+    (tmp_path / "bad.duckdb").write_bytes(b"nothing of the kind")
+    (tmp_path / "other.duckdb").write_bytes(b"nor this")
+    skipped = open_catalog(tmp_path).skipped
+    told = with_passed_over(message, skipped)
+    assert told.splitlines() == [
+        message,
+        f"passed over: {tmp_path}/bad.duckdb, which is not a DuckDB database file, or cannot be "
+        "read",
+    ]
+    assert with_passed_over(told, skipped) == told
+    assert with_passed_over("Parser Error: bad", skipped) == "Parser Error: bad"
+
+
+@pytest.mark.parametrize("ending", ["arrow", "feather", "ipc"])
+def test_arrow_files_are_no_tables(tmp_path, ending):
+    place = tmp_path / f"t.{ending}"
+    pyarrow.feather.write_feather(FIRST, place)
+    with pytest.raises(CatalogError, match=rf"t\.{ending}: is an Arrow file, .* Parquet"):
+        open_catalog(tables={"t": str(place)})
+    with pytest.raises(CatalogError, match=rf"t\.{ending}: is an Arrow file"):
+        open_catalog(place)
+    with pytest.raises(CatalogError, match=rf"passed over: .*t\.{ending}, which is an Arrow file"):
+        open_catalog(tmp_path)["t"]
 
 
 def test_types_for_columns_that_are_not_there(tmp_path):

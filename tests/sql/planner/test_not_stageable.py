@@ -57,6 +57,10 @@ REFUSED = {
         "something else than equality"
     ),
     "SELECT id, (SELECT name FROM item i WHERE i.item = s.item LIMIT 1) FROM sale s": "LIMIT",
+    "SELECT id, (SELECT name FROM item i WHERE i.item = s.item) FROM sale s": "more than one row",
+    "SELECT id, (SELECT item FROM item) FROM sale WHERE 1 = 2": "constant condition",
+    "SELECT id FROM sale WHERE item = (SELECT item FROM item) OR true": "constant condition",
+    "SELECT id, (SELECT item FROM item) FROM sale LIMIT 0": "LIMIT 0",
     "SELECT item, (SELECT count(*) FROM line l WHERE l.item = s.item) FROM sale s GROUP BY item": (
         "over groups"
     ),
@@ -77,6 +81,8 @@ STAGED = [
     "SELECT DISTINCT item FROM sale",
     "SELECT id FROM sale WHERE item NOT IN (SELECT item FROM item)",
     "SELECT 1 + 1",
+    "SELECT id, (SELECT item FROM item) FROM sale LIMIT 10",
+    "SELECT id, (SELECT max(item) FROM item) FROM sale WHERE 1 = 2",
     "SELECT 1 UNION SELECT 2 INTERSECT SELECT 2",
     "SELECT max(day) FROM (SELECT day FROM sale ORDER BY id)",
     "(SELECT item FROM sale) EXCEPT (SELECT item FROM item)",

@@ -5,18 +5,20 @@ from __future__ import annotations
 import datetime
 import math
 import random
+import shutil
 from collections import Counter
 from decimal import Decimal
 
 import duckdb
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from queryard.sql.catalog import open_catalog
-from queryard.sql.statistics import StatisticsError, analyze, position
+from queryard.sql.statistics import NotAllAnalysed, StatisticsError, analyze, position
 from queryard.sql.statistics import columns as analysing
 from queryard.sql.statistics.distinct import distinct_values, sketch_sql
 
@@ -264,3 +266,56 @@ def test_times_of_every_resolution(tmp_path, sample):
         assert position(column.min) == position(moments[0])
         assert position(column.max) == position(moments[59])
         assert column.histogram.total == pytest.approx(600)
+
+
+# Names that statements of ours use, words of SQL, and what DuckDB adds to tables by itself.
+AWKWARD = (
+    *("n", "part", "value", "least", "register", "registers", "counted", "pairs", "analysed"),
+    *("b0", "v0", "b1", "v1", "b2", "v2", "frame", "t", "rowid", "filename", "file_row_number"),
+    *("select", "from", "group", "all", "order", "count", "min", "max", "null", "where", "Quoted"),
+    *("with space", 'with "quotes"', "it's", "$1", "a.b"),
+)
+
+
+@pytest.mark.parametrize("kind", ["frame", "parquet", "groups", "csv", "sample"])
+def test_columns_may_be_called_anything(tmp_path, kind, monkeypatch):
+    # Texts and numbers in turn: one that is taken for another is found out.
+    texts, numbers = ["x", "y", "y", None], [7, 7, 8, 9]
+    # With a column of this name a file is sampled in another way.
+    names = [name for name in AWKWARD if kind != "sample" or name != "file_row_number"]
+    named = {name: texts if i % 2 else numbers for i, name in enumerate(names)}
+    plain = {f"column {i}": values for i, values in enumerate(named.values())}
+    places = {}
+    for name, columns in (("named", named), ("plain", plain)):
+        frame = pa.table({c: pa.array(values * 30) for c, values in columns.items()})
+        places[name] = _kept(tmp_path / name, frame, kind)
+    catalog = open_catalog(tables=places)
+    for exact_rows in (analysing.EXACT_ROWS, 10):  # counted, and sketched
+        monkeypatch.setattr(analysing, "EXACT_ROWS", exact_rows)
+        shutil.rmtree(tmp_path / "cache", ignore_errors=True)
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        found = analyze(catalog, sample=0.5 if kind == "sample" else None)
+        assert list(found["named"].columns) == names
+        assert list(found["named"].columns.values()) == list(found["plain"].columns.values())
+
+
+def _kept(place, frame, kind):
+    if kind == "frame":
+        return frame
+    if kind == "csv":
+        pyarrow.csv.write_csv(frame, f"{place}.csv")
+        return f"{place}.csv"
+    rows = {"parquet": 1000, "groups": 50, "sample": 4}[kind]
+    pq.write_table(frame, f"{place}.parquet", row_group_size=rows)
+    return f"{place}.parquet"
+
+
+def test_a_table_that_cannot_be_read_does_not_stop_the_others(tmp_path):
+    (tmp_path / "a.parquet").write_bytes(b"no Parquet at all")
+    (tmp_path / "b.csv").write_text("x,n\n1,u\n2,v\n")
+    catalog = open_catalog(tmp_path)
+    with pytest.raises(NotAllAnalysed, match=r"a\.parquet") as caught:
+        analyze(catalog)
+    assert list(caught.value.found) == ["b"]
+    assert list(caught.value.failures) == ["a"]
+    assert catalog.statistics("b").source == "analysed"

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 
-from .store import Store
+from .store import EntryWriter, Store
 
 _SLAB_ROWS = 1 << 20  # sorted at once: fits caches better, and text stays below 2 GB
+_SLAB_BYTES = 32 << 20
+_SLAB_SHARE = 1 / 16  # of the budget at most
 
 
 class Exchange:
     """What the map tasks of one job send to its reduce tasks.
 
-    A map task puts a table once; the column `part` says where each row goes. The rows are sorted by
-    partition, so that a reduce task reads slices and nothing is copied again.
+    The column `part` of what a map task sends says where each row goes. Rows are sorted by
+    partition, slab by slab, so that a reduce task reads slices and nothing is copied again.
     """
 
     def __init__(self, job: str, partitions: int, part: str, store: Store) -> None:
@@ -25,46 +28,84 @@ class Exchange:
         self._part = part
         self._store = store
 
-    def put(self, task: int, table: pa.Table) -> None:
-        """Keep what a map task sends, instead of what it sent before."""
+    def open(self, task: int, schema: pa.Schema) -> EntryWriter | Sending:
+        """Begin what a map task sends; it takes the place of what it sent before at `commit`."""
         key = ("sent", self._job, task)
         if self._partitions == 1:
-            self._store.put(key, table.schema, table.to_batches())
-            return
-        place = table.schema.get_field_index(self._part)
-        schema = table.schema.remove(place)
-        sent: list[list[pa.RecordBatch]] = [[] for _ in range(self._partitions)]
-        for start in range(0, table.num_rows, _SLAB_ROWS):
-            slab = table.slice(start, _SLAB_ROWS).combine_chunks()
-            for partition, rows in _by_partition(slab, place, self._partitions):
-                sent[partition] += rows.to_batches()
-        marks = (0, *itertools.accumulate(len(batches) for batches in sent))
-        self._store.put(key, schema, [batch for batches in sent for batch in batches], marks)
+            return self._store.open(key, schema)
+        place = schema.get_field_index(self._part)
+        writer = self._store.open(key, schema.remove(place))
+        return Sending(self._store, writer, schema, place, self._partitions)
 
     def get(self, partition: int, tasks: range) -> pa.Table:
         """All rows that some of the map tasks (those of one side) sent to a partition."""
-        found: list[pa.RecordBatch] = []
-        schema: pa.Schema | None = None
-        for task in tasks:
-            held = self._store.get(("sent", self._job, task))
-            schema = held.schema
-            if self._partitions == 1:
-                found += held.batches
-            else:
-                found += held.batches[held.marks[partition] : held.marks[partition + 1]]
-        if schema is None:
+        part = None if self._partitions == 1 else partition
+        held = [self._store.get(("sent", self._job, task), part) for task in tasks]
+        if not held:
             raise ValueError(f"job {self._job!r}: no map tasks were named to read from")
-        return pa.Table.from_batches(found, schema)
+        batches = [batch for each in held for batch in each.batches]
+        return pa.Table.from_batches(batches, held[0].schema)
 
 
-def _by_partition(slab: pa.Table, place: int, partitions: int) -> list[tuple[int, pa.Table]]:
-    """The rows of a table with one chunk, by the number in the column at `place`."""
+class Sending:
+    """The rows of one map task on their way, a slab of them in hand."""
+
+    def __init__(
+        self, store: Store, writer: EntryWriter, schema: pa.Schema, place: int, partitions: int
+    ) -> None:
+        self._store = store
+        self._writer = writer
+        self._schema = schema
+        self._place = place
+        self._partitions = partitions
+        self._most_bytes = min(_SLAB_BYTES, store.memory_bytes * _SLAB_SHARE)
+        self._slab: list[pa.RecordBatch] = []
+        self._rows = 0
+        self._bytes = 0
+
+    def append(self, batch: pa.RecordBatch) -> None:
+        """Send rows, each to the partition it names."""
+        self._store.reserve(batch.nbytes)
+        self._slab.append(batch)
+        self._rows += batch.num_rows
+        self._bytes += batch.nbytes
+        if self._rows >= _SLAB_ROWS or self._bytes >= self._most_bytes:
+            self._sort()
+
+    def commit(self) -> None:
+        """All is sent."""
+        self._sort()
+        self._writer.commit()
+
+    def _sort(self) -> None:
+        if self._rows:
+            slab = pa.Table.from_batches(self._slab, self._schema)
+            self._slab.clear()
+            for partition, rows in _by_partition(slab, self._place, self._partitions):
+                self._writer.append(rows, partition)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        self._slab.clear()
+        self._store.release(self._bytes)
+        self._rows = self._bytes = 0
+
+    def __enter__(self) -> Sending:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._let_go()
+        self._writer.__exit__(*exception)
+
+
+def _by_partition(
+    slab: pa.Table, place: int, partitions: int
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows of a table, by the number in the column at `place`."""
     numbers = slab.column(place).to_numpy()
     order = np.argsort(numbers, kind="stable")
-    rows = slab.remove_column(place).take(pa.array(order))
     bounds = np.searchsorted(numbers[order], np.arange(partitions + 1))
-    return [
-        (number, rows.slice(int(first), int(last - first)))
-        for number, (first, last) in enumerate(itertools.pairwise(bounds))
-        if last > first
-    ]
+    (rows,) = slab.remove_column(place).combine_chunks().take(pa.array(order)).to_batches()
+    for number, (first, last) in enumerate(itertools.pairwise(bounds)):
+        if last > first:
+            yield number, rows.slice(int(first), int(last - first))

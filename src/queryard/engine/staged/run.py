@@ -6,7 +6,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -15,11 +15,17 @@ import duckdb
 import pyarrow as pa
 
 from queryard.core.model import Kind
-from queryard.engine.errors import QueryCancelled, failure
+from queryard.engine.errors import QueryCancelled, QueryFailed, failure
 from queryard.sql.planner.plan import PART, ChunkRead, StagedJob, StagedPlan, TableRead, TaskText
 
-from .exchange import Exchange
-from .store import Store
+from .exchange import Exchange, Sending
+from .store import EntryWriter, MissingRows, Store
+
+# A batch is in hand before it is counted: as many rows as cost no time, of so many bytes.
+_MOST_BATCH_ROWS = 16_384
+_LEAST_BATCH_ROWS = 2_048
+_BATCH_BYTES = 4 << 20
+_BATCH_SHARE = 1 / 64  # of the budget at most
 
 
 class TaskName(Protocol):
@@ -79,6 +85,12 @@ class StagedRun:
         self._running: set[int] = set()
         self._built: dict[str, threading.Lock] = {job.name: threading.Lock() for job in plan.jobs}
         self._ready: set[str] = set()
+        self._read_as_rows = {
+            branch.read.job
+            for job in plan.jobs
+            for branch in job.branches
+            if isinstance(branch.read, ChunkRead)
+        } | {plan.jobs[-1].name}
         self._outcomes: dict[tuple[str, Kind, int], TaskOutcome] = {}
         self._cancelled = False
         self._closed = False
@@ -91,18 +103,19 @@ class StagedRun:
         job = self.plan.job(task.job)
         text = self.plan.task(task.job, task.kind, task.index)
         started_s = time.perf_counter()
+        spilled_bytes = self._store.spilled_bytes
         with self._working() as cursor:
             try:
                 inputs = self._inputs(job, task.kind, task.index, text)
                 for name in text.builds:
                     self._build(name, cursor)
-                table = self._executed(cursor, text.sql, inputs)
-                self._keep(job, task, text, table)
+                with _registered(cursor, inputs):
+                    made = self._streamed(cursor, job, task, text)
             except duckdb.Error as error:
-                if self._cancelled:
-                    raise QueryCancelled("cancelled") from error
-                raise failure(str(error)) from error
-        outcome = TaskOutcome(table.nbytes, table.num_rows, time.perf_counter() - started_s)
+                raise self._failure(error) from error
+        if self._store.spilled_bytes > spilled_bytes:
+            _trim_allocators()
+        outcome = TaskOutcome(*made, time.perf_counter() - started_s)
         with self._lock:
             self._outcomes[task.job, task.kind, task.index] = outcome
         return outcome
@@ -126,22 +139,54 @@ class StagedRun:
                 return {split.relation: split.frame}
         return {}
 
-    def _executed(
-        self, cursor: duckdb.DuckDBPyConnection, sql: str, inputs: Mapping[str, pa.Table]
-    ) -> pa.Table:
-        for name, table in inputs.items():
-            cursor.register(name.strip('"'), table)
-        try:
-            return cursor.sql(sql).to_arrow_table()
-        finally:
-            for name in inputs:
-                cursor.unregister(name.strip('"'))
+    def _streamed(
+        self, cursor: duckdb.DuckDBPyConnection, job: StagedJob, task: TaskName, text: TaskText
+    ) -> tuple[float, int]:
+        """Run a task's statement and keep its rows as they come; their bytes and number."""
+        size, rows = 0, 0
+        batch_rows = self._batch_rows(job, task.kind)
+        with closing(cursor.sql(text.sql).to_arrow_reader(batch_rows)) as reader:
+            schema = reader.schema
+            if text.side is not None:
+                kept: EntryWriter | Sending = self._exchange(job).open(task.index, schema)
+            else:
+                kept = self._store.open(("result", job.name, task.index), schema)
+            with kept:
+                while (batch := self._next(reader)) is not None:
+                    kept.append(batch)
+                    size += batch.nbytes
+                    rows += batch.num_rows
+                kept.commit()
+        return size, rows
 
-    def _keep(self, job: StagedJob, task: TaskName, text: TaskText, table: pa.Table) -> None:
-        if text.side is not None:
-            self._exchange(job).put(task.index, table)
+    def _batch_rows(self, job: StagedJob, kind: Kind) -> int:
+        """How many rows to take at once, by the width of those that tasks like it have made."""
+        with self._lock:
+            like = [
+                o for (name, k, _), o in self._outcomes.items() if (name, k) == (job.name, kind)
+            ]
+        rows = sum(outcome.rows for outcome in like)
+        if rows:
+            width_bytes = sum(outcome.output_bytes for outcome in like) / rows
         else:
-            self._store.put(("result", job.name, task.index), table.schema, table.to_batches())
+            width_bytes = job.bytes_expected / max(job.rows_expected, 1.0)
+        wanted_bytes = min(_BATCH_BYTES, self._store.memory_bytes * _BATCH_SHARE)
+        wanted = int(wanted_bytes / max(width_bytes, 1.0))
+        return min(max(wanted, _LEAST_BATCH_ROWS), _MOST_BATCH_ROWS)
+
+    def _next(self, reader: pa.RecordBatchReader) -> pa.RecordBatch | None:
+        if self._cancelled:
+            raise QueryCancelled("cancelled")
+        try:
+            return reader.read_next_batch()
+        except StopIteration:
+            return None
+        except (OSError, pa.ArrowException) as error:
+            # Arrow's way to tell what DuckDB says in the middle of a stream.
+            raise self._failure(error) from error
+
+    def _failure(self, error: Exception) -> QueryFailed:
+        return QueryCancelled("cancelled") if self._cancelled else failure(str(error))
 
     def _build(self, name: str, cursor: duckdb.DuckDBPyConnection) -> None:
         """Make the result of a job a table for all tasks, unless somebody has."""
@@ -150,16 +195,16 @@ class StagedRun:
                 return
             job = self.plan.job(name)
             rows = self._results(name, tuple(range(job.result_tasks)))
-            cursor.register(f"rows_{name}", rows)
-            try:
+            with _registered(cursor, {f"rows_{name}": rows}):
                 cursor.execute(
                     f"CREATE OR REPLACE TABLE {self._schema}.build_{name} AS "
                     f"SELECT {self.plan.unpacked(name)} FROM rows_{name}"
                 )
-            finally:
-                cursor.unregister(f"rows_{name}")
             self._ready.add(name)
-            self._store.reserve(rows.nbytes)
+            if name not in self._read_as_rows:
+                # The table lies within the instance's limit; twice is once too often.
+                for index in range(job.result_tasks):
+                    self._store.drop(("result", name, index))
 
     def _results(self, job: str, chunks: tuple[int, ...]) -> pa.Table:
         held = [self._store.get(("result", job, index)) for index in chunks]
@@ -205,15 +250,17 @@ class StagedRun:
     def result(self) -> pa.RecordBatchReader:
         """The answer, with DuckDB's column names; all jobs must be done."""
         job = self.plan.jobs[-1]
-        held = [self._store.get(("result", job.name, i)) for i in range(job.result_tasks)]
+        keys = [("result", job.name, index) for index in range(job.result_tasks)]
+        if missing := [key for key in keys if key not in self._store]:
+            raise MissingRows(f"no rows under {missing[0]!r}: the task that makes them has not run")
         names = [field.name for field in self.plan.fields]
         schema = pa.schema(
-            [f.with_name(n) for f, n in zip(held[0].schema, names, strict=True)],
+            [f.with_name(n) for f, n in zip(self._store.get(keys[0]).schema, names, strict=True)],
         )
         batches = (
             pa.RecordBatch.from_arrays(batch.columns, schema=schema)
-            for each in held
-            for batch in each.batches
+            for key in keys
+            for batch in self._store.get(key).batches
         )
         return pa.RecordBatchReader.from_batches(schema, batches)
 
@@ -239,7 +286,7 @@ class StagedRun:
 
     @property
     def memory_used_bytes(self) -> float:
-        """Intermediate rows in memory, build sides included."""
+        """Intermediate rows in memory, apart from build sides: those are in the instance."""
         return self._store.memory_used_bytes
 
     @property
@@ -267,6 +314,27 @@ class StagedRun:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _trim_allocators() -> None:
+    """Give the system what was freed; allocators keep it, and memory is short where rows spill."""
+    pa.default_memory_pool().release_unused()
+    pa.system_memory_pool().release_unused()  # of malloc, which DuckDB's Arrow batches come from
+
+
+@contextmanager
+def _registered(
+    cursor: duckdb.DuckDBPyConnection, inputs: Mapping[str, pa.Table]
+) -> Iterator[None]:
+    """Let SQL read Arrow tables under names."""
+    names = [name.strip('"') for name in inputs]
+    try:
+        for name, table in zip(names, inputs.values(), strict=True):
+            cursor.register(name, table)
+        yield
+    finally:
+        for name in names:
+            cursor.unregister(name)
 
 
 def _tasks_of(job: StagedJob, side: int) -> range:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from queryard.core.errors import unknown_name
 
+from .advice import passed_over
 from .declare import Contents
 from .file_table import FileTable
 from .frames import is_frame
@@ -122,7 +123,7 @@ class Catalog:
         if found is None:
             message = unknown_name("table", name, self._tables)
             for place, reason in self._skipped:
-                message += f"; passed over: {place}, which {reason}"
+                message += f"; {passed_over(place, reason)}"
             raise CatalogError(message)
         return found
 

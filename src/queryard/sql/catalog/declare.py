@@ -23,7 +23,7 @@ from . import csv_files, json_files
 from .csv_files import CsvTable
 from .database import is_database, open_database
 from .file_table import FileTable
-from .formats import Format, format_of
+from .formats import NO_ARROW, Format, format_of, is_arrow
 from .frames import FrameTable, is_frame
 from .json_files import JsonTable
 from .locations import list_files, local_path, scheme_of
@@ -194,6 +194,8 @@ def _common_format(name: str, files: Sequence[DataFile]) -> Format:
     first: tuple[str, Format] | None = None
     for file in files:
         found = format_of(file.uri)
+        if is_arrow(file.uri):
+            raise CatalogError(f"{file.uri}: {NO_ARROW}")
         if found is None or found == "database":
             raise CatalogError(
                 f"{file.uri}: the ending does not tell the format; "

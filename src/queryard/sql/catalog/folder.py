@@ -8,7 +8,8 @@
   called `part` or `data`.
 - Any other folder is a **schema**; its files, and its folders that are tables, are `folder.name`.
 - Hidden things (`.x`, `_x`) and files of other formats are passed over. What looks like data and
-  is no table (a schema inside a schema, a Delta or Iceberg table) is listed in `skipped`.
+  is no table (a schema inside a schema, a Delta or Iceberg table, an Arrow file) is listed in
+  `skipped`.
 
 If that guesses wrong, name the tables in a catalog file.
 """
@@ -21,7 +22,16 @@ from pathlib import Path
 
 from .database import is_database, open_database
 from .declare import Contents, file_table
-from .formats import Format, format_of, is_hidden, is_hive_folder, looks_like_parts, stem
+from .formats import (
+    NO_ARROW,
+    Format,
+    format_of,
+    is_arrow,
+    is_hidden,
+    is_hive_folder,
+    looks_like_parts,
+    stem,
+)
 from .locations import data_files_below, local_file
 from .metadata import MetadataReader
 from .model import CatalogError
@@ -59,13 +69,17 @@ def _add_file(contents: Contents, file: Path, schema: str, metadata: MetadataRea
         try:
             database, tables = open_database(alias, file, metadata)
         except CatalogError as error:
-            contents.skipped.append((str(file), str(error)))
+            problem = str(error).removeprefix(f"{file}: ")
+            reason = problem if problem.startswith("is ") else f"cannot be opened: {problem}"
+            contents.skipped.append((str(file), reason))
             return
         contents.databases.append(database)
         contents.tables.extend(tables)
     elif found is not None:
         table = file_table(stem(file.name), schema, [local_file(file)], found, {}, metadata)
         contents.tables.append(table)
+    elif is_arrow(file.name):
+        contents.skipped.append((str(file), NO_ARROW))
 
 
 def _add_as_table(contents: Contents, folder: Path, schema: str, metadata: MetadataReader) -> bool:

@@ -30,6 +30,12 @@ ENDINGS: Mapping[str, Format] = {
 COMPRESSIONS = (".gz", ".zst")
 """Endings after the ending of a text format; DuckDB decompresses by them."""
 
+ARROW_ENDINGS = (".arrow", ".feather", ".ipc")
+NO_ARROW = (
+    "is an Arrow file, which is no table; write it as Parquet, or register it in Python: "
+    "tables={name: pyarrow.feather.read_table(path)}"
+)
+
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 _UUID = r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}"
@@ -50,6 +56,11 @@ def format_of(uri: str) -> Format | None:
             found = _ending(name.removesuffix(compression))
             return found if found in ("csv", "json") else None
     return _ending(name)
+
+
+def is_arrow(uri: str) -> bool:
+    """Whether the ending says that a file holds Arrow's own format, which DuckDB does not read."""
+    return basename(uri).lower().endswith(ARROW_ENDINGS)
 
 
 def is_tab_separated(uri: str) -> bool:

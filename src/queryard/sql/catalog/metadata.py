@@ -12,6 +12,7 @@ from typing import Any
 
 import duckdb
 
+from .advice import way_out
 from .locations import filesystem, scheme_of
 from .model import CatalogError, Column
 from .quoting import path_literal
@@ -81,4 +82,5 @@ def first_lines(error: Exception) -> str:
     """What DuckDB says, without the picture of the statement (it is ours, not the user's)."""
     text = str(error).split("\n\nLINE ")[0].strip()
     _, found, rest = text.partition(" Error: ")
-    return " ".join((rest if found else text).split("\n\n")[0].split())
+    told = " ".join((rest if found else text).split("\n\n")[0].split())
+    return f"{told} {advice}" if (advice := way_out(text)) else told

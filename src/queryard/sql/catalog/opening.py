@@ -12,7 +12,7 @@ from .catalog_file import read_catalog_file
 from .database import is_database, open_database
 from .declare import Contents, declare, file_table
 from .folder import read_folder
-from .formats import format_of, stem
+from .formats import NO_ARROW, format_of, is_arrow, stem
 from .frames import is_frame
 from .locations import local_file, local_path, scheme_of
 from .metadata import MetadataReader
@@ -97,6 +97,8 @@ def _read_place(place: Path, metadata: MetadataReader) -> Contents:
     if found == "database" or is_database(place):
         database, tables = open_database(place.stem, place, metadata, schema="")
         return Contents(list(tables), [database])
+    if is_arrow(place.name):
+        raise CatalogError(f"{place}: {NO_ARROW}")
     if found is None:
         raise CatalogError(
             f"{place}: the ending does not tell the format; "

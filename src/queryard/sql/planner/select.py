@@ -16,6 +16,7 @@ from .errors import NotStageable
 from .expressions import Expr, bare, column, conjuncts, references, rewritten
 from .from_clause import bind_from
 from .scope import Scope
+from .select_list import StarColumn, select_items
 
 if TYPE_CHECKING:
     from .binder import Context
@@ -45,7 +46,7 @@ class SelectBinder:
         self.node: Node = source.node
         self.scope = source.scope
         self._ordered = source.ordered
-        self.items = self._items()
+        self.items = select_items(select, self.scope)
         self._aliases = {
             name.lower(): item
             for name, item, explicit in self.items
@@ -54,40 +55,6 @@ class SelectBinder:
         self._expanding: list[str] = []
         self._groups: list[tuple[Expr, str]] = []
         self._calls: dict[tuple[str, Expr | None, bool, Expr | None], str] = {}
-
-    # ------------------------------------------------------------------ the select list
-
-    def _items(self) -> list[tuple[str | None, Expr, bool]]:
-        """Name, expression and whether the name was given by AS; stars spelt out."""
-        items: list[tuple[str | None, Expr, bool]] = []
-        for item in self.select.expressions:
-            if isinstance(item, exp.Alias):
-                items.append((item.alias, item.this, True))
-            elif isinstance(item, exp.Star) or isinstance(item.this, exp.Star):
-                if isinstance(item, exp.Star | exp.Column):
-                    items += self._star(item)
-                else:
-                    items.append((None, item, False))
-            elif isinstance(item, exp.Column):
-                items.append((item.name, item, False))
-            else:
-                items.append((None, item, False))
-        return items
-
-    def _star(self, item: Expr) -> Iterator[tuple[str | None, Expr, bool]]:
-        star = item if isinstance(item, exp.Star) else item.this
-        for name, value in star.args.items():
-            if value and name not in ("except_", "this"):
-                raise NotStageable(f"* with {name} is not analysed")
-        if item.args.get("db"):
-            raise NotStageable("a star with a schema is not analysed")
-        found = self.scope.star()
-        if isinstance(item, exp.Column):
-            found = self.scope.star_of(item.table)
-        excluded = {e.name.lower() for e in star.args.get("except_") or ()}
-        for visible in found:
-            if visible.name is None or visible.name.lower() not in excluded:
-                yield visible.name, _Bound(this=column(visible.column)), False
 
     # ------------------------------------------------------------------ names
 
@@ -126,7 +93,7 @@ class SelectBinder:
         """An expression over the rows of FROM (before grouping)."""
 
         def visit(inner: Expr) -> Expr | None:
-            if isinstance(inner, _Bound):
+            if isinstance(inner, StarColumn):
                 return column(inner.this.name)
             if isinstance(inner, exp.Column):
                 return self.resolve(inner, self.scalar)
@@ -235,7 +202,7 @@ class SelectBinder:
             found = self._group_of(inner)
             if found is not None:
                 return found
-            if isinstance(inner, _Bound):
+            if isinstance(inner, StarColumn):
                 raise NotStageable("a column that is neither grouped nor aggregated")
             if isinstance(inner, exp.Column):
                 if inner.table or self.scope.unqualified(inner.name) is not None:
@@ -395,10 +362,6 @@ class SelectBinder:
                 return out
         hidden.append((self.builder.fresh(), bound))
         return hidden[-1][0]
-
-
-class _Bound(exp.Expression):
-    """A column that a star already stands for, in the middle of an unbound tree."""
 
 
 def _unlike(keys: list[Expr]) -> list[Expr]:

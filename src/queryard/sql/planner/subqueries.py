@@ -2,8 +2,10 @@
 
 - EXISTS and IN as a condition of WHERE become semi joins, NOT EXISTS an anti join.
 - NOT IN minds NULLs: with any NULL in the subquery nothing qualifies, unless it is empty.
-- A scalar subquery becomes a left join to one row per key of the correlation, so it never
-  multiplies rows; counts of nothing are 0, and more than one row is DuckDB's error.
+- A correlated aggregate becomes a left join to one row per key of the correlation, so it never
+  multiplies rows; counts of nothing are 0.
+- Any other scalar subquery becomes a join to a single row, which a job of its own makes: more
+  than one row is DuckDB's error, whether or not the outer query has rows to join with it.
 """
 
 from __future__ import annotations
@@ -221,15 +223,13 @@ def _scalar_value(binder: SelectBinder, node: Expr) -> Expr:
     if always_one:
         binder.node = binder.builder.join("inner", binder.node, bound.node, ())
         return column(found)
-    counted = Call(binder.builder.fresh(), "count")
-    only = Call(binder.builder.fresh(), "min", found)
-    single = binder.builder.aggregate(bound.node, (), [counted, only])
-    binder.node = binder.builder.join("inner", binder.node, single, ())
-    return _at_most_one(single, counted.out, only.out)
+    _check_never_folded(query)
+    checked = _checked(binder, bound.node, found)
+    binder.node = binder.builder.join("inner", binder.node, checked, ())
+    return column(checked.fields[0].name)
 
 
 def _correlated_scalar(binder: SelectBinder, inner: SelectBinder) -> Expr:
-    builder = binder.builder
     clauses = ("group", "having", "limit", "offset", "order", "distinct")
     if any(inner.select.args.get(name) for name in clauses):
         raise NotStageable("a correlated scalar subquery with GROUP BY, ORDER BY or LIMIT")
@@ -237,36 +237,64 @@ def _correlated_scalar(binder: SelectBinder, inner: SelectBinder) -> Expr:
         raise NotStageable("a scalar subquery with several columns")
     item = inner.items[0][1]
     pairs = _equalities(inner)
-    if inner.is_grouped:
-        keys = inner.group([mine for _, mine in pairs])
-        if not isinstance(inner.node, Aggregate):
-            raise NotStageable("a correlated scalar subquery with a subquery of its own")
-        calls = inner.node.calls
-        result = inner.grouped(item)
-        if references(result) & set(keys) or references(result) - names(inner.node):
-            raise NotStageable("a correlated scalar subquery that returns its key")
-        _left_join(binder, inner.node, pairs, keys)
-        # Where there is no group, counts are 0 and the rest is NULL, as for no rows at all.
-        empty = {
-            call.out: exp.Coalesce(this=column(call.out), expressions=[exp.Literal.number(0)])
-            for call in calls
-            if call.on_empty == "0"
-        }
-        return exp.Paren(this=substituted(result, empty))
-    result = inner.scalar(item)
-    rows, (found, *columns) = builder.extended(inner.node, [result, *(m for _, m in pairs)])
+    if not inner.is_grouped:
+        # DuckDB looks for a second row only for those outer rows that its own plan leaves over.
+        raise NotStageable("a correlated scalar subquery that may return more than one row")
+    keys = inner.group([mine for _, mine in pairs])
+    if not isinstance(inner.node, Aggregate):
+        raise NotStageable("a correlated scalar subquery with a subquery of its own")
+    calls = inner.node.calls
+    result = inner.grouped(item)
+    if references(result) & set(keys) or references(result) - names(inner.node):
+        raise NotStageable("a correlated scalar subquery that returns its key")
+    _left_join(binder, inner.node, pairs, keys)
+    # Where there is no group, counts are 0 and the rest is NULL, as for no rows at all.
+    empty = {
+        call.out: exp.Coalesce(this=column(call.out), expressions=[exp.Literal.number(0)])
+        for call in calls
+        if call.on_empty == "0"
+    }
+    return exp.Paren(this=substituted(result, empty))
+
+
+def _checked(binder: SelectBinder, rows: Node, found: str) -> Node:
+    """The only value of a column as a single row; an error if there are more."""
+    builder = binder.builder
     counted, only = Call(builder.fresh(), "count"), Call(builder.fresh(), "min", found)
-    groups = [(builder.fresh(), name) for name in columns]
-    single = builder.aggregate(rows, groups, [counted, only])
-    _left_join(binder, single, pairs, [name for name, _ in groups])
-    return _at_most_one(single, counted.out, only.out)
-
-
-def _at_most_one(single: Aggregate, counted: str, only: str) -> Expr:
-    found = next(field.type for field in single.fields if field.name == only)
+    single = builder.aggregate(rows, (), [counted, only])
+    type_ = next(field.type for field in single.fields if field.name == only.out)
     error = exp.Anonymous(this="error", expressions=[exp.Literal.string(_MORE_THAN_ONE)])
-    too_many = exp.GT(this=column(counted), expression=exp.Literal.number(1))
-    return exp.Case(ifs=[exp.If(this=too_many, true=cast(error, found))], default=column(only))
+    too_many = exp.GT(this=column(counted.out), expression=exp.Literal.number(1))
+    value = exp.Case(ifs=[exp.If(this=too_many, true=cast(error, type_))], default=column(only.out))
+    # Within the SQL of the outer query DuckDB would not compute it for a side without rows.
+    return builder.renamed(Shared(builder.project(single, [(builder.fresh(), value)])))
+
+
+def _check_never_folded(query: Expr) -> None:
+    """Refuse where DuckDB drops parts of the statement unseen, maybe this subquery with its error.
+
+    Those are parts that a constant decides about: `WHERE false`, `… OR true`, LIMIT 0.
+    """
+    for node in query.root().walk():
+        decided_by: list[Expr] = []
+        if isinstance(node, exp.Where | exp.Having | exp.Not | exp.If | exp.Coalesce):
+            decided_by = [node.this]
+        elif isinstance(node, exp.And | exp.Or):
+            decided_by = [node.this, node.expression]
+        elif isinstance(node, exp.Join) and node.args.get("on") is not None:
+            decided_by = [node.args["on"]]
+        elif isinstance(node, exp.Limit):
+            if node.expression.name == "0":
+                raise NotStageable("a scalar subquery of maybe several rows beside LIMIT 0")
+            continue
+        if any(_is_constant(found) for found in decided_by):
+            raise NotStageable(
+                "a scalar subquery of maybe several rows beside a constant condition"
+            )
+
+
+def _is_constant(node: Expr) -> bool:
+    return not any(isinstance(n, exp.Column | exp.Query | exp.Exists) for n in node.walk())
 
 
 # ---------------------------------------------------------------------- common ground

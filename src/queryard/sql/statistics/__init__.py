@@ -1,6 +1,6 @@
 """What is known of tables: from footers at once, from the data by `analyze`, kept with the data."""
 
-from .analyse import analyze
+from .analyse import NotAllAnalysed, analyze
 from .model import (
     Bucket,
     ColumnStatistics,
@@ -15,6 +15,7 @@ __all__ = [
     "Bucket",
     "ColumnStatistics",
     "Histogram",
+    "NotAllAnalysed",
     "StatisticsError",
     "StatisticsWarning",
     "TableStatistics",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import duckdb
 
+from queryard.core.errors import QueryardError
 from queryard.sql.catalog.catalog import Catalog
 from queryard.sql.catalog.metadata import first_lines
 from queryard.sql.catalog.model import Table
@@ -15,6 +16,18 @@ from .columns import analyse_columns
 from .model import StatisticsError, TableStatistics
 from .sampling import opened
 from .store import Stored, load, save
+
+
+class NotAllAnalysed(StatisticsError):
+    """Some tables could not be read; what was found of the others is kept, and told in `found`."""
+
+    def __init__(
+        self, found: Mapping[str, TableStatistics], failures: Mapping[str, QueryardError]
+    ) -> None:
+        super().__init__("\n".join(str(error) for error in failures.values()))
+        self.found = found
+        self.failures = failures
+
 
 Progress = Callable[[float, str], None]
 """Called with the share of the bytes done (0 to 1) and the table that is being looked at."""
@@ -31,7 +44,8 @@ def analyze(
     `sample` is the share of rows to read, by whole row groups spread over the table where there are
     enough of them, else row by row. Tables whose statistics still hold, from at least this share,
     are not read again. `catalog.statistics` knows the new ones at once; those of frames are not
-    kept beyond the catalog.
+    kept beyond the catalog. A table that cannot be read does not stop the others: NotAllAnalysed is
+    raised at the end.
     """
     share = 1.0 if sample is None else sample
     if not 0 < share <= 1:
@@ -40,6 +54,7 @@ def analyze(
     total = sum(table.bytes for table in tables) or 1.0
     done = 0.0
     results = {}
+    failures: dict[str, QueryardError] = {}
     for table in tables:
 
         def report(part: float, table: Table = table, done: float = done) -> None:
@@ -47,10 +62,15 @@ def analyze(
                 progress(min(1.0, (done + part * table.bytes) / total), table.key)
 
         report(0.0)
-        results[table.key] = _of_table(catalog, table, share, report)
+        try:
+            results[table.key] = _of_table(catalog, table, share, report)
+        except QueryardError as error:
+            failures[table.key] = error
         done += table.bytes
     if progress is not None:
         progress(1.0, "")
+    if failures:
+        raise NotAllAnalysed(results, failures)
     return results
 
 

@@ -197,13 +197,14 @@ def _runs(
     if isinstance(table, ParquetTable) and sum(len(f.groups) for f in table.footers) > 1:
         return [None] * len(table.columns)
     names = [identifier(column.name) for column in table.columns]
-    before = ", ".join(f"lag({n}) OVER () AS b{i}, {n} AS v{i}" for i, n in enumerate(names))
+    pairs = ", ".join(f"lag({name}) OVER (), {name}" for name in names)
+    aliases = ", ".join(f"b{i}, v{i}" for i in range(len(names)))
     changes = ", ".join(
         f"count(*) FILTER (v{i} IS NOT NULL AND v{i} IS DISTINCT FROM b{i})"
         for i in range(len(names))
     )
-    row = connection.execute(f"SELECT {changes} FROM (SELECT {before} FROM {data.relation})")
-    found = row.fetchone()
+    source = f"(SELECT {pairs} FROM {data.relation}) AS pairs({aliases})"
+    found = connection.execute(f"SELECT {changes} FROM {source}").fetchone()
     assert found is not None
     return [float(value) for value in found]
 
@@ -234,11 +235,12 @@ def _counted(
     group = "0" if axis is None else axis.bucket_sql
     name = identifier(column.name)
     rows = connection.execute(
+        # Named outside, where a column of the table that is called `n` is not in sight.
         f"""SELECT part, sum(n), count(*), count(*) FILTER (n = 1)
             FROM (
-                SELECT {group} AS part, {name}, count(*) AS n
+                SELECT {group}, {name}, count(*)
                 FROM {data.relation} WHERE {name} IS NOT NULL GROUP BY ALL
-            )
+            ) AS counted(part, value, n)
             GROUP BY part"""
     ).fetchall()
     found = {}

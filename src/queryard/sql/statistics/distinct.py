@@ -17,17 +17,18 @@ HASH_BITS = 64
 def sketch_sql(column: str, group: str, source: str, registers: int) -> str:
     """A statement with one row a group: its key, values, registers in use, sum of their minima.
 
-    Hashes are scaled to (0, 1). `registers` is a power of two. Nulls are left out.
+    Hashes are scaled to (0, 1). `registers` is a power of two. Nulls are left out. What is
+    reckoned is named outside of the inner statement, where no column of the table is in sight.
     """
     bits = registers.bit_length() - 1
     scale = 2.0 ** -(HASH_BITS - bits)
     return f"""
         SELECT part, sum(n), count(*), sum(least * {scale!r})
         FROM (
-            SELECT {group} AS part, hash({column}) & {registers - 1} AS register,
-                min(hash({column}) >> {bits}) AS least, count(*) AS n
+            SELECT {group}, hash({column}) & {registers - 1},
+                min(hash({column}) >> {bits}), count(*)
             FROM {source} WHERE {column} IS NOT NULL GROUP BY ALL
-        )
+        ) AS registers(part, register, least, n)
         GROUP BY part ORDER BY part"""
 
 

@@ -1,0 +1,83 @@
+"""What a user of a catalog can do about a message of DuckDB's.
+
+DuckDB advises what to write in a call of `read_csv`. Whoever reads a table of a catalog has written
+no such call: the way out is an option of the table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+_COLUMN = re.compile(r'Error when converting column "(.+)"\. Could not convert')
+_FILE = re.compile(r"^  file = (.+)$", re.MULTILINE)
+_NOT_UTF8 = "This file is not utf-8 encoded."
+# A catalog says how files are written with every read; a user's own call rarely says all of it.
+_OURS = re.compile(r"^  delimiter = .*\(Set By User\)\n  quote = .*\(Set By User\)", re.MULTILINE)
+_JSON_TYPE = re.compile(r'^(.*JSON transform error in file "[^\n]*)\nTry setting [^\n]*', re.DOTALL)
+_MISSING = (
+    re.compile(r'because (?:schema|catalog) "(.+?)" does not exist'),
+    re.compile(r"Table with name (\S+) does not exist!"),
+    re.compile(r'(?:Schema|Catalog) (?:with name )?"?(\w+)"? does not exist'),
+)
+
+
+def way_out(message: str) -> str:
+    """The option of a table in a catalog that helps, as a sentence; "" if there is none.
+
+    >>> way_out('Error when converting column "v". Could not convert string "x" to BIGINT')
+    'Name its type in a catalog file, under the table: types = { v = "VARCHAR" }'
+    """
+    if _NOT_UTF8 in message:
+        return 'Name its encoding in a catalog file, under the table: encoding = "latin-1"'
+    if (found := _COLUMN.search(message)) is not None:
+        name = found[1] if found[1].isidentifier() and found[1].isascii() else f'"{found[1]}"'
+        return f'Name its type in a catalog file, under the table: types = {{ {name} = "VARCHAR" }}'
+    return ""
+
+
+def with_way_out(message: str) -> str:
+    """A message about the rows of a table, with advice that applies to tables of a catalog.
+
+    Messages about anything else, and about a call of `read_csv` in the statement, stay as they are.
+    """
+    if (found := _JSON_TYPE.match(message)) is not None:
+        return (
+            f"{found[1]}\nName the type of the column in a catalog file, under the table: "
+            'types = { name = "VARCHAR" }, or as `columns` of read_json'
+        )
+    advice = way_out(message)
+    if not advice or _OURS.search(message) is None:
+        return message
+    lines = [message.split("\n\n")[0]]
+    if (file := _FILE.search(message)) is not None:
+        lines.append(f"File: {file[1]}")
+    return "\n".join([*lines, advice])
+
+
+def with_passed_over(message: str, skipped: Iterable[tuple[str, str]]) -> str:
+    """A message about a table that is not there, with what may have been meant and is none.
+
+    >>> missing = "Catalog Error: Table with name old does not exist!"
+    >>> print(with_passed_over(missing, [("/data/old.duckdb", "is not a DuckDB database file")]))
+    Catalog Error: Table with name old does not exist!
+    passed over: /data/old.duckdb, which is not a DuckDB database file
+    """
+    # Of a name with dots, the first part is the database or the folder.
+    names = {
+        found[1].lower().split(".")[0]
+        for wanted in _MISSING
+        if (found := wanted.search(message)) is not None
+    }
+    lines = [
+        passed_over(place, reason)
+        for place, reason in skipped
+        if Path(place).stem.lower() in names and place not in message
+    ]
+    return "\n".join([message, *lines])
+
+
+def passed_over(place: str, reason: str) -> str:
+    """What is said of a place that looked like data; the reason is the rest of a sentence."""
+    return f"passed over: {place}, which {reason}"
