@@ -23,9 +23,6 @@ _count = c.c_uint64
 # duckdb_state and duckdb_pending_state
 OK = 0
 READY, NOT_READY, ERROR, NO_TASKS = 0, 1, 2, 3
-# duckdb_error_type
-OUT_OF_MEMORY_ERROR = 33
-INTERRUPT_ERROR = 34
 
 
 class Result(c.Structure):
@@ -112,7 +109,6 @@ class ArrowArrayStream(c.Structure):
 
 # A scalar function's callback: info, input chunk, output vector.
 ScalarCallback = c.CFUNCTYPE(None, Handle, Handle, Handle)
-DeleteCallback = c.CFUNCTYPE(None, Handle)
 
 _result = c.POINTER(Result)
 
@@ -126,7 +122,6 @@ _LONG: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "duckdb_destroy_result": (None, (_result,)),
     "duckdb_prepare": (c.c_int, (Handle, _text, _out)),
     "duckdb_destroy_prepare": (None, (_out,)),
-    "duckdb_pending_prepared": (c.c_int, (Handle, _out)),
     "duckdb_pending_prepared_streaming": (c.c_int, (Handle, _out)),
     "duckdb_destroy_pending": (None, (_out,)),
     "duckdb_execute_pending": (c.c_int, (Handle, _result)),
@@ -139,7 +134,6 @@ _LONG: dict[str, tuple[Any, tuple[Any, ...]]] = {
 }
 
 _INSTANT: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "duckdb_library_version": (_text, ()),
     "duckdb_free": (None, (Handle,)),
     "duckdb_create_config": (c.c_int, (_out,)),
     "duckdb_set_config": (c.c_int, (Handle, _text, _text)),
@@ -147,7 +141,6 @@ _INSTANT: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "duckdb_interrupt": (None, (Handle,)),
     "duckdb_query_progress": (Progress, (Handle,)),
     "duckdb_prepare_error": (_text, (Handle,)),
-    "duckdb_prepared_statement_type": (c.c_int, (Handle,)),
     "duckdb_nparams": (_count, (Handle,)),
     "duckdb_parameter_name": (Handle, (Handle, _count)),
     "duckdb_bind_value": (c.c_int, (Handle, _count, Handle)),
@@ -157,14 +150,12 @@ _INSTANT: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "duckdb_finish_execution": (None, (Handle,)),
     "duckdb_destroy_task_state": (None, (Handle,)),
     "duckdb_result_error": (_text, (_result,)),
-    "duckdb_result_error_type": (c.c_int, (_result,)),
     "duckdb_rows_changed": (_count, (_result,)),
     "duckdb_result_return_type": (c.c_int, (Result,)),
     "duckdb_column_count": (_count, (_result,)),
     "duckdb_column_name": (_text, (_result, _count)),
     "duckdb_column_logical_type": (Handle, (_result, _count)),
     "duckdb_result_get_arrow_options": (Handle, (_result,)),
-    "duckdb_connection_get_arrow_options": (None, (Handle, _out)),
     "duckdb_destroy_arrow_options": (None, (_out,)),
     "duckdb_to_arrow_schema": (
         Handle,
@@ -179,9 +170,7 @@ _INSTANT: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "duckdb_destroy_data_chunk": (None, (_out,)),
     "duckdb_data_chunk_get_size": (_count, (Handle,)),
     "duckdb_data_chunk_get_vector": (Handle, (Handle, _count)),
-    "duckdb_data_chunk_get_column_count": (_count, (Handle,)),
     "duckdb_vector_reference_vector": (None, (Handle, Handle)),
-    "duckdb_vector_get_column_type": (Handle, (Handle,)),
     "duckdb_error_data_message": (_text, (Handle,)),
     "duckdb_error_data_has_error": (c.c_bool, (Handle,)),
     "duckdb_destroy_error_data": (None, (_out,)),

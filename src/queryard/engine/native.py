@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -168,8 +168,6 @@ class NativeQuery:
         self.error: BaseException | None = None
         self.started = False
         self.ended = False
-        # Called once, when nothing is left of the query in the engine.
-        self.on_end: Callable[[], None] = lambda: None
         self._place = place
         self._statements = list(statements)
         self._parameters = parameters
@@ -324,7 +322,6 @@ class NativeQuery:
             self._left = self._left or last
         if last:
             self._place.leave()
-            self.on_end()
 
 
 class _Ignored(ResultStream):

@@ -72,7 +72,6 @@ class Statement:
         self.output = output
         self.error: BaseException | None = None
         self.stage: Stage = "new"
-        self.planned_s = 0.0
         # Nothing of the statement is left in DuckDB, and its connection is free again.
         self.gone = False
         self._cleaning = False
@@ -130,7 +129,6 @@ class Statement:
 
     def _plan(self, lease: Lease) -> None:
         duck = library()
-        began = time.perf_counter()
         self._supply(self.connection, None)
         raw = self.sql.encode()
         while duck.prepare(self.connection.handle, raw, c.byref(self._prepared)):
@@ -143,7 +141,6 @@ class Statement:
         bind(self._prepared, self._parameters)
         if duck.pending_prepared_streaming(self._prepared, c.byref(self._pending)):
             raise failure(_text(duck.pending_error(self._pending)))
-        self.planned_s = time.perf_counter() - began
         with self._changed:
             if self.stage == "planning":
                 # Where threads cannot be lent, fetching runs the whole statement.

@@ -67,12 +67,6 @@ class TempSpace:
                 "name another folder with connect(temp=…) or the variable TMPDIR"
             ) from None
 
-    def folder(self) -> Path:
-        """A new folder inside."""
-        path = self.path / uuid.uuid4().hex
-        path.mkdir()
-        return path
-
     def file(self, suffix: str) -> Path:
         """The path of a file that does not exist yet."""
         return self.path / f"{uuid.uuid4().hex}{suffix}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from queryard.sql.statistics.positions import fixed_width_bytes
+
 from .errors import NotStageable
 
 _INTEGERS = frozenset(
@@ -44,21 +46,7 @@ _AS_TEXT = frozenset({"UUID", "BIT", "UHUGEINT", "TIME WITH TIME ZONE", "JSON"})
 _DECIMAL = re.compile(r"^DECIMAL\(\d+,\d+\)$")
 _NAME = re.compile(r'^("([^"]|"")*"|\S+) ')
 _LIST = re.compile(r"^(.*)\[\d*\]$")
-_WIDTHS = {
-    "BOOLEAN": 1.0,
-    "TINYINT": 1.0,
-    "UTINYINT": 1.0,
-    "SMALLINT": 2.0,
-    "USMALLINT": 2.0,
-    "INTEGER": 4.0,
-    "UINTEGER": 4.0,
-    "FLOAT": 4.0,
-    "DATE": 4.0,
-    "HUGEINT": 16.0,
-    "INTERVAL": 16.0,
-    "VARCHAR": 24.0,
-    "BLOB": 32.0,
-}
+_WIDTHS = {"HUGEINT": 16.0, "VARCHAR": 24.0, "BLOB": 32.0}
 
 
 def equal_as_groups(one: str, other: str) -> bool:
@@ -139,5 +127,7 @@ def width_bytes(found: str) -> float:
     if found in _WIDTHS:
         return _WIDTHS[found]
     if _DECIMAL.match(found):
-        return 16.0
-    return 8.0 if found in _TRAVEL else 40.0
+        return 16.0  # as Arrow carries it
+    if found not in _TRAVEL:
+        return 40.0
+    return fixed_width_bytes(found) or 8.0
