@@ -9,13 +9,13 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTHON ?=
 
-.PHONY: help demo test check bench clean
+.PHONY: help demo test check bench soak clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(STAMP) ## compare the policies on a demonstration workload and draw the figure
-	$(BIN)/queryard compare --demo --figure queryard-demo.html --figure queryard-demo.png
+demo: $(STAMP) ## three tenants on real data, beside plain DuckDB, with a figure
+	$(BIN)/queryard load examples/load/demo.toml --compare marshal,duckdb --figure queryard-demo.png
 
 test: check ## check, then run the tests
 	$(BIN)/python -m pytest -n 2
@@ -31,6 +31,10 @@ bench: $(STAMP) ## run the benchmarks
 	$(BIN)/python -m bench.single_query --scale 5
 	$(BIN)/python -m bench.single_query --scale 5 --busy
 	$(BIN)/python -m bench.single_query --scale 5 --plan staged
+	$(BIN)/python -m bench.live
+
+soak: $(STAMP) ## an hour of mixed load in which everything goes wrong that can
+	$(BIN)/python -m bench.soak --seconds 3600
 
 clean: ## remove .venv, caches, builds and the demonstration's figures
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         QueryFailed,
         QueryTimedOut,
     )
-    from queryard.live import Answer, Handle, Session, connect
+    from queryard.live import Answer, Handle, Refused, Session, connect
 
 __all__ = [
     "Answer",
@@ -30,13 +30,14 @@ __all__ = [
     "QueryFailed",
     "QueryTimedOut",
     "QueryardError",
+    "Refused",
     "Session",
     "__version__",
     "connect",
 ]
 
 _MODULES = {
-    "queryard.live": ("Answer", "Handle", "Session", "connect"),
+    "queryard.live": ("Answer", "Handle", "Refused", "Session", "connect"),
     "queryard.core.errors": ("QueryardError",),
     "queryard.engine.errors": (
         "NotAllowed",

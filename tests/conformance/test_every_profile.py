@@ -43,6 +43,22 @@ MADE: dict[str, Any] = {
         },
         "jobs": "lodfa",
     },
+    "by-turns": {
+        "pools": {
+            "by": "tenant",
+            "choice": "turns",
+            "children": {
+                "ann": {"order": "soonest", "guarantee": 0.4, "cap": 0.6},
+                "bob": {
+                    "by": "deadline",
+                    "choice": "turns",
+                    "weight": 2,
+                    "default": {"order": "fair"},
+                },
+            },
+            "default": {"order": "fair-jobs", "weight": "queries"},
+        },
+    },
     "drawn": {
         "pools": {"by": "tenant", "choice": "lottery", "default": {"order": "srtf"}},
         "slots": "tumm",

@@ -38,7 +38,8 @@ class WatchedScheduler(Scheduler):
         if self.tree is tree:  # another policy finds its pools as full as they are
             self._check_caps(used)
         grown = self.state.reserved_bytes > reserved
-        assert not grown or self.state.reserved_bytes <= self.state.memory_bytes
+        told = any(isinstance(event, ev.MemoryChanged) for event in events)
+        assert told or not grown or self.state.reserved_bytes <= self.state.memory_bytes
         if self.policy.work_conserving:
             self._check_conservation()
         return commands
@@ -128,5 +129,5 @@ class WatchedScheduler(Scheduler):
             if query.stage == "running" and any(query.runnable):
                 raise AssertionError(f"{free} slots are free and {query.id} could use one")
             idle = query.stage == "waiting" and any(query.runnable)
-            if idle and not query.spec.memory_bytes:
+            if idle and not query.memory_bytes:
                 raise AssertionError(f"{free} slots are free and {query.id} could start")

@@ -99,9 +99,10 @@ def workloads(draw: st.DrawFn, most: int = 6) -> Workload:
 
 @st.composite
 def surprises(draw: st.DrawFn, workload: Workload, profiles: list[str]) -> list[ev.Event]:
-    """What may happen besides: other widths, other splits of a table, another policy.
+    """What may happen besides: other widths, memory, splits of a table, another policy.
 
-    In the end every divisible job can use a slot again.
+    In the end every divisible job can use a slot again, and there is memory for everybody,
+    whatever an earlier policy made of the cluster.
     """
     events: list[ev.Event] = []
     leased = [
@@ -115,13 +116,17 @@ def surprises(draw: st.DrawFn, workload: Workload, profiles: list[str]) -> list[
         times = draw(st.lists(moments, max_size=3))
         events += [ev.WidthChanged(at, job, draw(st.integers(0, 5))) for at in times]
         events += [ev.WidthChanged(45.0, job, 2)] if times else []
+    for arrival in workload.arrivals:
+        if draw(st.booleans()):
+            amount = draw(st.sampled_from((0.0, 10.0, 40.0)))
+            events.append(ev.MemoryChanged(draw(moments), arrival.query.id, amount))
     if draw(st.booleans()):
         table = Table("orders", tuple(Split(1e6, (f"n{(i + 1) % 3}",)) for i in range(5)))
         events.append(ev.TableChanged(draw(moments), table))
     if draw(st.booleans()):
         chosen = resolve_profile(draw(st.sampled_from(profiles)))
         events.append(ev.PolicyChosen(draw(moments), chosen))
-    return events
+    return [*events, ev.NodeJoined(46.0, Node("large", 1, 100.0))]
 
 
 @st.composite

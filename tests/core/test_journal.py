@@ -106,6 +106,7 @@ ANY_EVENT: dict[type, st.SearchStrategy[Any]] = {
     ev.TaskFailed: st.builds(ev.TaskFailed, times, launch_numbers, names),
     ev.Progressed: st.builds(ev.Progressed, times, names, st.floats(0, 1)),
     ev.WidthChanged: st.builds(ev.WidthChanged, times, names, st.integers(0, 9)),
+    ev.MemoryChanged: st.builds(ev.MemoryChanged, times, names, sizes),
     ev.AnswerReported: st.builds(ev.AnswerReported, times, names, counts, sizes, times, maybe),
     ev.LeaseEnded: st.builds(ev.LeaseEnded, times, names, names, slots, outcomes, names),
     ev.NodeJoined: st.builds(ev.NodeJoined, times, nodes),

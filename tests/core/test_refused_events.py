@@ -62,12 +62,22 @@ WRONG: dict[str, tuple[ev.Event, str]] = {
         ev.LeaseEnded(NOW, "leased/work", "a", 9, "revoked"),
         "the job holds",
     ),
-    "no slots back": (ev.LeaseEnded(NOW, "leased/work", "a", 0, "revoked"), "the job holds"),
     "fewer than no slots back": (
         ev.LeaseEnded(NOW, "leased/work", "a", -1, "finished"),
         "the job holds",
     ),
     "fewer slots than none can be used": (ev.WidthChanged(NOW, "leased/work", -1), "at least 0"),
+    "less memory than none": (ev.MemoryChanged(NOW, "leased", -1.0), "at least 0"),
+    "memory without end": (ev.MemoryChanged(NOW, "leased", math.inf), "finite number"),
+    "memory that is no number": (ev.MemoryChanged(NOW, "gone", math.nan), "finite number"),
+    "no slots back": (
+        ev.LeaseEnded(NOW, "leased/work", "a", 0, "revoked"),
+        "revoked slots are at least 1",
+    ),
+    "tasks end without slots": (
+        ev.LeaseEnded(NOW, "tasks/j", "a", 0, "finished"),
+        "only divisible jobs",
+    ),
     "tasks have no width": (ev.WidthChanged(NOW, "tasks/j", 1), "only divisible jobs"),
     "more than all is done": (ev.Progressed(NOW, "leased/work", 1.01), "between 0 and 1"),
     "less than nothing is done": (ev.Progressed(NOW, "leased/work", -0.01), "between 0 and 1"),
@@ -107,6 +117,10 @@ STALE: dict[str, ev.Event] = {
     "progress of a job that is gone": ev.Progressed(NOW, "ended/j", 0.5),
     "the width of a job that is gone": ev.WidthChanged(NOW, "ended/j", 0),
     "the width of a job nobody knows": ev.WidthChanged(NOW, "never/j", 3),
+    "the memory of a query that is gone": ev.MemoryChanged(NOW, "ended", 5.0),
+    "the end, without slots, of a job that is gone": (
+        ev.LeaseEnded(NOW, "ended/j", "a", 0, "finished")
+    ),
     "an answer of a job that is gone": ev.AnswerReported(NOW, "ended/j", 3, 0.1, 1.0),
     "an estimate for a job that is gone": ev.EstimateChanged(NOW, "ended/j", 3.0),
     "a lease of a job that is gone": ev.LeaseEnded(NOW, "ended/j", "a", 1, "revoked"),

@@ -30,6 +30,7 @@ def any_pool(draw: random.Random, depth: int = 0) -> dict[str, Any]:
         return {"order": draw.choice(sorted(PARTS["order"]))}
     by = draw.choice(sorted(DIVISIONS))
     pool = {"by": by, "default": any_pool(draw, depth + 1)}
+    pool["choice"] = draw.choice(("share", "share", "turns", "lottery"))
     pool["children"] = {
         name: {
             **any_pool(draw, depth + 1),
@@ -104,7 +105,7 @@ class Chance:
         query = Query(
             f"q{self.made}",
             tuple(jobs),
-            tenant=draw.choice(("ann", "bob", "eve")),
+            tenant=draw.choice(("ann", "ann/lab", "bob", "eve/lab/night")),
             priority=draw.randint(0, 2),
             deadline_s=draw.choice((None, now + 10.0)),
             kind="online" if online else "exact",
@@ -175,6 +176,22 @@ class Chance:
         stalled = [job.id for job in self.hand.state.jobs.values() if job.is_stalled]
         return [ev.WidthChanged(self.hand.now, job, 2) for job in stalled[:1]]
 
+    def rereserve(self) -> list[ev.Event]:
+        """A query needs other memory than it said, at times more than there will ever be."""
+        queries = sorted(self.hand.state.queries)
+        if not queries:
+            return []
+        amount = self.draw.choice((0.0, 0.0, 30.0, 100.0, 100.0, 9000.0))
+        return [ev.MemoryChanged(self.hand.now, self.draw.choice(queries), amount)]
+
+    def end_elsewhere(self) -> list[ev.Event]:
+        """A divisible job ends although it holds no slot, started or not."""
+        jobs = [job for job in self.hand.state.jobs.values() if job.spec.divisible]
+        if not jobs:
+            return []
+        job, outcome = self.draw.choice(jobs), self.draw.choice(("finished", "failed"))
+        return [ev.LeaseEnded(self.hand.now, job.id, "n0", 0, outcome, "chance")]
+
     def cancel(self) -> list[ev.Event]:
         queries = sorted(self.hand.state.queries)
         return [ev.QueryCancelled(self.hand.now, self.draw.choice(queries))] if queries else []
@@ -201,7 +218,7 @@ class Chance:
     def a_day(self, steps: int) -> None:
         often = [self.end_a_task] * 6 + [self.submit] * 2 + [self.return_slots] * 2
         seldom = [self.end_a_lease, self.tell, self.cancel, self.lose, self.join, self.wake]
-        seldom += [self.resize] * 2
+        seldom += [self.resize] * 2 + [self.rereserve] * 2 + [self.end_elsewhere]
         for _ in range(steps):
             self.hand.wait(self.draw.choice((0.0, 0.5, 2.0)))
             makers = dict.fromkeys(self.draw.choices(often + seldom, k=self.draw.choice((1, 1, 3))))

@@ -154,7 +154,9 @@ def test_a_large_result_is_handed_over_in_order(qy):
 
 def test_the_pool_lends_the_memory_of_staged_queries(qy):
     pool = qy._dispatch.engine.pool
-    qy.sql("SELECT count(*) FROM facts").arrow()
+    before = qy.submit("SELECT count(*) FROM facts")
+    before.result().arrow()
+    assert before.wait(30)
     handle = qy.submit(SLOW, plan="staged", memory=qy._pool_bytes)
     deadline = time.monotonic() + 30
     while pool._used_bytes == 0 and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""This machine as a cluster of one node: a slot is a thread.
+"""This machine as a cluster: a slot is a thread.
 
 Native queries are served by as many slots as the kernel grants; tasks of staged queries run one a
 slot. Whatever happens is posted as an event; the driver gives it its time.
@@ -6,11 +6,9 @@ slot. Whatever happens is posted as an event; the driver gives it its time.
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol
 
@@ -18,15 +16,23 @@ from queryard.core.commands import Grant, Kill, Launch, Revoke
 from queryard.core.events import LeaseEnded, Progressed, TaskFailed, TaskFinished, WidthChanged
 from queryard.core.model import Kind
 from queryard.engine.errors import QueryCancelled
+from queryard.engine.meter import Meter
 from queryard.engine.native import NativeQuery
-from queryard.engine.statement import Lease
+
+from .member import Member, Run, SlotLease
+from .watch import Watch
+from .workers import Workers
 
 NODE = "local"
-# How often to look at a running statement: seldom enough to cost nothing, and at a small share
-# of the time it has already taken, so that an end is seen soon in relation to the whole.
-POLL_S = (0.0003, 0.004)
-POLL_SHARE = 0.01
+NATIVE_JOB = "native"
+"""The one job of a native query: its id is the query's, and this."""
 PROGRESS_S = 0.25
+# A slot that was called back and is not there after so long is written off: the next query runs
+# beside it, on one slot more than there are.
+OVERSTAY_S = 0.05
+MOST_BURSTS = 1
+# A slot that has computed nothing for so long is offered to others.
+IDLE_S = 0.02
 
 Event = LeaseEnded | Progressed | TaskFailed | TaskFinished | WidthChanged
 
@@ -42,51 +48,77 @@ class StagedTasks(Protocol):
 
 
 class LocalBackend:
-    """Slots of this process."""
+    """Slots of this process.
 
-    def __init__(self, slots: int, post: Callable[[Event], None]) -> None:
+    `follow` hears now and then how far the members of a run are; `speeds` below 1 make a node as
+    much slower, by pauses after its tasks.
+    """
+
+    def __init__(
+        self,
+        slots: int,
+        post: Callable[[Event], None],
+        follow: Callable[[Run], None] | None = None,
+        speeds: Mapping[str, float] | None = None,
+    ) -> None:
         self.slots = slots
+        self.bursts = 0
+        self.burst_s = 0.0
         self._post = post
-        self._workers = _Workers()
-        self._watch = _Watch(self._tell_progress)
+        self._follow = follow or self._tell_progress
+        self._speeds = speeds or {}
+        self._workers = Workers()
+        self._watch = Watch(self._look)
         self._lock = threading.Lock()
-        self._natives: dict[str, NativeQuery] = {}
-        self._leases: dict[str, list[Lease]] = {}
-        self._staged: dict[str, StagedTasks] = {}
+        self._runs: dict[str, Run] = {}
+        self._by_query: dict[NativeQuery, Run] = {}
+        self._staged: dict[str, tuple[StagedTasks, Meter]] = {}
         self._launched: dict[int, str] = {}
-        self._told_s: dict[str, float] = {}
+        self._bursting = 0
+
+    @property
+    def watch_cpu_s(self) -> float:
+        """Processor seconds spent on looking at running statements."""
+        return self._watch.cpu_s
 
     # --- what there is to run ------------------------------------------------------------------
 
-    def add_native(self, job: str, query: NativeQuery, width: int) -> None:
-        """Make a native query known before the kernel hears of it."""
-        query.output.on_full = lambda: self._post(WidthChanged(0.0, job, 0))
-        wake = query.output.on_room
-
-        def on_room() -> None:
-            self._post(WidthChanged(0.0, job, width))
-            wake()
-
-        query.output.on_room = on_room
+    def add_native(self, job: str, query: NativeQuery, width: int) -> Member:
+        """Make a native query known before the kernel hears of it; it may be a run already."""
         with self._lock:
-            self._natives[job] = query
-            self._leases[job] = []
+            run = self._by_query.setdefault(query, Run(query))
+            member = Member(job, width, self._post)
+            run.members[job] = member
+            self._runs[job] = run
+        if len(run.members) == 1:
+            wake = query.output.on_room
+            query.output.on_full = lambda: _each(run, Member.reader_is_behind)
+
+            def on_room() -> None:
+                _each(run, Member.reader_has_room)
+                wake()
+
+            query.output.on_room = on_room
+        return member
 
     def errand(self, work: Callable[[], None]) -> None:
         """Run something on a thread beside the slots: planning, handing over rows."""
         self._workers.start(work)
 
-    def add_staged(self, query: str, tasks: StagedTasks) -> None:
+    def add_staged(self, query: str, tasks: StagedTasks) -> Meter:
+        meter = Meter()
         with self._lock:
-            self._staged[query] = tasks
+            self._staged[query] = (tasks, meter)
+        return meter
 
     def forget(self, query: str) -> None:
         """A query has ended; nothing of it is running."""
         with self._lock:
             self._staged.pop(query, None)
-            for job in [job for job in self._natives if job.rpartition("/")[0] == query]:
-                del self._natives[job], self._leases[job]
-                self._told_s.pop(job, None)
+            run = self._runs.pop(f"{query}/{NATIVE_JOB}", None)
+            # Its meter stays with the run, whose cost it has borne; a member may have another run.
+            if run is not None and not any(self._runs.get(job) is run for job in run.members):
+                del self._by_query[run.query]
 
     # --- commands ------------------------------------------------------------------------------
 
@@ -106,52 +138,90 @@ class LocalBackend:
 
     def _grant(self, command: Grant) -> None:
         with self._lock:
-            query = self._natives[command.job]
-            leases = [Lease() for _ in range(command.slots)]
-            self._leases[command.job] += leases
+            run = self._runs[command.job]
+            member = run.members[command.job]
+            leases = [SlotLease(command.node) for _ in range(command.slots)]
+            member.leases += leases
         for lease in leases:
-            self._watch.add(command.job, query)
-            self._workers.start(partial(self._serve, command.job, query, lease))
+            self._watch.add(run)
+            self._workers.start(partial(self._serve, run, member, lease))
 
     def _revoke(self, command: Revoke) -> None:
         with self._lock:
-            query = self._natives.get(command.job)
-            if query is None:
+            run = self._runs.get(command.job)
+            if run is None:
                 return
-            held = [lease for lease in self._leases[command.job] if not lease.withdrawn]
-            # The one that came last goes first: it has least to lose.
-            taken = held[len(held) - command.slots :]
-            for lease in taken:
-                lease.withdrawn = True
+            taken = run.members[command.job].call_back(command.node, command.slots)
         for lease in taken:
-            query.withdraw(lease)
+            run.query.withdraw(lease)
+        if taken:
+            self._watch.hasten(run)
 
-    def _serve(self, job: str, query: NativeQuery, lease: Lease) -> None:
-        query.serve(lease)
-        self._watch.remove(job)
+    def _serve(self, run: Run, member: Member, lease: SlotLease) -> None:
+        query = run.query
+        lease.stay = member.meter.enter()
+        try:
+            query.serve(lease)
+        except BaseException as error:
+            # A mistake of Queryard's own must not cost a slot.
+            query.cancel(error)
+        finally:
+            member.meter.leave(lease.stay)
+        self._watch.remove(run)
         with self._lock:
-            self._leases[job].remove(lease)
-        if not query.ended:
-            self._post(LeaseEnded(0.0, job, NODE, 1, "revoked"))
-        elif query.error is None:
-            self._post(LeaseEnded(0.0, job, NODE, 1, "finished"))
+            member.leases.remove(lease)
+            written_off = lease.written_off_s is not None
+            if lease.written_off_s is not None:
+                took_s = time.monotonic() - lease.written_off_s
+                self._bursting -= 1
+                self.burst_s += took_s
+                member.burst_s += took_s
+            ended = query.ended
+            member.end_told = member.end_told or (ended and not written_off)
+        if ended:
+            if not written_off:
+                self._post_end(query, member.job, lease.node, 1)
+            self._tell_end(run)
+        elif not written_off:
+            self._post(LeaseEnded(0.0, member.job, lease.node, 1, "revoked"))
+
+    def _tell_end(self, run: Run) -> None:
+        """Members without slots hear of the end, too."""
+        with self._lock:
+            untold = [m for m in run.members.values() if not (m.end_told or m.counted)]
+            for member in untold:
+                member.end_told = True
+        for member in untold:
+            self._post_end(run.query, member.job, NODE, 0)
+
+    def _post_end(self, query: NativeQuery, job: str, node: str, slots: int) -> None:
+        if query.error is None:
+            self._post(LeaseEnded(0.0, job, node, slots, "finished"))
         else:
-            self._post(LeaseEnded(0.0, job, NODE, 1, "failed", str(query.error)))
+            self._post(LeaseEnded(0.0, job, node, slots, "failed", str(query.error)))
 
     def _run_tasks(self, command: Launch) -> None:
         output_bytes = 0.0
+        began = time.monotonic()
         try:
             for task in command.tasks:
                 query, _, job = task.job.rpartition("/")
                 with self._lock:
-                    tasks = self._staged.get(query)
-                if tasks is None:
+                    staged = self._staged.get(query)
+                if staged is None:
                     raise LookupError(f"query {query} has ended")
-                output_bytes += tasks.run(job, task.kind, task.index)
+                tasks, meter = staged
+                stay = meter.enter()
+                try:
+                    output_bytes += tasks.run(job, task.kind, task.index)
+                finally:
+                    meter.leave(stay)
+            speed = self._speeds.get(command.node, 1.0)
+            time.sleep(max(0.0, (time.monotonic() - began) * (1.0 / speed - 1.0)))
         except BaseException as error:
             self._post(TaskFailed(0.0, command.number, str(error) or type(error).__name__))
         else:
-            self._post(TaskFinished(0.0, command.number, NODE, output_bytes))
+            self._post(TaskFinished(0.0, command.number, command.node, output_bytes))
         finally:
             with self._lock:
                 self._launched.pop(command.number, None)
@@ -159,136 +229,60 @@ class LocalBackend:
     def _kill(self, command: Kill) -> None:
         with self._lock:
             job = self._launched.get(command.number)
-            tasks = self._staged.get(job.rpartition("/")[0]) if job is not None else None
-        if tasks is not None:
-            self._workers.start(partial(tasks.cancel, QueryCancelled("killed")))
+            staged = self._staged.get(job.rpartition("/")[0]) if job is not None else None
+        if staged is not None:
+            self._workers.start(partial(staged[0].cancel, QueryCancelled("killed")))
 
     # --- looking on ----------------------------------------------------------------------------
 
-    def _tell_progress(self, job: str, query: NativeQuery, now: float) -> None:
-        if now - self._told_s.setdefault(job, now) >= PROGRESS_S:
-            self._told_s[job] = now
-            self._post(Progressed(0.0, job, query.progress()))
+    def _look(self, run: Run, now: float) -> None:
+        """What there is to see of a run that slots are inside of."""
+        members = list(run.members.values())
+        adapts = len(members) == 1 and len(self._runs) > 1 and run.query.computes
+        for member in members:
+            if adapts:
+                member.adapt(now, IDLE_S)
+            else:
+                member.widen()
+            self._write_off(run, member, now)
+        if now - run.told_s >= PROGRESS_S:
+            run.told_s = now
+            run.reports += 1
+            self._follow(run)
+
+    def _write_off(self, run: Run, member: Member, now: float) -> None:
+        """Tell the kernel that a slot is back which overstays; another may take its place."""
+        for lease in list(member.leases):
+            late = lease.revoked_s is not None and now - lease.revoked_s > OVERSTAY_S
+            if not late or lease.written_off_s is not None or run.query.ended:
+                continue
+            with self._lock:
+                if self._bursting >= MOST_BURSTS or lease not in member.leases:
+                    return
+                self._bursting += 1
+                self.bursts += 1
+                lease.written_off_s = now
+            self._post(LeaseEnded(0.0, member.job, lease.node, 1, "revoked"))
+
+    def _tell_progress(self, run: Run) -> None:
+        for job in list(run.members):
+            self._post(Progressed(0.0, job, run.query.progress()))
 
     def close(self, timeout_s: float = 10.0) -> bool:
         """Stop all threads, and cancel what still runs; False if some go on longer than that."""
         deadline = time.monotonic() + timeout_s
         with self._lock:
-            queries = list(self._natives.values())
+            runs = list(self._runs.values())
             staged = list(self._staged.values())
-        for query in queries:
-            query.cancel()
-        for tasks in staged:
+        for run in runs:
+            run.query.cancel()
+        for tasks, _ in staged:
             tasks.cancel(QueryCancelled("the session was closed"))
         stopped = self._workers.close(deadline)
         self._watch.close()
         return stopped
 
 
-class _Workers:
-    """Threads that are kept for the next piece of work; there are as many as are needed at once.
-
-    Not a thread pool of the library's: that one makes interpreter exit wait for a running query.
-    """
-
-    def __init__(self) -> None:
-        self._ready = threading.Condition()
-        self._work: deque[Callable[[], None]] = deque()
-        self._idle = 0
-        self._threads: set[threading.Thread] = set()
-        self._closed = False
-
-    def start(self, work: Callable[[], None]) -> None:
-        with self._ready:
-            self._work.append(work)
-            if self._idle >= len(self._work):
-                self._ready.notify()
-                return
-            name = f"queryard-slot-{len(self._threads)}"
-            thread = threading.Thread(target=self._run, name=name, daemon=True)
-            self._threads.add(thread)
-            thread.start()
-
-    def _run(self) -> None:
-        while True:
-            with self._ready:
-                self._idle += 1
-                self._ready.wait_for(lambda: self._work or self._closed)
-                self._idle -= 1
-                if not self._work:
-                    return
-                work = self._work.popleft()
-            try:
-                work()
-            except BaseException:
-                # A mistake of Queryard's own; the thread is needed again.
-                threading.excepthook(
-                    threading.ExceptHookArgs([*sys.exc_info(), threading.current_thread()])
-                )
-            # An idle thread must not keep alive what the last piece of work referred to.
-            del work
-
-    def close(self, deadline: float) -> bool:
-        with self._ready:
-            self._closed = True
-            self._ready.notify_all()
-        others = self._threads - {threading.current_thread()}
-        for thread in others:
-            thread.join(max(0.1, deadline - time.monotonic()))
-        return not any(thread.is_alive() for thread in others)
-
-
-class _Watch:
-    """One thread that looks at running statements; it sleeps while there are none."""
-
-    def __init__(self, tell: Callable[[str, NativeQuery, float], None]) -> None:
-        self._tell = tell
-        self._changed = threading.Condition()
-        self._watched: dict[str, tuple[NativeQuery, float, int]] = {}
-        self._closed = False
-        self._thread: threading.Thread | None = None
-
-    def add(self, job: str, query: NativeQuery) -> None:
-        """A slot is about to work on it."""
-        with self._changed:
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._run, name="queryard-watch", daemon=True
-                )
-                self._thread.start()
-            _, since, slots = self._watched.get(job, (query, time.monotonic(), 0))
-            self._watched[job] = (query, since, slots + 1)
-            self._changed.notify_all()
-
-    def remove(self, job: str) -> None:
-        """A slot has left it."""
-        with self._changed:
-            query, since, slots = self._watched.pop(job)
-            if slots > 1:
-                self._watched[job] = (query, since, slots - 1)
-
-    def _run(self) -> None:
-        shortest, longest = POLL_S
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._watched or self._closed)
-                if self._closed:
-                    return
-                watched = list(self._watched.items())
-            now = time.monotonic()
-            pause = longest
-            for job, (query, since, _) in watched:
-                try:
-                    query.poll()
-                    self._tell(job, query, now)
-                except BaseException as error:
-                    query.cancel(error)
-                pause = min(pause, max(shortest, (now - since) * POLL_SHARE))
-            time.sleep(pause)
-
-    def close(self) -> None:
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
-        if self._thread is not None:
-            self._thread.join(5.0)
+def _each(run: Run, tell: Callable[[Member], None]) -> None:
+    for member in list(run.members.values()):
+        tell(member)

@@ -15,13 +15,18 @@ from .analyze import analyze
 from .compare import compare
 from .explain import explain
 from .failures import FAILED, USER_ERROR, RunFailed, complain
+from .history import history
+from .load import load
 from .parts import parts
 from .policies import policies
+from .profile import profile
+from .replay import replay
 from .shell import shell
 from .simulate import simulate
 from .sql import sql
 from .tables import tables
 from .tpch import tpch
+from .why import why
 
 app = typer.Typer(
     name="queryard",
@@ -32,13 +37,19 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _QUERIES = "Queries on data"
+_LOADS = "Many queries at once"
 _SCHEDULERS = "Schedulers in simulation"
 app.command(rich_help_panel=_QUERIES)(sql)
 app.command(rich_help_panel=_QUERIES)(shell)
 app.command(rich_help_panel=_QUERIES)(tables)
 app.command(rich_help_panel=_QUERIES)(explain)
 app.command(rich_help_panel=_QUERIES)(analyze)
+app.command(rich_help_panel=_QUERIES)(why)
+app.command(rich_help_panel=_QUERIES)(profile)
 app.command(rich_help_panel=_QUERIES)(tpch)
+app.command(rich_help_panel=_LOADS)(load)
+app.command(rich_help_panel=_LOADS)(history)
+app.command(rich_help_panel=_LOADS)(replay)
 app.command(rich_help_panel=_SCHEDULERS)(compare)
 app.command(rich_help_panel=_SCHEDULERS)(simulate)
 app.command(rich_help_panel=_SCHEDULERS)(policies)

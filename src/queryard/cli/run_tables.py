@@ -18,7 +18,12 @@ SPREAD = ("mean", "median", "p95", "p99", "max")
 
 def run_tables(summary: Summary) -> list[Table]:
     """The tables of a run; those that would be empty are left out."""
-    tables = [_facts_table(summary), _spread_table(summary)]
+    return [facts_table(facts(summary)), *spread_tables(summary)]
+
+
+def spread_tables(summary: Summary) -> list[Table]:
+    """How long queries took: in all, by size and by tenant."""
+    tables = [_spread_table(summary)]
     if len(summary.size_bins) > 1:
         rows = ((b.bin or "(none)", b.counts, b.response_s, b.slowdown) for b in summary.size_bins)
         tables.append(_group_table("size bin", rows))
@@ -28,11 +33,12 @@ def run_tables(summary: Summary) -> list[Table]:
     return tables
 
 
-def _facts_table(summary: Summary) -> Table:
+def facts_table(found: Iterable[tuple[str, str]]) -> Table:
+    """Single numbers, each with its name."""
     table = Table(box=None, show_header=False)
     table.add_column(style="dim")
     table.add_column()
-    for label, value in facts(summary):
+    for label, value in found:
         table.add_row(label, value)
     return table
 

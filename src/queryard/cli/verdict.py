@@ -10,16 +10,18 @@ from .scores import ERROR_CUT, Scores
 BASELINE = "fifo"
 
 
-def verdict(rows: Sequence[Scores], references: Sequence[Scores] = ()) -> str:
+def verdict(
+    rows: Sequence[Scores], references: Sequence[Scores] = (), baseline: str = BASELINE
+) -> str:
     """A few sentences: who answers fastest, who keeps deadlines, how far the ideals are.
 
-    Ratios are to `fifo` where it took part, else to the slowest. Where all queries are online,
-    what counts is not the exact answer but how soon a good one is there.
+    Ratios are to the baseline where it took part, else to the slowest. Where all queries are
+    online, what counts is not the exact answer but how soon a good one is there.
     """
     all_online = all(row.queries and row.online == row.queries for row in rows)
     sentences = [
-        "" if all_online else _response(rows, references),
-        _error(rows),
+        "" if all_online else _response(rows, references, baseline),
+        _error(rows, baseline),
         _ahead(rows, references),
         _deadlines(rows),
         _failures(rows),
@@ -27,13 +29,13 @@ def verdict(rows: Sequence[Scores], references: Sequence[Scores] = ()) -> str:
     return " ".join(filter(None, sentences))
 
 
-def _response(rows: Sequence[Scores], references: Sequence[Scores]) -> str:
+def _response(rows: Sequence[Scores], references: Sequence[Scores], baseline: str) -> str:
     timed = [(row.mean_response_s, row) for row in rows if row.mean_response_s is not None]
     if not timed:
         return "No query gave a result."
     if len(timed) == 1:
         sentence = f"{timed[0][1].name} answers in {seconds(timed[0][0])} s on average"
-    elif found := _lowest(timed):
+    elif found := _lowest(timed, baseline):
         best, ratio = found
         sentence = f"{_who(best, 'has', 'have')} the lowest mean response: {ratio}"
     else:
@@ -46,7 +48,7 @@ def _response(rows: Sequence[Scores], references: Sequence[Scores]) -> str:
     return f"{sentence} ({', '.join(ideals)})." if ideals else f"{sentence}."
 
 
-def _error(rows: Sequence[Scores]) -> str:
+def _error(rows: Sequence[Scores], baseline: str) -> str:
     timed = [(row.mean_error_cut_s, row) for row in rows if row.mean_error_cut_s is not None]
     if not timed:
         return ""
@@ -55,20 +57,20 @@ def _error(rows: Sequence[Scores]) -> str:
     cut = f"{whose} by {ERROR_CUT:.0%}"
     if len(timed) == 1:
         return f"{timed[0][1].name} reduces {cut} in {seconds(timed[0][0])} s on average."
-    if found := _lowest(timed):
+    if found := _lowest(timed, baseline):
         best, ratio = found
         return f"{_who(best, 'reduces', 'reduce')} {cut} soonest: in {ratio}."
     return f"All reduce {cut} in {seconds(timed[0][0])} s on average."
 
 
-def _lowest(timed: Sequence[tuple[float, Scores]]) -> tuple[list[str], str] | None:
+def _lowest(timed: Sequence[tuple[float, Scores]], baseline: str) -> tuple[list[str], str] | None:
     """Who has the lowest time, and "41.3 s, 0.31 of fifo"; None if all times read the same."""
     best_s = min(value_s for value_s, _ in timed)
     slowest_s, slowest = max(timed, key=lambda pair: pair[0])
     if seconds(slowest_s) == seconds(best_s):
         return None
     best = [row.name for value_s, row in timed if seconds(value_s) == seconds(best_s)]
-    base_s, base = next((pair for pair in timed if pair[1].name == BASELINE), (slowest_s, slowest))
+    base_s, base = next((pair for pair in timed if pair[1].name == baseline), (slowest_s, slowest))
     if base.name in best:
         base_s, base = slowest_s, slowest
     return best, f"{seconds(best_s)} s, {best_s / base_s:.2f} of {base.name}"

@@ -26,17 +26,17 @@ class Admission:
         """
         if self._has_room(query, lane):
             return True
-        self._tree.refused = query.spec.memory_bytes <= self._state.memory_bytes
+        self._tree.refused = query.memory_bytes <= self._state.memory_bytes
         return False
 
     def _has_room(self, query: QueryState, lane: int) -> bool:
         state = self._state
-        demand = query.spec.memory_bytes
+        demand = query.memory_bytes
         if not demand:
             return True
         waiter = self.waiting()
         if waiter is not None and waiter is not query and not self._overtakes(query, waiter, lane):
-            room = state.memory_bytes - state.reserved_bytes - waiter.spec.memory_bytes
+            room = state.memory_bytes - state.reserved_bytes - waiter.memory_bytes
             return demand <= room
         if state.fits(query):
             return True
@@ -45,16 +45,14 @@ class Admission:
         return False
 
     def waiting(self) -> QueryState | None:
-        """The query for which room is kept, if it still waits and could ever start."""
+        """The query for which room is kept, if it still waits and could start with it."""
         waiter = self._state.queries.get(self.waiter)
-        if waiter is None or waiter.stage != "waiting":
+        if waiter is None or waiter.stage != "waiting" or not any(waiter.runnable):
             return None
-        return waiter if waiter.spec.memory_bytes <= self._state.memory_bytes else None
+        return waiter if 0 < waiter.memory_bytes <= self._state.memory_bytes else None
 
     def _overtakes(self, query: QueryState, waiter: QueryState, lane: int) -> bool:
         """Whether the order of their common leaf now puts the query before the waiter."""
-        keys = self._tree.pools[query.pool].gates[lane].keys
-        own, other = keys.get(query.uid), keys.get(waiter.uid)
-        if own is None or other is None:
-            return False
-        return (own, query.uid) < (other, waiter.uid)
+        leaf = self._tree.pools[query.pool]
+        own, other = leaf.place(query, lane), leaf.place(waiter, lane)
+        return own is not None and other is not None and own < other

@@ -1,8 +1,6 @@
-"""What the kernel remembers of a node, a phase, a job and a query while they are active.
+"""What the kernel remembers of a node, a job and a query while they are active.
 
 Objects here are plain and mutable; `State` alone changes them. Each has a `fork`.
-Phases count their tasks. The next one is an index until tasks are taken out of order (for
-locality, or by a shared scan); only then a byte per task says which are taken.
 """
 
 from __future__ import annotations
@@ -10,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .lifecycle import DONE, PENDING, RUNNING, QueryStage
+from .lifecycle import DONE, QueryStage
 from .means import Mean
-from .model import MAP, REDUCE, Job, Kind, Node, Phase, Query, Table
+from .model import MAP, REDUCE, Job, Node, Query, Table
+from .phases import PhaseState
 
 
 class NodeState:
@@ -53,118 +52,6 @@ class NodeState:
         return copy
 
 
-class PhaseState:
-    """The counted tasks of one phase: how many are pending, running, done, and which is next."""
-
-    __slots__ = (
-        "counts",
-        "cursor",
-        "failures",
-        "kind",
-        "local_cursors",
-        "mean",
-        "milestone",
-        "outputs",
-        "returned",
-        "spec",
-        "taken",
-        "told",
-    )
-
-    def __init__(self, kind: Kind, spec: Phase) -> None:
-        self.kind = kind
-        self.spec = spec
-        self.counts = [spec.tasks, 0, 0]
-        self.cursor = 0
-        self.returned: list[int] | None = None
-        self.taken: bytearray | None = None
-        self.local_cursors: dict[tuple[str, int], int] | None = None
-        self.failures: dict[int, int] | None = None
-        # Node -> finished maps whose output lives there, where reduces will need it.
-        self.outputs: dict[str, list[int]] = {}
-        # How many tasks must be done until somebody looks (see `changes.tasks`).
-        self.milestone = 1
-        # Whether its mean was added to that of the class.
-        self.told = False
-        self.mean = Mean()
-
-    @property
-    def pending(self) -> int:
-        return self.counts[PENDING]
-
-    @property
-    def running(self) -> int:
-        return self.counts[RUNNING]
-
-    @property
-    def done(self) -> int:
-        return self.counts[DONE]
-
-    @property
-    def left(self) -> int:
-        """Tasks without a result yet."""
-        return self.spec.tasks - self.counts[DONE]
-
-    def take(self) -> int:
-        """Take the first pending task."""
-        if self.taken is not None:
-            index = self.taken.find(0, self.cursor)
-            self.taken[index] = 1
-            self.cursor = index + 1
-            return index
-        if self.returned:
-            return self.returned.pop()
-        index = self.cursor
-        self.cursor = index + 1
-        return index
-
-    def take_at(self, index: int) -> int:
-        """Take one certain pending task, out of order."""
-        self.open_taken()[index] = 1
-        return index
-
-    def open_taken(self) -> bytearray:
-        """From now on remember task by task which are taken."""
-        taken = self.taken
-        if taken is None:
-            taken = self.taken = bytearray(self.spec.tasks)
-            taken[: self.cursor] = b"\1" * self.cursor
-            for index in self.returned or ():
-                taken[index] = 0
-            self.returned = None
-            self.cursor = 0
-        return taken
-
-    def give_back(self, index: int) -> None:
-        """A taken task is pending again."""
-        if self.taken is not None:
-            self.taken[index] = 0
-            if index < self.cursor:
-                self.cursor = index
-            self.local_cursors = None
-        elif self.returned is None:
-            self.returned = [index]
-        else:
-            self.returned.append(index)
-
-    def fork(self) -> PhaseState:
-        copy = PhaseState.__new__(PhaseState)
-        copy.kind = self.kind
-        copy.spec = self.spec
-        copy.counts = self.counts.copy()
-        copy.cursor = self.cursor
-        copy.returned = self.returned.copy() if self.returned else None
-        copy.taken = None if self.taken is None else self.taken.copy()
-        copy.local_cursors = self.local_cursors.copy() if self.local_cursors else None
-        copy.failures = self.failures.copy() if self.failures else None
-        outputs = self.outputs
-        copy.outputs = {place: done.copy() for place, done in outputs.items()} if outputs else {}
-        copy.milestone = self.milestone
-        copy.told = self.told
-        copy.mean = self.mean.fork()
-        return copy
-
-
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What an online job reported after a mini-batch, normalised as ReLAQS asks.
@@ -197,6 +84,7 @@ class JobState:
         "held_s",
         "id",
         "lanes",
+        "lease_began_s",
         "leased_s",
         "leased_since_s",
         "leases",
@@ -206,6 +94,7 @@ class JobState:
         "map_known",
         "map_s",
         "query",
+        "queued_s",
         "ready_s",
         "reduce",
         "reduce_guessed",
@@ -259,6 +148,9 @@ class JobState:
         self.width = spec.divisible.width if spec.divisible else 0
         # node -> [held, revoking]
         self.leases: dict[str, list[int]] = {}
+        # Since when it waits for slots, if it is divisible, and since when it has some.
+        self.queued_s = query.submit_s if spec.divisible else None
+        self.lease_began_s: float | None = None
         self.done_share = 0.0
         # Its work is complete, but not all of its slots are back.
         self.finishing = False
@@ -329,6 +221,8 @@ class JobState:
         copy.tail_work_s = self.tail_work_s
         copy.width = self.width
         copy.leases = {n: lease.copy() for n, lease in self.leases.items()} if self.leases else {}
+        copy.queued_s = self.queued_s
+        copy.lease_began_s = self.lease_began_s
         copy.done_share = self.done_share
         copy.finishing = self.finishing
         copy.answers = self.answers  # replaced as a whole, never changed
@@ -347,9 +241,12 @@ class QueryState:
         "deadline",
         "id",
         "jobs",
+        "lease_began_s",
         "left_s",
+        "memory_bytes",
         "open_jobs",
         "pool",
+        "queued_s",
         "runnable",
         "slots",
         "spec",
@@ -366,12 +263,17 @@ class QueryState:
         self.spec = spec
         self.submit_s = submit_s
         self.deadline = spec.deadline_s
+        # What it reserves when it starts; the driver may say otherwise on the way.
+        self.memory_bytes = spec.memory_bytes
         self.jobs: list[JobState] = []
         self.open_jobs = len(spec.jobs)
         self.stage: QueryStage = "waiting"
         self.cause = ""
         self.started_s: float | None = None
         self.slots = 0
+        # As of its jobs: the first to wait, and the first to have slots.
+        self.queued_s = submit_s if any(job.divisible for job in spec.jobs) else None
+        self.lease_began_s: float | None = None
         self.left_s = 0.0
         self.total_s = 0.0
         self.alone_s = 0.0
@@ -391,11 +293,14 @@ class QueryState:
         copy.spec = self.spec
         copy.submit_s = self.submit_s
         copy.deadline = self.deadline
+        copy.memory_bytes = self.memory_bytes
         copy.open_jobs = self.open_jobs
         copy.stage = self.stage
         copy.cause = self.cause
         copy.started_s = self.started_s
         copy.slots = self.slots
+        copy.queued_s = self.queued_s
+        copy.lease_began_s = self.lease_began_s
         copy.left_s = self.left_s
         copy.total_s = self.total_s
         copy.alone_s = self.alone_s

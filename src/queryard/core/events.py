@@ -48,7 +48,10 @@ class TaskFailed(NamedTuple):
 
 
 class Progressed(NamedTuple):
-    """A divisible job has done this share (0 to 1) of its work."""
+    """A divisible job has done this share (0 to 1) of its work.
+
+    It may fall: there was more to do than it seemed.
+    """
 
     time_s: float
     job: str
@@ -81,8 +84,22 @@ class WidthChanged(NamedTuple):
     width: int
 
 
+class MemoryChanged(NamedTuple):
+    """From now on a query reserves so much memory; with 0 it needs none.
+
+    The reservation can move from one query to another this way, if both share one run.
+    """
+
+    time_s: float
+    query: str
+    memory_bytes: float
+
+
 class LeaseEnded(NamedTuple):
-    """Slots came back from a divisible job: revoked, or because it finished or failed."""
+    """Slots came back from a divisible job: revoked, or because it finished or failed.
+
+    0 slots: it finished or failed while it held none there.
+    """
 
     time_s: float
     job: str
@@ -138,6 +155,7 @@ Event = (
     | Progressed
     | AnswerReported
     | WidthChanged
+    | MemoryChanged
     | LeaseEnded
     | NodeJoined
     | NodeLost

@@ -14,7 +14,7 @@ from .codec import encode_named
 from .entities import JobState, QueryState
 from .errors import QueryardError, unknown_name
 from .journal import Step
-from .ranks import Pool
+from .pools import Pool
 
 if TYPE_CHECKING:
     from .scheduler import Scheduler
@@ -81,7 +81,7 @@ def _reasons(
         yield f"{query.slots} slots work on it"
     if not state.nodes:
         yield "the cluster has no nodes"
-    demand = query.spec.memory_bytes
+    demand = query.memory_bytes
     if query.stage == "waiting" and not state.fits(query):
         free = state.memory_bytes - state.reserved_bytes
         yield f"it needs {demand:g} bytes of memory and {max(0.0, free):g} are free"
@@ -94,6 +94,7 @@ def _reasons(
             yield f"pool {pool.path or 'all'} is at its cap of {pool.cap} slots"
         for rival in _guaranteed(scheduler, pool):
             yield f"pool {rival.path} is below its guarantee of {rival.guarantee} slots"
+        yield from _turns(pool, query)
         pool = pool.parent
     runnable = [job for job in query.jobs if job.lanes]
     if not runnable:
@@ -108,6 +109,19 @@ def _reasons(
             yield f"{free_slots} slots are free, but {scheduler.policy.name} keeps them back"
         else:
             yield "it is next in its pool; all slots are busy"
+
+
+def _turns(pool: Pool, query: QueryState) -> Iterator[str]:
+    """Whose turn comes before that of the query's pool."""
+    if not pool.takes_turns or pool.parent is None or query.slots:
+        return
+    rivals = [other for other in pool.parent.names.values() if other.used or any(other.ready)]
+    before = sorted((other.virtual_s, other.path) for other in rivals if other is not pool)
+    first = [path for virtual_s, path in before if virtual_s < pool.virtual_s]
+    if first:
+        yield f"pools take turns; before {pool.path} comes {', '.join(first[:3])}"
+    elif pool.used == 0 and before:
+        yield f"pools take turns; {pool.path} is next"
 
 
 def _guaranteed(scheduler: Scheduler, pool: Pool) -> Iterator[Pool]:

@@ -13,10 +13,11 @@ from .admission import Admission
 from .changes import leases, queries
 from .changes.tasks import launch_one, launch_ride
 from .commands import Command, Launch
-from .entities import Candidate, JobState, NodeState, PhaseState, QueryState
+from .entities import Candidate, JobState, NodeState, QueryState
 from .lifecycle import PENDING
 from .model import MAP, TaskId
 from .parts import JobOrder, Placement, Policy, ScanSharing, SlotSplit
+from .phases import PhaseState
 from .ranks import Attempt, PoolTree
 from .standing import Standing
 from .state import State
@@ -203,8 +204,8 @@ class Filling:
 
     def _begin(self, query: QueryState) -> None:
         queries.start(self._state, query)
-        if query.spec.memory_bytes:
-            self._tree.open_gate(query)
+        if query.memory_bytes:
+            self._tree.regate(query)
 
     def _launch(self, job: JobState, phase: PhaseState, index: int, node: NodeState) -> None:
         query = job.query

@@ -55,12 +55,19 @@ def _check_count(what: str, value: object, least: int) -> None:
         raise InvalidModel(f"{what} must be a whole number of at least {least}, got {value!r}")
 
 
+def _check_tenant(what: str, value: object) -> None:
+    _check_id(what, value)
+    if "" in str(value).split("/"):
+        raise InvalidModel(f"{what} is a name or a path like 'sales/emea', got {value!r}")
+
+
 @dataclass(frozen=True, slots=True)
 class Tenant:
     """Who queries are run for, and the part of the slots it may count on.
 
     A profile turns tenants into pools (`queryard.policies.for_tenants`): `weight` against the
-    others, `guarantee` and `cap` as shares of all slots.
+    others, `guarantee` and `cap` as shares of all slots. A name may be a path: "sales/emea" has
+    its part of what "sales" has.
     """
 
     name: str
@@ -69,7 +76,7 @@ class Tenant:
     cap: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_id("tenant name", self.name)
+        _check_tenant("tenant name", self.name)
         where = f"tenant {self.name!r}"
         if not 0 < self.weight < math.inf:
             raise InvalidModel(f"{where}: weight must be above 0, got {self.weight!r}")
@@ -234,7 +241,7 @@ class Query:
         where = f"query {self.id!r}"
         if "/" in self.id:
             raise InvalidModel(f"{where}: the id may not contain '/'")
-        _check_id(f"{where}: tenant", self.tenant)
+        _check_tenant(f"{where}: tenant", self.tenant)
         _check_at_least(f"{where}: submit_s", self.submit_s, 0)
         _check_at_least(f"{where}: memory_bytes", self.memory_bytes, 0)
         if not math.isfinite(self.memory_bytes):

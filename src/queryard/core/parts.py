@@ -7,7 +7,8 @@ A part sees the state and estimates, never the truth. It may keep memory of its 
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
     from .state import State
 
 Key = float | tuple[float, ...]
-# What a key may depend on: the slots a candidate holds, its work left (less with every task
-# that ends), the expected size of the whole of it (which only estimates change), the time.
-Change = Literal["slots", "work", "size", "time"]
+# What a key may depend on: the slots a candidate holds, since when it has leased some, its work
+# left (less with every task that ends), the expected size of the whole of it (which only
+# estimates change), the time.
+Change = Literal["slots", "leased", "work", "size", "time"]
 
 
 class Part:
@@ -66,6 +68,18 @@ class QueryOrder(Part):
 
     def prepare(self, candidates: Collection[Candidate], state: State) -> None:
         """Look at all candidates of the leaf before their keys are refreshed."""
+
+    def elapse(self, seconds: float, slots: int, queries: int, state: State) -> Iterable[int]:
+        """So long, so many slots have served so many queries of the leaf.
+
+        Returns the numbers of the candidates whose keys this has changed.
+        """
+        return ()
+
+    @property
+    def keeps_time(self) -> bool:
+        """Whether the order wants to hear of the time that passes."""
+        return type(self).elapse is not QueryOrder.elapse
 
 
 class JobOrder(Part):
@@ -178,11 +192,14 @@ class PoolSpec:
 
     A leaf names an `order`. An inner pool has `children`, or divides its queries `by` tenant,
     by whether they have a deadline, or by kind; children not named follow `default`.
+    Tenants may be paths: `level` says which component of it a pool by tenant goes by. Where
+    the path has ended the child is called "", a default like any other.
     `guarantee` and `cap` are shares of all slots. Without a cap a pool borrows what others
     leave; a hard reservation is a cap on everybody else.
     `weight` "queries" makes the weight the number of active queries. `choice` says how an
-    inner pool turns to its children: by `share`, or by a `lottery` at every decision, with
-    the weights as odds.
+    inner pool turns to its children: by `share` of the slots at the moment, by `turns`, whose
+    shares are of the slot-time (a turn lasts about `quantum_s`), or by a `lottery` at every
+    decision, with the weights as odds.
     """
 
     order: QueryOrder | None = None
@@ -192,13 +209,17 @@ class PoolSpec:
     weight: float | Literal["queries"] = 1.0
     guarantee: float = 0.0
     cap: float = 1.0
-    choice: Literal["share", "lottery"] = "share"
+    choice: Literal["share", "turns", "lottery"] = "share"
+    quantum_s: float = 0.5
+    level: int = 0
 
     def __post_init__(self) -> None:
         if (self.order is None) == (self.by is None):
             raise InvalidProfile("a pool needs either an order (a leaf) or 'by' (inner pool)")
         if self.weight != "queries" and not _is_positive(self.weight):
             raise InvalidProfile(f"weight must be above 0 or 'queries', got {self.weight!r}")
+        if not _is_positive(self.quantum_s) or self.quantum_s == math.inf:
+            raise InvalidProfile(f"quantum_s must be a number above 0, got {self.quantum_s!r}")
         for name in ("guarantee", "cap"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
@@ -230,7 +251,8 @@ class PoolSpec:
         """The child a query belongs to."""
         spec = query.spec
         if self.by == "tenant":
-            name = spec.tenant
+            path = spec.tenant.split("/")
+            name = path[self.level] if self.level < len(path) else ""
         elif self.by == "deadline":
             name = "batch" if spec.deadline_s is None else "deadline"
         else:
@@ -251,6 +273,14 @@ class PoolSpec:
         below = [*self.children.values(), *([self.default] if self.default else [])]
         own = [self.order] if self.order else []
         return own + [order for child in below for order in child.orders]
+
+    @property
+    def keeps_time(self) -> bool:
+        """Whether pools take turns here, or an order goes by the time that has passed."""
+        if self.order is not None:
+            return self.order.keeps_time
+        below = [*self.children.values(), *([self.default] if self.default else [])]
+        return self.choice == "turns" or any(child.keeps_time for child in below)
 
     @property
     def work_conserving(self) -> bool:

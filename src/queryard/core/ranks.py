@@ -1,195 +1,44 @@
 """The tree of pools at work: rankings of who is next, and who uses how much.
 
 A leaf ranks its candidates by the key of its order, one ranking a lane (see `SlotSplit`). An
-inner pool ranks its children: those below their guarantee first, then by use over weight.
+inner pool ranks its children: those below their guarantee first, then by use over weight; or
+they take turns (`turns`).
 Only what can use a slot stands in a ranking, so the next candidate is found at its head.
 """
 
 from __future__ import annotations
 
 import math
-import sys
-from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
+from . import turns
 from .entities import Candidate, NodeState, QueryState
-from .parts import Key, PoolSpec, QueryOrder
+from .parts import Key, PoolSpec
+from .pools import Pool, needs_memory
 from .state import State
 
 Attempt = Callable[[Candidate, int, NodeState], bool]
 # An order that changes with time is refreshed on a tick, but not before this share of its
 # candidates was served (or is new), so that a refresh costs a constant for each decision.
 REFRESH_SHARE = 0.5
-# The cap of a pool without one.
-UNLIMITED = sys.maxsize
-
-
-class Ranking:
-    """Numbers sorted by (key, number); a change costs a binary search.
-
-    >>> ranking = Ranking()
-    >>> ranking.put(1, 5.0); ranking.put(2, 3.0); ranking.put(1, 1.0)
-    >>> ranking.entries
-    [(1.0, 1), (3.0, 2)]
-    """
-
-    __slots__ = ("changes", "entries", "keys")
-
-    def __init__(self) -> None:
-        # Goes up whenever the head may be another.
-        self.changes = 0
-        self.entries: list[tuple[Key, int]] = []
-        self.keys: dict[int, Key] = {}
-
-    def put(self, uid: int, key: Key) -> None:
-        old = self.keys.get(uid)
-        if old is not None:
-            if old == key:
-                return
-            del self.entries[bisect_left(self.entries, (old, uid))]
-        self.changes += 1
-        self.keys[uid] = key
-        insort(self.entries, (key, uid))
-
-    def drop(self, uid: int) -> None:
-        self.changes += 1
-        key = self.keys.pop(uid)
-        del self.entries[bisect_left(self.entries, (key, uid))]
-
-    def refill(self, keys: Iterable[tuple[int, Key]]) -> None:
-        self.changes += 1
-        self.keys = dict(keys)
-        self.entries = sorted((key, uid) for uid, key in self.keys.items())
-
-    def fork(self) -> Ranking:
-        copy = Ranking()
-        copy.entries = self.entries.copy()
-        copy.keys = self.keys.copy()
-        return copy
-
-
-def needs_memory(query: QueryState) -> bool:
-    """Whether a query must reserve memory before it may start."""
-    return query.stage == "waiting" and query.spec.memory_bytes > 0
-
-
-class Pool:
-    """One pool with its use; `ready` counts, by lane, the candidates below it."""
-
-    __slots__ = (
-        "by_job",
-        "by_size",
-        "by_slots",
-        "cap",
-        "children",
-        "drifts",
-        "gates",
-        "guarantee",
-        "index",
-        "lanes",
-        "members",
-        "names",
-        "order",
-        "parent",
-        "path",
-        "queries",
-        "rankings",
-        "ready",
-        "refreshed_s",
-        "rekeys",
-        "served",
-        "spec",
-        "used",
-        "weight",
-    )
-
-    def __init__(
-        self, index: int, path: str, spec: PoolSpec, parent: Pool | None, lanes: int
-    ) -> None:
-        self.index = index
-        self.path = path
-        self.spec = spec
-        self.parent = parent
-        self.order: QueryOrder | None = spec.order.fork() if spec.order else None
-        changes = spec.order.changes_with if spec.order else frozenset()
-        self.by_job = spec.order is not None and spec.order.unit == "job"
-        self.by_slots = "slots" in changes
-        self.by_size = not changes.isdisjoint({"work", "size"})
-        self.rekeys = bool(changes)
-        self.drifts = "time" in changes
-        self.names: dict[str, Pool] = {}
-        self.children = Ranking()
-        self.lanes = tuple(Ranking() for _ in range(lanes))
-        # Those who must reserve memory before they may start stand apart: where the first
-        # is refused, none behind it need be asked.
-        self.gates = tuple(Ranking() for _ in range(lanes))
-        self.rankings = self.lanes + self.gates
-        self.members: dict[int, Candidate] = {}
-        self.ready = [0] * lanes
-        self.used = 0
-        self.queries = 0
-        self.weight = 1.0 if spec.weight == "queries" else float(spec.weight)
-        self.served = 0
-        self.refreshed_s = -math.inf
-        self.cap = 0
-        self.guarantee = 0
-
-    def resize(self, slots: int) -> None:
-        """Shares in whole slots; a pool that may run at all may use one."""
-        capped = max(1, int(self.spec.cap * slots + 1e-9))
-        self.cap = UNLIMITED if self.spec.cap == 1 else capped
-        self.guarantee = int(self.spec.promised * slots + 1e-9)
-
-    def count(self, queries: int) -> None:
-        """Queries came or went; they may be what the pool weighs."""
-        self.queries += queries
-        if self.spec.weight == "queries":
-            self.weight = float(max(1, self.queries))
-
-    def key(self) -> float:
-        """Below 0 while the guarantee is not met, else by use over weight."""
-        used, guarantee = self.used, self.guarantee
-        return used / guarantee - 1.0 if used < guarantee else used / self.weight
-
-    def fork(self, parent: Pool | None) -> Pool:
-        copy = Pool.__new__(Pool)
-        copy.index = self.index
-        copy.path = self.path
-        copy.spec = self.spec
-        copy.parent = parent
-        copy.order = self.order.fork() if self.order else None
-        copy.by_job = self.by_job
-        copy.by_slots = self.by_slots
-        copy.by_size = self.by_size
-        copy.rekeys = self.rekeys
-        copy.drifts = self.drifts
-        copy.names = {}
-        copy.children = self.children.fork()
-        copy.lanes = tuple(ranking.fork() for ranking in self.lanes)
-        copy.gates = tuple(ranking.fork() for ranking in self.gates)
-        copy.rankings = copy.lanes + copy.gates
-        copy.members = {}
-        copy.ready = self.ready.copy()
-        copy.used = self.used
-        copy.queries = self.queries
-        copy.weight = self.weight
-        copy.served = self.served
-        copy.refreshed_s = self.refreshed_s
-        copy.cap = self.cap
-        copy.guarantee = self.guarantee
-        return copy
 
 
 class PoolTree:
     """All pools of a policy; new tenants get theirs when they first appear."""
 
-    def __init__(self, spec: PoolSpec, lanes: int, slots: int) -> None:
+    def __init__(self, spec: PoolSpec, lanes: int, slots: int, now: float = 0.0) -> None:
         self.lanes = lanes
         self.slots = slots
         # Set while slots are dealt out on trial: a lottery then goes by its odds as shares.
         self.dealing = False
         # Set by an attempt that failed for want of memory.
         self.refused = False
+        # Up to when the use of slots is entered, and how soon a turn may end: see `turns`.
+        self.elapsed_s = now
+        self.contended_s = math.inf
+        # How many slots were busy after the last decision, where a lone leaf is not metered.
+        self.busy_slots = 0
+        self._keeps_time = spec.keeps_time
         self.pools: list[Pool] = []
         self.root = self._add("", spec, None)
 
@@ -250,6 +99,7 @@ class PoolTree:
         pool: Pool | None = leaf
         while pool is not None:
             pool.ready[lane] += 1
+            pool.gated += gated
             parent = pool.parent
             if parent is not None and pool.index not in parent.children.keys:
                 if len(parent.children.keys) == 1:
@@ -260,27 +110,37 @@ class PoolTree:
     def drop(self, leaf: Pool, lane: int, candidate: Candidate) -> None:
         """A candidate cannot use a slot of this lane any more."""
         uid = candidate.uid
-        (leaf.lanes if uid in leaf.lanes[lane].keys else leaf.gates)[lane].drop(uid)
+        gated = uid not in leaf.lanes[lane].keys
+        (leaf.gates if gated else leaf.lanes)[lane].drop(uid)
         if not any(uid in ranking.keys for ranking in leaf.rankings):
             del leaf.members[uid]
         pool: Pool | None = leaf
         while pool is not None:
             pool.ready[lane] -= 1
+            pool.gated -= gated
             parent = pool.parent
             if parent is not None and not any(pool.ready):
                 parent.children.drop(pool.index)
             pool = parent
 
-    def open_gate(self, query: QueryState) -> None:
-        """The query has reserved its memory."""
+    def regate(self, query: QueryState) -> None:
+        """The query has reserved its memory, or needs more or less of it than before."""
         leaf = self.pools[query.pool]
-        uids = [job.uid for job in query.jobs] if leaf.by_job else [query.uid]
+        to_gate = needs_memory(query)
         for ranking, gate in zip(leaf.lanes, leaf.gates, strict=True):
-            for uid in uids:
-                key = gate.keys.get(uid)
+            leave, enter = (ranking, gate) if to_gate else (gate, ranking)
+            for uid in leaf.uids(query):
+                key = leave.keys.get(uid)
                 if key is not None:
-                    gate.drop(uid)
-                    ranking.put(uid, key)
+                    leave.drop(uid)
+                    enter.put(uid, key)
+                    self._gate(leaf, 1 if to_gate else -1)
+
+    @staticmethod
+    def _gate(pool: Pool | None, candidates: int) -> None:
+        while pool is not None:
+            pool.gated += candidates
+            pool = pool.parent
 
     def rekey(self, leaf: Pool, candidate: Candidate, state: State) -> None:
         """Something the candidate's key depends on has changed."""
@@ -315,6 +175,47 @@ class PoolTree:
         keys = {uid: order.key(candidate, state) for uid, candidate in members.items()}
         for ranking in leaf.rankings:
             ranking.refill([(uid, keys[uid]) for uid in ranking.keys])
+
+    # --- time ------------------------------------------------------------------------------
+
+    @property
+    def keeps_time(self) -> bool:
+        """Whether anybody here goes by the time that passes between two decisions."""
+        return self._keeps_time
+
+    def elapse(self, state: State) -> None:
+        """Enter what the time since the last decision was used for, as it was then."""
+        seconds = state.now - self.elapsed_s
+        if seconds <= 0:
+            return
+        self.elapsed_s = state.now
+        for pool in self.pools:
+            if pool.takes_turns:
+                pool.virtual_s += pool.used * seconds * pool.rate
+            if pool.order is not None and pool.order.keeps_time:
+                slots = pool.used if pool.parent else self.busy_slots
+                for uid in pool.order.elapse(seconds, slots, pool.queries, state):
+                    if uid in pool.members:
+                        self.rekey(pool, pool.members[uid], state)
+
+    def take_turns(self) -> None:
+        """Say whose turn it is, now that the events have changed who waits and who uses what."""
+        self.contended_s = math.inf
+        for pool in self.pools:
+            if pool.spec.choice != "turns":
+                continue
+            children = list(pool.names.values())
+            if turns.settle(pool, children, self.slots):
+                self.contended_s = min(self.contended_s, pool.spec.quantum_s)
+            ranked = pool.children.keys
+            if len(ranked) > 1:
+                pool.children.refill([(c.index, c.key()) for c in children if c.index in ranked])
+
+    def hold(self, is_deal: bool) -> None:
+        """A deal begins, before which children who take turns held what they use; or it ends."""
+        self.dealing = is_deal
+        for pool in self.pools:
+            pool.held = pool.used if is_deal else 0
 
     # --- use -------------------------------------------------------------------------------
 
@@ -393,6 +294,10 @@ class PoolTree:
         copy.slots = self.slots
         copy.dealing = False
         copy.refused = False
+        copy.elapsed_s = self.elapsed_s
+        copy.contended_s = self.contended_s
+        copy.busy_slots = self.busy_slots
+        copy._keeps_time = self._keeps_time
         copy.pools = []
         for pool in self.pools:
             parent = copy.pools[pool.parent.index] if pool.parent else None

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 
 from .entities import JobState
 from .model import MAP
-from .ranks import Pool, PoolTree
+from .pools import Pool
+from .ranks import PoolTree
 from .state import State
 
 

@@ -8,6 +8,7 @@ ride along. The simulator and the live driver call nothing else.
 from __future__ import annotations
 
 import gc
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -23,7 +24,7 @@ from .journal import Journal, Step
 from .parts import Part, Policy, Provisioning
 from .ranks import PoolTree
 from .relief import reduces_to_kill
-from .share_out import excess_leases
+from .share_out import excess_leases, rotate
 from .sizing import Sizing
 from .standing import Standing
 from .state import Settings, State
@@ -76,9 +77,13 @@ class Scheduler:
             self._unrecorded += events[: [other is event for other in events].index(True)]
             raise
         self._settle()
+        if self.tree.keeps_time:
+            self.tree.take_turns()
         self.filling.fill()
         if self._extras or state.leaseholders:
             self._decide_extras()
+        if self.tree.keeps_time and self.tree.root.order is not None:
+            self.tree.busy_slots = state.busy_slots
         if self.journal is not None:
             self._record(events, out)
         return out
@@ -153,6 +158,8 @@ class Scheduler:
         self._drifts = any(
             "time" in order.changes_with and not order.is_timed for order in policy.pools.orders
         )
+        # Whether an order goes by how long slots have been leased.
+        self._rotates = any("leased" in order.changes_with for order in policy.pools.orders)
         self._resizes = type(policy.provisioning).nodes is not Provisioning.nodes
         self._extras = policy.timed or self._resizes or self.state.settings.slow_start < 1
         # What was revoked in this instant, however many calls it takes, is not revoked again,
@@ -167,7 +174,8 @@ class Scheduler:
         cluster.drain(state, [node.id for node in state.nodes.values() if node.draining], False)
         self._crew = Crew(policy.job_order, policy.split, policy.placement, policy.sharing)
         self._sizing = Sizing(state, policy.provisioning)
-        self._bind(policy, PoolTree(policy.pools, policy.split.lanes, state.total_slots))
+        lanes = policy.split.lanes
+        self._bind(policy, PoolTree(policy.pools, lanes, state.total_slots, state.now))
         for part in self.parts:
             part.attach(state)
         for query in state.queries.values():
@@ -204,6 +212,8 @@ class Scheduler:
         """Bring the rankings up to date with what the events changed."""
         notes = self.state.notes
         self.standing.news = False
+        if self.tree.keeps_time:
+            self.tree.elapse(self.state)
         if notes.ended_runs:
             self._settle_runs()
         if notes.rare:
@@ -262,6 +272,10 @@ class Scheduler:
             for node_id, slots in leases.beyond(job):
                 self._revoke(job, node_id, slots)
         notes.lease_cuts.clear()
+        for query in notes.regated:
+            if query.pool >= 0:
+                self.tree.regate(query)
+        notes.regated.clear()
         if notes.capacity:
             self._settle_capacity()
         if notes.woke:
@@ -297,7 +311,9 @@ class Scheduler:
         if self.filling.shares_scans:
             self.standing.refresh_all(self._crew.sharing.released(state))
         for pool in self.tree.pools:
-            if pool.drifts:
+            # A turn may end between two ticks.
+            early = state.now - pool.refreshed_s < state.settings.tick_s - EARLY_S
+            if pool.drifts and not (early and self.tree.keeps_time):
                 self.tree.refresh(pool, state)
 
     def _settle_ended(self) -> None:
@@ -338,14 +354,17 @@ class Scheduler:
             self._revoked_s = state.now
         if self._drifts:
             self.tree.refresh_due(state)
+        waits = self._rotates and rotate(self)
         for job, node_id, slots in excess_leases(self, grants, self._revoked):
             self._revoked.add((job.id, node_id))
             self._revoke(job, node_id, slots)
         self._out.extend(Grant(job, node, slots) for (job, node), slots in grants.items())
         grants.clear()
-        tick_s = state.settings.tick_s
-        if self._drifts and tick_s and any(self.tree.root.ready):
-            # Orders drift although nothing happens: look again on the next tick.
+        tick_s = state.settings.tick_s if self._drifts or waits else 0.0
+        if self.tree.contended_s < (tick_s or math.inf):
+            tick_s = self.tree.contended_s
+        if tick_s and any(self.tree.root.ready):
+            # Orders drift and turns end although nothing happens: look again on the next tick.
             next_s = state.now + tick_s
             if not any(state.now < time_s <= next_s for time_s in self.wakes):
                 self.wakes.add(next_s)

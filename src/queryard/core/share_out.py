@@ -13,9 +13,10 @@ from collections import Counter
 from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING
 
-from .entities import Candidate, JobState, NodeState, PhaseState
+from .entities import Candidate, JobState, NodeState
 from .lifecycle import PENDING, RUNNING
 from .model import MAP
+from .phases import PhaseState
 
 if TYPE_CHECKING:
     from .scheduler import Scheduler
@@ -54,6 +55,17 @@ def excess_leases(
                 excess.append((job, node_id, wanted))
                 surplus -= wanted
     return excess
+
+
+def rotate(scheduler: Scheduler) -> bool:
+    """Rank those anew whose order goes by how long they hold slots; whether others wait."""
+    pools = scheduler.tree.pools
+    holders: dict[int, set[int]] = {}
+    for job in scheduler.state.leaseholders.values():
+        if pools[job.query.pool].rotates:
+            holders.setdefault(job.query.pool, set()).add(job.query.uid)
+            scheduler.standing.refresh(job)
+    return any(pools[leaf].queries > len(held) for leaf, held in holders.items())
 
 
 def _dealt(shares: Shares | None, job_id: str, node_id: str) -> int:
@@ -107,6 +119,7 @@ class _Deal:
     def shares(self) -> Shares:
         """Deal, and put everything back as it was."""
         state, tree = self._state, self._scheduler.tree
+        tree.hold(True)
         for job, slots in self._held:
             self._hold(job, -slots)
         # What the deal touches beside the jobs, to be put back.
@@ -115,11 +128,10 @@ class _Deal:
         counts = [(node, node.free, node.maps, node.reduces, node.leased) for node in nodes]
         for node in nodes:
             node.free, node.leased = node.free + node.leased, 0
-        tree.dealing = True
         takers = [node for node in nodes if node.free]
         while takers:
             takers = [node for node in takers if node.free and self._offer(node)]
-        tree.dealing = False
+        tree.hold(False)
         for phase, tasks in self._phases.values():
             phase.counts[PENDING] += tasks
             phase.counts[RUNNING] -= tasks
@@ -153,7 +165,7 @@ class _Deal:
             if not self._scheduler.admission.admits(query, lane):
                 return False
             self._admitted.add(query.uid)
-            self._state.reserved_bytes += query.spec.memory_bytes
+            self._state.reserved_bytes += query.memory_bytes
         if isinstance(candidate, JobState):
             job = candidate
         else:

@@ -54,7 +54,7 @@ class Sizing:
 
     def _least(self) -> int:
         """So many nodes that the memory of every query could be reserved, if like those here."""
-        demand = max((q.spec.memory_bytes for q in self._state.queries.values()), default=0.0)
+        demand = max((q.memory_bytes for q in self._state.queries.values()), default=0.0)
         memory = min((n.spec.memory_bytes for n in self._state.nodes.values()), default=0.0)
         return math.ceil(demand / memory) if memory > 0 else 0
 

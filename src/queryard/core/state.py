@@ -56,6 +56,7 @@ class Notes:
         "policy",
         "rare",
         "readied",
+        "regated",
         "returned",
         "served",
         "submitted",
@@ -72,6 +73,8 @@ class Notes:
         self.readied: list[JobState] = []
         self.ended: list[QueryState] = []
         self.ended_runs: list[Launch] = []
+        # Waiting queries that need other amounts of memory than before.
+        self.regated: list[QueryState] = []
         # (leaf, slots) of leases that came back.
         self.ended_leases: list[tuple[int, int]] = []
         # Map tasks that must run again.
@@ -117,6 +120,8 @@ class State:
         self.memory_bytes = 0.0
         # The most memory there has been: nodes that were lost may come back.
         self.most_memory_bytes = 0.0
+        # What started queries hold, by query, and in all.
+        self.reservations: dict[str, float] = {}
         self.reserved_bytes = 0.0
         self.next_uid = 0
         self.next_launch = 0
@@ -145,9 +150,13 @@ class State:
             return pooled_mean([node.map_mean for node in nodes])
         return pooled_mean([node.reduce_mean for node in nodes])
 
+    @property
+    def busy_slots(self) -> int:
+        return sum(node.spec.slots - node.free for node in self.nodes.values())
+
     def fits(self, query: QueryState) -> bool:
         """Whether the memory of a query can be reserved now."""
-        return self.reserved_bytes + query.spec.memory_bytes <= self.memory_bytes
+        return self.reserved_bytes + query.memory_bytes <= self.memory_bytes
 
     def new_uid(self) -> int:
         self.next_uid += 1
@@ -174,6 +183,7 @@ class State:
         copy.uneven = self.uneven
         copy.memory_bytes = self.memory_bytes
         copy.most_memory_bytes = self.most_memory_bytes
+        copy.reservations = self.reservations.copy()
         copy.reserved_bytes = self.reserved_bytes
         copy.next_uid = self.next_uid
         copy.next_launch = self.next_launch

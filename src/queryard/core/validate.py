@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from .entities import JobState, PhaseState
+from .entities import JobState
 from .lifecycle import DONE, HELD, PENDING, RUNNING
 from .model import MAP, REDUCE
+from .phases import PhaseState
+from .pools import needs_memory
 
 if TYPE_CHECKING:
     from .scheduler import Scheduler
@@ -113,7 +115,7 @@ def _queries(scheduler: Scheduler) -> Iterator[str]:
         if query.slots and query.started_s is None:
             yield f"query {query.id} uses slots and has not started"
         if query.started_s is not None:
-            reserved += query.spec.memory_bytes
+            reserved += query.memory_bytes
         open_jobs = sum(not job.done for job in query.jobs)
         if open_jobs != query.open_jobs or not open_jobs:
             yield f"query {query.id} counts {query.open_jobs} open jobs and has {open_jobs}"
@@ -165,5 +167,8 @@ def _rankings(scheduler: Scheduler) -> Iterator[str]:
             if pool.ready[lane] != len(free.keys) + len(gate.keys):
                 yield f"pool {pool.path!r} counts {pool.ready[lane]} ready candidates"
             for uid in gate.keys:
-                if pool.members[uid].query.stage != "waiting":
-                    yield f"pool {pool.path!r} keeps a started query at the gate"
+                if not needs_memory(pool.members[uid].query):
+                    yield f"pool {pool.path!r} keeps a query at the gate that may pass"
+            for uid in free.keys:
+                if needs_memory(pool.members[uid].query):
+                    yield f"pool {pool.path!r} lets a query pass that needs memory first"

@@ -15,6 +15,8 @@ from functools import cached_property
 import duckdb
 
 from .errors import NotAllowed, failure
+from .template import template
+from .tokens import Token, tokens
 
 # What the scheduler and the memory budget rest on, and what to use instead.
 GUARDED = {
@@ -96,13 +98,17 @@ class Classified:
     @cached_property
     def words(self) -> tuple[str, ...]:
         """Its tokens without comments, in lower case; a quoted name is no keyword."""
-        return tuple(word.lower() for _, word in _pieces(self.sql))
+        return tuple(token.text.lower() for token in self._tokens)
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
         """Its string literals."""
-        words = [word for _, word in _pieces(self.sql)]
+        words = [token.text for token in self._tokens]
         return tuple(w[1:-1].replace("''", "'") for w in words if w.startswith("'"))
+
+    @cached_property
+    def _tokens(self) -> list[Token]:
+        return tokens(self.sql)
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -111,6 +117,11 @@ class Classified:
         Texts too: PRAGMA table_info('orders').
         """
         return frozenset(map(_unquoted, self.words))
+
+    @cached_property
+    def template(self) -> str:
+        """The statement without its literals: what it has in common with its like."""
+        return template(self._tokens)
 
     @cached_property
     def reads(self) -> bool:
@@ -197,18 +208,6 @@ def classify(sql: str) -> list[Classified]:
     return found
 
 
-def _pieces(sql: str) -> list[tuple[int, str]]:
-    """The tokens that are no comments, with their offsets in the encoded text."""
-    raw = sql.encode()
-    offsets = duckdb.tokenize(sql)
-    ends = [offset for offset, _ in offsets[1:]] + [len(raw)]
-    return [
-        (offset, raw[offset:end].decode("utf-8", "replace").strip())
-        for (offset, kind), end in zip(offsets, ends, strict=True)
-        if kind != duckdb.token_type.comment
-    ]
-
-
 def _unquoted(word: str) -> str:
     """A name, or the text of a literal.
 
@@ -223,8 +222,8 @@ def _unquoted(word: str) -> str:
 
 def _rest(sql: str, at: int) -> str:
     """The text from a token on."""
-    pieces = _pieces(sql)
-    return sql.encode()[pieces[at][0] :].decode() if at < len(pieces) else ""
+    words = tokens(sql)
+    return sql.encode()[words[at].offset :].decode() if at < len(words) else ""
 
 
 def check_allowed(statement: Classified, writes: bool) -> None:

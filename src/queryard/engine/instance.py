@@ -15,6 +15,7 @@ from .capi import Handle, Result, library, take_text
 from .errors import failure
 
 MIN_MEMORY_BYTES = 32 << 20
+_CACHES = ("EXTERNAL_FILE_CACHE", "OBJECT_CACHE")
 
 
 class Instance:
@@ -61,6 +62,14 @@ class Instance:
                 return False
             self.memory_bytes = wanted
         return True
+
+    def used_bytes(self) -> int:
+        """Memory in use, without what is only cached from files and can go at any time."""
+        rows = self.control.rows(
+            "SELECT tag, memory_usage_bytes AS bytes FROM duckdb_memory() "
+            "WHERE memory_usage_bytes > 0"
+        )
+        return sum(row["bytes"] for row in rows if row["tag"] not in _CACHES)
 
     def close(self) -> None:
         self.control.close()

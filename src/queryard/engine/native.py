@@ -19,7 +19,7 @@ from .classify import Classified
 from .errors import QueryCancelled
 from .instance import Connection
 from .pool import InstancePool, PooledInstance
-from .results import ResultStream
+from .results import Output, ResultStream
 from .session import SessionInstance
 from .statement import Lease, Statement
 from .views import explain_missing, named_twice
@@ -49,7 +49,7 @@ class NativeEngine:
     def query(
         self,
         statements: Sequence[Classified],
-        output: ResultStream,
+        output: Output,
         parameters: Parameters,
         memory_bytes: int,
     ) -> NativeQuery:
@@ -106,6 +106,9 @@ class _OnSession:
     def leave(self) -> None:
         pass
 
+    def memory_bytes(self) -> int | None:
+        return None  # it is shared with all that the session keeps
+
 
 class _OnPool:
     """A pooled instance, taken with the first slot and given back at the end."""
@@ -150,6 +153,10 @@ class _OnPool:
             self._pool.give_back(self._taken)
             self._taken = None
 
+    def memory_bytes(self) -> int | None:
+        taken = self._taken
+        return None if taken is None else taken.instance.used_bytes()
+
 
 class NativeQuery:
     """One query of a user's: its statements one after another, the rows of the last one kept.
@@ -161,7 +168,7 @@ class NativeQuery:
         self,
         place: _OnSession | _OnPool,
         statements: Sequence[Classified],
-        output: ResultStream,
+        output: Output,
         parameters: Parameters,
     ) -> None:
         self.output = output
@@ -191,6 +198,16 @@ class NativeQuery:
     def on_session(self) -> bool:
         """Whether it needs the session's connection, where one query runs at a time."""
         return self._place.shared
+
+    @property
+    def computes(self) -> bool:
+        """Whether slots compute now, and are not about to plan or to hand over rows."""
+        statement = self._current
+        return statement is not None and statement.stage == "running"
+
+    def memory_bytes(self) -> int | None:
+        """What it uses now and could not do without; None where that is not known."""
+        return self._place.memory_bytes() if self.computes else None
 
     # --- from a slot's thread ----------------------------------------------------------------
 
@@ -222,7 +239,7 @@ class NativeQuery:
             if self._current is None:
                 classified = self._statements[self._at]
                 is_last = self._at == len(self._statements) - 1
-                output = self.output if is_last else _Ignored()
+                output: Output = self.output if is_last else _Ignored()
                 self._current = Statement(
                     self._place.enter(),
                     classified.sql,
@@ -301,8 +318,8 @@ class NativeQuery:
         with self._changed:
             if self.ended:
                 return
-            self.ended = True
             self.error = error
+            self.ended = True
             statement = self._current
             self._inside += 1  # nobody may leave for good before this is done
             self._changed.notify_all()

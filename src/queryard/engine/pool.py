@@ -14,6 +14,8 @@ from .errors import QueryFailed
 from .instance import MIN_MEMORY_BYTES, Connection, Instance
 from .views import Views
 
+ROOM_S = 10.0
+
 
 class PooledInstance:
     """An instance, a connection to it, and the views it already has."""
@@ -35,7 +37,7 @@ class InstancePool:
         self._slots = slots
         self._memory_bytes = memory_bytes
         self._temp = temp
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._idle: list[PooledInstance] = []
         self._used_bytes = 0  # of those handed out
         self._closed = False
@@ -46,8 +48,8 @@ class InstancePool:
         with self._lock:
             if self._closed:
                 raise QueryFailed("the session is closed")
-            # The one used last has the warmest caches.
-            chosen = self._idle.pop() if self._idle else None
+            self._await_room(memory_bytes)
+            chosen = self._best_idle(memory_bytes)
             self._used_bytes += memory_bytes
             self._make_room()
             try:
@@ -61,9 +63,19 @@ class InstancePool:
                 raise
             return chosen
 
+    def _best_idle(self, memory_bytes: int) -> PooledInstance | None:
+        """The one used last has the warmest caches, if it need not change its limit."""
+        if not self._idle:
+            return None
+        same = [i for i in self._idle if i.instance.memory_bytes == memory_bytes]
+        chosen = same[-1] if same else self._idle[-1]
+        self._idle.remove(chosen)
+        return chosen
+
     def give_back(self, used: PooledInstance) -> None:
         with self._lock:
             self._used_bytes -= used.instance.memory_bytes
+            self._lock.notify_all()
             if self._closed:
                 used.close()
             else:
@@ -74,6 +86,7 @@ class InstancePool:
         with self._lock:
             if self._closed:
                 raise QueryFailed("the session is closed")
+            self._await_room(memory_bytes)
             self._used_bytes += memory_bytes
             self._make_room()
 
@@ -81,6 +94,12 @@ class InstancePool:
         """What was lent is free again."""
         with self._lock:
             self._used_bytes -= memory_bytes
+            self._lock.notify_all()
+
+    def _await_room(self, memory_bytes: int) -> None:
+        """Who has ended to the kernel may need its memory a moment longer, to hand over rows."""
+        most = self._memory_bytes - memory_bytes
+        self._lock.wait_for(lambda: self._closed or self._used_bytes <= most, ROOM_S)
 
     def _make_room(self) -> None:
         """Shrink idle instances, the coldest first, or close them."""

@@ -7,11 +7,12 @@ block everything that follows it there, and so do queries whose memory others wa
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
@@ -21,6 +22,23 @@ BUFFER_BYTES = 32 << 20
 
 Returns = Literal["rows", "changes", "nothing"]
 """What a statement answers with: rows, how many rows it has changed, or that it is done."""
+
+
+class Output(Protocol):
+    """Where a query puts its rows."""
+
+    # Called under a lock, so that they come in the order in which it happened.
+    on_full: Callable[[], None]
+    on_room: Callable[[], None]
+
+    @property
+    def full(self) -> bool:
+        """Whether the query should wait."""
+
+    def start(self, schema: Any, types: tuple[str, ...], returns: Returns = "rows") -> None: ...
+    def put(self, batch: Any) -> None: ...
+    def finish(self) -> None: ...
+    def fail(self, error: BaseException) -> None: ...
 
 
 class ResultStream:
@@ -39,7 +57,7 @@ class ResultStream:
         self._types: tuple[str, ...] = ()
         self._returns: Returns = "rows"
         self.rows = 0
-        # Called under the lock, so that they come in the order in which it happened.
+        self._waiting: list[Callable[[], None]] = []
         self.on_full: Callable[[], None] = _nothing
         self.on_room: Callable[[], None] = _nothing
 
@@ -55,7 +73,7 @@ class ResultStream:
             self._returns = returns
             self._schema = schema
             self._types = types
-            self._changed.notify_all()
+            self._ready()
 
     def put(self, batch: Any) -> None:
         with self._changed:
@@ -73,7 +91,7 @@ class ResultStream:
             return
         self._batches.append(batch)
         self._bytes += batch.nbytes
-        if self._bytes >= self._limit_bytes and not self._full:
+        if self._file is None and self._bytes >= self._limit_bytes and not self._full:
             self._full = True
             self.on_full()
 
@@ -89,7 +107,7 @@ class ResultStream:
     def finish(self) -> None:
         with self._changed:
             self._ended = True
-            self._changed.notify_all()
+            self._ready()
 
     def fail(self, error: BaseException) -> None:
         """End with an error, which the reader meets at once: rows before it are dropped."""
@@ -98,16 +116,31 @@ class ResultStream:
                 self._ended = True
                 self._error = error
                 self._drop()
-            self._changed.notify_all()
+            self._ready()
 
     # --- the reader's side -------------------------------------------------------------------
+    # Each reader has an error of its own: what is raised keeps the frames it passes, and with them
+    # whatever a program holds there.
+
+    def when_ready(self, call: Callable[[], None]) -> None:
+        """Call something short once there are columns to be read, or an error to be met."""
+        with self._changed:
+            if self._schema is None and not self._ended:
+                self._waiting.append(call)
+                return
+        call()
+
+    def _ready(self) -> None:
+        self._changed.notify_all()
+        while self._waiting:
+            self._waiting.pop()()
 
     def schema(self, timeout_s: float | None = None) -> Any:
         """Wait for the columns; raises the query's error."""
         with self._changed:
             self._changed.wait_for(lambda: self._schema is not None or self._ended, timeout_s)
             if self._error is not None:
-                raise self._error
+                raise copy.copy(self._error)
             if self._schema is None:
                 raise TimeoutError(f"no answer within {timeout_s} s")
             return self._schema
@@ -127,7 +160,7 @@ class ResultStream:
         with self._changed:
             while True:
                 if self._error is not None:
-                    raise self._error
+                    raise copy.copy(self._error)
                 batch = self._take()
                 if batch is not None:
                     return batch

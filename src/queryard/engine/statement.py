@@ -27,7 +27,7 @@ from .capi import ERROR, OK, READY, Handle, Result, library
 from .errors import QueryCancelled, failure
 from .instance import Connection
 from .parameters import bind
-from .results import ResultStream, Returns
+from .results import Output, Returns
 from .threads import all_asleep
 
 Stage = Literal["new", "planning", "running", "ready", "ended"]
@@ -62,7 +62,7 @@ class Statement:
         self,
         connection: Connection,
         sql: str,
-        output: ResultStream,
+        output: Output,
         parameters: Sequence[Any] | Mapping[str, Any] = (),
         supply: Callable[[Connection, str | None], bool] | None = None,
     ) -> None:

@@ -1,6 +1,7 @@
 """Figures of runs: who had which slots, how long queries took, how busy the cluster was."""
 
+from .load import save_load_figure
 from .panels import FigureRun, References
 from .save import check_figure_path, save_figure
 
-__all__ = ["FigureRun", "References", "check_figure_path", "save_figure"]
+__all__ = ["FigureRun", "References", "check_figure_path", "save_figure", "save_load_figure"]

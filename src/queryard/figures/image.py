@@ -14,7 +14,8 @@ ROW_IN = 2.3
 EDGE_IN = 1.3
 DPI = 130
 MOST_KEYS = 6  # in one line of the legend
-WIDE_BAR = 0.005  # of the axis; a wider bar has room for a white edge
+# Of the axes; a bar that is wider and taller has room for a white edge.
+WIDE_BAR, TALL_BAR = 0.005, 0.01
 DASHES: dict[str, Any] = {"solid": "-", "dash": (0, (5, 2)), "dot": (0, (1, 1.5)), "dashdot": "-."}
 
 
@@ -72,7 +73,11 @@ def _plot(axes: Any, panel: Panel) -> None:
         ]
         colours = [bar.colour for bar in panel.bars]
         wide = WIDE_BAR * (panel.x.high - panel.x.low)
-        edges = [0.4 if bar.end - bar.start > wide else 0.0 for bar in panel.bars]
+        tall = TALL_BAR * abs(panel.y.high - panel.y.low)
+        edges = [
+            0.4 if bar.end - bar.start > wide and bar.top - bar.bottom > tall else 0.0
+            for bar in panel.bars
+        ]
         axes.add_collection(
             PolyCollection(corners, facecolors=colours, edgecolors="white", linewidths=edges)
         )

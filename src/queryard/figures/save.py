@@ -26,7 +26,7 @@ RENDERERS = {".html": _HTML, ".png": _IMAGE, ".svg": _IMAGE, ".pdf": _IMAGE}
 
 def check_figure_path(path: str) -> None:
     """Raise what `save_figure` would raise for the path, before anything has been computed."""
-    _renderer_of(path)
+    renderer_of(path)
 
 
 def save_figure(
@@ -40,7 +40,7 @@ def save_figure(
     `references` adds dashed lines of responses to compare with, by name (the fluid references
     of `queryard.sim`, say).
     """
-    renderer = _renderer_of(path)
+    renderer = renderer_of(path)
     sheet = build_sheet(runs, references or {}, title)
     try:
         renderer.draw(sheet, path)
@@ -48,7 +48,8 @@ def save_figure(
         raise QueryardError(f"cannot write the figure {path!r}: {error.strerror}") from error
 
 
-def _renderer_of(path: str) -> _Renderer:
+def renderer_of(path: str) -> _Renderer:
+    """Who draws a figure with this ending; an error if nobody can."""
     ending = PurePath(path).suffix
     renderer = RENDERERS.get(ending.lower())
     if renderer is None:

@@ -2,6 +2,7 @@
 
 from .answer import Answer
 from .handle import Handle
+from .limits import Refused
 from .session import Session, connect
 
-__all__ = ["Answer", "Handle", "Session", "connect"]
+__all__ = ["Answer", "Handle", "Refused", "Session", "connect"]

@@ -1,7 +1,8 @@
-"""Amounts as people write them: "8 GB", "5 min"."""
+"""Amounts and times as people write them: "8 GB", "5 min"."""
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Mapping
 
@@ -38,6 +39,20 @@ def as_seconds(amount: int | float | str, what: str) -> float:
     (300.0, 2.0)
     """
     return float(_amount(amount, what, _SECONDS, "s"))
+
+
+def as_time_left(when: float | str | datetime.datetime, what: str) -> float:
+    """Seconds from now until a time: an amount of them, or a point in time.
+
+    >>> as_time_left("2 min", "deadline")
+    120.0
+    """
+    if not isinstance(when, datetime.datetime):
+        return as_seconds(when, what)
+    left_s = (when - datetime.datetime.now(when.tzinfo)).total_seconds()
+    if left_s <= 0:
+        raise QueryardError(f"{what}: {when} has passed; give a time to come")
+    return left_s
 
 
 def _amount(amount: object, what: str, units: Mapping[str, float], unit: str) -> float:

@@ -8,39 +8,46 @@ from __future__ import annotations
 
 import threading
 import time
-import uuid
-from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
-from queryard.backends.local import NODE, LocalBackend
+from queryard.backends.local import LocalBackend
 from queryard.core.errors import QueryardError
-from queryard.core.events import NodeJoined, QueryCancelled, QuerySubmitted
+from queryard.core.events import (
+    Event,
+    MemoryChanged,
+    PolicyChosen,
+    QueryCancelled,
+    QuerySubmitted,
+)
 from queryard.core.model import Node, Query, query_ids
 from queryard.core.scheduler import Scheduler
 from queryard.engine import errors
-from queryard.engine.capi import library
 from queryard.engine.classify import Classified
 from queryard.engine.native import Budget, NativeEngine, Parameters
-from queryard.engine.results import ResultStream
 from queryard.engine.session import SessionInstance
 from queryard.engine.temp import TempSpace
 from queryard.sql.catalog import Catalog
 
+from . import short_turns
 from .asked import Asked
+from .connection_line import ConnectionLine
 from .driver import Driver
-from .handle import Record
-from .work import NATIVE_JOB, NativeWork, Work
+from .foresight import Foresight
+from .gatekeeper import Gatekeeper
+from .limits import Refused
+from .local_nodes import LocalNodes
+from .native_start import NativeStart
+from .overlook import Overlook
+from .prediction import Predictor
+from .record import Record
+from .recording import Recorder
+from .resources import reservation
+from .slow_readers import SlowReaders
+from .work import NativeWork, Work
 
 CLOSE_S = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Turn:
-    """A query in line for the session's connection."""
-
-    record: Record
-    asked: Asked
 
 
 class Dispatch:
@@ -50,51 +57,71 @@ class Dispatch:
         self,
         catalog: Catalog,
         scheduler: Scheduler,
-        slots: int,
+        nodes: Sequence[Node],
         budget: Budget,
         temp: TempSpace,
         writes: bool,
+        gatekeeper: Gatekeeper,
+        recorder: Recorder,
     ) -> None:
         self._catalog = catalog
-        self._slots = slots
         self._temp = temp
-        self.engine = NativeEngine(catalog, slots, budget, temp.path, writes)
-        self._lock = threading.Lock()
+        self._gate = gatekeeper
+        self._recorder = recorder
+        self._lock = threading.RLock()
         self._records: dict[str, Record] = {}
-        self._ids = query_ids(uuid.uuid4().hex[:12])
-        # Queries that need the session's connection, and the one that has it.
-        self._turns: deque[_Turn] = deque()
-        self._at_turn: _Turn | None = None
-        self._turn_over = threading.Condition(self._lock)
+        self._ids = query_ids(recorder.session)
+        self._line = ConnectionLine(self._lock, self._start_in_line)
         self._closed = False
-        self._pool_bytes = budget.pool_bytes
-        # Of all queries on their way, those that wait for memory included.
-        self._reserved_bytes = 0
-        # Who wants to change the session's instance between two statements.
-        self._changes = 0
+        self._most_bytes = reservation(None, budget.pool_bytes)
+        self._readers = SlowReaders(budget.pool_bytes, temp.file)
         self._driver = Driver(scheduler, self)
-        self._backend = LocalBackend(slots, self._driver.post)
+        self._nodes = LocalNodes(nodes, self._driver.post)
+        slots = self._nodes.slots
+        self.engine = NativeEngine(catalog, slots, budget, temp.path, writes)
+        self._foresight = Foresight(
+            Predictor(catalog), self._driver.post, self._records, recorder.past
+        )
+        self._backend = LocalBackend(
+            slots, self._driver.post, self._foresight.follow, self._nodes.speeds
+        )
+        self._native = NativeStart(
+            catalog,
+            self.engine,
+            self._backend,
+            gatekeeper,
+            self._readers,
+            self._most_bytes,
+            budget.pool_bytes,
+        )
+        self.overlook = Overlook(self._driver, self._backend, recorder, self.records)
+        self._foresight.forecasts_by(self.overlook)
         self._driver.start(self._backend)
-        self._driver.post(NodeJoined(0.0, Node(NODE, slots, float(budget.pool_bytes))))
 
     # --- queries come ------------------------------------------------------------------------
+
+    def now(self) -> float:
+        """The session's clock."""
+        return self._driver.now()
 
     def enter(self, asked: Asked) -> Record:
         """Start a query now, or put it in line for the session's connection."""
         with self._lock:
             self._check_open()
-            # What a statement in line will leave behind is not known yet.
-            after_others = any(
-                turn is not None and turn.asked.leaves_something
-                for turn in (self._at_turn, *self._turns)
-            )
-            in_line = after_others or self._needs_connection(asked)
-            output = self._output(in_line or asked.plan == "staged")
-            record = Record(next(self._ids), asked.sql, output, asked.leaves_something)
+            try:
+                self._gate.check(asked, self._nodes.slots)
+            except Refused as error:
+                self._recorder.refused(next(self._ids), asked, error, self.now())
+                raise
+            in_line = self._line.leaves_something or self._native.needs_connection(asked)
+            output = self._readers.stream(in_line or asked.plan == "staged")
+            record = Record(next(self._ids), asked, output, self.now())
+            self._foresight.expect(record)
             self._records[record.id] = record
+            self._gate.enter(record)
+            short_turns.begin()
             if in_line:
-                self._turns.append(_Turn(record, asked))
-                self._next_turn()
+                self._line.join(record, asked)
                 return record
             try:
                 self._start(record, asked)
@@ -103,27 +130,17 @@ class Dispatch:
                 raise
             return record
 
-    def _output(self, never_full: bool) -> ResultStream:
-        """A slow reader pauses its query, unless that would hold up what comes after it."""
-        return ResultStream(self._temp.file(".arrow") if never_full else None)
-
-    def _needs_connection(self, asked: Asked) -> bool:
-        return any(map(self.engine.session.must_run, asked.statements))
-
-    def _next_turn(self) -> None:
-        """Start queries in line until one of them holds the session's connection."""
-        while self._at_turn is None and self._turns and not self._changes:
-            turn = self._turns.popleft()
-            if turn.record.ended:
-                continue
-            try:
-                self._start(turn.record, turn.asked)
-            except BaseException as error:
-                self._drop(turn.record, error)
-                continue
-            work = turn.record.work
-            if isinstance(work, NativeWork) and work.query.on_session:
-                self._at_turn = turn
+    def _start_in_line(self, record: Record, asked: Asked) -> bool:
+        """It is the turn of a query in line; whether it holds the session's connection now."""
+        if record.ended:
+            return False
+        try:
+            self._start(record, asked)
+        except BaseException as error:
+            self._drop(record, error)
+            return False
+        work = record.work
+        return isinstance(work, NativeWork) and work.run.native.on_session
 
     def _start(self, record: Record, asked: Asked) -> None:
         if asked.plan == "staged":
@@ -146,24 +163,13 @@ class Dispatch:
 
     def _begin(self, record: Record, asked: Asked) -> None:
         """Hand a native query to the kernel."""
-        native = self.engine.query(
-            asked.statements, record.output, asked.parameters, asked.memory_bytes
-        )
-        width = self._slots if library().leases else 1
-        work = NativeWork(native, width, asked.reasons)
-        record.work = work
-        self._backend.add_native(f"{record.id}/{NATIVE_JOB}", native, width)
-        pause = record.output.on_full
-
-        def on_full() -> None:
-            if self._is_crowded():
-                record.output.overflow_into(self._temp.file(".arrow"))
-            else:
-                pause()
-
-        record.output.on_full = on_full
-        # The session's instance has memory of its own, which its queries share.
-        self._submit(record, asked, work, 0 if native.on_session else asked.memory_bytes)
+        work = self._native.work(record, asked)
+        run = work.run
+        self._submit(record, work, 0 if run.holder else run.memory_bytes)
+        if run.holder is not None and run.holder is not record:
+            # It may have begun since the record joined it.
+            self._driver.post(MemoryChanged(0.0, record.id, 0.0))
+            self._note_start(record)
 
     def _stage(self, record: Record, asked: Asked) -> None:
         """Plan a query into jobs and hand them to the kernel; on a thread of its own."""
@@ -172,12 +178,13 @@ class Dispatch:
 
         from .staged_work import StagedWork
 
+        memory_bytes = asked.memory_bytes or self._gate.most_bytes(asked, self._most_bytes)
         try:
             plan = plan_staged(asked.sql, self._catalog)
             work = StagedWork(
                 plan,
                 record.output,
-                asked.memory_bytes,
+                memory_bytes,
                 self.engine.pool,
                 self._temp.path,
                 lambda error: self._backend.errand(lambda: self.cancel(record.id, error)),
@@ -186,9 +193,8 @@ class Dispatch:
             with self._lock:
                 if not record.ended:
                     native = replace(asked, plan="native", reasons=(str(error),))
-                    if self._needs_connection(native):
-                        self._turns.append(_Turn(record, native))
-                        self._next_turn()
+                    if self._native.needs_connection(native):
+                        self._line.join(record, native)
                     else:
                         self._begin(record, native)
             return
@@ -203,36 +209,24 @@ class Dispatch:
                 work.cancel(errors.QueryCancelled("cancelled"))
                 return
             record.work = work
-            self._backend.add_staged(record.id, work)
-            self._submit(record, asked, work, asked.memory_bytes)
+            record.meter = self._backend.add_staged(record.id, work)
+            self._submit(record, work, memory_bytes)
 
-    def _is_crowded(self) -> bool:
-        """Whether somebody waits for memory, so that nobody may hold it for a slow reader.
-
-        It is asked under the lock of a stream, and takes no other.
-        """
-        return self._reserved_bytes > self._pool_bytes
-
-    def _submit(self, record: Record, asked: Asked, work: Work, memory_bytes: int) -> None:
-        record.memory_bytes = memory_bytes
-        self._reserved_bytes += memory_bytes
-        if self._is_crowded():
-            for other in self._records.values():
-                if other.output.full:
-                    other.output.overflow_into(self._temp.file(".arrow"))
-        self._driver.post(
-            QuerySubmitted(
-                0.0,
-                Query(
-                    record.id,
-                    work.jobs(),
-                    tenant=asked.tenant,
-                    priority=asked.priority,
-                    memory_bytes=float(memory_bytes),
-                    submit_s=self._driver.now(),
-                ),
-            )
+    def _submit(self, record: Record, work: Work, memory_bytes: int) -> None:
+        self._readers.reserve(record, memory_bytes)
+        asked = record.asked
+        query = Query(
+            record.id,
+            work.jobs(),
+            tenant=asked.tenant,
+            priority=asked.priority,
+            memory_bytes=float(memory_bytes),
+            submit_s=record.submitted_s,
+            deadline_s=asked.deadline_s,
         )
+        self._driver.post(QuerySubmitted(0.0, query), *work.estimates(record.id))
+        self._recorder.asked(record)
+        self._foresight.submitted(record)
 
     # --- queries are stopped -----------------------------------------------------------------
 
@@ -247,7 +241,19 @@ class Dispatch:
                 self._drop(record, error)
                 return
         record.work.cancel(error)
-        self._driver.post(QueryCancelled(0.0, query, str(error)))
+        self._driver.post(*self._moved_memory(record), QueryCancelled(0.0, query, str(error)))
+
+    def _moved_memory(self, record: Record) -> list[Event]:
+        """Another one holds the memory of a run whose holder leaves."""
+        run = record.run
+        other = None if run is None else run.pass_on(record)
+        if run is None or other is None:
+            return []
+        other.memory_bytes, record.memory_bytes = record.memory_bytes, other.memory_bytes
+        return [
+            MemoryChanged(0.0, record.id, 0.0),
+            MemoryChanged(0.0, other.id, float(run.memory_bytes)),
+        ]
 
     def limit(self, record: Record, seconds: float, written: str) -> None:
         """Stop a query if it takes longer than this, however it was written."""
@@ -273,7 +279,28 @@ class Dispatch:
 
         self._driver.call(lambda: self._backend.errand(let_go))
 
-    # --- queries end (on the driver's thread) ------------------------------------------------
+    # --- what becomes of them (on the driver's thread) ---------------------------------------
+
+    def began(self, query: str) -> None:
+        """A slot was given to a query; with it, all who share its run begin."""
+        record = self._records.get(query)
+        if record is None or record.work is None:
+            return
+        run = record.run
+        if run is None:
+            self._note_start(record)
+        elif (holder := run.hold(record)) is not None:
+            for other in list(run.records):
+                self._note_start(other)
+                if other is not record:
+                    self._driver.post(MemoryChanged(0.0, other.id, 0.0))
+            if holder is not record:  # who has left meanwhile
+                self._driver.post(MemoryChanged(0.0, holder.id, float(run.memory_bytes)))
+
+    def _note_start(self, record: Record) -> None:
+        if record.started_s is None:
+            record.started_s = self.now()
+            self._gate.started(record)
 
     def finished(self, query: str) -> None:
         if (record := self._records.get(query)) is not None and record.work is not None:
@@ -285,9 +312,29 @@ class Dispatch:
 
     def failed(self, query: str, cause: str) -> None:
         if (record := self._records.get(query)) is not None and record.work is not None:
-            if record.work.error is None:
-                record.work.cancel(errors.QueryFailed(cause))
-            self._settle(record, record.work)
+            work = record.work
+            if isinstance(work, NativeWork) and work.run.again and not work.ended:
+                self._backend.errand(lambda: self._begin_again(record, work))
+                return
+            if work.error is None:
+                work.cancel(errors.QueryFailed(cause))
+            self._settle(record, work)
+
+    def _begin_again(self, record: Record, work: NativeWork) -> None:
+        """It ran out of memory that was too little by guess: run it with what is usual."""
+        with self._lock:
+            if record.ended:
+                return
+            if work.ended:  # cancelled since the kernel let it go
+                self._settle(record, work)
+                return
+            self._backend.forget(record.id)
+            self._readers.free(record)
+            self._native.over(work.run)
+            most_bytes = self._gate.most_bytes(record.asked, self._most_bytes)
+            record.asked = replace(record.asked, memory_bytes=most_bytes)
+            record.twin_of = ""
+            self._begin(record, record.asked)
 
     def broken(self, error: BaseException) -> None:
         """The driver itself failed: nobody may wait for it."""
@@ -297,6 +344,12 @@ class Dispatch:
                 if record.work is not None:
                     record.work.cancel(error)
                 self._drop(record, error)
+
+    def scale(self, nodes: int) -> None:
+        self._nodes.scale(nodes)
+
+    def let_go(self, node: str) -> None:
+        self._nodes.let_go(node)
 
     def _hand_over(self, record: Record, work: Work) -> None:
         try:
@@ -309,30 +362,37 @@ class Dispatch:
         with self._lock:
             self._backend.forget(record.id)
             if record.id in self._records:
+                if isinstance(work, NativeWork) and work.run.native.ended:
+                    self._native.over(work.run)
+                    if work.error is None and work.run.holder is record:
+                        self._foresight.learn(record, work.run.work_s)
                 self._drop(record, work.error)
-            if self._at_turn is not None and self._at_turn.record is record:
-                self._at_turn = None
-                self._turn_over.notify_all()
-                self._next_turn()
+            self._line.left(record)
 
     def _drop(self, record: Record, error: BaseException | None) -> None:
         del self._records[record.id]
-        self._reserved_bytes -= record.memory_bytes
-        record.end(error)
+        self._readers.free(record)
+        self._gate.left(record)
+        short_turns.end()
+        record.end(error, self.now())
+        self._recorder.ended(record)
 
     # --- between queries ---------------------------------------------------------------------
 
+    def records(self) -> list[Record]:
+        """All on their way, the earliest first."""
+        with self._lock:
+            return list(self._records.values())
+
+    def choose(self, profile: Mapping[str, Any]) -> None:
+        """Follow another policy from now on; what runs is not disturbed."""
+        self._driver.post(PolicyChosen(0.0, profile))
+
     def with_session(self, change: Callable[[SessionInstance], None]) -> None:
         """Do something to the session's instance when no statement has it."""
-        with self._lock:
-            self._changes += 1
-            try:
-                self._turn_over.wait_for(lambda: self._at_turn is None or self._closed)
-                self._check_open()
-                change(self.engine.session)
-            finally:
-                self._changes -= 1
-                self._next_turn()
+        with self._line.pause():
+            self._check_open()
+            change(self.engine.session)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -345,6 +405,7 @@ class Dispatch:
                 return
             self._closed = True
             records = list(self._records.values())
+            self._line.close()
         for record in records:
             self.cancel(record.id, errors.QueryCancelled("the session was closed"))
         deadline = time.monotonic() + CLOSE_S
@@ -353,5 +414,8 @@ class Dispatch:
         # A Python function may go on for ever; its instance must not be closed under it.
         if self._backend.close(max(0.0, deadline - time.monotonic())):
             self.engine.close()
+        self._foresight.close()
+        self.overlook.note_cost()
         self._driver.stop()
+        self._recorder.close()
         self._temp.close()

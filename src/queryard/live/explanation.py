@@ -15,9 +15,8 @@ from queryard.core.errors import QueryardError, unknown_name
 from queryard.core.model import Operator
 from queryard.engine.classify import Classified, classify
 from queryard.engine.errors import QueryFailed
+from queryard.engine.plans import PlanNames, PlanOperator, read_plan
 from queryard.sql.planner import NotStageable, StagedPlan, plan_staged
-
-from .native_plan import PlanNames, PlanOperator, read_plan
 
 if TYPE_CHECKING:
     from rich.table import Table

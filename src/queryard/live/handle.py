@@ -2,49 +2,22 @@
 
 from __future__ import annotations
 
-import threading
+import asyncio
+import contextlib
 import weakref
+from collections.abc import Generator
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
-from queryard.engine.errors import QueryCancelled
-from queryard.engine.results import ResultStream
+from queryard.sim.forecast import Forecast
 
 from .answer import Answer
+from .outlook import Outlook
+from .record import Record, Status, Timing
 
 if TYPE_CHECKING:
     from .explanation import Explanation
     from .session import Session
-    from .work import Work
-
-Status = Literal["waiting", "running", "finished", "failed", "cancelled"]
-
-
-class Record:
-    """What the session knows of a query; it lives as long as the query does."""
-
-    def __init__(self, query: str, sql: str, output: ResultStream, leaves_something: bool) -> None:
-        self.id = query
-        self.sql = sql
-        self.output = output
-        # Whether it does more than read, so that it runs to its end even if nobody looks.
-        self.leaves_something = leaves_something
-        self.memory_bytes = 0
-        # None as long as it stands in line.
-        self.work: Work | None = None
-        self.error: BaseException | None = None
-        self.over = threading.Event()
-
-    @property
-    def ended(self) -> bool:
-        return self.over.is_set()
-
-    def end(self, error: BaseException | None) -> None:
-        """Nothing of it is left but its rows."""
-        self.error = error
-        if error is not None:
-            self.output.fail(error)
-        self.over.set()
 
 
 class Handle:
@@ -70,19 +43,44 @@ class Handle:
     @property
     def status(self) -> Status:
         """How far it is; it has ended as soon as the engine is done with it."""
-        record, work = self._record, self._record.work
-        if record.ended or (work is not None and work.ended):
-            error = record.error or (work.error if work is not None else None)
-            if error is None:
-                return "finished"
-            return "cancelled" if isinstance(error, QueryCancelled) else "failed"
-        return "running" if work is not None and work.started else "waiting"
+        return self._record.status
 
     def progress(self) -> float:
         """Share done, from 0 to 1; of a native query as DuckDB sees it, not linear in time."""
-        if self._record.ended:
-            return 1.0
-        return self._record.work.progress() if self._record.work is not None else 0.0
+        return self._record.progress()
+
+    @property
+    def timing(self) -> Timing:
+        """When it was submitted, began and ended on the session's clock, and what it has cost."""
+        return self._record.timing()
+
+    def why(self) -> Outlook:
+        """What is ahead of it, which rule holds it, and when it will start and end.
+
+        Once it has ended: how long it took, and how good the forecast was.
+        """
+        return self._session.outlook(self._record)
+
+    def forecast(self) -> Forecast | None:
+        """When it is expected to start and end, on the session's clock; None if that is over."""
+        return self.why().forecast
+
+    def __await__(self) -> Generator[Any, None, Answer]:
+        """`answer = await handle`: the answer, as soon as its first rows are there."""
+        return self._ready().__await__()
+
+    async def _ready(self) -> Answer:
+        loop = asyncio.get_running_loop()
+        ready = asyncio.Event()
+
+        def tell() -> None:
+            # The loop may be closed by the time the query answers; nobody waits then.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(ready.set)
+
+        self._record.output.when_ready(tell)
+        await ready.wait()
+        return self.result()
 
     def result(self, timeout: float | None = None) -> Answer:
         """The answer, as soon as its first rows are there; raises the query's error."""

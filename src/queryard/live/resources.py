@@ -15,6 +15,8 @@ from queryard.engine.native import Budget
 from queryard.sql.catalog import Catalog
 
 from .amounts import as_bytes
+from .asked import Asked
+from .prediction import Prediction
 
 # The rest is for the results people hold, and for everything else on the machine.
 MACHINE_SHARE = 0.7
@@ -24,17 +26,29 @@ SESSION_SHARE = 0.25
 # A query reserves a part of the rest, so that a few can be started at once, but enough to run.
 QUERY_SHARE = 0.25
 ENOUGH_BYTES = 1 << 30
+# A query of which little is known reserves this much, and this much more for every second it works.
+LEAST_BYTES = 128 << 20
+FILLED_BYTES_S = 1 << 30
 
 
-def slot_count(slots: object) -> int:
-    """The slots asked for; all cores by default."""
+def slot_range(slots: object) -> tuple[int, int]:
+    """The least and the most slots asked for; all cores by default.
+
+    >>> slot_range(4), slot_range((1, 4))
+    ((4, 4), (1, 4))
+    """
     if slots is None:
         with contextlib.suppress(AttributeError):
-            return len(os.sched_getaffinity(0))
-        return os.cpu_count() or 1
-    if isinstance(slots, bool) or not isinstance(slots, int) or slots < 1:
-        raise QueryardError(f"slots: must be a whole number of at least 1, got {slots!r}")
-    return slots
+            return (len(os.sched_getaffinity(0)),) * 2
+        return (os.cpu_count() or 1,) * 2
+    bounds = tuple(slots) if isinstance(slots, tuple | list) else (slots, slots)
+    whole = all(isinstance(bound, int) and not isinstance(bound, bool) for bound in bounds)
+    if len(bounds) != 2 or not whole or not 1 <= bounds[0] <= bounds[1]:
+        raise QueryardError(
+            "slots: must be a whole number of at least 1, or the least and the most as (1, 8), "
+            f"got {slots!r}"
+        )
+    return bounds
 
 
 def memory_budget(memory: int | str | None) -> int:
@@ -71,6 +85,26 @@ def reservation(memory: int | str | None, pool_bytes: int) -> int:
             "queries; ask for less, or give connect(memory=…) more"
         )
     return asked
+
+
+def chosen_bytes(asked: Asked, prediction: Prediction | None, most_bytes: int) -> int:
+    """What a query reserves: what it asked for, what its like have needed, or a guess.
+
+    A query that computes for a moment cannot fill much memory. Where the guess was too low and the
+    query runs out of it, it is run again with what is usual.
+    """
+    if asked.memory_bytes is not None:
+        return asked.memory_bytes
+    if not any("from" in statement.words for statement in asked.statements):
+        return MIN_MEMORY_BYTES  # SELECT 42
+    if prediction is None:
+        return most_bytes
+    needed = prediction.memory_bytes
+    if needed is None:
+        needed = LEAST_BYTES // 2 + int(prediction.work_s * FILLED_BYTES_S)
+    # Few different sizes: an instance that changes its limit loses what it has cached.
+    doublings = math.ceil(math.log2(max(needed, LEAST_BYTES) / LEAST_BYTES))
+    return min(most_bytes, LEAST_BYTES << doublings)
 
 
 def _written(memory: int | str) -> str:

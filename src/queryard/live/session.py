@@ -3,64 +3,93 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from queryard.core.errors import QueryardError
-from queryard.core.scheduler import Scheduler
+from queryard.core.errors import QueryardError, unknown_name
+from queryard.core.model import Node, Tenant
 from queryard.engine.classify import Classified, check_allowed, classify
 from queryard.engine.functions import Style
-from queryard.engine.instance import MIN_MEMORY_BYTES
 from queryard.engine.native import Parameters
 from queryard.engine.temp import TempSpace
-from queryard.policies import compose, resolve_profile
+from queryard.policies import for_tenants, resolve_profile
+from queryard.sim.forecast import Forecast
 from queryard.sql.catalog import Catalog, CatalogError, open_catalog
 
-from .amounts import as_seconds
+from .amounts import as_seconds, as_time_left
 from .answer import Answer
-from .asked import Asked, Plan, checked_plan
+from .asked import Asked, Plan, checked_plan, checked_tenant
+from .control import Control, control_of
 from .dispatch import Dispatch
-from .handle import Handle, Record
-from .resources import divide, memory_budget, reservation, slot_count
+from .gatekeeper import Gatekeeper
+from .handle import Handle
+from .limits import Limits, read_limits
+from .local_nodes import nodes_of
+from .outlook import Outlook, outlook
+from .overlook import SessionReport
+from .record import QueryView, Record
+from .recording import Recorder, history_file, kept_in
+from .resources import divide, memory_budget, reservation, slot_range
+from .settings import session_settings, sized
+from .tenants import Tenants, read_tenants
 
 if TYPE_CHECKING:
     from .explanation import Explanation
 
 FRESH_S = 1.0
+# Chosen by measurement: see ARCHITECTURE.
+DEFAULT_PROFILE = "marshal"
 
 
 def connect(
     where: str | Path | None = None,
     *,
     tables: Mapping[str, object] | None = None,
-    slots: int | None = None,
+    slots: int | tuple[int, int] | None = None,
     memory: int | str | None = None,
     write: bool = False,
     temp: str | Path | None = None,
-    plan: Plan = "native",
-    profile: str | Mapping[str, Any] = "query-fair",
+    plan: Plan | None = None,
+    profile: str | Mapping[str, Any] | None = None,
+    tenants: Mapping[str, Any] | Sequence[Tenant] | None = None,
+    limits: Mapping[str, Any] | None = None,
+    history: bool | str | Path | None = None,
 ) -> Session:
     """Open a session on data.
 
     `where` is a folder of data files, a catalog file (TOML), one data file or a DuckDB database;
     `tables` adds tables by name: paths, patterns, frames. `slots` is how many threads work at most
-    (all cores), `memory` the bytes all queries together may use (70 % of the machine's). Without
-    `write=True` nothing outside the session is ever changed. `plan` is how queries run unless they
-    say otherwise, `profile` the policy by which they share the slots (`queryard policies`).
+    (all cores), or the least and the most of them, `memory` the bytes all queries together may use
+    (70 % of the machine's). Without `write=True` nothing outside the session is ever changed.
+
+    `plan` is how queries run unless they say otherwise, `profile` the policy by which they share
+    the slots (`queryard policies`). `tenants` have shares and limits by name, as
+    `{"web": {"weight": 3, "guarantee": 0.25, "limits": {"waiting": 100}}}`; `limits` are those of
+    all together: `waiting` queries, the `wait` to be expected, the `memory` of one query. What
+    happens is recorded beside the data, or in the file `history`; False records nothing.
+
+    A catalog file may hold all of these under `[session]`, `[tenants]` and `[limits]`; what is
+    given here counts first.
     """
-    return Session(
-        open_catalog(where, tables),
-        slots=slots,
-        memory=memory,
-        write=write,
-        temp=temp,
-        plan=plan,
-        profile=profile,
-    )
+    catalog = open_catalog(where, tables)
+    given = {
+        "slots": slots,
+        "memory": memory,
+        "temp": temp,
+        "plan": plan,
+        "profile": profile,
+        "tenants": tenants,
+        "limits": limits,
+        "history": history,
+    }
+    chosen = {key: value for key, value in given.items() if value is not None}
+    return Session(catalog, write=write, **{**session_settings(catalog.settings), **chosen})
 
 
 class Session:
@@ -70,25 +99,40 @@ class Session:
         self,
         catalog: Catalog,
         *,
-        slots: int | None = None,
+        slots: int | tuple[int, int] | None = None,
         memory: int | str | None = None,
         write: bool = False,
         temp: str | Path | None = None,
         plan: Plan = "native",
-        profile: str | Mapping[str, Any] = "query-fair",
+        profile: str | Mapping[str, Any] = DEFAULT_PROFILE,
+        tenants: Mapping[str, Any] | Sequence[Tenant] | Tenants | None = None,
+        limits: Mapping[str, Any] | Limits | None = None,
+        history: bool | str | Path | None = None,
+        nodes: Sequence[Node] | None = None,
     ) -> None:
+        """As `connect`; `nodes` stand for unequal machines, each with slots and a speed."""
         self.catalog = catalog
-        self.slots = slot_count(slots)
+        self._slot_range = slot_range(slots)
         self.memory_bytes = memory_budget(memory)
         self.plan = checked_plan(plan)
         self._writes = write
         budget = divide(self.memory_bytes, catalog)
         self._pool_bytes = budget.pool_bytes
-        scheduler = Scheduler(compose, _checked_profile(profile))
-        self._dispatch = Dispatch(catalog, scheduler, self.slots, budget, TempSpace(temp), write)
+        nodes = tuple(nodes) if nodes else nodes_of(self._slot_range, budget.pool_bytes)
+        self.slots = sum(node.slots for node in nodes)
+        self._tenants = read_tenants(tenants)
+        self.profile = self._shared(profile)
+        gatekeeper = Gatekeeper(read_limits(limits or {}, "limits"), self._tenants.limits)
+        recorder = Recorder(history_file(history, catalog))
+        kernel = recorder.kernel(self.profile, self.slots, self.memory_bytes)
+        self._dispatch = Dispatch(
+            catalog, kernel, nodes, budget, TempSpace(temp), write, gatekeeper, recorder
+        )
         self._fresh_until = time.monotonic() + FRESH_S
+        folder = None if history is False else kept_in(catalog)
+        self._control = control_of(folder, recorder.session, weakref.ref(self))
         # Also for a session that its user forgets, and at the end of the program.
-        self._finalizer = weakref.finalize(self, _close, os.getpid(), self._dispatch)
+        self._finalizer = weakref.finalize(self, _close, os.getpid(), self._dispatch, self._control)
 
     # --- asking ------------------------------------------------------------------------------
 
@@ -117,11 +161,14 @@ class Session:
         priority: float = 0.0,
         memory: int | str | None = None,
         time_limit: float | str | None = None,
+        deadline: float | str | datetime | None = None,
     ) -> Handle:
         """Ask for something and go on; the handle tells how far it is.
 
-        What is wrong with the text itself, or not allowed, is raised here. `memory` is what the
-        query reserves, `time_limit` (seconds, or a text such as "5 min") ends it with an error.
+        What is wrong with the text itself, not allowed or refused by a limit (`Refused`) is raised
+        here. `memory` is what the query reserves, `time_limit` (seconds, or a text such as "5 min")
+        ends it with an error. By the `deadline` (seconds from now, such a text, or a time) its
+        answer is wanted: policies that know deadlines hurry, and it runs on if it is late.
         """
         statements = classify(sql)
         for statement in statements:
@@ -129,13 +176,16 @@ class Session:
         wanted = checked_plan(plan or self.plan)
         if isinstance(priority, bool) or not isinstance(priority, int | float):
             raise QueryardError(f"priority: must be a number, got {priority!r}")
-        memory_bytes = reservation(memory, self._pool_bytes)
-        if memory is None and not any("from" in statement.words for statement in statements):
-            memory_bytes = MIN_MEMORY_BYTES  # SELECT 42
+        if not math.isfinite(priority):
+            raise QueryardError(f"priority: must be finite, got {priority!r}")
+        tenant = checked_tenant(tenant)
+        memory_bytes = None if memory is None else reservation(memory, self._pool_bytes)
+        left_s = None if deadline is None else as_time_left(deadline, "deadline")
         limit_s = None if time_limit is None else as_seconds(time_limit, "time_limit")
         self._keep_fresh()
+        deadline_s = None if left_s is None else self.now() + left_s
         record = self._dispatch.enter(
-            Asked(sql, statements, parameters, wanted, tenant, priority, memory_bytes)
+            Asked(sql, statements, parameters, wanted, tenant, priority, memory_bytes, deadline_s)
         )
         if limit_s is not None:
             written = time_limit if isinstance(time_limit, str) else f"{limit_s:g} s"
@@ -161,7 +211,53 @@ class Session:
         """Stop a query by its id; unknown and ended ones are left alone."""
         self._dispatch.cancel(query)
 
+    # --- looking on --------------------------------------------------------------------------
+
+    def now(self) -> float:
+        """The session's clock: seconds since it began. All times it tells are on it."""
+        return self._dispatch.now()
+
+    def queries(self) -> tuple[QueryView, ...]:
+        """All queries on their way, the earliest first."""
+        return tuple(record.view() for record in self._dispatch.records())
+
+    def forecasts(self) -> dict[str, Forecast]:
+        """When each query is expected to start and to end, if estimates are right and none come."""
+        return self._dispatch.overlook.forecasts()
+
+    def why(self, query: str) -> Outlook:
+        """What is ahead of a query on its way, which rule holds it, when it will start and end."""
+        for record in self._dispatch.records():
+            if record.id == query:
+                return self.outlook(record)
+        known = [record.id for record in self._dispatch.records()]
+        raise QueryardError(unknown_name("query on its way", query, known))
+
+    def report(self) -> SessionReport:
+        """What the session itself has cost so far, and how often slots overstayed."""
+        return self._dispatch.overlook.report()
+
+    # --- policies ------------------------------------------------------------------------------
+
+    def use_profile(self, profile: str | Mapping[str, Any]) -> None:
+        """Decide by another policy from now on; what runs is not disturbed."""
+        self.profile = chosen = self._shared(profile)
+        self._dispatch.choose(chosen)
+
+    def _shared(self, profile: str | Mapping[str, Any]) -> Mapping[str, Any]:
+        """A profile inside the shares of the tenants, if it can be followed on this machine."""
+        found = sized(resolve_profile(profile), self._slot_range)
+        return for_tenants(found, self._tenants.shares) if self._tenants.shares else found
+
     # --- for handles and explanations ----------------------------------------------------------
+
+    def outlook(self, record: Record) -> Outlook:
+        """What there is to say of a query."""
+        if record.ended:
+            return outlook(record, None, None, self.now())
+        forecast = self.forecasts().get(record.id)
+        why = self._dispatch.overlook.why(record.id)
+        return outlook(record, why, forecast, self.now())
 
     def release(self, record: Record) -> None:
         """Nobody reads the rows of a query any more."""
@@ -236,17 +332,9 @@ class Session:
         self.close()
 
 
-def _checked_profile(profile: str | Mapping[str, Any]) -> Mapping[str, Any]:
-    found = resolve_profile(profile)
-    if found.get("provisioning", "fixed") != "fixed":
-        raise QueryardError(
-            f"profile {profile!r} changes the number of nodes, and there is one machine; "
-            "choose a profile with provisioning = 'fixed'"
-        )
-    return found
-
-
-def _close(process: int, dispatch: Dispatch) -> None:
+def _close(process: int, dispatch: Dispatch, control: Control | None) -> None:
     """It must not hold the session."""
     if os.getpid() == process:  # in a fork, all of it is the parent's
+        if control is not None:
+            control.close()
         dispatch.close()

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from queryard.core.events import EstimateChanged
 from queryard.core.model import Job, Kind, TaskId
 from queryard.engine.errors import QueryCancelled, QueryFailed
 from queryard.engine.pool import InstancePool
@@ -15,6 +16,8 @@ from queryard.engine.results import ResultStream
 from queryard.engine.staged import JobActuals, StagedRun
 from queryard.engine.staged.instance import open_instance
 from queryard.sql.planner import StagedPlan
+
+from .prediction import task_seconds
 
 if TYPE_CHECKING:
     from .explanation import Explanation
@@ -56,6 +59,13 @@ class StagedWork:
 
     def jobs(self) -> tuple[Job, ...]:
         return self.plan.to_jobs()
+
+    def estimates(self, query: str) -> list[EstimateChanged]:
+        """What is expected of the tasks of each job."""
+        return [
+            EstimateChanged(0.0, f"{query}/{job}", map_s=map_s, reduce_s=reduce_s)
+            for job, (map_s, reduce_s) in task_seconds(self.plan).items()
+        ]
 
     # --- for the backend ---------------------------------------------------------------------
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from queryard.backends.local import NATIVE_JOB
+from queryard.core.events import EstimateChanged
 from queryard.core.model import Divisible, Job
-from queryard.engine.native import NativeQuery
 from queryard.engine.results import ResultStream
 
 if TYPE_CHECKING:
     from .explanation import Explanation
+    from .record import Record
+    from .runs import Run
     from .session import Session
-
-NATIVE_JOB = "native"
 
 
 class Work(Protocol):
@@ -36,6 +37,9 @@ class Work(Protocol):
     def jobs(self) -> tuple[Job, ...]:
         """The jobs, as the kernel sees them."""
 
+    def estimates(self, query: str) -> list[EstimateChanged]:
+        """What is expected of each job, as far as it is known."""
+
     def progress(self) -> float:
         """Share done."""
 
@@ -56,38 +60,50 @@ class Work(Protocol):
 class NativeWork:
     """A query that DuckDB plans and runs; to the kernel it is one divisible job."""
 
-    def __init__(self, query: NativeQuery, slots: int, reasons: Sequence[str] = ()) -> None:
-        self.query = query
-        self.output = query.output
+    def __init__(self, record: Record, run: Run, slots: int, reasons: Sequence[str] = ()) -> None:
+        self.run = run
+        self.output = record.output
         self.reasons = tuple(reasons)
+        self._record = record
         self._slots = slots
+        # Why its user has left, while others stay.
+        self._left: BaseException | None = None
 
     @property
     def started(self) -> bool:
-        return self.query.started
+        return self.run.native.started
 
     @property
     def ended(self) -> bool:
-        return self.query.ended
+        return self._left is not None or (self.run.native.ended and not self.run.again)
 
     @property
     def error(self) -> BaseException | None:
-        return self.query.error
+        return self._left or self.run.native.error
 
     def jobs(self) -> tuple[Job, ...]:
         return (Job(NATIVE_JOB, divisible=Divisible(width=self._slots)),)
 
+    def estimates(self, query: str) -> list[EstimateChanged]:
+        job = f"{query}/{NATIVE_JOB}"
+        return [EstimateChanged(0.0, job, work_s=self._record.expected_s)]
+
     def progress(self) -> float:
-        return self.query.progress()
+        return self.run.native.progress()
 
     def finish(self) -> None:
         pass  # the rows are on their way since they were made
 
     def cancel(self, error: BaseException) -> None:
-        self.query.cancel(error)
+        if self.ended:
+            return
+        self._left = error
+        if self.run.leave(self._record):
+            self.run.native.cancel(error)
+        self.output.fail(error)
 
     def explain(self, session: Session) -> Explanation:
         from .explanation import native_explanation
 
-        statement, parameters = self.query.asked
+        statement, parameters = self.run.native.asked
         return native_explanation(session, statement, parameters, self.reasons)

@@ -130,5 +130,5 @@ def _pools(pool: Any) -> str:
     if "order" in pool:
         return f"{_part('order', pool['order'])}{share}"
     below = [*pool.get("children", {}).values(), *([pool["default"]] if "default" in pool else [])]
-    how = "drawn " if pool.get("choice") == "lottery" else ""
+    how = {"lottery": "drawn ", "turns": "in turns "}.get(pool.get("choice", ""), "")
     return f"{how}by {pool['by']} ({' | '.join(_pools(child) for child in below)}){share}"

@@ -12,6 +12,13 @@ def above_zero(name: str, value: object) -> float:
     return value
 
 
+def share(name: str, value: object) -> float:
+    """A number between 0 and 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise ValueError(f"{name} must be a number between 0 and 1, got {value!r}")
+    return value
+
+
 def whole(name: str, value: object, least: int) -> int:
     """A whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:

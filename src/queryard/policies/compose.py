@@ -34,7 +34,9 @@ from .parts import PARTS
 
 DEFAULTS = {decision: next(iter(parts)) for decision, parts in PARTS.items()}
 ABOUT = ("name", "summary", "citation", "origin")
-POOL_KEYS = ("by", "children", "default", "order", "weight", "guarantee", "cap", "choice")
+CHOICES = ("share", "turns", "lottery")
+SHARE_KEYS = ("weight", "guarantee", "cap", "choice", "quantum_s")
+POOL_KEYS = ("by", "children", "default", "order", *SHARE_KEYS)
 
 
 def settings_of(part: type[Part]) -> dict[str, inspect.Parameter]:
@@ -68,8 +70,11 @@ def make_part(decision: str, given: Any, where: str) -> Part:
         raise InvalidProfile(f"{where}, {name}: {error}") from error
 
 
-def make_pools(data: Any, where: str) -> PoolSpec:
-    """The tree of pools; a leaf is a table with an order, or just the order's name."""
+def make_pools(data: Any, where: str, level: int = 0) -> PoolSpec:
+    """The tree of pools; a leaf is a table with an order, or just the order's name.
+
+    `level` counts the pools by tenant around this one: each takes one component of the path.
+    """
     if isinstance(data, str):
         data = {"order": data}
     if not isinstance(data, Mapping):
@@ -83,24 +88,31 @@ def make_pools(data: Any, where: str) -> PoolSpec:
             f"{where}.by: {unknown_name('division', by, ('tenant', 'deadline', 'kind'))}"
         )
     choice = data.get("choice", "share")
-    if choice not in ("share", "lottery"):
-        raise InvalidProfile(
-            f"{where}.choice: {unknown_name('choice', choice, ('share', 'lottery'))}"
-        )
+    if choice not in CHOICES:
+        raise InvalidProfile(f"{where}.choice: {unknown_name('choice', choice, CHOICES)}")
+    if "quantum_s" in data and choice != "turns":
+        raise InvalidProfile(f'{where}.quantum_s: only pools with choice = "turns" have one')
     children = data.get("children", {})
     if not isinstance(children, Mapping):
         raise InvalidProfile(f"{where}.children: expected a table of pools, got {children!r}")
     order = make_part("order", data["order"], f"{where}.order") if "order" in data else None
+    below = level + (by == "tenant")
+    default = data.get("default")
     try:
         return PoolSpec(
             order=cast(QueryOrder | None, order),
             by=by,
-            children={n: make_pools(c, f"{where}.children.{n}") for n, c in children.items()},
-            default=make_pools(data["default"], f"{where}.default") if "default" in data else None,
+            children={
+                name: make_pools(child, f"{where}.children.{name}", below)
+                for name, child in children.items()
+            },
+            default=None if default is None else make_pools(default, f"{where}.default", below),
             weight=data.get("weight", 1.0),
             guarantee=data.get("guarantee", 0.0),
             cap=data.get("cap", 1.0),
             choice=choice,
+            quantum_s=data.get("quantum_s", PoolSpec.quantum_s),
+            level=level,
         )
     except InvalidProfile as error:
         text = str(error)

@@ -23,6 +23,7 @@ from .orders.largest_slowdown import LargestSlowdown
 from .orders.priority import Priority
 from .orders.progress import Progress
 from .orders.qef import EfficientFair
+from .orders.soonest import Soonest
 from .orders.srtf import ShortestRemaining
 from .orders.swrd import SmallestDemand
 from .placement.anywhere import Anywhere
@@ -53,6 +54,7 @@ ORDERS: tuple[type[QueryOrder], ...] = (
     SmallestDemand,
     EfficientFair,
     Progress,
+    Soonest,
 )
 JOB_ORDERS: tuple[type[JobOrder], ...] = (Submission, HighestLevel, DepthFirst, LocalDepthFirst)
 SPLITS: tuple[type[SlotSplit], ...] = (Open, Static, BestStatic, Tumm, HeterogeneousTumm)

@@ -205,6 +205,11 @@ PUBLISHED: tuple[Profile, ...] = (
 
 NEW: tuple[Profile, ...] = (
     {
+        "name": "marshal",
+        "summary": "Tenants take turns; in each, small queries soon and large ones in their time.",
+        "pools": {"by": "tenant", "choice": "turns", "default": {"order": "soonest"}},
+    },
+    {
         "name": "tls-circular",
         "summary": "TLS decides whose turn it is, and all who scan that table ride along.",
         "order": "qef",

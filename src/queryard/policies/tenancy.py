@@ -5,6 +5,14 @@
 {'web': {'order': 'qef', 'weight': 3, 'guarantee': 0.25}}
 >>> profile["pools"]["default"]
 {'order': 'qef'}
+
+Tenants may be a tree. The queries of "sales" itself find their place beside its children:
+
+>>> profile = for_tenants("fifo", [Tenant("sales", weight=2), Tenant("sales/emea", weight=3)])
+>>> profile["pools"]["children"]["sales"]["children"]
+{'emea': {'order': 'fifo', 'weight': 3}}
+>>> profile["pools"]["children"]["sales"]["weight"]
+2
 """
 
 from __future__ import annotations
@@ -26,9 +34,10 @@ SHARES = {"weight": 1.0, "guarantee": 0.0, "cap": 1.0}
 def for_tenants(profile: str | Mapping[str, Any], tenants: Sequence[Tenant]) -> dict[str, Any]:
     """The profile with a pool for each tenant, in which its own order (or its pools) decides.
 
-    Tenants that are not given have weight 1, no guarantee and no cap. A profile that already
-    divides by tenant keeps its pools; those of the given tenants take their shares from here.
-    Guarantees and caps inside the profile stay what they are, shares of all slots.
+    Tenants that are not given have weight 1, no guarantee and no cap; so have parents that are
+    only named in a path. A profile that already divides by tenant keeps its pools; those of the
+    given tenants take their shares from here. Guarantees and caps, those inside the profile
+    included, are shares of all slots; those of a parent bound all that is below it.
     """
     _check(tenants)
     shared = copy.deepcopy(dict(resolve_profile(profile)))
@@ -36,13 +45,35 @@ def for_tenants(profile: str | Mapping[str, Any], tenants: Sequence[Tenant]) -> 
     root = _table(shared.pop("pools", {"order": order}))
     if root.get("by") != "tenant":
         # What bounds the whole goes on bounding the whole.
-        whole = {key: root.pop(key) for key in SHARES if key in root}
-        root = {"by": "tenant", **whole, "default": root}
-    own = root.get("children", {})
-    given = {t.name: _of_tenant(own.get(t.name, root["default"]), t) for t in tenants}
-    shared["pools"] = {**root, "children": {**own, **given}}
+        root = _divided(root, {})
+    root.setdefault("children", {})
+    for tenant in sorted(tenants, key=lambda tenant: tenant.name.count("/")):
+        root = _place(root, tenant.name.split("/"), tenant)
+    shared["pools"] = root
     compose(shared)
     return shared
+
+
+def _place(pool: dict[str, Any], path: list[str], tenant: Tenant) -> dict[str, Any]:
+    """A pool by tenant in which the tenant has its place, however deep."""
+    name, *rest = path
+    children = dict(pool.get("children", {}))
+    child = _table(children[name]) if name in children else _rule(pool["default"])
+    if rest:
+        if child.get("by") != "tenant":
+            child = _divided(child, {"choice": pool["choice"]} if "choice" in pool else {})
+        children[name] = _place(child, rest, tenant)
+    else:
+        shares = {key: getattr(tenant, key) for key in SHARES}
+        given = {key: value for key, value in shares.items() if value != SHARES[key]}
+        children[name] = _rule(child) | given
+    return {**pool, "children": children}
+
+
+def _divided(pool: dict[str, Any], how: Mapping[str, Any]) -> dict[str, Any]:
+    """The pool with its shares, divided by tenant, each of whom follows its rule."""
+    shares = {key: value for key, value in pool.items() if key in SHARES}
+    return {"by": "tenant", **how, **shares, "default": _rule(pool)}
 
 
 def _table(given: Any) -> dict[str, Any]:
@@ -50,17 +81,36 @@ def _table(given: Any) -> dict[str, Any]:
     return dict(given) if isinstance(given, Mapping) else {"order": given}
 
 
-def _of_tenant(pool: Any, tenant: Tenant) -> dict[str, Any]:
-    rule = {key: value for key, value in _table(pool).items() if key not in SHARES}
-    shares = {key: getattr(tenant, key) for key in SHARES}
-    return rule | {key: value for key, value in shares.items() if value != SHARES[key]}
+def _rule(pool: Any) -> dict[str, Any]:
+    """A pool without its shares."""
+    return {key: value for key, value in _table(pool).items() if key not in SHARES}
 
 
 def _check(tenants: Sequence[Tenant]) -> None:
     for name, times in Counter(tenant.name for tenant in tenants).items():
         if times > 1:
             raise InvalidProfile(f"tenants: {name!r} is given {times} times; give it once")
-    total = sum(tenant.guarantee for tenant in tenants)
-    if total > 1 + 1e-9:
-        each = ", ".join(f"{t.name} {t.guarantee:g}" for t in tenants if t.guarantee)
-        raise InvalidProfile(f"tenants: the guarantees add up to {total:g}, more than 1 ({each})")
+    known = {tenant.name: tenant for tenant in tenants}
+    # Parent ("" is all there is) -> what is promised to each of its children.
+    promised: dict[str, dict[str, float]] = {"": {}}
+    names = {"/".join(path[:end]) for path in _paths(tenants) for end in range(1, len(path) + 1)}
+    for name in sorted(names, key=lambda name: (-name.count("/"), name)):
+        inside = promised.get(name, {})
+        cap = known[name].cap if name in known else 1.0
+        if sum(inside.values()) > cap + 1e-9:
+            where = f"tenants: the guarantees inside {name!r}"
+            raise InvalidProfile(_too_much(where, inside, f"its cap of {cap:g}"))
+        own = known[name].guarantee if name in known else 0.0
+        parent = name.rpartition("/")[0]
+        promised.setdefault(parent, {})[name] = max(own, sum(inside.values()))
+    if sum(promised[""].values()) > 1 + 1e-9:
+        raise InvalidProfile(_too_much("tenants: the guarantees", promised[""], "1"))
+
+
+def _paths(tenants: Sequence[Tenant]) -> list[list[str]]:
+    return [tenant.name.split("/") for tenant in tenants]
+
+
+def _too_much(where: str, promised: Mapping[str, float], most: str) -> str:
+    each = ", ".join(f"{name} {share:g}" for name, share in promised.items() if share)
+    return f"{where} add up to {sum(promised.values()):g}, more than {most} ({each})"

@@ -22,7 +22,7 @@ from queryard.workload.model import Arrival
 
 from .conditions import Conditions
 from .estimates import EstimateSource, oracle
-from .leasing import BatchEnds, Leasing, Returns
+from .leasing import BatchEnds, Leasing, Outgrows, Returns
 from .ordering import CLUSTER, TIMERS, USERS, WORK
 from .truth import Truth
 
@@ -150,7 +150,8 @@ class SimDriver:
             self.post(end, WORK, ev.TaskFinished(end, number, run.node))
         self._leasing.resume()
         for time_s in self.scheduler.wakes:
-            self.post(time_s, TIMERS, ev.Woke(time_s))
+            # A live clock may not have rung yet.
+            self._wake_at(do.WakeAt(max(now, time_s)))
 
     # --- the loop --------------------------------------------------------------------------
 
@@ -212,7 +213,7 @@ class SimDriver:
 
     def _happen(self, now: float, what: Any, events: list[ev.Event]) -> None:
         """Turn an entry of the queue into events, unless it has become void."""
-        if isinstance(what, BatchEnds | Returns):
+        if isinstance(what, BatchEnds | Outgrows | Returns):
             events.extend(self._leasing.happen(now, what))
         elif isinstance(what, Arrives):
             self._arrive(now, what.arrival, events)

@@ -6,16 +6,33 @@ import math
 
 from queryard.core import commands as do
 from queryard.core import events as ev
-from queryard.core.entities import NodeState
+from queryard.core.entities import JobState, NodeState
 from queryard.core.state import State
 
 from .leases import LeasedJob
 from .ordering import WORK, Post
 from .truth import Truth
 
+# A job has outgrown its estimate when it has done (nearly) that much work, and is then expected
+# to do half as much again as it has done.
+OUTGROWN = 1.0 - 1e-9
+GROWTH = 1.5
+# Even if it has done nothing yet.
+LEAST_S = 1e-2
+
 
 class BatchEnds:
     """A note in the queue: the batch of a leased job ends, unless its slots changed since."""
+
+    __slots__ = ("job", "version")
+
+    def __init__(self, job: str, version: int) -> None:
+        self.job = job
+        self.version = version
+
+
+class Outgrows:
+    """A note in the queue: a leased job has done the work it was estimated to have in all."""
 
     __slots__ = ("job", "version")
 
@@ -33,6 +50,11 @@ class Returns:
         self.command = command
 
 
+def _errs(known: JobState, job: LeasedJob) -> bool:
+    """Whether somebody estimated the work of a job without batches, and was wrong."""
+    return known.work_known and job.batches == 1 and known.work_s != job.work_s
+
+
 class Leasing:
     """All divisible jobs that slots have worked on."""
 
@@ -42,6 +64,8 @@ class Leasing:
         self._post = post
         self._seed = seed
         self._jobs: dict[str, LeasedJob] = {}
+        # Those that have worked since they were last told of.
+        self._busy: dict[str, LeasedJob] = {}
         self._reported_s = -math.inf
 
     def _job(self, job_id: str) -> LeasedJob:
@@ -72,6 +96,7 @@ class Leasing:
         job = self._job(command.job)
         speed = state.nodes[command.node].spec.map_speed
         job.change(state.now, command.node, command.slots, speed)
+        self._busy[command.job] = job
         self._expect(state.now, command.job, job)
 
     def revoke(self, command: do.Revoke) -> None:
@@ -80,17 +105,37 @@ class Leasing:
 
     def _expect(self, now: float, job_id: str, job: LeasedJob) -> None:
         end = job.next_s(now)
-        if end < math.inf:
-            self._post(end, WORK, BatchEnds(job_id, job.version))
+        if end == math.inf:
+            return
+        self._post(end, WORK, BatchEnds(job_id, job.version))
+        known = self._state.jobs[job_id]
+        if _errs(known, job):
+            ahead_s = known.work_s - (job.work_s - job.left_s)
+            outgrown_s = now + job.overhead_s + max(0.0, ahead_s) / job.rate
+            if outgrown_s < end:
+                self._post(outgrown_s, WORK, Outgrows(job_id, job.version))
 
-    def happen(self, now: float, what: BatchEnds | Returns) -> list[ev.Event]:
+    def happen(self, now: float, what: BatchEnds | Outgrows | Returns) -> list[ev.Event]:
         """The events a note in the queue leads to; none if it has become void."""
         if isinstance(what, Returns):
             return self._return(now, what.command)
         job = self._jobs.get(what.job)
         if job is None or job.version != what.version:
             return []
-        return self._end_batch(now, what.job, job)
+        if isinstance(what, BatchEnds):
+            return self._end_batch(now, what.job, job)
+        return self._outgrow(now, what.job, job)
+
+    def _outgrow(self, now: float, job_id: str, job: LeasedJob) -> list[ev.Event]:
+        """Whoever watches a job sees it when the job does more than was expected of it."""
+        events = self._report(now, job_id, job)
+        self._reported_s = now
+        for event in events:
+            if isinstance(event, ev.EstimateChanged) and event.work_s is not None:
+                at_s = now + (event.work_s - (job.work_s - job.left_s)) / job.rate
+                if at_s < job.next_s(now):
+                    self._post(at_s, WORK, Outgrows(job_id, job.version))
+        return events
 
     def _end_batch(self, now: float, job_id: str, job: LeasedJob) -> list[ev.Event]:
         job.advance(now)
@@ -99,7 +144,7 @@ class Leasing:
         if not finished:
             self._expect(now, job_id, job)
             return events
-        del self._jobs[job_id]
+        self._drop(job_id)
         for node, slots in sorted(job.nodes.items()):
             events.append(ev.LeaseEnded(now, job_id, node, slots, "finished"))
         return events
@@ -116,14 +161,30 @@ class Leasing:
 
     def progress(self, now: float) -> list[ev.Event]:
         """How far leased work is, told when something else happens, but not too often."""
-        if not self._jobs or now - self._reported_s < self._truth.conditions.progress_every_s:
+        if not self._busy or now - self._reported_s < self._truth.conditions.progress_every_s:
             return []
         self._reported_s = now
         reports: list[ev.Event] = []
-        for job_id, job in self._jobs.items():
-            job.advance(now)
-            reports.append(ev.Progressed(now, job_id, job.done))
+        for job_id, job in self._busy.items():
+            reports += self._report(now, job_id, job)
+        self._busy = {job_id: job for job_id, job in self._busy.items() if job.nodes}
         return reports
+
+    def _report(self, now: float, job_id: str, job: LeasedJob) -> list[ev.Event]:
+        """How far a job is, told by somebody who sees the work it has done, not what is left.
+
+        A job that has outgrown its estimate is expected to do half as much again as it has done.
+        """
+        job.advance(now)
+        known = self._state.jobs[job_id]
+        if not _errs(known, job):
+            return [ev.Progressed(now, job_id, job.done)]
+        done_s = job.done * job.work_s
+        if done_s < known.work_s * OUTGROWN:
+            return [ev.Progressed(now, job_id, done_s / known.work_s)]
+        work_s = GROWTH * max(done_s, LEAST_S)
+        told = ev.EstimateChanged(now, job_id, work_s=work_s)
+        return [told, ev.Progressed(now, job_id, done_s / work_s)]
 
     def lose(self, now: float, node: NodeState) -> None:
         """A node is gone: what worked there works no more."""
@@ -135,4 +196,8 @@ class Leasing:
     def forget(self, query: str) -> None:
         """A query has ended, whatever became of its jobs."""
         for job_id in [job for job in self._jobs if job.startswith(f"{query}/")]:
-            del self._jobs[job_id]
+            self._drop(job_id)
+
+    def _drop(self, job_id: str) -> None:
+        del self._jobs[job_id]
+        self._busy.pop(job_id, None)

@@ -50,7 +50,7 @@ def load_workload(path: str | FilePath, nodes: Sequence[Node] = ()) -> Workload:
     They are needed here, and not only when it is run, because tables live on nodes.
     """
     file = FilePath(path)
-    source, data = _parse(file)
+    source, data = parse_file(file)
     top = Fields(source, (), data, "", WORKLOAD_FIELDS)
     seed = top.whole("seed", 0, least=0)
     cluster = tuple(nodes) or _read_nodes(top)
@@ -163,7 +163,8 @@ def _read_splits(fields: Fields, node_ids: Sequence[str] | None) -> tuple[Split,
     return tuple(splits)
 
 
-def _parse(file: FilePath) -> tuple[Source, Any]:
+def parse_file(file: FilePath) -> tuple[Source, Any]:
+    """What a TOML or JSON file holds, and where each value of it stands."""
     readers: Mapping[str, tuple[Callable[[str], Any], Callable[[str], Mapping[Path, int]]]] = {
         ".toml": (tomllib.loads, toml_lines),
         ".json": (lambda text: json.loads(text, object_pairs_hook=_unique), json_lines),

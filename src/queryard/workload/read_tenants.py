@@ -22,7 +22,8 @@ def read_tenants(top: Fields) -> tuple[Tenant, ...]:
             fields.fail("cap", "0 would never let a query of this tenant run")
         if guarantee > cap:
             fields.fail("guarantee", f"{guarantee:g} is above the cap of {cap:g}")
-        guaranteed += guarantee
+        # A tenant below another one has its part of what that one has.
+        guaranteed += 0.0 if "/" in name else guarantee
         if guaranteed > 1 + 1e-9:
             fields.fail("guarantee", f"the guarantees add up to {guaranteed:g}, more than 1")
         found[name] = Tenant(name, fields.positive("weight", 1.0), guarantee, cap)

@@ -17,6 +17,7 @@ HANDLERS: dict[type, Callable[[Any, Any], None]] = {
     ev.Progressed: leases.progressed,
     ev.AnswerReported: leases.answered,
     ev.WidthChanged: leases.resized,
+    ev.MemoryChanged: queries.resized,
     ev.LeaseEnded: leases.ended,
     ev.NodeJoined: cluster.node_joined,
     ev.NodeLost: cluster.node_lost,

@@ -36,6 +36,10 @@ def _count(state: State, job: JobState) -> None:
 def grant(state: State, job: JobState, node: NodeState) -> None:
     """Enter a lease of one slot decided by the scheduler."""
     _count(state, job)
+    if not job.leases:
+        job.lease_began_s = state.now
+        if job.query.lease_began_s is None:
+            job.query.lease_began_s = state.now
     _move(job.leases.setdefault(node.spec.id, [0, 0]), "granted", 1)
     state.leaseholders[job.id] = job
     node.free -= 1
@@ -71,12 +75,17 @@ def resized(state: State, event: WidthChanged) -> None:
     if job.spec.divisible is None:
         raise InvalidEvent(f"{event!r}: only divisible jobs have a width; this one has tasks")
     job.width = event.width
+    if not job.width and job.query.memory_bytes and job.query.stage == "waiting":
+        state.notes.capacity = True  # no room is kept for it any more
     state.notes.touched.append(job)
     state.notes.lease_cuts.append(job)
 
 
 def ended(state: State, event: LeaseEnded) -> None:
     job = state.jobs.get(event.job)
+    if event.slots == 0:
+        _ended_without_slots(state, event, job)
+        return
     node = state.nodes.get(event.node)
     if job is None or node is None or event.node not in job.leases:
         return  # the node was lost, and the lease with it
@@ -92,6 +101,23 @@ def ended(state: State, event: LeaseEnded) -> None:
     node.leased -= event.slots
     state.notes.freed.append(node)
     give_back(state, job, event.slots)
+    _close(state, event, job)
+
+
+def _ended_without_slots(state: State, event: LeaseEnded, job: JobState | None) -> None:
+    """A job finished or failed although no slot of the node worked on it."""
+    if event.outcome == "revoked":
+        raise InvalidEvent(f"{event!r}: revoked slots are at least 1")
+    if job is None or job.done:
+        return  # it ended in the meantime
+    if job.spec.divisible is None:
+        raise InvalidEvent(f"{event!r}: only divisible jobs hold leases; this one has tasks")
+    state.notes.touched.append(job)
+    _close(state, event, job)
+
+
+def _close(state: State, event: LeaseEnded, job: JobState) -> None:
+    """What the end of a lease means for its job."""
     query = job.query
     if query.stage == "ending":
         queries.clear(state, query)
@@ -115,6 +141,10 @@ def give_back(state: State, job: JobState, slots: int) -> None:
     state.notes.touched.append(job)
     if not job.leases:
         del state.leaseholders[job.id]
+        job.queued_s, job.lease_began_s = state.now, None
+        query = job.query
+        if not any(other.leases for other in query.jobs):
+            query.queued_s, query.lease_began_s = state.now, None
 
 
 def progressed(state: State, event: Progressed) -> None:
@@ -123,7 +153,9 @@ def progressed(state: State, event: Progressed) -> None:
         return
     if not 0 <= event.done <= 1:
         raise InvalidEvent(f"{event!r}: done must lie between 0 and 1")
-    job.done_share = max(job.done_share, event.done)
+    if job.done or job.finishing:
+        return
+    job.done_share = event.done
     estimates.reckon(state, job.query)
     state.notes.touched.append(job)
 

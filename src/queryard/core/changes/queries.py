@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..entities import JobState, QueryState
 from ..errors import InvalidEvent, unknown_name
-from ..events import QueryCancelled, QuerySubmitted
+from ..events import MemoryChanged, QueryCancelled, QuerySubmitted
 from ..lifecycle import next_stage
 from . import estimates
 
@@ -62,8 +62,13 @@ def _impossible(state: State, query: QueryState) -> str:
         splits = sum(len(state.tables[name].splits) for name in job.spec.scans)
         if job.spec.scans and job.map and splits != job.map.spec.tasks:
             return f"job {job.id} has {job.map.spec.tasks} map tasks for {splits} splits"
-    demand, most = query.spec.memory_bytes, state.most_memory_bytes
-    if state.nodes and demand > most:
+    return _too_large(state, query)
+
+
+def _too_large(state: State, query: QueryState) -> str:
+    """Why the memory of a query can never be reserved here, or nothing."""
+    demand, most = query.memory_bytes, state.most_memory_bytes
+    if (state.nodes or most) and demand > most:
         return (
             f"it needs {demand:g} bytes of memory and the cluster has {most:g}; "
             "add nodes or lower its demand"
@@ -71,12 +76,36 @@ def _impossible(state: State, query: QueryState) -> str:
     return ""
 
 
+def resized(state: State, event: MemoryChanged) -> None:
+    """A waiting query asks for other memory than before; a started one holds it at once."""
+    memory_bytes = event.memory_bytes
+    if not 0 <= memory_bytes < math.inf:
+        raise InvalidEvent(f"{event!r}: memory is a finite number of bytes, at least 0")
+    query = state.queries.get(event.query)
+    if query is None:
+        return  # it ended in the meantime
+    if memory_bytes < query.memory_bytes:
+        state.notes.capacity = True
+    query.memory_bytes = memory_bytes
+    if query.started_s is not None:
+        _reserve(state, query, memory_bytes)
+        return
+    state.notes.regated.append(query)
+    if not memory_bytes and query.stage == "waiting":
+        state.notes.touched.extend(query.jobs)
+        start(state, query)  # its run has begun, with memory that another one holds
+        return
+    problem = _too_large(state, query)
+    if problem and query.stage == "waiting":
+        end(state, query, "failed", problem)
+
+
 def start(state: State, query: QueryState) -> None:
     """Reserve the memory of a query; it is held until the query ends."""
     query.stage = next_stage(query.id, query.stage, "started")
     query.started_s = state.now
-    if query.spec.memory_bytes:
-        _reserve(state)
+    if query.memory_bytes:
+        _reserve(state, query, query.memory_bytes)
 
 
 def cancelled(state: State, event: QueryCancelled) -> None:
@@ -145,15 +174,17 @@ def _forget(state: State, query: QueryState) -> None:
     for job in query.jobs:
         del state.jobs[job.id]
     del state.queries[query.id]
-    if query.spec.memory_bytes:
+    if query.memory_bytes:
         # Also if it never started: room may have been kept for it.
-        _reserve(state)
+        _reserve(state, query, 0.0)
         state.notes.capacity = state.notes.rare = True
     state.notes.ended.append(query)
 
 
-def _reserve(state: State) -> None:
-    """Add up what started queries hold; a sum kept by adding and taking would drift."""
-    state.reserved_bytes = math.fsum(
-        query.spec.memory_bytes for query in state.queries.values() if query.started_s is not None
-    )
+def _reserve(state: State, query: QueryState, memory_bytes: float) -> None:
+    """Enter what a query holds; a sum kept by adding and taking would drift."""
+    if memory_bytes:
+        state.reservations[query.id] = memory_bytes
+    else:
+        state.reservations.pop(query.id, None)
+    state.reserved_bytes = math.fsum(state.reservations.values())

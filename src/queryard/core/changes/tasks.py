@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..commands import Launch
-from ..entities import JobState, NodeState, PhaseState
+from ..entities import JobState, NodeState
 from ..errors import InvalidEvent
 from ..events import TaskFailed, TaskFinished
 from ..lifecycle import TASK_MOVES
 from ..model import MAP, TaskId
+from ..phases import PhaseState
 from . import estimates, queries
 
 if TYPE_CHECKING:

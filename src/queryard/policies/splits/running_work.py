@@ -9,8 +9,9 @@ not begun are counted apart.
 
 from __future__ import annotations
 
-from queryard.core.entities import JobState, PhaseState
+from queryard.core.entities import JobState
 from queryard.core.lifecycle import PENDING, RUNNING
+from queryard.core.phases import PhaseState
 from queryard.core.state import State
 
 MAPPING, REDUCING, WAITING = 1, 2, 3

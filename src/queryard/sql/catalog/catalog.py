@@ -194,6 +194,7 @@ class Catalog:
         self._tables = tables
         self._by_name = by_name
         self._databases = tuple(contents.databases)
+        self.settings = contents.settings
         twice = [(".".join(name), f"means both {both}") for name, both in ambiguous.items()]
         self._skipped = (*contents.skipped, *twice)
         self._ambiguous = {

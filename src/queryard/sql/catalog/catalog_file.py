@@ -30,6 +30,8 @@ from .model import CatalogError
 from .quoting import identifier
 
 FIELDS = ("tables", "databases", "folders")
+# Of the session that uses the tables; they are read where they are used.
+SETTINGS = ("session", "tenants", "limits")
 
 
 def read_catalog_file(file: Path, metadata: MetadataReader) -> Contents:
@@ -53,9 +55,9 @@ def read_catalog_file(file: Path, metadata: MetadataReader) -> Contents:
 def read_catalog(data: Mapping[str, object], base: Path, metadata: MetadataReader) -> Contents:
     """The tables that data, as TOML gives it, names."""
     for key in data:
-        if key not in FIELDS:
-            raise CatalogError(unknown_name("key", key, FIELDS))
-    contents = Contents()
+        if key not in FIELDS + SETTINGS:
+            raise CatalogError(unknown_name("key", key, FIELDS + SETTINGS))
+    contents = Contents(settings={key: data[key] for key in SETTINGS if key in data})
     for name, value in _named(data, "tables"):
         for key, inner in _tables_of(name, value):
             contents.add(declare(key, inner, base, metadata))

@@ -55,6 +55,8 @@ class Contents:
     databases: list[AttachedDatabase] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
     """What lies there and is no table, with the reason."""
+    settings: dict[str, object] = field(default_factory=dict)
+    """What a catalog file says of the session that uses it."""
 
     def add(self, other: Contents) -> None:
         self.tables += other.tables

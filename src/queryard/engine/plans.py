@@ -1,4 +1,4 @@
-"""DuckDB's plan of a statement, read from its EXPLAIN in JSON."""
+"""DuckDB's plan of a statement, read from its EXPLAIN in JSON: operators, tables, widths."""
 
 from __future__ import annotations
 
@@ -64,15 +64,22 @@ def operator_class(name: str) -> Operator:
 
 def read_plan(document: Any, names: PlanNames) -> PlanOperator | None:
     """The topmost operator; None where DuckDB gave no plan."""
-    roots = document if isinstance(document, list) else document.get("operator", [])
-    node = roots[0] if roots else None
-    while node is not None and _name(node) in _WRAPPERS:
-        children = node.get("children", [])
-        node = children[0] if children else None
+    node = root_of(document)
     return None if node is None else _operator(node, names)[0]
 
 
-def _name(node: Mapping[str, Any]) -> str:
+def root_of(document: Any) -> Mapping[str, Any] | None:
+    """The topmost operator as DuckDB writes it, without what is put around every plan."""
+    roots = document if isinstance(document, list) else document.get("operator", [])
+    node = roots[0] if roots else None
+    while node is not None and operator_name(node) in _WRAPPERS:
+        children = node.get("children", [])
+        node = children[0] if children else None
+    return node
+
+
+def operator_name(node: Mapping[str, Any]) -> str:
+    """What DuckDB calls an operator."""
     return str(node.get("name") or node.get("type") or "")
 
 
@@ -80,16 +87,16 @@ def _operator(node: Mapping[str, Any], names: PlanNames) -> tuple[PlanOperator, 
     """An operator, and the widths of the columns it gives."""
     info: Mapping[str, Any] = node.get("extra_info") or {}
     below = [_operator(child, names) for child in node.get("children", [])]
-    name = _name(node)
+    name = operator_name(node)
     if name in _SCANS and "Function" in info:
         name = str(info["Function"])
     widths = _widths(name, info, [columns for _, columns in below], names)
-    rows_expected = _number(info.get("Estimated Cardinality"))
+    rows_expected = number(info.get("Estimated Cardinality"))
     found = PlanOperator(
         name=name,
         details=_details(info),
         operator=operator_class(name),
-        table=_table(name, info, names) if not below else "",
+        table=names.table(name, info) if not below else "",
         rows_expected=rows_expected,
         bytes_expected=None if rows_expected is None else rows_expected * sum(widths),
         inputs=[operator for operator, _ in below],
@@ -101,7 +108,13 @@ def _operator(node: Mapping[str, Any], names: PlanNames) -> tuple[PlanOperator, 
     return found, widths
 
 
-def _number(value: Any) -> float | None:
+def is_scan(name: str) -> bool:
+    """Whether an operator reads a table or files."""
+    return name in _SCANS or name.startswith(("READ_", "PARQUET_SCAN", "ARROW_SCAN"))
+
+
+def number(value: Any) -> float | None:
+    """A number that DuckDB wrote as a text."""
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -109,11 +122,11 @@ def _number(value: Any) -> float | None:
 
 
 def _details(info: Mapping[str, Any]) -> str:
-    parts = [", ".join(_texts(info[key])) for key in _DETAILS if info.get(key)]
+    parts = [", ".join(texts(info[key])) for key in _DETAILS if info.get(key)]
     return "; ".join(parts)
 
 
-def _texts(value: Any) -> list[str]:
+def texts(value: Any) -> list[str]:
     """DuckDB writes one of something as a text, and several as a list."""
     if value is None or value == "":
         return []
@@ -131,7 +144,8 @@ class PlanNames:
         self.columns: dict[str, frozenset[str]] = {}
         self.files: dict[str, str] = {}
         for key, table in catalog.tables.items():
-            if table.name.lower() not in mentioned:
+            parts = (*(table.schema.split(".") if table.schema else ()), table.name)
+            if any(part.lower() not in mentioned for part in parts):
                 continue
             known = catalog.statistics(key).columns
             self.columns[key] = frozenset(column.name.lower() for column in table.columns)
@@ -140,22 +154,25 @@ class PlanNames:
                 if (found := known.get(column.name)) is not None:
                     self.widths[column.name.lower()] = found.average_width_bytes
 
+    def table(self, name: str, info: Mapping[str, Any]) -> str:
+        """Which table a scan reads, where there is only one that it can be."""
+        if "Table" in info:
+            return str(info["Table"]).removeprefix("memory.main.")
+        holders = self.holders(name, info)
+        return holders[0] if len(holders) == 1 else ""
 
-def _table(name: str, info: Mapping[str, Any], names: PlanNames) -> str:
-    """Which table a scan reads: by its own word, by its file, else by its columns."""
-    if "Table" in info:
-        return str(info["Table"]).removeprefix("memory.main.")
-    if name not in _SCANS and not name.startswith(("READ_", "PARQUET_SCAN", "ARROW_SCAN")):
-        return ""
-    files = {names.files[path] for path in _texts(info.get("Filename(s)")) if path in names.files}
-    if len(files) == 1:
-        return files.pop()
-    read = {text.lower() for text in _texts(info.get("Projections"))}
-    known = frozenset().union(*names.columns.values())
-    for text in _texts(info.get("Filters")):
-        read |= known.intersection(_WORD.findall(text.lower()))
-    holders = [key for key, columns in names.columns.items() if read <= columns]
-    return holders[0] if len(holders) == 1 else ""
+    def holders(self, name: str, info: Mapping[str, Any]) -> list[str]:
+        """Which tables a scan of files may read: by its file, else by its columns."""
+        if not is_scan(name):
+            return []
+        files = {self.files[path] for path in texts(info.get("Filename(s)")) if path in self.files}
+        if len(files) == 1:
+            return [files.pop()]
+        read = {text.strip('"').lower() for text in texts(info.get("Projections"))}
+        known = frozenset().union(*self.columns.values())
+        for text in texts(info.get("Filters")):
+            read |= known.intersection(_WORD.findall(text.lower()))
+        return [key for key, columns in self.columns.items() if read <= columns]
 
 
 def _widths(
@@ -163,8 +180,8 @@ def _widths(
 ) -> list[float]:
     """Bytes of each column an operator gives, as far as can be told."""
     if name.endswith(("GROUP_BY", "AGGREGATE")):
-        groups = [_width(text, below, names) for text in _texts(info.get("Groups"))]
-        return groups + [WIDTH_BYTES] * len(_texts(info.get("Aggregates")))
+        groups = [_width(text, below, names) for text in texts(info.get("Groups"))]
+        return groups + [WIDTH_BYTES] * len(texts(info.get("Aggregates")))
     if "JOIN" in name and len(below) >= 2:
         kind = str(info.get("Join Type", ""))
         if kind.startswith("RIGHT_"):  # semi and anti joins that keep the right side
@@ -172,7 +189,7 @@ def _widths(
         return below[0] if kind in ("SEMI", "ANTI", "MARK") else below[0] + below[1]
     if name == "CROSS_PRODUCT":
         return [width for columns in below for width in columns]
-    own = [_width(text, below, names) for text in _texts(info.get("Projections"))]
+    own = [_width(text, below, names) for text in texts(info.get("Projections"))]
     if name == "WINDOW" and below:
         return below[0] + own
     if own:

@@ -1,0 +1,1 @@
+"""A live session beside plain DuckDB and beside ideals. `python -m bench.live` runs everything."""

@@ -1,0 +1,84 @@
+"""Deadlines: 30 % of the queries are due after 1 to 3 times what they take alone, at 80 % load.
+
+100 queries of the long-tailed mix without its longest, by a Poisson process. Peers: a session under
+`fifo`, and plain DuckDB. A query that is late has missed; the others count as well in the mean
+response, which is shown beside.
+
+python -m bench.live.deadlines [--seeds 5]: about 40 s a run on two cores, three a seed, after about
+a minute in which all templates are measured alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Sequence
+from functools import partial
+
+from queryard.load import Played, draw, run
+
+from . import mixes
+from .setting import OURS, PLAIN, Setting, checked, in_turn, setting
+from .verdict import Figure, ratio, show
+
+QUERIES, LOAD, DUE = 100, 0.8, 0.3
+FIFO = "fifo"
+
+
+def bench(chosen: Setting) -> None:
+    size = chosen.given.scale_time or (0.1 if chosen.quick else 1.0)
+    ground = chosen.ground(*mixes.scales(size))
+    spec = mixes.spec("deadlines", mixes.short_tailed(size), QUERIES, size, LOAD, DUE)
+    measured = chosen.measure(ground, [spec])
+    found = []
+    for seed in range(chosen.seeds):
+        asked = draw(spec, seed=seed, work_s=measured.work_s, slots=ground.slots)
+        played = in_turn(
+            seed,
+            {
+                name: partial(run, asked, name, ground, measured.alone)
+                for name in (OURS, FIFO, PLAIN)
+            },
+        )
+        checked(played)
+        found.append(played)
+        told = ", ".join(
+            f"{name} {_missed(one)} (mean {_mean_s(one):.2f} s)" for name, one in played.items()
+        )
+        due = sum(outcome.due_s is not None for outcome in played[OURS].outcomes)
+        print(f"  seed {seed}: of {due} deadlines missed: {told}", flush=True)
+    missed = {name: [_missed(played[name]) for played in found] for name in (OURS, FIFO, PLAIN)}
+    figures = []
+    for name in (FIFO, PLAIN):
+        pairs = list(zip(missed[OURS], missed[name], strict=True))
+        figures.append(
+            Figure(f"misses, of {name}'s", [ratio(ours, theirs) for ours, theirs in pairs], 0.25)
+        )
+        total = ratio(sum(missed[OURS]), sum(missed[name]))
+        figures.append(Figure(f"misses of all seeds together, of {name}'s", [total]))
+    for name, counts in missed.items():
+        figures.append(Figure(f"{name}: misses", counts))
+        figures.append(
+            Figure(f"{name}: mean response", [_mean_s(p[name]) for p in found], unit="s")
+        )
+    show("30 % of the queries with deadlines", figures, chosen, size=size)
+
+
+def _missed(played: Played) -> int:
+    return sum(outcome.has_missed for outcome in played.outcomes)
+
+
+def _mean_s(played: Played) -> float:
+    return statistics.fmean(outcome.response_s or 0.0 for outcome in played.outcomes)
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--scale-time", type=float, help="shrink all sizes by this factor")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    bench(setting("deadlines", __doc__, arguments, _options))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""A native query at work, and those in the kernel whose slots serve it.
+
+Several queries of the kernel may be one run: they asked the same, and each brings the slots it is
+granted. Each is a member, with leases of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from queryard.core.events import WidthChanged
+from queryard.engine.meter import Meter, Stay
+from queryard.engine.native import NativeQuery
+from queryard.engine.statement import Lease
+
+# How long a narrowed query waits before it tries again to use more slots, at first and at most.
+RETRY_S = (0.1, 1.6)
+
+
+class SlotLease(Lease):
+    """A slot of a node, lent to a member."""
+
+    def __init__(self, node: str) -> None:
+        super().__init__()
+        self.node = node
+        self.stay: Stay | None = None
+        # When it was called back; and when the kernel was told that it is, although it is not.
+        self.revoked_s: float | None = None
+        self.written_off_s: float | None = None
+
+
+class Member:
+    """One divisible job of the kernel's: its leases, what they cost, how many it can use."""
+
+    def __init__(self, job: str, width: int, post: Callable[[WidthChanged], None]) -> None:
+        self.job = job
+        self.meter = Meter()
+        self.leases: list[SlotLease] = []
+        # Whether the kernel has heard that it has ended.
+        self.end_told = False
+        self.burst_s = 0.0
+        self._post = post
+        self._most = width
+        self._told = width
+        self._full = False
+        self._narrowed: int | None = None
+        self._retry_at_s = 0.0
+        self._retry_s = RETRY_S[0]
+
+    @property
+    def counted(self) -> bool:
+        """Whether the kernel counts slots of it."""
+        return any(lease.written_off_s is None for lease in self.leases)
+
+    # --- width: what the reader and the plan allow -----------------------------------------------
+
+    def reader_is_behind(self) -> None:
+        self._full = True
+        self._tell()
+
+    def reader_has_room(self) -> None:
+        self._full = False
+        self._tell()
+
+    def adapt(self, now: float, idle_s: float) -> None:
+        """Give up slots that find nothing to do, and try again now and then to use more.
+
+        Some parts of a plan run on one thread; a slot that sleeps there serves somebody else.
+        """
+        if self._narrowed is not None:
+            if now >= self._retry_at_s:
+                self._narrowed = None
+                self._tell()
+            return
+        inside, idle = self.meter.idle(idle_s)
+        if not idle or inside < 2:
+            return
+        soon = now - self._retry_at_s < 2 * idle_s + 0.05
+        self._retry_s = min(2 * self._retry_s, RETRY_S[1]) if soon else RETRY_S[0]
+        self._retry_at_s = now + self._retry_s
+        self._narrowed = max(1, inside - idle)
+        self._tell()
+
+    def widen(self) -> None:
+        """Nobody else has a use for slots that find nothing to do."""
+        if self._narrowed is not None:
+            self._narrowed = None
+            self._tell()
+
+    def _tell(self) -> None:
+        width = 0 if self._full else self._narrowed or self._most
+        if width != self._told:
+            self._told = width
+            self._post(WidthChanged(0.0, self.job, width))
+
+    # --- leases ----------------------------------------------------------------------------------
+
+    def call_back(self, node: str, slots: int) -> list[SlotLease]:
+        """Choose the leases that leave: idle ones, then those that came last."""
+        held = [lease for lease in self.leases if not lease.withdrawn and lease.node == node]
+        now = time.monotonic()
+        held.sort(key=lambda lease: lease.stay is None or not lease.stay.is_idle(now, 0.01))
+        idle = sum(1 for lease in held if lease.stay is not None and lease.stay.is_idle(now, 0.01))
+        order = held[:idle] + held[idle:][::-1]
+        taken = order[:slots]
+        for lease in taken:
+            lease.withdrawn = True
+            lease.revoked_s = now
+        return taken
+
+
+class Run:
+    """A native query with its members."""
+
+    def __init__(self, query: NativeQuery) -> None:
+        self.query = query
+        self.members: dict[str, Member] = {}
+        # When slots first came, when it is to be polled, when it was last looked at, and when it
+        # last told how far it is.
+        self.began_s: float | None = None
+        self.due_s = 0.0
+        self.looked_s = 0.0
+        self.told_s = 0.0
+        self.reports = 0
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether slots were called back that are still inside."""
+        return any(
+            lease.withdrawn
+            for member in list(self.members.values())
+            for lease in list(member.leases)
+        )
+
+    @property
+    def work_s(self) -> float:
+        """Core-seconds so far, whoever's slots they were."""
+        return sum(member.meter.work_s for member in self.members.values())

@@ -1,0 +1,103 @@
+"""One thread that looks at running statements; it sleeps while there are none."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from .member import Run
+
+# How often to look at a running statement: seldom enough to cost nothing, and at a small share
+# of the time it has already taken, so that an end is seen soon in relation to the whole.
+POLL_S = (0.0005, 0.02)
+POLL_SHARE = 0.02
+# How often to look closer: at idle slots, at those that overstay, at how far it is. A statement
+# whose slots are called back is looked at as often.
+LOOK_S = 0.005
+
+
+class Watch:
+    """Polls the runs that slots are inside of, and shows each to `look`."""
+
+    def __init__(self, look: Callable[[Run, float], None]) -> None:
+        self._look = look
+        self._changed = threading.Condition()
+        # How many slots are inside.
+        self._watched: dict[Run, int] = {}
+        self._closed = False
+        self._thread: threading.Thread | None = None
+        self.cpu_s = 0.0
+
+    def add(self, run: Run) -> None:
+        """A slot is about to work on it."""
+        with self._changed:
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="queryard-watch", daemon=True
+                )
+                self._thread.start()
+            if run.began_s is None:
+                run.began_s = run.told_s = time.monotonic()
+            self._watched[run] = self._watched.get(run, 0) + 1
+            self._changed.notify_all()
+
+    def remove(self, run: Run) -> None:
+        """A slot has left it."""
+        with self._changed:
+            self._watched[run] -= 1
+            if not self._watched[run]:
+                del self._watched[run]
+
+    def hasten(self, run: Run) -> None:
+        """Slots were called back; see soon whether they have heard it."""
+        with self._changed:
+            run.due_s = min(run.due_s, time.monotonic() + LOOK_S)
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        while (due := self._due()) is not None:
+            now = time.monotonic()
+            for run in due:
+                try:
+                    run.query.poll()
+                    if now - run.looked_s >= LOOK_S:
+                        run.looked_s = now
+                        self._look(run, now)
+                except BaseException as error:
+                    run.query.cancel(error)
+                run.due_s = _next(run, now)
+            self.cpu_s = time.thread_time()
+
+    def _due(self) -> list[Run] | None:
+        """Wait until there is something to look at; None at the end."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._watched or self._closed)
+                if self._closed:
+                    return None
+                now = time.monotonic()
+                due = [run for run in self._watched if run.due_s <= now]
+                if due:
+                    return due
+                pause_s = min(run.due_s for run in self._watched) - now
+                if pause_s > LOOK_S:
+                    self._changed.wait(pause_s)
+                    continue
+            # Too short for anybody to call: sleeping costs a tenth of waiting.
+            time.sleep(pause_s)
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(5.0)
+
+
+def _next(run: Run, now: float) -> float:
+    """When to look at a run again."""
+    shortest, longest = POLL_S
+    pause = max(shortest, (now - (run.began_s or now)) * POLL_SHARE)
+    pause = min(pause, LOOK_S if run.is_leaving else longest)
+    return now + pause

@@ -1,0 +1,54 @@
+"""Which history a command means: a file, or that of some data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from queryard.core.errors import QueryardError
+
+if TYPE_CHECKING:
+    from queryard.history import HistoryReader
+
+_SQLITE = b"SQLite format 3\0"
+Data = Annotated[
+    str | None,
+    typer.Option(
+        "--data",
+        "-d",
+        metavar="PLACE",
+        envvar="QUERYARD_DATA",
+        help="The data whose history is meant: a folder, a file, a database or a catalog; or a "
+        "history file itself. Default: the current folder.",
+        show_default=False,
+    ),
+]
+
+
+def open_history(data: str | None) -> HistoryReader:
+    """The history of a place; says where it was looked for and how one comes to be."""
+    from queryard.history import HistoryReader
+    from queryard.history.places import NAME, beside, file_to_read
+
+    place = Path(data or ".").expanduser()
+    if not place.exists():
+        raise QueryardError(f"--data {place}: no such file or folder")
+    if _is_history(place):
+        return HistoryReader(place)
+    found = file_to_read(beside(place))
+    if found is None:
+        raise QueryardError(
+            f"{beside(place) / NAME}: there is no history (nor one in your cache); it begins with "
+            f'the first query there: queryard sql "SELECT …" --data {data or "."}'
+        )
+    return HistoryReader(found)
+
+
+def _is_history(place: Path) -> bool:
+    """By its name, or by how SQLite's files begin; data are never in such files."""
+    if not place.is_file():
+        return False
+    with place.open("rb") as file:
+        return place.suffix == ".sqlite" or file.read(len(_SQLITE)) == _SQLITE

@@ -1,0 +1,66 @@
+"""The sessions that are open on some data, in this process or another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from queryard.core.errors import QueryardError
+
+if TYPE_CHECKING:
+    from queryard.live.control import Remote
+
+Data = Annotated[
+    str | None,
+    typer.Option(
+        "--data",
+        "-d",
+        metavar="PLACE",
+        envvar="QUERYARD_DATA",
+        help="The data the sessions are open on: a folder, a file, a database or a catalog. "
+        "Default: the current folder.",
+        show_default=False,
+    ),
+]
+
+
+def open_sessions(data: str | None) -> list[Remote]:
+    """All that answer now."""
+    from queryard.history.places import beside
+    from queryard.live.control import remotes
+
+    place = Path(data or ".").expanduser()
+    if not place.exists():
+        raise QueryardError(f"--data {place}: no such file or folder")
+    return list(remotes(beside(place)))
+
+
+def ask_all(data: str | None, what: str, **details: Any) -> list[tuple[Remote, Any]]:
+    """What each open session answers; says so if there is none.
+
+    All are asked before one of them that says no is heard.
+    """
+    answers = []
+    problems = []
+    for remote in open_sessions(data):
+        try:
+            answers.append((remote, remote.ask(what, **details)))
+        except OSError:
+            pass  # it was closed meanwhile
+        except QueryardError as error:
+            problems.append(f"session {remote.session} (process {remote.pid}): {error}")
+    if problems:
+        raise QueryardError("\n".join(problems))
+    if not answers:
+        raise none_open(data)
+    return answers
+
+
+def none_open(data: str | None) -> QueryardError:
+    """What to say where nobody answers."""
+    return QueryardError(
+        f"no session is open on {data or 'the current folder'}; one is while a program holds "
+        "queryard.connect(…), or while `queryard shell` or `queryard load` runs there"
+    )

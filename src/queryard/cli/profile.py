@@ -1,0 +1,51 @@
+"""`queryard profile`: by which policy open sessions decide, and how to change it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from queryard.policies import load_profiles, resolve_profile
+from queryard.policies.catalogue import composition
+
+from .open_sessions import Data, ask_all
+
+
+def profile(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="The policy to follow from now on (see `queryard policies`). Without it, the "
+            "present one is shown.",
+            show_default=False,
+        ),
+    ] = None,
+    data: Data = None,
+    profiles: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Profiles of your own (TOML); NAME may be one of them.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Show, or change, the policy of the sessions that are open on some data.
+
+    What runs is not disturbed: the new policy decides from the next moment on.
+
+    Examples:
+
+    - `queryard profile --data data/`
+    - `queryard profile tls --data data/`
+    """
+    chosen = None
+    if name is not None:
+        own = load_profiles(profiles) if profiles is not None else {}
+        chosen = dict(own[name] if name in own else resolve_profile(name))
+    for remote, now in ask_all(data, "profile", profile=chosen):
+        shown = f"{now.get('name', 'unnamed')}: {composition(now)}"
+        typer.echo(f"session {remote.session} (process {remote.pid}) follows {shown}")

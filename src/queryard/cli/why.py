@@ -1,0 +1,120 @@
+"""`queryard why`: what a query waits for, and when it will end."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from queryard.core.errors import QueryardError
+
+from . import history_place
+from .open_sessions import Data, ask_all, open_sessions
+
+if TYPE_CHECKING:
+    from queryard.history import QueryRecord
+
+
+def why(
+    query: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="ID",
+            help="One query. Without it, all that are on their way are listed.",
+            show_default=False,
+        ),
+    ] = None,
+    data: Data = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Say what a query waits for, which rule holds it, and when it will start and end.
+
+    It asks the sessions that other programs have open on the data. A query that has ended is looked
+    up in the history: how long it took, and how good the forecast was.
+
+    Examples:
+
+    - `queryard why --data data/` lists who runs and who waits
+    - `queryard why 5f0c2a91b7de-14 --data data/`
+    """
+    if query is None:
+        _list(data, as_json)
+        return
+    for remote in open_sessions(data):
+        if not query.startswith(remote.session):
+            continue
+        try:
+            found = remote.ask("why", query=query)
+        except (QueryardError, OSError):
+            break  # it has ended meanwhile
+        typer.echo(json.dumps(found, indent=1) if as_json else found["text"])
+        return
+    _ended(query, data, as_json)
+
+
+def _list(data: str | None, as_json: bool) -> None:
+    rows: list[dict[str, Any]] = [row for _, told in ask_all(data, "queries") for row in told]
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    console = Console(highlight=False)
+    if not rows:
+        console.print("No query is on its way.")
+        return
+    table = Table(box=None, header_style="bold")
+    for name in ("query", "tenant", "status"):
+        table.add_column(name, no_wrap=True)
+    for name in ("slots", "done", "for", "ends in"):
+        table.add_column(name, justify="right", no_wrap=True)
+    # The only column that gives way: nobody can ask about a query by half its name.
+    table.add_column("SQL")
+    for row in rows:
+        end_s = row["forecast_end_s"]
+        table.add_row(
+            row["id"],
+            Text(row["tenant"]),
+            row["status"],
+            str(row["slots"]),
+            f"{row['progress']:.0%}",
+            f"{row['now_s'] - row['submitted_s']:.1f} s",
+            "" if end_s is None else f"{max(0.0, end_s - row['now_s']):.1f} s",
+            Text(" ".join(row["sql"].split()), no_wrap=True, overflow="ellipsis"),
+        )
+    console.print(table)
+
+
+def _ended(query: str, data: str | None, as_json: bool) -> None:
+    with history_place.open_history(data) as reader:
+        asked = reader.queries(session=query.rpartition("-")[0])
+    found = next((row for row in asked if row.query == query), None)
+    if found is None:
+        raise QueryardError(
+            f"{query}: no query of this name is on its way or in the history; "
+            "`queryard why` lists those on their way, `queryard history` the others"
+        )
+    typer.echo(json.dumps(asdict(found), indent=1) if as_json else _told(found))
+
+
+def _told(query: QueryRecord) -> str:
+    """What became of a query, in words."""
+    if query.ended_s is None:
+        return f"{query.query} was under way when its session ended; nothing more is known"
+    text = f"{query.query} {query.outcome} after {query.ended_s - query.asked_s:.2f} s"
+    if query.waited_s is not None:
+        text += f", {query.waited_s:.2f} s of it waiting"
+    if query.twin_of:
+        text += f"\n- it shared the run of {query.twin_of}, which asked the same"
+    if query.predicted_work_s is not None and query.work_s is not None and not query.twin_of:
+        text += (
+            f"\n- {query.predicted_work_s:.2f} core-seconds of work were predicted (by "
+            f"{query.predicted_by}), and it took {query.work_s:.2f}"
+        )
+    if (error := query.forecast_error) is not None:
+        when = "earlier" if error > 0 else "later"
+        text += f"\n- when it came, an end {abs(error):.0%} {when} was forecast"
+    return text if not query.error else f"{text}\n- {query.error}"

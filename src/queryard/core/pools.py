@@ -1,0 +1,218 @@
+"""One pool: its share, who waits in it, and the rankings they stand in."""
+
+from __future__ import annotations
+
+import math
+import sys
+from bisect import bisect_left, insort
+from collections.abc import Iterable
+from typing import Any
+
+from .entities import Candidate, QueryState
+from .parts import Key, PoolSpec, QueryOrder
+
+# The cap of a pool without one.
+UNLIMITED = sys.maxsize
+
+
+class Ranking:
+    """Numbers sorted by (key, number); a change costs a binary search.
+
+    >>> ranking = Ranking()
+    >>> ranking.put(1, 5.0); ranking.put(2, 3.0); ranking.put(1, 1.0)
+    >>> ranking.entries
+    [(1.0, 1), (3.0, 2)]
+    """
+
+    __slots__ = ("changes", "entries", "keys")
+
+    def __init__(self) -> None:
+        # Goes up whenever the head may be another.
+        self.changes = 0
+        self.entries: list[tuple[Key, int]] = []
+        self.keys: dict[int, Key] = {}
+
+    def put(self, uid: int, key: Key) -> None:
+        old = self.keys.get(uid)
+        if old is not None:
+            if old == key:
+                return
+            del self.entries[bisect_left(self.entries, (old, uid))]
+        self.changes += 1
+        self.keys[uid] = key
+        insort(self.entries, (key, uid))
+
+    def drop(self, uid: int) -> None:
+        self.changes += 1
+        key = self.keys.pop(uid)
+        del self.entries[bisect_left(self.entries, (key, uid))]
+
+    def refill(self, keys: Iterable[tuple[int, Key]]) -> None:
+        self.changes += 1
+        self.keys = dict(keys)
+        self.entries = sorted((key, uid) for uid, key in self.keys.items())
+
+    def fork(self) -> Ranking:
+        copy = Ranking()
+        copy.entries = self.entries.copy()
+        copy.keys = self.keys.copy()
+        return copy
+
+
+def needs_memory(query: QueryState) -> bool:
+    """Whether a query must reserve memory before it may start."""
+    return query.stage == "waiting" and query.memory_bytes > 0
+
+
+class Pool:
+    """One pool with its use; `ready` counts, by lane, the candidates below it."""
+
+    __slots__ = (
+        "among",
+        "by_job",
+        "by_size",
+        "by_slots",
+        "cap",
+        "children",
+        "drifts",
+        "gated",
+        "gates",
+        "guarantee",
+        "held",
+        "index",
+        "lanes",
+        "members",
+        "names",
+        "order",
+        "parent",
+        "path",
+        "queries",
+        "rankings",
+        "rate",
+        "ready",
+        "refreshed_s",
+        "rekeys",
+        "rotates",
+        "served",
+        "share",
+        "spec",
+        "takes_turns",
+        "used",
+        "virtual_s",
+        "waits",
+        "weight",
+    )
+
+    def __init__(
+        self, index: int, path: str, spec: PoolSpec, parent: Pool | None, lanes: int
+    ) -> None:
+        self.index = index
+        self.path = path
+        self.spec = spec
+        self.parent = parent
+        self.order: QueryOrder | None = spec.order.fork() if spec.order else None
+        changes = spec.order.changes_with if spec.order else frozenset()
+        self.by_job = spec.order is not None and spec.order.unit == "job"
+        self.by_slots = "slots" in changes
+        self.by_size = not changes.isdisjoint({"work", "size"})
+        self.rekeys = bool(changes)
+        self.drifts = "time" in changes
+        self.rotates = "leased" in changes
+        self.names: dict[str, Pool] = {}
+        self.children = Ranking()
+        self.lanes = tuple(Ranking() for _ in range(lanes))
+        # Those who must reserve memory before they may start stand apart: where the first
+        # is refused, none behind it need be asked.
+        self.gates = tuple(Ranking() for _ in range(lanes))
+        self.rankings = self.lanes + self.gates
+        self.members: dict[int, Candidate] = {}
+        self.ready = [0] * lanes
+        # How many of those, in all lanes, stand at a gate.
+        self.gated = 0
+        self.used = 0
+        self.queries = 0
+        self.weight = 1.0 if spec.weight == "queries" else float(spec.weight)
+        self.served = 0
+        self.refreshed_s = -math.inf
+        self.cap = 0
+        self.guarantee = 0
+        # For children that take turns, see `turns`.
+        self.takes_turns = parent is not None and parent.spec.choice == "turns"
+        self.share = 1.0
+        # What its children's shares were reckoned for.
+        self.among: tuple[Any, ...] = ()
+        self.rate = 0.0
+        self.virtual_s = 0.0
+        self.waits = False
+        self.held = 0
+
+    def resize(self, slots: int) -> None:
+        """Shares in whole slots; a pool that may run at all may use one."""
+        capped = max(1, int(self.spec.cap * slots + 1e-9))
+        self.cap = UNLIMITED if self.spec.cap == 1 else capped
+        promised = 0.0 if self.takes_turns else self.spec.promised
+        self.guarantee = int(promised * slots + 1e-9)
+
+    def count(self, queries: int) -> None:
+        """Queries came or went; they may be what the pool weighs."""
+        self.queries += queries
+        if self.spec.weight == "queries":
+            self.weight = float(max(1, self.queries))
+
+    def uids(self, query: QueryState) -> list[int]:
+        """The candidates of a query: itself, or its jobs one by one."""
+        return [job.uid for job in query.jobs] if self.by_job else [query.uid]
+
+    def place(self, query: QueryState, lane: int) -> tuple[Key, int] | None:
+        """Where the first candidate of a query stands at a gate; None if it stands at none."""
+        keys = self.gates[lane].keys
+        return min(((keys[uid], uid) for uid in self.uids(query) if uid in keys), default=None)
+
+    def key(self) -> float:
+        """Below 0 while the guarantee is not met, else by use over weight; or whose turn it is.
+
+        A slot counts as used for one more quantum. One that is held has a quantum's advance,
+        so that it does not change hands at every event.
+        """
+        if self.takes_turns:
+            ahead = self.used - 1 if self.used < self.held else self.used
+            return self.virtual_s + ahead * self.parent.spec.quantum_s * self.rate  # type: ignore[union-attr]
+        used, guarantee = self.used, self.guarantee
+        return used / guarantee - 1.0 if used < guarantee else used / self.weight
+
+    def fork(self, parent: Pool | None) -> Pool:
+        copy = Pool.__new__(Pool)
+        copy.index = self.index
+        copy.path = self.path
+        copy.spec = self.spec
+        copy.parent = parent
+        copy.order = self.order.fork() if self.order else None
+        copy.by_job = self.by_job
+        copy.by_slots = self.by_slots
+        copy.by_size = self.by_size
+        copy.rekeys = self.rekeys
+        copy.drifts = self.drifts
+        copy.rotates = self.rotates
+        copy.names = {}
+        copy.children = self.children.fork()
+        copy.lanes = tuple(ranking.fork() for ranking in self.lanes)
+        copy.gates = tuple(ranking.fork() for ranking in self.gates)
+        copy.rankings = copy.lanes + copy.gates
+        copy.members = {}
+        copy.ready = self.ready.copy()
+        copy.gated = self.gated
+        copy.used = self.used
+        copy.queries = self.queries
+        copy.weight = self.weight
+        copy.served = self.served
+        copy.refreshed_s = self.refreshed_s
+        copy.cap = self.cap
+        copy.guarantee = self.guarantee
+        copy.takes_turns = self.takes_turns
+        copy.share = self.share
+        copy.among = self.among  # replaced as a whole, never changed
+        copy.rate = self.rate
+        copy.virtual_s = self.virtual_s
+        copy.waits = self.waits
+        copy.held = self.held
+        return copy

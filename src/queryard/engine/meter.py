@@ -1,0 +1,109 @@
+"""What a query costs while it runs: the time of the slots that work on it, and of their processors.
+
+A thread can read the processor time of another by its clock, so that nobody need stop to be
+measured. Where the system has no such clocks, the time a slot is held stands for it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from .threads import all_asleep
+
+# A thread that computes for less than this share of the time waits for something to do.
+BUSY_SHARE = 0.05
+
+
+class Stay:
+    """One slot's time at a query, from the inside."""
+
+    __slots__ = ("began_cpu_s", "began_s", "clock", "thread", "window_cpu_s", "window_s")
+
+    def __init__(self) -> None:
+        self.clock = _clock_of_this_thread()
+        self.thread = threading.get_native_id()
+        self.began_s = self.window_s = time.monotonic()
+        self.began_cpu_s = self.window_cpu_s = self.cpu_s()
+
+    def cpu_s(self) -> float:
+        """Processor seconds of the thread so far."""
+        if self.clock is None:
+            return time.monotonic()
+        return time.clock_gettime(self.clock)
+
+    def is_idle(self, now: float, for_s: float) -> bool:
+        """Whether the thread has next to nothing done for so long; to be asked again and again.
+
+        One that waits for a processor, or for a disk, has something to do.
+        """
+        cpu_s, elapsed_s = self.cpu_s(), now - self.window_s
+        if cpu_s - self.window_cpu_s > BUSY_SHARE * max(elapsed_s, for_s):
+            self.window_s, self.window_cpu_s = now, cpu_s
+            return False
+        return elapsed_s >= for_s and all_asleep([self.thread]) is not False
+
+
+class Meter:
+    """Adds up the stays of all slots at one query.
+
+    >>> meter = Meter()
+    >>> stay = meter.enter()
+    >>> total = sum(range(100_000))
+    >>> meter.leave(stay)
+    >>> meter.work_s > 0 and meter.held_s > 0
+    True
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside: set[Stay] = set()
+        self._work_s = 0.0
+        self._held_s = 0.0
+
+    def enter(self) -> Stay:
+        """The calling thread begins to work on the query."""
+        stay = Stay()
+        with self._lock:
+            self._inside.add(stay)
+        return stay
+
+    def leave(self, stay: Stay) -> None:
+        """The calling thread leaves; it must be the one that entered."""
+        with self._lock:
+            self._inside.discard(stay)
+            self._work_s += stay.cpu_s() - stay.began_cpu_s
+            self._held_s += time.monotonic() - stay.began_s
+
+    @property
+    def work_s(self) -> float:
+        """Core-seconds so far, those of slots that are inside included."""
+        with self._lock:
+            return self._work_s + sum(stay.cpu_s() - stay.began_cpu_s for stay in self._inside)
+
+    @property
+    def held_s(self) -> float:
+        """Slot-seconds so far."""
+        now = time.monotonic()
+        with self._lock:
+            return self._held_s + sum(now - stay.began_s for stay in self._inside)
+
+    @property
+    def slots(self) -> int:
+        """How many are inside now."""
+        return len(self._inside)
+
+    def idle(self, for_s: float) -> tuple[int, int]:
+        """(threads inside, those of them that have found nothing to do for so long)."""
+        now = time.monotonic()
+        with self._lock:
+            # All are asked, so that each keeps its own window.
+            idle = [stay.is_idle(now, for_s) for stay in self._inside]
+        return len(idle), sum(idle)
+
+
+def _clock_of_this_thread() -> int | None:
+    try:
+        return time.pthread_getcpuclockid(threading.get_ident())
+    except (AttributeError, OSError):
+        return None

@@ -1,0 +1,151 @@
+"""What DuckDB would do with a statement: its plan, asked for without running anything.
+
+Plans are made on a small instance of their own with the files of the catalog as views, so that
+neither slots nor the memory of queries are needed. It is opened when first used.
+"""
+
+from __future__ import annotations
+
+import ctypes as c
+import json
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence, Set
+from pathlib import Path
+from typing import Any
+
+from queryard.core.errors import QueryardError
+from queryard.estimate.work import Features
+from queryard.sql.catalog import Catalog
+from queryard.sql.catalog.model import Table
+
+from .arrow import read_all
+from .capi import Handle, Result, library
+from .classify import Classified
+from .errors import failure
+from .features import PlanAmounts
+from .parameters import bind
+from .plans import PlanNames, root_of
+from .pool import PooledInstance
+from .tables import TableFacts
+
+Parameters = Sequence[Any] | Mapping[str, Any]
+MEMORY_BYTES = 128 << 20
+KEPT_PLANS = 2_000
+# Tables that no other instance than the session's can read.
+_ELSEWHERE = ("frame", "database")
+
+
+class Planner:
+    """Plans of read-only statements over files; from any thread, one at a time."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._lock = threading.Lock()
+        self._place: PooledInstance | None = None
+        self._closed = False
+        self._facts: dict[str, tuple[Table, TableFacts]] = {}
+        # Template -> the tables as they were, and what was found; None where there is no plan.
+        self._plans: dict[str, tuple[tuple[Table, ...], Features | None]] = {}
+
+    def known(self, statement: Classified) -> Features | None:
+        """What was found earlier for a statement of the same template, if its files still stand."""
+        held = self._plans.get(statement.template)
+        if held is None or held[0] != tuple(self._tables(statement.names).values()):
+            return None
+        return held[1]
+
+    def features(self, statement: Classified, parameters: Parameters = ()) -> Features | None:
+        """What a statement does; None if it cannot be planned over files alone."""
+        if statement.kind != "SELECT" or not statement.reads:
+            return None
+        tables = self._tables(statement.names)
+        if any(table.kind in _ELSEWHERE for table in tables.values()):
+            return None
+        state = tuple(tables.values())
+        with self._lock:
+            held = self._plans.get(statement.template)
+            if held is not None and held[0] == state:
+                return held[1]
+            if self._closed:
+                return None
+            try:
+                found = self._look(statement, parameters, tables)
+            except QueryardError:
+                found = None
+            self._plans.pop(statement.template, None)
+            self._plans[statement.template] = (state, found)
+            while len(self._plans) > KEPT_PLANS:
+                del self._plans[next(iter(self._plans))]
+            return found
+
+    def _tables(self, names: Set[str]) -> dict[str, Table]:
+        """The tables a statement may mean."""
+        return {
+            key: table
+            for key, table in self._catalog.tables.items()
+            if table.name.lower() in names
+            and all(part in names for part in table.schema.lower().split(".") if part)
+        }
+
+    def _look(
+        self, statement: Classified, parameters: Parameters, tables: Mapping[str, Table]
+    ) -> Features | None:
+        if self._place is None:
+            self._place = PooledInstance(1, MEMORY_BYTES, Path(tempfile.gettempdir()))
+            # Otherwise half of the time goes into the same footers again and again.
+            self._place.connection.set({"parquet_metadata_cache": "true"})
+        files = {k: t for k, t in self._catalog.tables.items() if t.kind not in _ELSEWHERE}
+        self._place.views.make(self._place.connection, files, statement.names)
+        document = self._explain(statement.sql, parameters)
+        root = root_of(document)
+        if root is None:
+            return None
+        names = PlanNames(self._catalog, statement.names)
+        facts = {
+            key: self._facts_of(table) for key, table in tables.items() if key in names.columns
+        }
+        return PlanAmounts(names, facts).of(root)
+
+    def _facts_of(self, table: Table) -> TableFacts:
+        held = self._facts.get(table.key)
+        if held is None or held[0] is not table:
+            held = (table, TableFacts(table, self._catalog.statistics(table.key)))
+            self._facts[table.key] = held
+        return held[1]
+
+    def _explain(self, sql: str, parameters: Parameters) -> Any:
+        """DuckDB's plan, as it writes it."""
+        assert self._place is not None
+        duck = library()
+        prepared, pending, result = Handle(), Handle(), Result()
+        try:
+            raw = f"EXPLAIN (FORMAT json)\n{sql}".encode()
+            if duck.prepare(self._place.connection.handle, raw, c.byref(prepared)):
+                raise failure(_text(duck.prepare_error(prepared)))
+            bind(prepared, parameters)
+            if duck.pending_prepared_streaming(prepared, c.byref(pending)):
+                raise failure(_text(duck.pending_error(pending)))
+            if duck.execute_pending(pending, c.byref(result)):
+                raise failure(_text(duck.result_error(c.byref(result))))
+            rows = read_all(result).to_pylist()
+        finally:
+            duck.destroy_result(c.byref(result))
+            if pending.value is not None:
+                duck.destroy_pending(c.byref(pending))
+            if prepared.value is not None:
+                duck.destroy_prepare(c.byref(prepared))
+        written = {row["explain_key"]: row["explain_value"] for row in rows}
+        return json.loads(written.get("physical_plan", "[]"))
+
+    def close(self) -> None:
+        """Free the instance; nothing is planned any more."""
+        with self._lock:
+            self._closed = True
+            if self._place is not None:
+                self._place.close()
+                self._place = None
+
+
+def _text(raw: bytes | None) -> str:
+    return (raw or b"").decode("utf-8", "replace")

@@ -1,0 +1,94 @@
+"""What plans over a table need to know of its files: bytes of columns, ranges of row groups."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from queryard.sql.catalog.model import Table
+from queryard.sql.catalog.parquet import ParquetTable
+from queryard.sql.statistics import TableStatistics, position
+
+from .filters import Range
+
+
+class TableFacts:
+    """One state of the files of a table; names of columns are in lower case."""
+
+    def __init__(self, table: Table, statistics: TableStatistics) -> None:
+        self.key = table.key
+        self.bytes = table.bytes
+        self.rows = statistics.rows
+        self.columns = {name.lower(): found for name, found in statistics.columns.items()}
+        self.texts = {column.name.lower() for column in table.columns if column.type == "VARCHAR"}
+        # The footers only: whoever keeps facts need not keep the table.
+        self._footers = (
+            [footer.metadata for footer in table.footers]
+            if isinstance(table, ParquetTable)
+            else None
+        )
+        self._ranges: dict[str, list[tuple[Range, int]]] = {}
+
+    @property
+    def is_columnar(self) -> bool:
+        """Whether columns can be read one by one (Parquet)."""
+        return self._footers is not None
+
+    @property
+    def chunks(self) -> int:
+        """Columns of row groups, all of which DuckDB reads of in the footers."""
+        return sum(m.num_row_groups * m.num_columns for m in self._footers or ())
+
+    @cached_property
+    def decoded_bytes(self) -> Mapping[str, float]:
+        """What each column takes after decompression, still encoded."""
+        found: dict[str, float] = {}
+        for metadata in self._footers or ():
+            names = [
+                metadata.schema.column(place).path.split(".")[0].lower()
+                for place in range(metadata.num_columns)
+            ]
+            for group in map(metadata.row_group, range(metadata.num_row_groups)):
+                for place, name in enumerate(names):
+                    size = group.column(place).total_uncompressed_size
+                    found[name] = found.get(name, 0.0) + size
+        return found
+
+    def share_read(self, wanted: Mapping[str, Range]) -> float:
+        """The share of rows in row groups that may hold values in all of these ranges."""
+        if not wanted or self._footers is None:
+            return 1.0
+        total = read = 0
+        for group in zip(*map(self._group_ranges, wanted), strict=True):
+            rows = group[0][1]
+            overlaps = all(
+                low <= bound[1] and bound[0] <= high
+                for ((low, high), _), bound in zip(group, wanted.values(), strict=True)
+            )
+            total += rows
+            read += rows if overlaps else 0
+        return read / total if total else 1.0
+
+    def _group_ranges(self, name: str) -> list[tuple[Range, int]]:
+        """The range of a column in each row group, and its rows."""
+        if name not in self._ranges:
+            self._ranges[name] = [
+                (_range(metadata, group, name), metadata.row_group(group).num_rows)
+                for metadata in self._footers or ()
+                for group in range(metadata.num_row_groups)
+            ]
+        return self._ranges[name]
+
+
+def _range(metadata: Any, group: int, name: str) -> Range:
+    """All values where the footer does not say."""
+    for place in range(metadata.num_columns):
+        if metadata.schema.column(place).path.lower() == name:
+            found = metadata.row_group(group).column(place).statistics
+            if found is not None and found.has_min_max:
+                low, high = position(found.min), position(found.max)
+                if low is not None and high is not None:
+                    return (low, high)
+    return (-math.inf, math.inf)

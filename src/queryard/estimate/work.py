@@ -1,0 +1,232 @@
+"""The work of a query in core-seconds, and its memory, before it runs.
+
+What is known best counts. A query whose template has run before takes about what it took then. One
+that has not is reckoned from what its plan does: so many seconds for each value decoded, each row
+joined, grouped or sorted. The constants are those of one machine; `Rates` carry them to another,
+and a bias learnt from ended queries to whatever else is different there. Failing all that, there
+are the bytes of the tables it names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+By = Literal["template", "plan", "bytes", "guess"]
+Stored = Literal["columns", "text", "memory"]
+Kind = Literal["computing", "hashing", "sorting"]
+Amount = Literal[
+    "chunks",
+    "scan_bytes",
+    "scan_values",
+    "text_bytes",
+    "expressions",
+    "matched_bytes",
+    "probed_rows",
+    "built_rows",
+    "joined_rows",
+    "pairs",
+    "grouped_rows",
+    "group_misses",
+    "groups",
+    "aggregated_values",
+    "sorted_rows",
+    "sorted_values",
+    "windowed_rows",
+    "framed_rows",
+    "output_values",
+]
+
+LEAST_S = 0.005
+"""No query takes less: it is parsed, planned and answered."""
+
+GUESS_S = 0.01
+"""Of a query that names no table."""
+
+START_S = 0.006
+
+
+class Price(NamedTuple):
+    """What one unit of an amount takes on the reference machine, and what the machine does then."""
+
+    seconds: float
+    kind: Kind
+
+
+# Fitted to the CPU time of the 22 queries of TPC-H at scale 1, drawn towards prices of single
+# operators on made-up rows, and rounded. What TPC-H hardly has (windows, text files, regular
+# expressions, large answers) is as measured there. `bench/prediction.py` says how good they are.
+PRICES: Mapping[Amount, Price] = {
+    "chunks": Price(6e-6, "computing"),
+    "scan_bytes": Price(1.6e-9, "computing"),
+    "scan_values": Price(2.3e-9, "computing"),
+    "text_bytes": Price(3.3e-9, "computing"),
+    "expressions": Price(1.25e-9, "computing"),
+    "matched_bytes": Price(1.8e-9, "computing"),
+    "probed_rows": Price(9e-9, "hashing"),
+    "built_rows": Price(48e-9, "hashing"),
+    "joined_rows": Price(18e-9, "hashing"),
+    "pairs": Price(3.4e-9, "computing"),
+    "grouped_rows": Price(8.8e-9, "hashing"),
+    "group_misses": Price(51e-9, "hashing"),
+    "groups": Price(24e-9, "hashing"),
+    "aggregated_values": Price(3.1e-9, "computing"),
+    "sorted_rows": Price(130e-9, "sorting"),
+    "sorted_values": Price(10e-9, "sorting"),
+    "windowed_rows": Price(100e-9, "sorting"),
+    "framed_rows": Price(300e-9, "sorting"),
+    "output_values": Price(38e-9, "computing"),
+}
+
+# A byte of a table that is named, compressed as it lies: not all columns are read, and some rows
+# are joined. Text is parsed whole, what lies in memory is only looked at.
+BYTE_S: Mapping[Stored, float] = {"columns": 1.3e-9, "text": 4.5e-9, "memory": 0.5e-9}
+
+# Typical factors of error, before anything was learnt.
+SPREADS: Mapping[By, float] = {"template": 1.15, "plan": 1.5, "bytes": 2.0, "guess": 3.0}
+
+# Older figures count less and less.
+FADING = 0.9
+# What is not learnt yet counts as so many figures that say "as expected".
+DOUBT = 2.0
+SAFETY = 1.3
+PEAKS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """How much longer this machine takes than the reference, by what it does."""
+
+    computing: float = 1.0
+    hashing: float = 1.0
+    sorting: float = 1.0
+
+
+REFERENCE = Rates()
+
+
+@dataclass(frozen=True, slots=True)
+class ScanFeatures:
+    """One read of a table; bytes are those of the columns read, decompressed."""
+
+    table: str
+    rows: float
+    columns: int
+    bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What a plan does: amounts by kind, the reads among them, and the rows it gives."""
+
+    amounts: Mapping[Amount, float]
+    scans: tuple[ScanFeatures, ...] = ()
+    rows: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """Core-seconds and bytes of memory (None: not known).
+
+    `spread` is the factor by which the work is typically more or less: half of all queries are
+    within it.
+    """
+
+    work_s: float
+    memory_bytes: int | None
+    by: By
+    spread: float
+
+
+class Figure(NamedTuple):
+    """What a query of a template took, and the bytes of the tables it named (0: not known)."""
+
+    work_s: float
+    memory_bytes: int | None = None
+    table_bytes: float = 0.0
+
+
+def work_of(features: Features, rates: Rates = REFERENCE) -> float:
+    """Core-seconds of a plan.
+
+    >>> work_of(Features({"sorted_rows": 1e6}))
+    0.136
+    >>> work_of(Features({"sorted_rows": 1e6}), Rates(sorting=2.0))
+    0.266
+    """
+    total_s = START_S * rates.computing
+    for name, amount in features.amounts.items():
+        price = PRICES[name]
+        total_s += amount * price.seconds * getattr(rates, price.kind)
+    return max(LEAST_S, total_s)
+
+
+def from_past(figures: Sequence[Figure], table_bytes: float = 0.0) -> Prediction:
+    """What the next query of a template takes, from what its like took, the last one last.
+
+    The median of recent ones; where the tables have grown since, in proportion.
+
+    >>> from_past([Figure(1.0), Figure(9.0), Figure(1.2)]).work_s
+    1.2
+    >>> from_past([Figure(1.0, 1_000, 5e6)], table_bytes=1e7)
+    Prediction(work_s=2.0, memory_bytes=2600, by='template', spread=1.15)
+    """
+    growth = [_growth(figure, table_bytes) for figure in figures]
+    works = [figure.work_s * grown for figure, grown in zip(figures, growth, strict=True)]
+    work_s = max(LEAST_S, _median(_fading(works)))
+    misses = [math.log(max(work, LEAST_S) / work_s) for work in works]
+    peaks = [
+        figure.memory_bytes * max(1.0, grown)
+        for figure, grown in zip(figures[-PEAKS:], growth[-PEAKS:], strict=True)
+        if figure.memory_bytes is not None
+    ]
+    memory = math.ceil(max(peaks) * SAFETY) if peaks else None
+    return Prediction(work_s, memory, "template", spread_of(misses, "template"))
+
+
+def _growth(figure: Figure, table_bytes: float) -> float:
+    if figure.table_bytes <= 0 or table_bytes <= 0:
+        return 1.0
+    return table_bytes / figure.table_bytes
+
+
+def bias_of(misses: Sequence[float]) -> float:
+    """By which factor predictions are to be multiplied, given log(actual / predicted) of some.
+
+    A median, drawn towards 1 while there are few, so that one odd query spoils nothing.
+
+    >>> bias_of([]), round(bias_of([math.log(2)] * 9), 2), bias_of([math.log(50)])
+    (1.0, 2.0, 1.0)
+    """
+    return math.exp(_median([(0.0, DOUBT), *_fading(misses)]))
+
+
+def spread_of(misses: Sequence[float], by: By) -> float:
+    """The typical factor of error, given log(actual / predicted) of some predictions."""
+    prior = (math.log(SPREADS[by]), DOUBT)
+    return math.exp(_median([prior, *_fading([abs(miss) for miss in misses])]))
+
+
+def _fading(values: Sequence[float]) -> list[tuple[float, float]]:
+    """Values with their weights: the last one counts most."""
+    return [(value, FADING ** (len(values) - 1 - age)) for age, value in enumerate(values)]
+
+
+def _median(weighted: Iterable[tuple[float, float]]) -> float:
+    """The value with as much weight below as above.
+
+    >>> _median([(1.0, 1.0), (2.0, 1.0), (50.0, 1.0)]), _median([(1.0, 1.0), (3.0, 1.0)])
+    (2.0, 2.0)
+    """
+    ordered = sorted(weighted)
+    half = sum(weight for _, weight in ordered) / 2
+    below = 0.0
+    for place, (value, weight) in enumerate(ordered):
+        below += weight
+        if math.isclose(below, half) and place + 1 < len(ordered):
+            return (value + ordered[place + 1][0]) / 2
+        if below > half:
+            return value
+    return ordered[-1][0]

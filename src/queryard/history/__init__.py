@@ -1,0 +1,39 @@
+"""What happened, kept: an append-only store in one SQLite file beside the data.
+
+`History` records a session without ever making it wait; `HistoryReader` reads any number of
+sessions, also while they are being recorded. Neither loads SQLAlchemy before it is needed.
+"""
+
+from .errors import HistoryError, HistoryWarning
+from .places import file_to_read, file_to_write
+from .reading import HistoryReader
+from .rows import (
+    AskedRow,
+    CostRow,
+    EndedRow,
+    ForecastRow,
+    PastRow,
+    QueryRecord,
+    SessionRecord,
+    SessionRow,
+)
+from .store import History, Retention, Steps
+
+__all__ = [
+    "AskedRow",
+    "CostRow",
+    "EndedRow",
+    "ForecastRow",
+    "History",
+    "HistoryError",
+    "HistoryReader",
+    "HistoryWarning",
+    "PastRow",
+    "QueryRecord",
+    "Retention",
+    "SessionRecord",
+    "SessionRow",
+    "Steps",
+    "file_to_read",
+    "file_to_write",
+]

@@ -1,0 +1,130 @@
+"""What readers ask of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, Table, and_, func, literal_column, or_, select
+
+from . import schema
+from .schema import asked, ended, forecasts, steps
+
+OPEN = "open"
+
+
+def of_session(table: Table, session: str, order: str) -> Select[Any]:
+    """All rows of a session, in an order; equal ones as they were written."""
+    rowid: ColumnElement[int] = literal_column(f"{table.name}.rowid")
+    return select(table).where(table.c.session == session).order_by(table.c[order], rowid)
+
+
+def sessions() -> Select[Any]:
+    """Sessions, with how much there is of each."""
+    row = schema.sessions
+    queries = select(func.count()).where(asked.c.session == row.c.session).scalar_subquery()
+    number = select(func.max(steps.c.number)).where(steps.c.session == row.c.session)
+    last = (
+        select(steps.c.time_s)
+        .where(steps.c.session == row.c.session)
+        .order_by(steps.c.number.desc())
+        .limit(1)
+    )
+    return select(
+        row,
+        queries.label("queries"),
+        func.coalesce(number.scalar_subquery(), 0).label("steps"),
+        func.coalesce(last.scalar_subquery(), 0.0).label("last_s"),
+    ).order_by(row.c.began_at, row.c.session)
+
+
+def past(limit: int) -> Select[Any]:
+    """The last few runs of each template, the oldest first."""
+    row = schema.past
+    place = func.row_number().over(partition_by=row.c.template, order_by=row.c.ended_at.desc())
+    ranked = select(row, place.label("place")).subquery()
+    kept = (c for c in ranked.c if c.name != "place")
+    return select(*kept).where(ranked.c.place <= limit).order_by(ranked.c.ended_at)
+
+
+def queries(
+    session: str | None,
+    tenant: str | None,
+    since: float | None,
+    limit: int | None,
+    template: str | None,
+    outcomes: Collection[str] | None,
+) -> Select[Any]:
+    """Queries with their ends and forecasts; the last `limit`, in the order they were asked."""
+    chosen = _chosen(session, tenant, since, template, outcomes).limit(limit).subquery()
+    first, last = forecasts.alias("first"), forecasts.alias("last")
+    made = forecasts.c.made_s
+    return (
+        select(
+            *(c for c in chosen.c if c.name != "row"),
+            *(c.label(f"first_{c.name}") for c in _times(first)),
+            *(c.label(f"last_{c.name}") for c in _times(last)),
+        )
+        .outerjoin_from(chosen, first, _is(first, chosen, made.asc()))
+        .outerjoin(last, _is(last, chosen, made.desc()))
+        .order_by(chosen.c.asked_at, chosen.c.row)
+    )
+
+
+def _chosen(
+    session: str | None,
+    tenant: str | None,
+    since: float | None,
+    template: str | None,
+    outcomes: Collection[str] | None,
+) -> Select[Any]:
+    """The queries that are wanted, the last first."""
+    asked_at = schema.sessions.c.began_at + asked.c.time_s
+    outcome = func.coalesce(ended.c.outcome, OPEN)
+    renamed = {"time_s": "asked_s"}
+    wanted = (
+        select(
+            *(c.label(renamed.get(c.name, c.name)) for c in asked.c),
+            asked_at.label("asked_at"),
+            ended.c.time_s.label("ended_s"),
+            ended.c.started_s,
+            outcome.label("outcome"),
+            func.coalesce(ended.c.error, "").label("error"),
+            *(ended.c[name] for name in ("work_s", "held_s", "peak_memory_bytes", "rows")),
+            ended.c.burst_s,
+            literal_column("asked.rowid").label("row"),
+        )
+        .join_from(asked, schema.sessions, asked.c.session == schema.sessions.c.session)
+        .outerjoin(ended, and_(ended.c.session == asked.c.session, ended.c.query == asked.c.query))
+        .order_by(asked_at.desc(), literal_column("asked.rowid").desc())
+    )
+    if session is not None:
+        wanted = wanted.where(asked.c.session == session)
+    if tenant is not None:
+        below = asked.c.tenant.startswith(f"{tenant}/", autoescape=True)
+        wanted = wanted.where(or_(asked.c.tenant == tenant, below))
+    if since is not None:
+        wanted = wanted.where(asked_at >= since)
+    if template is not None:
+        wanted = wanted.where(asked.c.template == template)
+    if outcomes is not None:
+        wanted = wanted.where(outcome.in_(outcomes))
+    return wanted
+
+
+def _times(table: Any) -> list[ColumnElement[Any]]:
+    return [table.c[name] for name in ("made_s", "start_s", "end_s")]
+
+
+def _is(table: Any, chosen: Any, order: ColumnElement[Any]) -> ColumnElement[bool]:
+    """That `table` is the first of a query's forecasts in an order."""
+    of_query = and_(forecasts.c.session == chosen.c.session, forecasts.c.query == chosen.c.query)
+    found = (
+        select(literal_column("forecasts.rowid"))
+        .where(of_query)
+        .order_by(order, literal_column("forecasts.rowid"))
+        .limit(1)
+        .correlate(chosen)
+        .scalar_subquery()
+    )
+    return literal_column(f"{table.name}.rowid") == found

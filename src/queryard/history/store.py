@@ -1,0 +1,198 @@
+"""Recording a session: from any thread, in microseconds, and never in anybody's way.
+
+Rows go into a queue. One thread takes them out and commits them twice a second, so that a crash
+of the process loses no more than that. If nothing more can be written, recording ends with a
+warning, and the session goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+import warnings
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from queryard.core.journal import Step
+
+from .errors import HistoryError, HistoryWarning
+from .rows import AskedRow, CostRow, EndedRow, ForecastRow, SessionRow
+
+COMMIT_S = 0.4
+CLOSE_S = 5.0
+Recorded = Step | AskedRow | EndedRow | ForecastRow | CostRow | SessionRow
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How much is kept: sessions of the last `days`, and no more than about `max_bytes`.
+
+    What the queries of a template took is kept beyond that (see `tidying.py`).
+    """
+
+    days: float = 30.0
+    max_bytes: int = 1_000_000_000
+
+    def __post_init__(self) -> None:
+        for name, value in (("days", self.days), ("max_bytes", self.max_bytes)):
+            if not value > 0:
+                raise HistoryError(f"retention: {name} must be a number above 0, got {value!r}")
+
+
+class _Mark:
+    """Stands in the queue for "all that came before is in the file"."""
+
+    def __init__(self, last: bool = False) -> None:
+        self.last = last
+        self.reached = threading.Event()
+
+
+class History:
+    """One session's record in the making.
+
+    `begin` comes first. `error` says why nothing is recorded any more, None while all is well;
+    `history_cpu_s` is what recording has cost.
+    """
+
+    def __init__(self, file: str | os.PathLike[str], keep: Retention | None = None) -> None:
+        self.file = Path(file)
+        self.error: str | None = None
+        self.history_cpu_s = 0.0
+        self._keep = keep or Retention()
+        self._process = os.getpid()
+        self._queue: deque[Recorded | _Mark] = deque()
+        self._something = threading.Event()
+        self._hurry = threading.Event()
+        self._hurry.set()  # what has come while SQLAlchemy was loaded has waited long enough
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="queryard-history", daemon=True)
+        self._thread.start()
+
+    @classmethod
+    def open(cls, file: str | os.PathLike[str], *, keep: Retention | None = None) -> History:
+        """Record into a file, which is made if it is not there; what is amiss is in `error`."""
+        return cls(file, keep)
+
+    # --- from any thread -------------------------------------------------------------------------
+
+    def begin(self, row: SessionRow) -> None:
+        """What is recorded from now on belongs to this session."""
+        self._put(row)
+
+    def step(self, step: Step) -> None:
+        self._put(step)
+
+    def asked(self, row: AskedRow) -> None:
+        self._put(row)
+
+    def ended(self, row: EndedRow) -> None:
+        self._put(row)
+
+    def forecast(self, row: ForecastRow) -> None:
+        self._put(row)
+
+    def cost(self, row: CostRow) -> None:
+        self._put(row)
+
+    def flush(self, timeout: float = CLOSE_S) -> bool:
+        """Wait until all that was recorded so far is in the file; whether it is."""
+        mark = _Mark()
+        self._put(mark)
+        self._hurry.set()
+        return self._is_recording() and mark.reached.wait(timeout) and self.error is None
+
+    def close(self) -> None:
+        """Write what is left, and end."""
+        mark = _Mark(last=True)
+        self._put(mark)
+        self._hurry.set()
+        if self._is_recording():
+            self._closed = True
+            self._thread.join(CLOSE_S)
+
+    def _put(self, row: Recorded | _Mark) -> None:
+        if self._is_recording():
+            self._queue.append(row)
+            if not self._something.is_set():
+                self._something.set()
+
+    def _is_recording(self) -> bool:
+        # In a fork the thread is the parent's, and so is the file.
+        return self.error is None and not self._closed and os.getpid() == self._process
+
+    # --- on the writer's thread ------------------------------------------------------------------
+
+    def _run(self) -> None:
+        marks: list[_Mark] = []
+        try:
+            self._record(marks)
+        except BaseException as error:
+            self.error = f"{self.file}: {error}"  # whatever the import below leads to
+            from .opening import reason_of
+
+            self.error = reason_of(error, str(self.file))
+            marks.extend(row for row in self._taken() if isinstance(row, _Mark))
+            for mark in marks:
+                mark.reached.set()
+            _warn(f"the session is no longer recorded: {self.error}")
+        self.history_cpu_s = time.thread_time()
+
+    def _record(self, marks: list[_Mark]) -> None:
+        # All of it lives on this thread's stack, so that a fork has nothing to close.
+        from .writing import Writer
+
+        writer = Writer(self.file, self._keep)
+        try:
+            while True:
+                self._collect(writer.rest_s)
+                for row in self._taken():
+                    if isinstance(row, _Mark):
+                        marks.append(row)
+                    else:
+                        writer.add(row)
+                if writer.commit():
+                    for mark in marks:
+                        mark.reached.set()
+                    if any(mark.last for mark in marks):
+                        return
+                    marks.clear()
+                self.history_cpu_s = time.thread_time()
+        finally:
+            writer.close()
+
+    def _collect(self, rest_s: float) -> None:
+        """Sleep until there is something, and then until it is time to commit it."""
+        if self._something.wait(rest_s):
+            self._hurry.wait(COMMIT_S)
+        self._something.clear()
+        self._hurry.clear()
+
+    def _taken(self) -> Iterator[Recorded | _Mark]:
+        """All that is in the queue by now."""
+        for _ in range(len(self._queue)):
+            yield self._queue.popleft()
+
+
+def _warn(problem: str) -> None:
+    # Where warnings are errors, this thread has nobody to raise them to.
+    with contextlib.suppress(HistoryWarning):
+        warnings.warn(problem, HistoryWarning, stacklevel=2)
+
+
+class Steps(list[Step]):
+    """The steps of a kernel's journal that go to a history and are kept nowhere else.
+
+    `Journal(settings, profile, Steps(history))` is the journal of a kernel that may run for weeks.
+    To whoever looks into it, it is empty.
+    """
+
+    def __init__(self, history: History) -> None:
+        super().__init__()
+        self._history = history
+
+    def append(self, step: Step) -> None:
+        self._history.step(step)

@@ -1,0 +1,183 @@
+"""What the thread of a `History` does: rows into the file, in short transactions."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from sqlalchemy import Table
+from sqlalchemy.exc import DatabaseError
+
+from queryard.core.codec import encode, encode_named
+from queryard.core.journal import Step
+
+from . import schema
+from .errors import HistoryError
+from .fold import Fold, Row, compact
+from .opening import is_busy, open_for_writing
+from .rows import AskedRow, CostRow, EndedRow, ForecastRow, SessionRow
+from .store import Recorded, Retention
+from .tidying import tidy
+
+TIDY_EVERY_S = 3600.0
+# A part of the tidying after each commit, so that rows never wait for it.
+TIDY_PART_S = 0.05
+# Rows that may wait for somebody else's lock before recording is given up.
+MOST_WAITING = 200_000
+
+_PLAIN: dict[type, Table] = {
+    AskedRow: schema.asked,
+    EndedRow: schema.ended,
+    ForecastRow: schema.forecasts,
+    CostRow: schema.costs,
+}
+_INSERT = {
+    table.name: table.insert().prefix_with("OR REPLACE")
+    if table in schema.REWRITTEN
+    else table.insert()
+    for table in schema.metadata.sorted_tables
+}
+
+
+class Writer:
+    """One connection, the rows that wait to be committed, and what is folded out of the steps."""
+
+    def __init__(self, file: Path, keep: Retention) -> None:
+        self._file = file
+        self._keep = keep
+        self._connection = open_for_writing(file)
+        self._session: SessionRow | None = None
+        self._steps = 0
+        self._fold = Fold()
+        self._rows: dict[str, list[Row]] = {name: [] for name in _INSERT}
+        self._waiting = 0
+        # Template of the queries on their way, of those that run on their own.
+        self._templates: dict[str, str] = {}
+        self._tidying: Iterator[None] | None = None
+        self._tidy_at = time.monotonic()
+
+    @property
+    def rest_s(self) -> float:
+        """How long there is nothing to do unless something is recorded."""
+        if self._waiting or self._tidying is not None:
+            return TIDY_PART_S
+        return max(TIDY_PART_S, self._tidy_at - time.monotonic())
+
+    # --- from records to rows ----------------------------------------------------------------
+
+    def add(self, record: Recorded) -> None:
+        """Take a record; `commit` writes it."""
+        if isinstance(record, SessionRow):
+            self._begin(record)
+            return
+        if self._session is None:
+            raise HistoryError(f"{self._file}: {record!r} belongs to no session; begin one first")
+        if isinstance(record, Step):
+            self._add_step(record)
+            return
+        self._put(_PLAIN[type(record)].name, _values(record))
+        if isinstance(record, AskedRow):
+            if not record.twin_of:
+                self._templates[record.query] = record.template
+        elif isinstance(record, EndedRow):
+            self._learn(record, self._session.began_at)
+
+    def _put(self, table: str, row: Row) -> None:
+        assert self._session is not None
+        row["session"] = self._session.session
+        self._rows[table].append(row)
+        self._waiting += 1
+
+    def _begin(self, record: SessionRow) -> None:
+        self._session = record
+        row = _values(record)
+        for name in ("settings", "profile"):
+            row[name] = compact(encode(row[name]))
+        self._put("sessions", {**row, "seen_at": time.time(), "closed_at": None})
+
+    def _add_step(self, step: Step) -> None:
+        self._steps += 1
+        row = {
+            "number": self._steps,
+            "time_s": step.time_s,
+            "events": compact([encode_named(event) for event in step.events]),
+            "commands": compact([encode_named(command) for command in step.commands]),
+        }
+        self._put("steps", row)
+        self._fold.see(step)
+
+    def _learn(self, record: EndedRow, began_at: float) -> None:
+        template = self._templates.pop(record.query, None)
+        if template is None or record.outcome != "finished":
+            return
+        self._rows["past"].append(
+            {
+                "template": template,
+                "ended_at": began_at + record.time_s,
+                "work_s": record.work_s,
+                "held_s": record.held_s,
+                "peak_memory_bytes": record.peak_memory_bytes,
+            }
+        )
+
+    # --- into the file -----------------------------------------------------------------------
+
+    def commit(self) -> bool:
+        """Write what waits, in one transaction; whether nothing waits any more.
+
+        While somebody else holds the file, it goes on waiting.
+        """
+        for table, rows in self._fold.take().items():
+            for row in rows:
+                self._put(table, row)
+        if self._waiting:
+            try:
+                with self._connection.begin():
+                    for name, insert in _INSERT.items():
+                        if rows := self._rows[name]:
+                            self._connection.execute(insert, rows)
+            except DatabaseError as error:
+                if not is_busy(error) or self._waiting > MOST_WAITING:
+                    raise
+                return False
+            for rows in self._rows.values():
+                rows.clear()
+            self._waiting = 0
+        self._tidy()
+        return True
+
+    def _tidy(self) -> None:
+        """Go on with the tidying for a moment, or begin it if it is time."""
+        if self._tidying is None:
+            if self._session is None or time.monotonic() < self._tidy_at:
+                return
+            self._tidy_at = time.monotonic() + TIDY_EVERY_S
+            self._tidying = tidy(self._connection, self._keep, self._session.session)
+        until = time.monotonic() + TIDY_PART_S
+        try:
+            for _ in self._tidying:
+                if time.monotonic() > until:
+                    return
+        except DatabaseError as error:
+            if not is_busy(error):
+                raise
+        self._tidying = None
+
+    def close(self) -> None:
+        with contextlib.suppress(DatabaseError):
+            if self._session is not None:
+                self._mark_closed(self._session.session)
+        self._connection.close()
+
+    def _mark_closed(self, session: str) -> None:
+        now = time.time()
+        change = schema.sessions.update().where(schema.sessions.c.session == session)
+        with self._connection.begin():
+            self._connection.execute(change.values(seen_at=now, closed_at=now))
+
+
+def _values(record: SessionRow | AskedRow | EndedRow | ForecastRow | CostRow) -> Row:
+    """The fields of a record; `asdict` would copy every value, which takes ten times as long."""
+    return {name: getattr(record, name) for name in record.__slots__}

@@ -1,0 +1,100 @@
+"""What there is to say of one query: why it waits, when it will end, how good that forecast was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from queryard.core.explain import Why
+from queryard.sim.forecast import Forecast
+
+from .record import Record, Status
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """One query at one moment; `str` tells it in words.
+
+    `ahead` are the queries that come before it, `reasons` what holds it. `forecast` is the newest
+    one while it is on its way; after its end, the one that was made when it came. Times are those
+    of the session's clock.
+    """
+
+    query: str
+    status: Status
+    now_s: float
+    submitted_s: float
+    started_s: float | None
+    ended_s: float | None
+    slots: int
+    pool: str
+    rule: str
+    ahead: tuple[str, ...]
+    reasons: tuple[str, ...]
+    forecast: Forecast | None
+
+    @property
+    def forecast_error(self) -> float | None:
+        """By which share of its response the forecast was off; above 0 if it took longer."""
+        if self.ended_s is None or self.forecast is None or self.forecast.end_s is None:
+            return None
+        return (self.ended_s - self.forecast.end_s) / max(self.ended_s - self.submitted_s, 1e-3)
+
+    def __str__(self) -> str:
+        return "\n".join([self._headline(), *(f"- {reason}" for reason in self.reasons)])
+
+    def _headline(self) -> str:
+        if self.ended_s is not None:
+            took = f"{self.query} {self.status} after {self.ended_s - self.submitted_s:.2f} s"
+            if self.started_s is not None:
+                took += f", {self.started_s - self.submitted_s:.2f} s of it waiting"
+            if (error := self.forecast_error) is None:
+                return took
+            return f"{took}; when it came, an end {self._off(error)} was forecast"
+        if self.started_s is None:
+            where = f"{self.query} waits for {self.now_s - self.submitted_s:.2f} s"
+        else:
+            where = f"{self.query} runs for {self.now_s - self.started_s:.2f} s"
+        return f"{where}{self._expected()}"
+
+    def _off(self, error: float) -> str:
+        return f"{abs(error):.0%} {'earlier' if error > 0 else 'later'}"
+
+    def _expected(self) -> str:
+        found = self.forecast
+        if found is None or found.end_s is None:
+            return ""
+        ends = f"end in {max(0.0, found.end_s - self.now_s):.2f} s"
+        if self.started_s is not None or found.start_s is None:
+            return f"; it is expected to {ends}"
+        return (
+            f"; it is expected to start in {max(0.0, found.start_s - self.now_s):.2f} s "
+            f"and to {ends}"
+        )
+
+
+def outlook(record: Record, why: Why | None, forecast: Forecast | None, now_s: float) -> Outlook:
+    """What the kernel and the forecast say of a query."""
+    if record.ended:
+        reasons: tuple[str, ...] = () if record.error is None else (str(record.error),)
+    elif why is not None:
+        reasons = why.reasons
+    elif record.work is None:
+        reasons = ("it stands in line for the session's own connection, or is being planned",)
+    else:
+        reasons = ("it is on its way to the scheduler, or back",)
+    if record.twin_of and not record.ended:
+        reasons = (*reasons, f"it shares the run of {record.twin_of}, which asks the same")
+    return Outlook(
+        query=record.id,
+        status=record.status,
+        now_s=now_s,
+        submitted_s=record.submitted_s,
+        started_s=record.started_s,
+        ended_s=record.ended_s,
+        slots=0 if why is None else why.slots,
+        pool="" if why is None else why.pool,
+        rule="" if why is None else why.rule,
+        ahead=() if why is None else why.ahead,
+        reasons=reasons,
+        forecast=record.forecast if record.ended else forecast,
+    )

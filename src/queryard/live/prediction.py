@@ -1,0 +1,251 @@
+"""What a session expects of the queries put to it, and learns from those that have ended."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from queryard.core.errors import QueryardError
+from queryard.engine.planning import Planner
+from queryard.estimate.revision import revised
+from queryard.estimate.work import (
+    BYTE_S,
+    GUESS_S,
+    LEAST_S,
+    REFERENCE,
+    SPREADS,
+    START_S,
+    Figure,
+    Prediction,
+    Rates,
+    Stored,
+    bias_of,
+    from_past,
+    spread_of,
+    work_of,
+)
+from queryard.sql.catalog import Catalog
+from queryard.sql.catalog.model import Table
+
+from .asked import Asked
+
+if TYPE_CHECKING:
+    from queryard.sql.planner.plan import StagedPlan
+
+__all__ = ["Past", "Prediction", "Predictor", "task_seconds"]
+
+# What is remembered: templates, figures of each, and how far off predictions of others were.
+TEMPLATES = 10_000
+FIGURES = 32
+MISSES = 64
+
+# Of the tasks of a staged plan: to begin one, and a byte of the rows that pass between them.
+TASK_START_S = 0.03
+SENT_BYTE_S = 4e-9
+RECEIVED_BYTE_S = 2e-9
+
+Learning = Literal["plan", "bytes"]
+_STORED: dict[str, Stored] = {
+    "parquet": "columns",
+    "csv": "text",
+    "json": "text",
+    "database": "memory",
+    "frame": "memory",
+}
+
+
+class Past(Protocol):
+    """What an earlier query took, as a history tells it."""
+
+    @property
+    def template(self) -> str: ...
+    @property
+    def work_s(self) -> float: ...
+    @property
+    def peak_memory_bytes(self) -> int | None: ...
+
+
+class Predictor:
+    """Predictions for one catalog; from any thread.
+
+    `first` is instant, `refine` asks DuckDB for a plan. `rates` may be set when they are known.
+    """
+
+    def __init__(
+        self, catalog: Catalog, rates: Rates = REFERENCE, past: Iterable[Past] = ()
+    ) -> None:
+        self.rates = rates
+        self._planner = Planner(catalog)
+        self._sizes = _Sizes(catalog)
+        self._lock = threading.Lock()
+        self._past: OrderedDict[bytes, deque[Figure]] = OrderedDict()
+        # By what was predicted: the last log(actual / predicted) of each template.
+        self._misses: dict[Learning, OrderedDict[bytes, float]] = {
+            "plan": OrderedDict(),
+            "bytes": OrderedDict(),
+        }
+        self.recall(past)
+
+    # --- before a query runs ---------------------------------------------------------------------
+
+    def first(self, asked: Asked) -> Prediction:
+        """What is known at once: the template's past, else the bytes of the tables it names."""
+        sizes = self._sizes.of(asked)
+        with self._lock:
+            figures = list(self._past.get(_key(asked.template), ()))
+        if figures:
+            return from_past(figures, sum(sizes.values()))
+        if not any(sizes.values()):
+            return Prediction(GUESS_S * self.rates.computing, None, "guess", SPREADS["guess"])
+        return self._corrected("bytes", self._by_bytes(sizes))
+
+    def refine(self, asked: Asked) -> Prediction | None:
+        """What DuckDB's plan tells, within tens of milliseconds; None if that is nothing better."""
+        with self._lock:
+            if _key(asked.template) in self._past:
+                return None
+        work_s = 0.0
+        last = asked.statements[-1]
+        for statement in asked.statements:
+            found = self._planner.features(statement, asked.parameters if statement is last else ())
+            if found is None:
+                return None
+            work_s += work_of(found, self.rates)
+        return self._corrected("plan", work_s)
+
+    def _by_bytes(self, sizes: dict[Stored, float]) -> float:
+        work_s = START_S + sum(BYTE_S[stored] * size for stored, size in sizes.items())
+        return work_s * self.rates.computing
+
+    def _corrected(self, by: Learning, work_s: float) -> Prediction:
+        """A prediction, times what such predictions were off by lately."""
+        with self._lock:
+            misses = list(self._misses[by].values())
+        bias = bias_of(misses)
+        spread = spread_of([miss - math.log(bias) for miss in misses], by)
+        return Prediction(max(LEAST_S, work_s * bias), None, by, spread)
+
+    # --- while it runs, and afterwards -----------------------------------------------------------
+
+    def revise(self, prediction: Prediction, done_s: float, progress: float) -> float:
+        """Its total work, now that so much is done."""
+        return revised(prediction.work_s, done_s, progress, prediction.spread)
+
+    def learn(self, asked: Asked, work_s: float, peak_memory_bytes: int | None = None) -> None:
+        """Take note of what a query took that ran to its end."""
+        if asked.plan == "staged":
+            return  # splitting it has its price, which says nothing of the query run natively
+        sizes = self._sizes.of(asked)
+        key = _key(asked.template)
+        plans = [self._planner.known(statement) for statement in asked.statements]
+        known = [work_of(plan, self.rates) for plan in plans if plan is not None]
+        predicted: dict[Learning, float | None] = {
+            "plan": sum(known) if len(known) == len(plans) else None,
+            "bytes": self._by_bytes(sizes) if any(sizes.values()) else None,
+        }
+        with self._lock:
+            for by, misses in self._misses.items():
+                if (expected_s := predicted[by]) is not None:
+                    # One a template: a query that is asked all day must not speak for all others.
+                    misses.pop(key, None)
+                    misses[key] = math.log(max(work_s, LEAST_S) / max(expected_s, LEAST_S))
+                    if len(misses) > MISSES:
+                        misses.popitem(last=False)
+            self._note(key, Figure(work_s, peak_memory_bytes, sum(sizes.values())))
+
+    def recall(self, past: Iterable[Past]) -> None:
+        """Take note of what earlier sessions have seen, the oldest first."""
+        found: dict[bytes, list[Figure]] = {}
+        for row in past:
+            figure = Figure(row.work_s, row.peak_memory_bytes)
+            found.setdefault(_key(row.template), []).append(figure)
+        with self._lock:
+            for key, figures in found.items():
+                since = self._past.pop(key, ())
+                for figure in (*figures, *since):
+                    self._note(key, figure)
+
+    def _note(self, key: bytes, figure: Figure) -> None:
+        self._past.setdefault(key, deque(maxlen=FIGURES)).append(figure)
+        self._past.move_to_end(key)
+        if len(self._past) > TEMPLATES:
+            self._past.popitem(last=False)
+
+    def close(self) -> None:
+        """Free DuckDB's instance for plans."""
+        self._planner.close()
+
+
+def _key(template: str) -> bytes:
+    return hashlib.blake2b(template.encode("utf-8", "surrogateescape"), digest_size=16).digest()
+
+
+class _Sizes:
+    """The bytes of the tables that a query names, by how they are stored."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._seen: dict[str, Table] = {}
+        # Name -> the schema it stands in, how it is stored, its bytes.
+        self._by_name: dict[str, list[tuple[frozenset[str], Stored, float]]] = {}
+
+    def of(self, asked: Asked) -> dict[Stored, float]:
+        self._keep_up()
+        names: set[str] = set()
+        for statement in asked.statements:
+            # EXPLAIN without ANALYZE reads nothing.
+            if statement.kind != "EXPLAIN" or statement.explained is not None:
+                names |= statement.names
+        found: dict[Stored, float] = {}
+        by_name = self._by_name  # another thread may replace it
+        for name in names & by_name.keys():
+            for schema, stored, size in by_name[name]:
+                if schema <= names:
+                    found[stored] = found.get(stored, 0.0) + size
+        return found
+
+    def _keep_up(self) -> None:
+        """Look at tables that are new or changed; what has not changed is the same object."""
+        tables = self._catalog.tables
+        if tables == self._seen:
+            return
+        by_name: dict[str, list[tuple[frozenset[str], Stored, float]]] = {}
+        for table in tables.values():
+            schema = frozenset(table.schema.lower().split(".")) if table.schema else frozenset()
+            entry = (schema, _STORED[table.kind], _bytes(table))
+            by_name.setdefault(table.name.lower(), []).append(entry)
+        self._by_name, self._seen = by_name, dict(tables)
+
+
+def _bytes(table: Table) -> float:
+    try:
+        return table.bytes
+    except QueryardError:  # what is wrong with its files is told to whoever reads it
+        return 0.0
+
+
+def task_seconds(plan: StagedPlan) -> dict[str, tuple[float, float | None]]:
+    """What a map task and a reduce task of each job of a staged plan take (None: it has none).
+
+    From the bytes they read: columns of a table are decoded, rows of other jobs lie in memory.
+    """
+    found: dict[str, tuple[float, float | None]] = {}
+    for job in plan.jobs:
+        reads = [branch.read for branch in job.branches]
+        read_bytes = sum(read.bytes(place) for read in reads for place in range(read.tasks))
+        table_bytes = sum(table.bytes for table in job.tables)
+        map_s = (
+            BYTE_S["columns"] * table_bytes
+            + BYTE_S["memory"] * (read_bytes - table_bytes)
+            + SENT_BYTE_S * job.shuffle_bytes_expected
+        )
+        reduce_s = RECEIVED_BYTE_S * job.shuffle_bytes_expected
+        found[job.name] = (
+            TASK_START_S + map_s / max(1, job.map_tasks),
+            TASK_START_S + reduce_s / job.partitions if job.partitions else None,
+        )
+    return found

@@ -1,0 +1,188 @@
+"""What becomes of queries, on its way into the history."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from queryard import __version__
+from queryard.core.journal import Journal
+from queryard.core.scheduler import Scheduler
+from queryard.core.state import Settings
+from queryard.history import (
+    AskedRow,
+    CostRow,
+    EndedRow,
+    ForecastRow,
+    History,
+    HistoryReader,
+    PastRow,
+    SessionRow,
+    Steps,
+    file_to_write,
+)
+from queryard.policies import compose
+from queryard.sql.catalog import Catalog
+
+from .asked import Asked
+from .limits import Refused
+from .record import Record
+
+if TYPE_CHECKING:
+    from .overlook import SessionReport
+
+COST_EVERY_S = 10.0
+
+
+def history_file(given: bool | str | Path | None, catalog: Catalog) -> Path | None:
+    """Where the history goes: where somebody says, else beside the data; None for nowhere."""
+    if given is False:
+        return None
+    if given is None or given is True:
+        return None if (folder := kept_in(catalog)) is None else file_to_write(folder)
+    return Path(given)
+
+
+def kept_in(catalog: Catalog) -> Path | None:
+    """The folder beside the data in which Queryard keeps what it knows; None for data without."""
+    statistics = catalog.statistics_folder
+    return None if statistics is None else statistics.parent
+
+
+class Recorder:
+    """Writes rows for one session; without a file it writes none."""
+
+    def __init__(self, file: Path | None) -> None:
+        self.session = uuid.uuid4().hex[:12]
+        self.history = None if file is None else History.open(file)
+        # Queries on their way of which it is recorded that they were asked for.
+        self._known: set[str] = set()
+
+    def kernel(self, profile: Mapping[str, Any], slots: int, memory_bytes: int) -> Scheduler:
+        """A kernel every step of which is recorded."""
+        settings = Settings()
+        if self.history is None:
+            return Scheduler(compose, profile, settings)
+        self.history.begin(
+            SessionRow(
+                session=self.session,
+                began_at=time.time(),
+                version=__version__,
+                pid=os.getpid(),
+                slots=slots,
+                memory_bytes=memory_bytes,
+                settings=asdict(settings),
+                profile=profile,
+            )
+        )
+        # Steps go to the history; a session may last for weeks, and must not keep them.
+        journal = Journal(asdict(settings), dict(profile), Steps(self.history))
+        return Scheduler(compose, profile, settings, journal)
+
+    def asked(self, record: Record) -> None:
+        """The kernel hears of it; once more if it is run again."""
+        if self.history is not None and record.id not in self._known:
+            self._known.add(record.id)
+            self.history.asked(_asked(record.id, record.asked, record.submitted_s, record))
+
+    def ended(self, record: Record) -> None:
+        if self.history is None:
+            return
+        self.asked(record)  # it may have been given up before the kernel heard of it
+        self._known.discard(record.id)
+        outcome = record.status
+        assert outcome in ("finished", "failed", "cancelled")
+        self.history.ended(
+            EndedRow(
+                query=record.id,
+                time_s=record.ended_s or record.submitted_s,
+                started_s=record.started_s,
+                outcome=outcome,
+                error="" if record.error is None else str(record.error),
+                work_s=record.work_s,
+                held_s=record.meter.held_s,
+                peak_memory_bytes=record.peak_memory_bytes,
+                rows=record.output.rows,
+                burst_s=record.burst_s,
+            )
+        )
+
+    def refused(self, query: str, asked: Asked, error: Refused, now_s: float) -> None:
+        """A limit did not let it in."""
+        if self.history is not None:
+            self.history.asked(_asked(query, asked, now_s))
+            self.history.ended(
+                EndedRow(query, now_s, None, "refused", str(error), 0.0, 0.0, None, 0, 0.0)
+            )
+
+    def forecast(self, record: Record, made_s: float) -> None:
+        if self.history is not None and record.forecast is not None:
+            found = record.forecast
+            self.history.forecast(ForecastRow(record.id, made_s, found.start_s, found.end_s))
+
+    def cost(self, report: SessionReport) -> None:
+        if self.history is None:
+            return
+        self.history.cost(
+            CostRow(
+                time_s=report.now_s,
+                decisions=report.decisions,
+                decide_s=report.decide_s,
+                driver_cpu_s=report.driver_cpu_s,
+                watch_cpu_s=report.watch_cpu_s,
+                history_cpu_s=report.history_cpu_s,
+                process_cpu_s=time.process_time(),
+                rss_bytes=_resident_bytes(),
+                waiting=report.waiting,
+                running=report.running,
+                bursts=report.bursts,
+                burst_s=report.burst_s,
+            )
+        )
+
+    def past(self) -> list[PastRow]:
+        """What queries of earlier sessions took; reads the file."""
+        if self.history is None or not self.history.file.is_file():
+            return []
+        with HistoryReader(self.history.file) as reader:
+            return reader.past()
+
+    @property
+    def cpu_s(self) -> float:
+        return 0.0 if self.history is None else self.history.history_cpu_s
+
+    def close(self) -> None:
+        if self.history is not None:
+            self.history.close()
+
+
+def _asked(query: str, asked: Asked, now_s: float, record: Record | None = None) -> AskedRow:
+    prediction = None if record is None else record.prediction
+    return AskedRow(
+        query=query,
+        time_s=now_s,
+        sql=asked.sql,
+        template=asked.template,
+        tenant=asked.tenant,
+        priority=asked.priority,
+        deadline_s=asked.deadline_s,
+        plan=asked.plan,
+        memory_bytes=0 if record is None else record.memory_bytes,
+        predicted_work_s=None if prediction is None else prediction.work_s,
+        predicted_memory_bytes=None if prediction is None else prediction.memory_bytes,
+        predicted_by="" if prediction is None else prediction.by,
+        twin_of="" if record is None else record.twin_of,
+    )
+
+
+def _resident_bytes() -> int:
+    try:
+        with open("/proc/self/statm", encoding="ascii") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):
+        return 0

@@ -1,0 +1,61 @@
+"""Settings of a session from a catalog file, and policies that change the number of slots.
+
+[session]
+slots = [1, 8]
+memory = "16 GB"
+profile = "marshal"
+
+[tenants.web]
+weight = 3
+guarantee = 0.25
+limits = { waiting = 100, wait = "5 min" }
+
+[limits]
+waiting = 10000
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from queryard.core.errors import InvalidProfile, QueryardError, unknown_name
+from queryard.policies import compose
+from queryard.policies.compose import settings_of
+
+KEYS = ("slots", "memory", "temp", "plan", "profile", "history")
+
+
+def session_settings(given: Mapping[str, object]) -> dict[str, Any]:
+    """What the tables `session`, `tenants` and `limits` of a catalog file say."""
+    own = given.get("session", {})
+    if not isinstance(own, Mapping):
+        raise QueryardError(f"session: must be a table, as [session], got {own!r}")
+    for key in own:
+        if key not in KEYS:
+            raise QueryardError(f"session: {unknown_name('key', str(key), KEYS)}")
+    settings = dict(own)
+    if isinstance(own.get("slots"), list):
+        settings["slots"] = tuple(own["slots"])
+    return {**settings, **{key: given[key] for key in ("tenants", "limits") if key in given}}
+
+
+def sized(profile: Mapping[str, Any], slots: tuple[int, int]) -> Mapping[str, Any]:
+    """A profile that can be followed with these slots: one that adds and removes them stays
+    between the least and the most there are.
+    """
+    provisioning = profile.get("provisioning", "fixed")
+    table = {"name": provisioning} if isinstance(provisioning, str) else dict(provisioning)
+    if table.get("name", "fixed") == "fixed":
+        return profile
+    least, most = slots
+    if least == most:
+        raise InvalidProfile(
+            f"provisioning {table['name']!r} changes the number of slots, and this session has "
+            f"{most} at all times; give the least and the most, as slots=(1, {max(most, 2)})"
+        )
+    # The parts say what they can be told.
+    policy = compose(profile)
+    known = settings_of(type(policy.provisioning))
+    bounds = {key: value for key, value in (("minimum", least), ("maximum", most)) if key in known}
+    return {**profile, "provisioning": {**table, **bounds}}

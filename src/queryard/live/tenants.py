@@ -1,0 +1,75 @@
+"""Who shares a session: tenants with their shares and limits, from a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from queryard.core.errors import InvalidModel, QueryardError, unknown_name
+from queryard.core.model import Tenant
+
+from .limits import Limits, read_limits
+
+SHARES = ("weight", "guarantee", "cap")
+FIELDS = (*SHARES, "limits", "tenants")
+
+
+class Tenants:
+    """Shares for the policy, limits for admission; whoever is not named has neither."""
+
+    def __init__(self, shares: tuple[Tenant, ...] = (), limits: Mapping[str, Limits] = {}) -> None:
+        self.shares = shares
+        self.limits = dict(limits)
+
+
+def read_tenants(given: object, where: str = "tenants") -> Tenants:
+    """Tenants by name, each with its shares, its limits and the tenants below it.
+
+    >>> found = read_tenants({"sales": {"weight": 3, "tenants": {"emea": {"guarantee": 0.25}}}})
+    >>> [(tenant.name, tenant.weight, tenant.guarantee) for tenant in found.shares]
+    [('sales', 3, 0.0), ('sales/emea', 1.0, 0.25)]
+    """
+    if given is None:
+        return Tenants()
+    if isinstance(given, Tenants):
+        return given
+    if not isinstance(given, Mapping):
+        if isinstance(given, Iterable) and not isinstance(given, str):
+            listed = tuple(given)
+            if all(isinstance(tenant, Tenant) for tenant in listed):
+                return Tenants(listed)
+        raise QueryardError(f"{where}: must be a table of tenants by name, got {given!r}")
+    shares: list[Tenant] = []
+    limits: dict[str, Limits] = {}
+    _read(given, "", where, shares, limits)
+    return Tenants(tuple(shares), limits)
+
+
+def _read(
+    given: Mapping[Any, Any],
+    above: str,
+    where: str,
+    shares: list[Tenant],
+    limits: dict[str, Limits],
+) -> None:
+    for name, value in given.items():
+        path, place = f"{above}{name}", f"{where}.{name}"
+        if not isinstance(value, Mapping):
+            raise QueryardError(f"{place}: must be a table such as {{weight = 2}}, got {value!r}")
+        for key in value:
+            if key not in FIELDS:
+                raise QueryardError(f"{place}: {unknown_name('key', str(key), FIELDS)}")
+        for key in SHARES:
+            share = value.get(key, 1.0)
+            if isinstance(share, bool) or not isinstance(share, int | float):
+                raise QueryardError(f"{place}.{key}: must be a number, got {share!r}")
+        try:
+            shares.append(Tenant(path, **{key: value[key] for key in SHARES if key in value}))
+        except InvalidModel as error:
+            raise QueryardError(f"{place}: {error}") from None
+        if "limits" in value:
+            limits[path] = read_limits(value["limits"], f"{place}.limits")
+        below = value.get("tenants", {})
+        if not isinstance(below, Mapping):
+            raise QueryardError(f"{place}.tenants: must be a table of tenants, got {below!r}")
+        _read(below, f"{path}/", f"{place}.tenants", shares, limits)

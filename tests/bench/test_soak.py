@@ -1,0 +1,25 @@
+"""A short soak: everything that can go wrong goes wrong, and nothing is left afterwards."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 15
+
+
+def test_every_query_ends_as_it_must_and_nothing_is_left():
+    # In a process of its own, whose memory and threads nobody else uses.
+    command = [sys.executable, "-m", "bench.soak", f"--seconds={SECONDS}", "--scale=0.01"]
+    done = subprocess.run(
+        [*command, "--clients=8", "--memory=512MB", "--faults=0.05"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
+    assert "all as it must be" in done.stdout

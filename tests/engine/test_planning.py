@@ -1,0 +1,246 @@
+"""What DuckDB's plans tell of the work of statements, without running them."""
+
+from __future__ import annotations
+
+import threading
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from queryard.engine.classify import classify
+from queryard.engine.filters import kept_share, ranges
+from queryard.engine.planning import Planner
+from queryard.estimate.work import Features, work_of
+from queryard.sql.catalog import open_catalog
+from queryard.sql.statistics import ColumnStatistics
+
+ROWS = 400_000
+
+
+@pytest.fixture
+def planner(facts):
+    made = Planner(open_catalog(facts))
+    yield made
+    made.close()
+
+
+def features(planner: Planner, sql: str, parameters=()) -> Features:
+    found = planner.features(classify(sql)[0], parameters)
+    assert found is not None
+    return found
+
+
+def test_a_scan_tells_its_table_its_rows_and_the_bytes_of_its_columns(planner):
+    one = features(planner, "SELECT max(amount + 1) FROM facts")
+    two = features(planner, "SELECT max(amount + 1), max(words || 'x') FROM facts")
+    (scan,) = one.scans
+    assert (scan.table, scan.rows, scan.columns) == ("facts", ROWS, 1)
+    assert two.scans[0].columns == 2
+    assert 0 < scan.bytes < two.scans[0].bytes
+    assert one.rows == 1
+
+
+def test_row_groups_that_cannot_hold_a_value_are_not_read(planner):
+    whole = features(planner, "SELECT sum(amount) FROM facts")
+    part = features(planner, "SELECT sum(amount) FROM facts WHERE id < 1000")
+    assert part.scans[0].rows == pytest.approx(51_200)
+    assert work_of(part) < work_of(whole)
+
+
+def test_filters_are_known_by_the_ranges_of_columns(planner):
+    few = features(planner, "SELECT id FROM facts WHERE small < 10 ORDER BY id")
+    most = features(planner, "SELECT id, day FROM facts WHERE small < 90 ORDER BY id")
+    assert few.rows == pytest.approx(ROWS * 10 / 96, rel=0.05)
+    assert most.rows == pytest.approx(ROWS * 90 / 96, rel=0.05)
+
+
+def test_groups_are_as_many_as_there_are_values(planner):
+    found = features(planner, "SELECT key, count(*) FROM facts GROUP BY key")
+    assert found.amounts["grouped_rows"] == ROWS
+    assert 500 <= found.rows <= 2_000
+
+
+def test_joins_tell_rows_built_and_probed(planner):
+    sql = "SELECT part, sum(amount) FROM facts JOIN dims USING (key) GROUP BY part"
+    amounts = features(planner, sql).amounts
+    assert amounts["built_rows"] == pytest.approx(1_000, rel=0.1)
+    assert amounts["probed_rows"] == pytest.approx(ROWS, rel=0.1)
+    assert amounts["joined_rows"] == pytest.approx(ROWS, rel=0.5)
+
+
+@pytest.mark.parametrize(
+    ("sql", "amount"),
+    [
+        ("SELECT id, words FROM facts ORDER BY amount", "sorted_rows"),
+        ("SELECT id, sum(amount) OVER (PARTITION BY key ORDER BY id) FROM facts", "windowed_rows"),
+        ("SELECT count(*) FROM facts WHERE words LIKE '%ab%cd%'", "matched_bytes"),
+        ("SELECT count(*) FROM facts a, facts b WHERE a.amount * b.amount = 7", "pairs"),
+    ],
+)
+def test_every_kind_of_work_counts(planner, sql, amount):
+    plain = "SELECT id, words, amount, key FROM facts"
+    assert features(planner, plain).amounts.get(amount, 0.0) == 0.0
+    assert features(planner, sql).amounts[amount] > ROWS / 100
+
+
+def test_a_limit_ends_the_reading(planner):
+    whole = features(planner, "SELECT * FROM facts")
+    assert work_of(features(planner, "SELECT * FROM facts LIMIT 5")) < work_of(whole) / 3
+    # A sort must see all rows first.
+    ordered = features(planner, "SELECT id, key FROM facts ORDER BY amount LIMIT 5")
+    assert ordered.scans[0].rows == ROWS
+
+
+def test_text_files_are_read_whole(planner, tmp_path):
+    path = tmp_path / "lines.csv"
+    duckdb.sql(f"COPY (SELECT range AS a, range * 2 AS b FROM range(5000)) TO '{path}'")
+    text = Planner(open_catalog(tmp_path))
+    try:
+        assert features(text, "SELECT sum(a) FROM lines").amounts["text_bytes"] == (
+            path.stat().st_size
+        )
+    finally:
+        text.close()
+
+
+def test_parameters_are_bound(planner):
+    sql = "SELECT sum(amount) FROM facts WHERE id < ?"
+    assert features(planner, sql, [1000]).scans[0].rows == pytest.approx(51_200)
+    named = "SELECT min(amount) FROM facts WHERE id < $most"
+    assert features(planner, named, {"most": 1000}).scans[0].rows == pytest.approx(51_200)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM nowhere",
+        "SELECT nothing FROM facts",
+        "SELECT own_function(id) FROM facts",
+        "SELECT sum(amount) FROM facts WHERE id < ?",  # without its parameter
+        "SET threads = 3",
+        "CREATE TEMP TABLE t AS FROM facts",
+        "EXPLAIN FROM facts",
+        "SELECT * FROM frame",
+    ],
+)
+def test_what_cannot_be_planned_over_files_is_none_and_no_error(facts, sql):
+    planner = Planner(open_catalog(facts, {"frame": pa.table({"a": [1, 2]})}))
+    assert planner.features(classify(sql)[0]) is None
+    planner.close()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "WITH a AS (FROM facts), b AS (FROM a WHERE id < 100) SELECT * FROM a JOIN b USING (id)",
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 9) FROM t, dims",
+        "SELECT * FROM dims d, LATERAL (SELECT count(*) FROM facts WHERE key = d.key) x",
+        "SELECT * FROM dims ASOF JOIN facts ON dims.key = facts.key AND part >= id",
+        "SELECT * FROM dims FULL JOIN facts ON dims.key = facts.key AND part < id",
+        "SELECT * FROM dims a JOIN dims b ON a.key < b.key AND a.part > b.part",
+        "SELECT * FROM dims POSITIONAL JOIN facts",
+        "SELECT DISTINCT ON (key) * FROM facts ORDER BY key, id DESC",
+        "SELECT key, part, count(*) FROM dims GROUP BY ROLLUP (key, part)",
+        "SELECT id FROM facts EXCEPT SELECT key FROM dims",
+        "SELECT unnest([1, 2, 3]), name FROM dims LIMIT 10 PERCENT",
+        "SELECT * FROM facts USING SAMPLE 1 PERCENT",
+        "SELECT * FROM facts WHERE words LIKE '%it''s (odd) AND%' OR NOT (small IN (1, NULL))",
+        "SELECT * FROM (VALUES (1, 'a')) v(x, y) JOIN dims ON x = key",
+        "SELECT * FROM none JOIN facts USING (key)",
+        "SUMMARIZE facts",
+        "SELECT range FROM range(10)",
+    ],
+)
+def test_statements_of_every_shape_have_amounts(planner, sql):
+    found = features(planner, sql)
+    assert found.rows >= 0
+    assert all(amount >= 0 for amount in found.amounts.values())
+    assert work_of(found) < 60
+
+
+def test_a_template_is_planned_once_as_long_as_its_files_stay(tmp_path, monkeypatch):
+    path = tmp_path / "numbers.parquet"
+    duckdb.sql(f"COPY (SELECT range AS a FROM range(1000)) TO '{path}'")
+    catalog = open_catalog(tmp_path)
+    planner = Planner(catalog)
+    asked: list[str] = []
+    explain = planner._explain
+    monkeypatch.setattr(
+        planner, "_explain", lambda sql, _: (asked.append(sql), explain(sql, ()))[1]
+    )
+    one, two = (classify(f"SELECT sum(a) FROM numbers WHERE a > {n}")[0] for n in (1, 2))
+    assert planner.known(one) is None
+    assert planner.features(one) is planner.features(two) is planner.known(two)
+    assert len(asked) == 1
+    duckdb.sql(f"COPY (SELECT range AS a FROM range(5000)) TO '{path}'")
+    catalog.refresh()
+    assert planner.known(one) is None
+    found = planner.features(one)
+    assert found is not None
+    assert found.scans[0].rows == 5000
+    planner.close()
+
+
+def test_tables_of_the_same_columns_are_told_apart_by_schema(tmp_path):
+    for schema, rows in (("small", 10), ("large", 50_000)):
+        (tmp_path / schema).mkdir()
+        duckdb.sql(
+            f"COPY (SELECT range AS a FROM range({rows})) TO '{tmp_path / schema}/t.parquet'"
+        )
+    tables = {f"{s}.t": str(tmp_path / s / "t.parquet") for s in ("small", "large")}
+    planner = Planner(open_catalog(None, tables))
+    assert features(planner, "SELECT sum(a * 2) FROM large.t").scans[0].rows == 50_000
+    assert features(planner, "SELECT sum(a * 2) FROM small.t").scans[0].rows == 10
+    both = features(planner, "SELECT * FROM small.t JOIN large.t USING (a)")
+    assert sorted(scan.rows for scan in both.scans) == [10, 50_000]
+    planner.close()
+
+
+def test_many_threads_may_ask_at_once_and_a_closed_planner_says_none(planner):
+    statements = [classify(f"SELECT sum(amount) AS c{n} FROM facts")[0] for n in range(8)]
+    found: list[Features | None] = []
+    threads = [
+        threading.Thread(target=lambda s=s: found.append(planner.features(s))) for s in statements
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8
+    assert None not in found
+    planner.close()
+    assert planner.features(classify("SELECT sum(price) FROM facts")[0]) is None
+
+
+# --- filters as DuckDB writes them ---------------------------------------------------------------
+
+NUMBERS = {"x": ColumnStatistics(0.0, 0, 100, 101.0, 8.0), "y": ColumnStatistics(0.0, 1, 4, 4, 8.0)}
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("(x < 25)", 0.25),
+        ("((x >= 20) AND (x <= 70))", 0.5),
+        ("(y = 3)", 0.25),
+        ("(y != 3)", 0.75),
+        ("(y IN (1, 2))", 0.5),
+        ("(NOT (x < 25))", 0.75),
+        ("((x < 50) OR (y = 3))", 0.625),
+        ("((x < 50) AND (y = 3))", 0.125),
+        ("(x > 1000)", 1e-9),
+        ("(z = 1)", 0.2),
+        ("contains(w, 'AND (x < 1)')", 0.08),
+        ("(x IS NOT NULL)", 1.0),
+        ("something new", 0.2),
+    ],
+)
+def test_the_share_a_filter_keeps(text, share):
+    assert kept_share(text, NUMBERS.get) == pytest.approx(share)
+
+
+def test_only_what_must_hold_bounds_a_column():
+    found = ranges("((x >= 20) AND (x < 70) AND (y = 3))", NUMBERS.get)
+    assert found == {"x": (20.0, 70.0), "y": (3.0, 3.0)}
+    assert ranges("((x >= 20) OR (y = 3))", NUMBERS.get) == {}

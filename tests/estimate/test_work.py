@@ -1,0 +1,95 @@
+"""Work from plans and from the past, and what is learnt from being wrong."""
+
+from __future__ import annotations
+
+import doctest
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queryard.estimate import work
+from queryard.estimate.work import (
+    LEAST_S,
+    PRICES,
+    Features,
+    Figure,
+    Rates,
+    bias_of,
+    from_past,
+    spread_of,
+    work_of,
+)
+
+amounts = st.dictionaries(st.sampled_from(sorted(PRICES)), st.floats(0, 1e12), max_size=8)
+works = st.lists(st.floats(1e-3, 1e4), min_size=1, max_size=32)
+
+
+def test_the_examples_in_the_docstrings():
+    assert doctest.testmod(work).failed == 0
+
+
+@given(amounts, st.sampled_from(sorted(PRICES)), st.floats(0, 1e9))
+def test_more_to_do_never_takes_less(found, name, more):
+    grown = {**found, name: found.get(name, 0.0) + more}
+    assert work_of(Features(grown)) >= work_of(Features(found)) >= LEAST_S
+
+
+@given(amounts, st.floats(1.0, 50.0))
+def test_a_slower_machine_takes_longer_and_one_slower_in_all_in_proportion(found, factor):
+    slow = work_of(Features(found), Rates(factor, factor, factor))
+    assert slow == pytest.approx(max(LEAST_S, factor * work_of(Features(found))))
+
+
+@given(works)
+def test_the_past_is_predicted_within_its_range(found):
+    prediction = from_past([Figure(work_s) for work_s in found])
+    low, high = max(min(found), LEAST_S), max(*found, LEAST_S)
+    assert low <= prediction.work_s <= high
+    assert prediction.spread >= 1.0
+
+
+def test_one_odd_run_changes_nothing_and_a_lasting_change_does():
+    usual = [Figure(1.0)] * 10
+    assert from_past([*usual, Figure(100.0)]).work_s == 1.0
+    assert from_past([*usual, *[Figure(3.0)] * 7]).work_s == 3.0
+
+
+def test_work_grows_with_the_files():
+    figures = [Figure(1.0, 100, 1e6), Figure(2.0, 200, 2e6)]
+    prediction = from_past(figures, table_bytes=4e6)
+    assert prediction.work_s == pytest.approx(4.0)
+    assert prediction.memory_bytes == pytest.approx(1.3 * 400)
+    # Without sizes there is nothing to go by.
+    assert from_past(figures).work_s == 2.0
+
+
+def test_memory_is_the_largest_of_the_recent_peaks_with_some_room():
+    figures = [Figure(1.0, 9_000), *[Figure(1.0, 1_000)] * 8]
+    assert from_past(figures).memory_bytes == 1_300
+    assert from_past([Figure(1.0), Figure(1.0, None)]).memory_bytes is None
+
+
+def test_templates_that_vary_have_a_wide_spread():
+    steady = from_past([Figure(work_s) for work_s in (1.0, 1.02, 0.99, 1.01) * 4])
+    wild = from_past([Figure(work_s) for work_s in (0.1, 1.0, 10.0, 0.3, 3.0) * 4])
+    assert steady.spread < 1.1 < 2.0 < wild.spread
+
+
+def test_a_bias_is_learnt_from_several_queries_and_not_from_one():
+    twice = math.log(2)
+    assert bias_of([twice]) == 1.0
+    assert bias_of([twice] * 8) == pytest.approx(2.0)
+    # The median: a few that are far off do not count.
+    assert bias_of([0.0, 0.1, -0.1, 0.0, 5.0, 0.1, -0.1]) == pytest.approx(1.0, abs=0.1)
+
+
+def test_recent_misses_count_more():
+    assert bias_of([0.0] * 20 + [math.log(3)] * 12) == pytest.approx(3.0)
+
+
+def test_the_spread_starts_from_experience_and_follows_what_is_seen():
+    assert spread_of([], "plan") == pytest.approx(1.5)
+    assert spread_of([0.02, -0.01] * 10, "plan") < 1.05
+    assert spread_of([1.5, -1.5] * 10, "plan") > 4

@@ -1,0 +1,80 @@
+"""Queries that take a known while, and what must hold while many are on their way."""
+
+from __future__ import annotations
+
+import itertools
+
+from engine.native_driving import wait_until
+
+# So much longer than any test that it is always cancelled.
+ENDLESS = "SELECT count(*) FROM range(100000000000) AS r(i) WHERE hash(i) % 7 = 0"
+_numbers = itertools.count()
+
+
+def spin(millions: float = 1.0) -> str:
+    """A query of its own over so many million numbers; each takes about 20 ms of a core."""
+    source = f"range({spun(millions)}) AS r(i)"
+    return f"SELECT {next(_numbers)} AS n, count(*) FROM {source} WHERE hash(i) % 7 < 9"
+
+
+def spun(millions: float = 1.0) -> int:
+    """The count that `spin` answers."""
+    return int(millions * 1e6)
+
+
+def busy(session, **options):
+    """A query that has every slot until it is cancelled, unless a policy prefers another."""
+    handle = session.submit(ENDLESS, **options)
+    wait_until(lambda: handle.status == "running", 30.0, "the start of the blocking query")
+    return handle
+
+
+def kernel(session, question):
+    """What the session's kernel answers, on its own thread."""
+    return session._dispatch._driver.ask(question)
+
+
+def check_kernel(session) -> None:
+    """All invariants of the kernel hold, and no more memory is handed out than there is."""
+    kernel(session, lambda scheduler: scheduler.validate())
+    assert session._dispatch.engine.pool.limits_bytes <= session._pool_bytes
+
+
+def check_empty(session) -> None:
+    """Nothing is left of any query."""
+    dispatch = session._dispatch
+    wait_until(lambda: not dispatch.records(), 30.0, "the end of all queries")
+    check_kernel(session)
+    wait_until(
+        lambda: kernel(session, lambda k: not k.state.queries and not k.state.reservations),
+        30.0,
+        "an empty kernel",
+    )
+    wait_until(lambda: dispatch.engine.pool._used_bytes == 0, 30.0, "the return of all memory")
+    assert dispatch._readers._reserved_bytes == 0
+    assert not dispatch._native._runs._runs
+    assert not dispatch._backend._runs
+    assert not dispatch._backend._by_query
+    assert not dispatch._gate._due
+    assert not any(dispatch._gate._waiting.values())
+
+
+def end_order(handles) -> list[int]:
+    """The places of queries in the order in which they ended."""
+    for handle in handles:
+        assert handle.wait(60), handle
+    ended = [handle.timing.ended_s for handle in handles]
+    return sorted(range(len(handles)), key=lambda place: ended[place])
+
+
+def start_order(handles) -> list[int]:
+    """The places of queries in the order in which they started."""
+    for handle in handles:
+        assert handle.wait(60), handle
+    started = [handle.timing.started_s for handle in handles]
+    return sorted(range(len(handles)), key=lambda place: started[place])
+
+
+def runs(*handles) -> int:
+    """How many native queries answer these."""
+    return len({id(handle._record.run) for handle in handles})

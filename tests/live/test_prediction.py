@@ -1,0 +1,215 @@
+"""What a session expects of queries, and learns from them."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from typing import NamedTuple
+
+import duckdb
+import pytest
+
+from queryard.engine.classify import classify
+from queryard.estimate.work import GUESS_S, Rates
+from queryard.live import prediction as module
+from queryard.live.asked import Asked
+from queryard.live.prediction import Predictor, task_seconds
+from queryard.sql.catalog import open_catalog
+from queryard.sql.planner import plan_staged
+
+SUM = "SELECT key, sum(amount) FROM facts WHERE small > 3 GROUP BY key"
+
+
+class Seen(NamedTuple):
+    template: str
+    work_s: float
+    peak_memory_bytes: int | None = None
+
+
+def asked(sql: str, parameters=(), plan="native") -> Asked:
+    return Asked(sql, classify(sql), parameters, plan)
+
+
+@pytest.fixture
+def predictor(data):
+    made = Predictor(open_catalog(data))
+    yield made
+    made.close()
+
+
+def test_a_query_nobody_has_seen_is_predicted_by_the_bytes_of_its_tables(predictor):
+    large, small = predictor.first(asked(SUM)), predictor.first(asked("FROM dims"))
+    assert large.by == small.by == "bytes"
+    assert large.work_s > small.work_s >= 0.005
+    assert large.memory_bytes is None
+
+
+@pytest.mark.parametrize("sql", ["SELECT 42", "EXPLAIN SELECT sum(amount) FROM facts"])
+def test_what_reads_no_table_is_guessed_to_be_short(predictor, sql):
+    prediction = predictor.first(asked(sql))
+    assert (prediction.by, prediction.work_s) == ("guess", GUESS_S)
+
+
+def test_a_plan_tells_more(predictor):
+    count, sort = asked("SELECT count(*) FROM facts"), asked("SELECT * FROM facts ORDER BY words")
+    assert predictor.first(count).work_s == predictor.first(sort).work_s
+    planned = predictor.refine(count), predictor.refine(sort)
+    assert [prediction.by for prediction in planned] == ["plan", "plan"]
+    assert planned[0].work_s < planned[1].work_s / 5
+
+
+def test_the_statements_of_a_script_are_added_up(predictor):
+    one = predictor.refine(asked(SUM)).work_s
+    assert predictor.refine(asked(f"{SUM}; {SUM}")).work_s == pytest.approx(2 * one)
+
+
+def test_what_cannot_be_planned_is_not_refined(predictor):
+    assert predictor.refine(asked("CREATE TEMP TABLE t AS FROM facts")) is None
+    assert predictor.refine(asked(f"{SUM}; SET VARIABLE x = 3")) is None
+
+
+def test_a_template_takes_what_its_like_took_whatever_the_literals(predictor):
+    predictor.learn(asked(SUM), 1.5, 1_000_000)
+    prediction = predictor.first(asked(SUM.replace("3", "77").lower()))
+    assert (prediction.by, prediction.work_s) == ("template", 1.5)
+    assert prediction.memory_bytes == 1_300_000
+    # And there is no need to plan it.
+    assert predictor.refine(asked(SUM)) is None
+
+
+def test_parameters_are_literals(predictor):
+    predictor.learn(asked("FROM facts WHERE id = 4"), 0.5)
+    assert predictor.first(asked("FROM facts WHERE id = ?", [9])).by == "template"
+
+
+def test_a_staged_query_tells_nothing_of_the_same_query_run_natively(predictor):
+    predictor.learn(asked(SUM, plan="staged"), 9.0)
+    assert predictor.first(asked(SUM)).by == "bytes"
+
+
+def test_a_template_takes_longer_when_its_files_have_grown(tmp_path):
+    path = tmp_path / "numbers.parquet"
+
+    def write(rows: int) -> None:
+        duckdb.sql(f"COPY (SELECT hash(range) AS a FROM range({rows})) TO '{path}'")
+
+    write(20_000)
+    catalog = open_catalog(tmp_path)
+    predictor = Predictor(catalog)
+    question = asked("SELECT max(a + 1) FROM numbers")
+    predictor.learn(question, 1.0, 1000)
+    assert predictor.first(question).work_s == 1.0
+    write(60_000)
+    catalog.refresh()
+    assert predictor.first(question).work_s == pytest.approx(3.0, rel=0.1)
+    assert predictor.first(question).memory_bytes == pytest.approx(3900, rel=0.1)
+    predictor.close()
+
+
+def test_what_earlier_sessions_saw_is_recalled_before_what_this_one_saw(data):
+    template = asked(SUM).template
+    predictor = Predictor(open_catalog(data), past=[Seen(template, 2.0, 500)])
+    assert predictor.first(asked(SUM)).work_s == 2.0
+    for _ in range(module.FIGURES):
+        predictor.learn(asked(SUM), 1.0)
+    predictor.recall([Seen(template, 50.0)] * 5)
+    assert predictor.first(asked(SUM)).work_s == 1.0
+    predictor.close()
+
+
+def test_plans_are_corrected_by_what_others_have_taken(predictor):
+    before = predictor.refine(asked(SUM)).work_s
+    for number in range(8):
+        other = asked(f"SELECT sum(amount) AS s{number} FROM facts")
+        predictor.learn(other, 3 * predictor.refine(other).work_s)
+    after = predictor.refine(asked(SUM))
+    # All were off by a factor of at least 3, the later ones by less as it was learnt.
+    assert after.work_s > 2 * before
+    assert predictor.first(asked("SELECT max(key * 2) FROM facts")).by == "bytes"
+
+
+def test_one_template_asked_all_day_does_not_speak_for_others(predictor):
+    before = predictor.refine(asked(SUM)).work_s
+    often = asked("SELECT sum(amount) FROM facts")
+    predictor.refine(often)
+    for _ in range(100):
+        predictor.learn(often, 60.0)
+    assert predictor.refine(asked(SUM)).work_s == pytest.approx(before)
+
+
+def test_a_slow_machine_is_told_by_its_rates(data):
+    catalog = open_catalog(data)
+    usual, slow = Predictor(catalog), Predictor(catalog, Rates(3.0, 3.0, 3.0))
+    for by in (Predictor.first, Predictor.refine):
+        assert by(slow, asked(SUM)).work_s == pytest.approx(3 * by(usual, asked(SUM)).work_s)
+    usual.close()
+    slow.close()
+
+
+def test_running_longer_than_predicted_is_taken_into_account(predictor):
+    predictor.learn(asked(SUM), 1.0)
+    prediction = predictor.first(asked(SUM))
+    assert predictor.revise(prediction, 0.5, 0.2) == pytest.approx(1.0, rel=0.02)
+    assert predictor.revise(prediction, 4.0, 0.2) > 4.2
+
+
+def test_only_so_many_templates_are_remembered(data, monkeypatch):
+    monkeypatch.setattr(module, "TEMPLATES", 5)
+    predictor = Predictor(open_catalog(data))
+    questions = [asked(f"SELECT {number} AS c{number}") for number in range(9)]
+    for question in questions:
+        predictor.learn(question, 1.0)
+    known = [predictor.first(question).by == "template" for question in questions]
+    assert known == [False] * 4 + [True] * 5
+    predictor.close()
+
+
+def test_many_threads_may_learn_and_ask(predictor):
+    errors: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for turn in range(30):
+                question = asked(f"SELECT sum(amount) AS c{turn % 7} FROM facts")
+                predictor.first(question)
+                predictor.refine(question)
+                predictor.learn(question, 0.1 * (number + 1))
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+
+
+def test_the_first_prediction_is_instant(predictor):
+    predictor.first(asked(SUM))
+    times = []
+    for number in range(50):
+        question = asked(f"{SUM} HAVING count(*) > {number}")
+        began = time.thread_time()
+        predictor.first(question)
+        times.append(time.thread_time() - began)
+    assert statistics.median(times) < 0.0005
+
+
+def test_every_job_of_a_staged_plan_has_an_estimate(data):
+    plan = plan_staged("SELECT key, sum(amount) FROM facts GROUP BY key", open_catalog(data))
+    found = task_seconds(plan)
+    assert list(found) == [job.name for job in plan.jobs]
+    for job in plan.jobs:
+        map_s, reduce_s = found[job.name]
+        assert 0 < map_s < 10
+        assert (reduce_s is None) == (job.partitions == 0)
+
+
+def test_tasks_of_large_splits_take_longer(data):
+    catalog = open_catalog(data)
+    many = plan_staged("SELECT key, words FROM facts", catalog, target_bytes=200_000)
+    few = plan_staged("SELECT key, words FROM facts", catalog, target_bytes=10_000_000)
+    (many_s, _), (few_s, _) = (task_seconds(plan)[plan.jobs[0].name] for plan in (many, few))
+    assert many_s < few_s
