@@ -23,9 +23,11 @@ _BROKEN = ("not a database", "malformed", "file is encrypted")
 _BUSY = ("locked", "busy")
 
 
-def is_busy(error: DatabaseError) -> bool:
-    """Whether it is only somebody else's turn."""
-    return isinstance(error, OperationalError) and any(word in str(error.orig) for word in _BUSY)
+def is_busy(error: DatabaseError | sqlite3.Error) -> bool:
+    """Whether it is only somebody else's turn; settings are made past SQLAlchemy."""
+    told = str(error.orig) if isinstance(error, DatabaseError) else str(error)
+    late = isinstance(error, OperationalError | sqlite3.OperationalError)
+    return late and any(word in told for word in _BUSY)
 
 
 def reason_of(error: BaseException, file: str) -> str:
@@ -55,7 +57,7 @@ def open_for_writing(file: Path) -> Connection:
             connection = _engine(str(file), "BEGIN IMMEDIATE").connect()
             _prepare(connection, file)
             return connection
-        except DatabaseError as error:
+        except (DatabaseError, sqlite3.Error) as error:
             if connection is not None:
                 connection.close()
             # Two that make the file at once may get in each other's way.

@@ -99,12 +99,14 @@ def chosen_bytes(asked: Asked, prediction: Prediction | None, most_bytes: int) -
         return MIN_MEMORY_BYTES  # SELECT 42
     if prediction is None:
         return most_bytes
-    needed = prediction.memory_bytes
-    if needed is None:
-        needed = LEAST_BYTES // 2 + int(prediction.work_s * FILLED_BYTES_S)
+    # What was seen of its like may have missed the peak, and less than it needs makes it slow.
+    guessed = LEAST_BYTES // 2 + int(prediction.work_s * FILLED_BYTES_S)
+    needed = max(guessed, prediction.memory_bytes or 0)
     # Few different sizes: an instance that changes its limit loses what it has cached.
-    doublings = math.ceil(math.log2(max(needed, LEAST_BYTES) / LEAST_BYTES))
-    return min(most_bytes, LEAST_BYTES << doublings)
+    for size in (LEAST_BYTES, LEAST_BYTES * 8):
+        if needed <= size:
+            return min(most_bytes, size)
+    return most_bytes
 
 
 def _written(memory: int | str) -> str:

@@ -136,12 +136,15 @@ def most_distinct(type_: str, low: object, high: object) -> float:
 
     >>> most_distinct("INTEGER", 1, 7), most_distinct("VARCHAR", "a", "b")
     (7.0, inf)
+    >>> most_distinct("VARCHAR", "a", "a"), most_distinct("DOUBLE", 0.0, 0.0)
+    (1.0, inf)
     >>> most_distinct("DECIMAL(15,2)", Decimal("0.00"), Decimal("0.10"))
     11.0
     """
     if type_ == "BOOLEAN":
         return 2.0
-    if low is None or high is None:
+    # The range of fractional numbers leaves out infinite ones and NaN.
+    if low is None or high is None or isinstance(low, float):
         return math.inf
     if low == high:
         return 1.0
