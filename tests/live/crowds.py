@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import ExitStack, contextmanager
 
 from engine.native_driving import wait_until
 
+import queryard
+
 # So much longer than any test that it is always cancelled.
 ENDLESS = "SELECT count(*) FROM range(100000000000) AS r(i) WHERE hash(i) % 7 = 0"
+# About 0.3 s of two cores; its answer has 1,000 rows.
+HEAVY = (
+    "SELECT key, count(*) AS n, sum(hash(words, range)::HUGEINT) AS h FROM facts, range(30) "
+    "GROUP BY key ORDER BY key"
+)
 _numbers = itertools.count()
+
+
+@contextmanager
+def sessions(data, temp, **usual):
+    """Makes sessions, with options that are usual to a test, and closes them at its end."""
+    with ExitStack() as held:
+
+        def make(where=data, **options):
+            return held.enter_context(queryard.connect(where, temp=temp, **{**usual, **options}))
+
+        yield make
 
 
 def spin(millions: float = 1.0) -> str:

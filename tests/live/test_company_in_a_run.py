@@ -12,27 +12,24 @@ from engine.native_driving import check_same, plain, wait_until, write_facts
 import queryard
 from queryard.engine.errors import QueryCancelled, QueryTimedOut
 
-from .crowds import ENDLESS, busy, check_empty, check_kernel, kernel, runs, spin, spun
-
-# About 0.3 s of two cores; its answer has 1,000 rows.
-HEAVY = (
-    "SELECT key, count(*) AS n, sum(hash(words, range)::HUGEINT) AS h FROM facts, range(30) "
-    "GROUP BY key ORDER BY key"
+from .crowds import (
+    ENDLESS,
+    HEAVY,
+    busy,
+    check_empty,
+    check_kernel,
+    kernel,
+    runs,
+    sessions,
+    spin,
+    spun,
 )
 
 
 @pytest.fixture
 def open_session(data, tmp_path):
-    sessions = []
-
-    def make(where=data, **options):
-        options = {"slots": 2, "memory": "2 GB", "history": False, **options}
-        sessions.append(queryard.connect(where, temp=tmp_path / "temp", **options))
-        return sessions[-1]
-
-    yield make
-    for session in sessions:
-        session.close()
+    with sessions(data, tmp_path / "temp", slots=2, memory="2 GB", history=False) as make:
+        yield make
 
 
 @pytest.fixture

@@ -12,22 +12,16 @@ from queryard import Handle, Refused
 from queryard.core.errors import QueryardError
 from queryard.history import HistoryReader
 
-from .crowds import busy, check_empty, spin, spun
+from .crowds import busy, check_empty, sessions, spin, spun
 
 
 @pytest.fixture
 def open_session(data, tmp_path):
     """Makes sessions with one slot on which the earliest query goes first."""
-    sessions = []
-
-    def make(**options):
-        options = {"slots": 1, "memory": "4 GB", "history": False, "profile": "fifo", **options}
-        sessions.append(queryard.connect(data, temp=tmp_path / "temp", **options))
-        return sessions[-1]
-
-    yield make
-    for session in sessions:
-        session.close()
+    with sessions(
+        data, tmp_path / "temp", slots=1, memory="4 GB", history=False, profile="fifo"
+    ) as make:
+        yield make
 
 
 # --- the number of waiting queries -------------------------------------------------------------

@@ -13,21 +13,15 @@ import queryard
 from queryard.core.errors import QueryardError
 from queryard.engine.errors import QueryCancelled, QueryFailed
 
-from .crowds import ENDLESS, busy, check_empty, spin, spun
+from .crowds import ENDLESS, busy, check_empty, sessions, spin, spun
 
 
 @pytest.fixture
 def open_session(data, tmp_path):
-    sessions = []
-
-    def make(**options):
-        options = {"slots": 1, "memory": "4 GB", "history": False, "profile": "fifo", **options}
-        sessions.append(queryard.connect(data, temp=tmp_path / "temp", **options))
-        return sessions[-1]
-
-    yield make
-    for session in sessions:
-        session.close()
+    with sessions(
+        data, tmp_path / "temp", slots=1, memory="4 GB", history=False, profile="fifo"
+    ) as make:
+        yield make
 
 
 @pytest.fixture

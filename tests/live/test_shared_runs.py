@@ -11,33 +11,19 @@ import pyarrow as pa
 import pytest
 from engine.native_driving import check_same, plain, wait_until
 
-import queryard
 from queryard.core.errors import QueryardError
 from queryard.engine.errors import QueryFailed
 
-from .crowds import busy, check_empty, runs
+from .crowds import HEAVY, busy, check_empty, runs, sessions
 
-# About 0.3 s of two cores; its answer has 1,000 rows.
-HEAVY = (
-    "SELECT key, count(*) AS n, sum(hash(words, range)::HUGEINT) AS h FROM facts, range(30) "
-    "GROUP BY key ORDER BY key"
-)
 # Rows that come soon and go on for long.
 STREAM = "SELECT i, hash(i) AS h FROM range(3000000) AS r(i)"
 
 
 @pytest.fixture
 def open_session(data, tmp_path):
-    sessions = []
-
-    def make(where=data, **options):
-        options = {"slots": 2, "memory": "2 GB", "history": False, **options}
-        sessions.append(queryard.connect(where, temp=tmp_path / "temp", **options))
-        return sessions[-1]
-
-    yield make
-    for session in sessions:
-        session.close()
+    with sessions(data, tmp_path / "temp", slots=2, memory="2 GB", history=False) as make:
+        yield make
 
 
 @pytest.fixture
