@@ -13,8 +13,9 @@ import pytest
 from engine.native_driving import wait_until, write_facts
 
 import queryard
-from queryard.backends import local
-from queryard.backends.local import MOST_BURSTS, OVERSTAY_S
+from queryard.backends import member
+from queryard.backends.local import MOST_BURSTS
+from queryard.backends.member import OVERSTAY_S
 
 from .stubborn import Books, StubbornQuery, job
 
@@ -194,7 +195,7 @@ def test_a_forgotten_query_may_still_overstay(books):
 @pytest.mark.parametrize("seed", range(12))
 def test_every_slot_is_told_back_once_whatever_happens(seed, monkeypatch):
     """Grants, calls, deaf slots, ends and members that share a run, in any order."""
-    monkeypatch.setattr(local, "OVERSTAY_S", 0.01)
+    monkeypatch.setattr(member, "OVERSTAY_S", 0.01)
     draw = random.Random(seed)
     books = Books()
     runs: dict[str, StubbornQuery] = {}
@@ -309,3 +310,33 @@ def test_bursts_are_reported_and_their_slots_come_home(facts):
         wait_until(lambda: session.report().burst_s > 0)
         assert big.timing.burst_s > 0
         assert session.sql("SELECT count(*) FROM dims").fetchall() == [(1000,)]
+
+
+def test_who_was_slow_to_leave_is_not_waited_for_again(books):
+    query = StubbornQuery(deaf=True)
+    books.add("q", query)
+    books.grant("q")
+    wait_until(lambda: query.inside == 1)
+    books.revoke("q")
+    assert books.next().outcome == "revoked"
+    time.sleep(4 * OVERSTAY_S)
+    query.hear()
+    wait_until(lambda: query.inside == 0)
+    query.deaf = True
+    books.grant("q")
+    wait_until(lambda: query.inside == 1)
+    books.revoke("q")
+    # It is written off while it is called, not by whoever looks on.
+    assert not books.events.empty()
+    assert books.next().outcome == "revoked"
+    assert books.backend.bursts == 2
+
+
+def test_patience_returns_with_slots_that_come_at_once():
+    run = member.Run(StubbornQuery())  # type: ignore[arg-type]
+    assert run.patience_s == OVERSTAY_S
+    run.left(0.2)
+    assert run.patience_s == 0.0
+    for _ in range(10):
+        run.left(0.001)
+    assert run.patience_s == OVERSTAY_S

@@ -18,6 +18,7 @@ from queryard.core.model import Kind
 from queryard.engine.errors import QueryCancelled
 from queryard.engine.meter import Meter
 from queryard.engine.native import NativeQuery
+from queryard.engine.threads import Corner
 
 from .member import Member, Run, SlotLease
 from .watch import Watch
@@ -27,9 +28,8 @@ NODE = "local"
 NATIVE_JOB = "native"
 """The one job of a native query: its id is the query's, and this."""
 PROGRESS_S = 0.25
-# A slot that was called back and is not there after so long is written off: the next query runs
-# beside it, on one slot more than there are.
-OVERSTAY_S = 0.05
+# So many slots that overstay may be written off at a time: the next query runs beside them, on as
+# many slots more than there are.
 MOST_BURSTS = 1
 # A slot that has computed nothing for so long is offered to others.
 IDLE_S = 0.02
@@ -75,6 +75,8 @@ class LocalBackend:
         self._staged: dict[str, tuple[StagedTasks, Meter]] = {}
         self._launched: dict[int, str] = {}
         self._bursting = 0
+        # Two that overstay on one core leave another one to whoever runs in their place.
+        self._corner = Corner(MOST_BURSTS + 1)
 
     @property
     def watch_cpu_s(self) -> float:
@@ -151,10 +153,12 @@ class LocalBackend:
             run = self._runs.get(command.job)
             if run is None:
                 return
-            taken = run.members[command.job].call_back(command.node, command.slots)
+            member = run.members[command.job]
+            taken = member.call_back(command.node, command.slots)
         for lease in taken:
             run.query.withdraw(lease)
         if taken:
+            self._write_off(run, member, time.monotonic())
             self._watch.hasten(run)
 
     def _serve(self, run: Run, member: Member, lease: SlotLease) -> None:
@@ -170,7 +174,10 @@ class LocalBackend:
         self._watch.remove(run)
         with self._lock:
             member.leases.remove(lease)
+            self._corner.release(lease.thread)
             written_off = lease.written_off_s is not None
+            if lease.revoked_s is not None:
+                run.left(time.monotonic() - lease.revoked_s)
             if lease.written_off_s is not None:
                 took_s = time.monotonic() - lease.written_off_s
                 self._bursting -= 1
@@ -253,12 +260,15 @@ class LocalBackend:
     def _write_off(self, run: Run, member: Member, now: float) -> None:
         """Tell the kernel that a slot is back which overstays; another may take its place."""
         for lease in list(member.leases):
-            late = lease.revoked_s is not None and now - lease.revoked_s > OVERSTAY_S
+            late = lease.revoked_s is not None and now - lease.revoked_s >= run.patience_s
             if not late or lease.written_off_s is not None or run.query.ended:
                 continue
             with self._lock:
-                if self._bursting >= MOST_BURSTS or lease not in member.leases:
-                    return
+                if lease not in member.leases:
+                    continue
+                self._corner.confine(lease.thread)
+                if self._bursting >= MOST_BURSTS:
+                    continue
                 self._bursting += 1
                 self.bursts += 1
                 lease.written_off_s = now

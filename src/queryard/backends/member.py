@@ -14,6 +14,11 @@ from queryard.engine.meter import Meter, Stay
 from queryard.engine.native import NativeQuery
 from queryard.engine.statement import Lease
 
+# A slot that was called back and is not there after so long is written off. Slots of a run that
+# usually take longer than `SOON_S` to come back are not waited for.
+OVERSTAY_S, SOON_S = 0.05, 0.02
+# How much the last slot that came back counts among those before.
+LAST_COUNTS = 0.3
 # How long a narrowed query waits before it tries again to use more slots, at first and at most.
 RETRY_S = (0.1, 1.6)
 
@@ -123,6 +128,18 @@ class Run:
         self.looked_s = 0.0
         self.told_s = 0.0
         self.reports = 0
+        # How long slots that are called back usually take to leave: DuckDB lets go of a thread
+        # between two steps, which take as long as the rows of the plan at hand are hard work.
+        self._leaving_s = 0.0
+
+    def left(self, after_s: float) -> None:
+        """A slot has left, so long after it was called back."""
+        self._leaving_s += LAST_COUNTS * (after_s - self._leaving_s)
+
+    @property
+    def patience_s(self) -> float:
+        """How long to wait for a slot that is called back."""
+        return OVERSTAY_S if self._leaving_s <= SOON_S else 0.0
 
     @property
     def is_leaving(self) -> bool:

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,9 @@ class _OnPool:
             if not isinstance(table, FrameTable | DatabaseTable)
         }
         errors = self._taken.views.make(connection, files, names)
+        named = statement.names | names
+        read = (table.files for table in files.values() if table.name.lower() in named)
+        self._taken.footers.choose(connection, statement, chain.from_iterable(read))
         return {**errors, **named_twice(self._catalog.ambiguous, names)}
 
     @property

@@ -11,19 +11,23 @@ import threading
 from pathlib import Path
 
 from .errors import QueryFailed
+from .footers import Footers
 from .instance import MIN_MEMORY_BYTES, Connection, Instance
 from .views import Views
 
 ROOM_S = 10.0
+# So many idle instances are not too many to open another one.
+IDLE_PER_SLOT = 2
 
 
 class PooledInstance:
-    """An instance, a connection to it, and the views it already has."""
+    """An instance, a connection to it, the views it already has, and what it remembers of files."""
 
     def __init__(self, slots: int, memory_bytes: int, temp: Path) -> None:
         self.instance = Instance(slots, memory_bytes, temp)
         self.connection = Connection(self.instance)
         self.views = Views()
+        self.footers = Footers()
 
     def close(self) -> None:
         self.connection.close()
@@ -49,8 +53,8 @@ class InstancePool:
             if self._closed:
                 raise QueryFailed("the session is closed")
             self._await_room(memory_bytes)
-            chosen = self._best_idle(memory_bytes)
             self._used_bytes += memory_bytes
+            chosen = self._best_idle(memory_bytes)
             self._make_room()
             try:
                 if chosen is not None and not chosen.instance.set_memory(memory_bytes):
@@ -64,13 +68,19 @@ class InstancePool:
             return chosen
 
     def _best_idle(self, memory_bytes: int) -> PooledInstance | None:
-        """The one used last has the warmest caches, if it need not change its limit."""
-        if not self._idle:
-            return None
+        """The one used last has the warmest caches; with another limit it would lose them.
+
+        So there is one more as long as there is room, and few sizes are asked for.
+        """
         same = [i for i in self._idle if i.instance.memory_bytes == memory_bytes]
+        if not self._idle or (not same and self._may_have_more()):
+            return None
         chosen = same[-1] if same else self._idle[-1]
         self._idle.remove(chosen)
         return chosen
+
+    def _may_have_more(self) -> bool:
+        return len(self._idle) < IDLE_PER_SLOT * self._slots and self._excess_bytes() <= 0
 
     def give_back(self, used: PooledInstance) -> None:
         with self._lock:
@@ -103,22 +113,24 @@ class InstancePool:
 
     def _make_room(self) -> None:
         """Shrink idle instances, the coldest first, or close them."""
-        allowed = self._memory_bytes - self._used_bytes
         for idle in list(self._idle):
-            excess = sum(other.instance.memory_bytes for other in self._idle) - allowed
-            if excess <= 0:
+            if (excess := self._excess_bytes()) <= 0:
                 return
             kept = idle.instance.memory_bytes - excess
             if kept < MIN_MEMORY_BYTES or not idle.instance.set_memory(kept):
                 self._idle.remove(idle)
                 idle.close()
 
+    def _excess_bytes(self) -> int:
+        """What the limits of all instances are above the budget."""
+        idle = sum(other.instance.memory_bytes for other in self._idle)
+        return self._used_bytes + idle - self._memory_bytes
+
     @property
     def limits_bytes(self) -> int:
         """The sum of the limits of all instances."""
         with self._lock:
-            idle = sum(other.instance.memory_bytes for other in self._idle)
-            return self._used_bytes + idle
+            return self._memory_bytes + self._excess_bytes()
 
     def close(self) -> None:
         """Close what is idle; what is in use closes when it comes back."""

@@ -91,6 +91,7 @@ class Statement:
 
     def serve(self, lease: Lease) -> None:
         """Work on the statement until the lease is withdrawn or there is nothing more to do."""
+        lease.thread = threading.get_native_id()
         with self._changed:
             self._leases.append(lease)
         try:
@@ -121,7 +122,6 @@ class Statement:
                 self._fetcher = lease
                 step = self._fetch
             else:
-                lease.thread = threading.get_native_id()
                 lease.task_state = library().create_task_state(self.connection.instance.database)
                 step = self._work
         step(lease)
@@ -206,7 +206,6 @@ class Statement:
             if self.stage != "running":
                 self._call_fetcher()
                 return
-            self._progress = max(self._progress, self.connection.progress())
             state = library().pending_execute_check_state(self._pending)
             if state == ERROR or (state == READY and self._is_ready()):
                 # Fetching meets an error, too.
@@ -233,7 +232,10 @@ class Statement:
 
     def progress(self) -> float:
         """Share done, 0 to 1, as DuckDB sees it; it is not linear in time."""
-        return 1.0 if self.stage == "ended" and self.error is None else self._progress
+        with self._changed:
+            if self.stage == "running":
+                self._progress = max(self._progress, self.connection.progress())
+            return 1.0 if self.stage == "ended" and self.error is None else self._progress
 
     def withdraw(self, lease: Lease) -> None:
         """Call a slot back; its thread leaves at its next step."""

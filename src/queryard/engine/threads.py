@@ -1,7 +1,10 @@
-"""What the operating system knows of a thread."""
+"""What the operating system knows of a thread, and where it lets one run."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import threading
 from collections.abc import Iterable
 
 
@@ -22,3 +25,38 @@ def _state(thread: int) -> str:
     with open(f"/proc/self/task/{thread}/stat", encoding="ascii", errors="replace") as stat:
         # The name in parentheses may hold anything.
         return stat.read().rpartition(")")[2].split()[0]
+
+
+class Corner:
+    """One core to which threads that should be elsewhere are confined, so that others have room.
+
+    Any user may do this to his own threads and undo it; their priority he could only lower for
+    good. Where there is one core only, or it cannot be chosen, nothing happens.
+    """
+
+    def __init__(self, places: int) -> None:
+        """So many threads at most: one core must not do the work of many."""
+        self._places = places
+        self._lock = threading.Lock()
+        self._inside: dict[int, set[int]] = {}
+
+    def confine(self, thread: int) -> None:
+        """Let a thread (by native id, 0 for none) run on that core only."""
+        with self._lock:
+            if not thread or thread in self._inside or len(self._inside) >= self._places:
+                return
+            try:
+                cores = os.sched_getaffinity(thread)
+                if len(cores) > 1:
+                    os.sched_setaffinity(thread, {max(cores)})
+                    self._inside[thread] = cores
+            except (AttributeError, OSError):  # not Linux, or the thread is gone
+                pass
+
+    def release(self, thread: int) -> None:
+        """Let a thread run where it could before."""
+        with self._lock:
+            cores = self._inside.pop(thread, None)
+            if cores is not None:
+                with contextlib.suppress(OSError):
+                    os.sched_setaffinity(thread, cores)

@@ -79,7 +79,12 @@ def local_file(path: Path) -> DataFile:
         status = path.stat()
     except OSError as error:
         raise CatalogError(f"{path}: cannot be looked at ({error.strerror or error})") from error
-    return DataFile(str(path), status.st_size, f"{status.st_size}-{status.st_mtime_ns}")
+    return local_file_of(str(path), status)
+
+
+def local_file_of(path: str, status: os.stat_result) -> DataFile:
+    """A local file of which the size and the time are known."""
+    return DataFile(path, status.st_size, f"{status.st_size}-{status.st_mtime_ns}")
 
 
 def data_files_below(folder: Path) -> Iterator[Path]:

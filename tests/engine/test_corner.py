@@ -1,0 +1,75 @@
+"""Threads that overstay share one core, and only as long as they do."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+
+from queryard.engine.threads import Corner
+
+linux = pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no choice of cores here")
+several = pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two cores")
+
+
+class Sleeper:
+    def __init__(self) -> None:
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.over.wait)
+        self.thread.start()
+        assert self.thread.native_id is not None
+        self.id = self.thread.native_id
+
+    def end(self) -> None:
+        self.over.set()
+        self.thread.join()
+
+
+@pytest.fixture
+def sleepers():
+    made = [Sleeper() for _ in range(3)]
+    yield made
+    for sleeper in made:
+        sleeper.end()
+
+
+@linux
+@several
+def test_some_threads_share_a_core_and_get_all_back(sleepers):
+    corner = Corner(2)
+    own = os.sched_getaffinity(0)
+    before = [os.sched_getaffinity(sleeper.id) for sleeper in sleepers]
+    for sleeper in sleepers:
+        corner.confine(sleeper.id)
+        corner.confine(sleeper.id)
+    now = [os.sched_getaffinity(sleeper.id) for sleeper in sleepers]
+    assert now == [{max(before[0])}, {max(before[1])}, before[2]]
+    for sleeper in sleepers:
+        corner.release(sleeper.id)
+        corner.release(sleeper.id)
+    assert [os.sched_getaffinity(sleeper.id) for sleeper in sleepers] == before
+    assert os.sched_getaffinity(0) == own
+
+
+@linux
+@several
+def test_no_thread_and_one_that_has_gone(sleepers):
+    corner = Corner(2)
+    own = os.sched_getaffinity(0)
+    corner.confine(0)
+    gone = Sleeper()
+    gone.end()
+    corner.confine(gone.id)
+    corner.release(gone.id)
+    assert os.sched_getaffinity(0) == own
+    corner.confine(sleepers[0].id)
+    assert len(os.sched_getaffinity(sleepers[0].id)) == 1
+    corner.release(sleepers[0].id)
+
+
+def test_where_cores_cannot_be_chosen(sleepers, monkeypatch):
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    corner = Corner(2)
+    corner.confine(sleepers[0].id)
+    corner.release(sleepers[0].id)
