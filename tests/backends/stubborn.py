@@ -33,6 +33,7 @@ class StubbornQuery:
         self.error: BaseException | None = None
         self.ended = False
         self.computes = False
+        self.sprinting = False
         self.deaf = deaf
         self.polls = 0
         self.inside = 0

@@ -187,12 +187,14 @@ class Bench:
         parameters: Sequence[Any] = (),
         output: ResultStream | None = None,
         memory_bytes: int | None = None,
+        sprints: bool = False,
     ) -> NativeQuery:
         return self.engine.query(
             classify(sql),
             output if output is not None else ResultStream(),
             parameters,
             memory_bytes or self.memory_bytes,
+            sprints,
         )
 
     def run(self, sql: str, parameters: Sequence[Any] = (), width: int = 2) -> pa.Table:

@@ -97,7 +97,7 @@ class Watch:
 
 def _next(run: Run, now: float) -> float:
     """When to look at a run again."""
-    shortest, longest = POLL_S
+    shortest, longest = (LOOK_S, LOOK_S) if run.query.sprinting else POLL_S
     pause = max(shortest, (now - (run.began_s or now)) * POLL_SHARE)
     pause = min(pause, LOOK_S if run.is_leaving else longest)
     return now + pause

@@ -124,6 +124,11 @@ class Classified:
         return template(self._tokens)
 
     @cached_property
+    def has_parameters(self) -> bool:
+        """Whether something in it may be a parameter."""
+        return any(word.startswith(("?", "$")) for word in self.words)
+
+    @cached_property
     def reads(self) -> bool:
         """Only reads, and leaves nothing behind in the connection."""
         if self.kind == "EXPLAIN":

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from queryard.sql.catalog import Catalog
-from queryard.sql.catalog.database import DatabaseTable
-from queryard.sql.catalog.frames import FrameTable
 
 from .capi import library
 from .classify import Classified
@@ -22,6 +20,7 @@ from .instance import Connection
 from .pool import InstancePool, PooledInstance
 from .results import Output, ResultStream
 from .session import SessionInstance
+from .spares import Spares, file_tables
 from .statement import Lease, Statement
 from .views import explain_missing, named_twice
 
@@ -46,6 +45,7 @@ class NativeEngine:
         self.catalog = catalog
         self.session = SessionInstance(slots, budget.session_bytes, temp, catalog, writes)
         self.pool = InstancePool(slots, budget.pool_bytes, temp)
+        self.spares = Spares(self.pool, catalog)
 
     def query(
         self,
@@ -53,12 +53,18 @@ class NativeEngine:
         output: Output,
         parameters: Parameters,
         memory_bytes: int,
+        sprints: bool = False,
     ) -> NativeQuery:
-        """A script that runs on the session's instance if any of its statements must."""
+        """A script that runs on the session's instance if any of its statements must.
+
+        One that will be over in a moment may sprint, if it only reads and has no parameters.
+        """
         if any(self.session.must_run(statement) for statement in statements):
             return NativeQuery(_OnSession(self.session), statements, output, parameters)
-        place = _OnPool(self.pool, self.catalog, memory_bytes)
-        return NativeQuery(place, statements, output, parameters)
+        place = _OnPool(self.pool, self.spares, self.catalog, memory_bytes)
+        may = len(statements) == 1 and statements[0].reads
+        may = may and not (parameters or statements[0].has_parameters)
+        return NativeQuery(place, statements, output, parameters, sprints and may)
 
     def close(self) -> None:
         self.session.close()
@@ -116,8 +122,11 @@ class _OnPool:
 
     shared = False
 
-    def __init__(self, pool: InstancePool, catalog: Catalog, memory_bytes: int) -> None:
+    def __init__(
+        self, pool: InstancePool, spares: Spares, catalog: Catalog, memory_bytes: int
+    ) -> None:
         self._pool = pool
+        self._spares = spares
         self._catalog = catalog
         self._memory_bytes = memory_bytes
         self._taken: PooledInstance | None = None
@@ -125,21 +134,20 @@ class _OnPool:
     def enter(self) -> Connection:
         if self._taken is None:
             self._taken = self._pool.take(self._memory_bytes)
+            self._spares.taken()
         return self._taken.connection
 
     def prepare(
         self, statement: Classified, connection: Connection, names: Set[str]
     ) -> dict[str, Exception]:
         assert self._taken is not None
-        files = {
-            key: table
-            for key, table in self._catalog.tables.items()
-            if not isinstance(table, FrameTable | DatabaseTable)
-        }
+        files = file_tables(self._catalog)
         errors = self._taken.views.make(connection, files, names)
         named = statement.names | names
-        read = (table.files for table in files.values() if table.name.lower() in named)
-        self._taken.footers.choose(connection, statement, chain.from_iterable(read))
+        read = [table for table in files.values() if table.name.lower() in named]
+        self._spares.named(read)
+        files_read = chain.from_iterable(table.files for table in read)
+        self._taken.footers.choose(connection, statement, files_read)
         return {**errors, **named_twice(self._catalog.ambiguous, names)}
 
     @property
@@ -174,6 +182,7 @@ class NativeQuery:
         statements: Sequence[Classified],
         output: Output,
         parameters: Parameters,
+        sprints: bool = False,
     ) -> None:
         self.output = output
         self.error: BaseException | None = None
@@ -182,6 +191,7 @@ class NativeQuery:
         self._place = place
         self._statements = list(statements)
         self._parameters = parameters
+        self._sprints = sprints
         self._changed = threading.Condition()
         self._entering = threading.Lock()
         self._at = 0
@@ -208,6 +218,11 @@ class NativeQuery:
         """Whether slots compute now, and are not about to plan or to hand over rows."""
         statement = self._current
         return statement is not None and statement.stage == "running"
+
+    @property
+    def sprinting(self) -> bool:
+        """Whether it need not be polled to see that it is ready."""
+        return self._current is not None and self._current.sprinting
 
     def memory_bytes(self) -> int | None:
         """What it uses now and could not do without; None where that is not known."""
@@ -250,6 +265,7 @@ class NativeQuery:
                     output,
                     self._parameters if is_last else (),
                     lambda connection, name: self._supply(classified, connection, name),
+                    self._sprints,
                 )
             return self._current
 

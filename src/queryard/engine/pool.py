@@ -8,6 +8,7 @@ what it has cached only as long as nobody needs the memory.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from .errors import QueryFailed
@@ -41,7 +42,7 @@ class InstancePool:
         self._slots = slots
         self._memory_bytes = memory_bytes
         self._temp = temp
-        self._lock = threading.Condition()
+        self._lock = threading.Condition(threading.RLock())
         self._idle: list[PooledInstance] = []
         self._used_bytes = 0  # of those handed out
         self._closed = False
@@ -73,14 +74,40 @@ class InstancePool:
         So there is one more as long as there is room, and few sizes are asked for.
         """
         same = [i for i in self._idle if i.instance.memory_bytes == memory_bytes]
-        if not self._idle or (not same and self._may_have_more()):
+        if not self._idle or (not same and self._may_have_more(0)):
             return None
         chosen = same[-1] if same else self._idle[-1]
         self._idle.remove(chosen)
         return chosen
 
-    def _may_have_more(self) -> bool:
-        return len(self._idle) < IDLE_PER_SLOT * self._slots and self._excess_bytes() <= 0
+    def _may_have_more(self, memory_bytes: int) -> bool:
+        """Whether one more, with so much memory, is neither too many nor too much."""
+        few = len(self._idle) < IDLE_PER_SLOT * self._slots
+        return few and self._excess_bytes() + memory_bytes <= 0
+
+    def open_spare(self, memory_bytes: int, prepare: Callable[[PooledInstance], None]) -> None:
+        """Have one of this size ready for the next query, unless there is one, or no room."""
+        with self._lock:
+            if self._closed or not self.lacks(memory_bytes):
+                return
+            # Nobody takes the room meanwhile.
+            self._used_bytes += memory_bytes
+        spare: PooledInstance | None = None
+        try:
+            spare = PooledInstance(self._slots, memory_bytes, self._temp)
+            prepare(spare)
+        finally:
+            if spare is None:
+                self.take_back(memory_bytes)
+            else:
+                self.give_back(spare)
+
+    def lacks(self, memory_bytes: int) -> bool:
+        """Whether none of this size is idle, and there is room for one."""
+        with self._lock:
+            return self._may_have_more(memory_bytes) and all(
+                idle.instance.memory_bytes != memory_bytes for idle in self._idle
+            )
 
     def give_back(self, used: PooledInstance) -> None:
         with self._lock:

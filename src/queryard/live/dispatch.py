@@ -43,11 +43,13 @@ from .overlook import Overlook
 from .prediction import Predictor
 from .record import Record
 from .recording import Recorder
-from .resources import reservation
+from .resources import LEAST_BYTES, reservation
 from .slow_readers import SlowReaders
 from .work import NativeWork, Work
 
 CLOSE_S = 10.0
+# How long after a query has begun an instance is made ready for the next one.
+WHILE_S = 0.25
 
 
 class Dispatch:
@@ -97,6 +99,12 @@ class Dispatch:
         self.overlook = Overlook(self._driver, self._backend, recorder, self.records)
         self._foresight.forecasts_by(self.overlook)
         self._driver.start(self._backend)
+        self.engine.spares.keep(min(LEAST_BYTES, budget.pool_bytes), self._in_a_while)
+
+    def _in_a_while(self, work: Callable[[], None]) -> None:
+        """Something that a program which asks a short question and ends can do without."""
+        at_s = self._driver.now() + WHILE_S
+        self._driver.call_at(at_s, lambda: self._backend.errand(work))
 
     # --- queries come ------------------------------------------------------------------------
 

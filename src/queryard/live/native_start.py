@@ -10,11 +10,17 @@ from queryard.sql.catalog import Catalog
 
 from .asked import Asked
 from .gatekeeper import Gatekeeper
+from .prediction import Prediction
 from .record import Record
 from .resources import chosen_bytes
 from .runs import Key, Run, Runs
 from .slow_readers import SlowReaders
 from .work import NativeWork
+
+# Core-seconds; who needs no more is over before anybody would call its slot back.
+MOMENT_S = 0.1
+# Rows out of nothing, which no table gives an idea of.
+_MAKERS = frozenset({"generate_series", "range", "recursive", "repeat", "unnest"})
 
 
 class NativeStart:
@@ -70,7 +76,8 @@ class NativeStart:
         memory_bytes = chosen_bytes(asked, record.prediction, guessed_bytes)
         fan = Fan(record.output)
         self._readers.watch(record.output)
-        native = self._engine.query(asked.statements, fan, asked.parameters, memory_bytes)
+        sprints = _takes_a_moment(asked, record.prediction)
+        native = self._engine.query(asked.statements, fan, asked.parameters, memory_bytes, sprints)
         if native.on_session:
             memory_bytes = most_bytes = 0  # the session's instance has memory of its own
         elif asked.memory_bytes is not None:
@@ -83,3 +90,11 @@ class NativeStart:
     def over(self, run: Run) -> None:
         """A run has ended; whoever asks the same from now on has another."""
         self._runs.drop(run)
+
+
+def _takes_a_moment(asked: Asked, prediction: Prediction | None) -> bool:
+    """Whether a query will be over at once, as far as that can be known."""
+    if prediction is None or prediction.work_s > MOMENT_S:
+        return False
+    makers = any(not statement.names.isdisjoint(_MAKERS) for statement in asked.statements)
+    return prediction.by == "template" or not makers
