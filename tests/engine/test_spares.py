@@ -1,4 +1,4 @@
-"""Instances of several sizes side by side, and one that is ready before it is needed."""
+"""Instances of several sizes side by side, and some that are ready before they are needed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 import queryard
 from engine.native_driving import MIB, wait_until, write_facts
-from queryard.engine.pool import IDLE_PER_SLOT, InstancePool
+from queryard.engine.pool import IDLE_PER_SLOT, SPARES, InstancePool
 from queryard.engine.spares import Spares
 from queryard.sql.catalog import open_catalog
 
@@ -55,7 +55,7 @@ def test_not_more_than_a_few_are_idle_for_the_sake_of_their_size(pool):
     assert pool.limits_bytes <= 4 * SIZE
 
 
-def test_a_spare_is_opened_later_and_once(pool, catalog):
+def test_spares_are_opened_later_and_once(pool, catalog):
     spares = Spares(pool, catalog)
     asked = []
     spares.taken()  # nobody has said how
@@ -65,9 +65,9 @@ def test_a_spare_is_opened_later_and_once(pool, catalog):
     spares.taken()
     assert len(asked) == 1
     asked.pop()()
-    assert [idle.instance.memory_bytes for idle in pool._idle] == [SIZE]
+    assert [idle.instance.memory_bytes for idle in pool._idle] == [SIZE] * SPARES
     spares.taken()
-    assert asked == []  # there is one
+    assert asked == []  # there are enough
     second = pool.take(SIZE)
     assert second is not first
     # It has the views of all tables, as nobody has named one yet.
@@ -84,7 +84,7 @@ def test_a_spare_has_the_tables_that_were_named(pool, catalog):
     spares.named([catalog["dims"]])
     spares.taken()
     asked.pop()()
-    (spare,) = pool._idle
+    spare = pool._idle[0]
     rows = spare.connection.rows("SELECT view_name FROM duckdb_views() WHERE NOT internal")
     assert [row["view_name"] for row in rows] == ["dims"]
 
@@ -115,12 +115,12 @@ def test_a_spare_that_cannot_be_opened_hurts_nobody(tmp_path, catalog, monkeypat
     pool.close()
 
 
-def test_a_session_has_one_ready(tmp_path):
+def test_a_session_has_some_ready(tmp_path):
     write_facts(Path(tmp_path), rows=1000)
     with queryard.connect(tmp_path, slots=1, history=False) as qy:
         qy.sql("SELECT 42").fetchall()
         pool = qy._dispatch.engine.pool
-        wait_until(lambda: len(pool._idle) == 2)
+        wait_until(lambda: len(pool._idle) == 1 + SPARES)
         before = {id(idle) for idle in pool._idle}
         assert qy.sql("SELECT count(*) FROM facts").fetchall() == [(1000,)]
         time.sleep(0.05)

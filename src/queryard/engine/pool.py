@@ -18,7 +18,9 @@ from .views import Views
 
 ROOM_S = 10.0
 # So many idle instances are not too many to open another one.
-IDLE_PER_SLOT = 2
+IDLE_PER_SLOT = 3
+# So many of one size are kept ready.
+SPARES = 2
 
 
 class PooledInstance:
@@ -86,9 +88,9 @@ class InstancePool:
         return few and self._excess_bytes() + memory_bytes <= 0
 
     def open_spare(self, memory_bytes: int, prepare: Callable[[PooledInstance], None]) -> None:
-        """Have one of this size ready for the next query, unless there is one, or no room."""
+        """Have one more of this size ready, unless there are enough, or no room."""
         with self._lock:
-            if self._closed or not self.lacks(memory_bytes):
+            if not self.lacks(memory_bytes):
                 return
             # Nobody takes the room meanwhile.
             self._used_bytes += memory_bytes
@@ -103,11 +105,11 @@ class InstancePool:
                 self.give_back(spare)
 
     def lacks(self, memory_bytes: int) -> bool:
-        """Whether none of this size is idle, and there is room for one."""
+        """Whether too few of this size are idle, and there is room for one."""
         with self._lock:
-            return self._may_have_more(memory_bytes) and all(
-                idle.instance.memory_bytes != memory_bytes for idle in self._idle
-            )
+            same = sum(idle.instance.memory_bytes == memory_bytes for idle in self._idle)
+            few = same < SPARES and not self._closed
+            return few and self._may_have_more(memory_bytes)
 
     def give_back(self, used: PooledInstance) -> None:
         with self._lock:

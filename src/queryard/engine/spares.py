@@ -1,7 +1,7 @@
-"""An instance that is ready before somebody needs it.
+"""Instances that are ready before somebody needs them.
 
-To open one and to make its views takes as long as a few small queries. So as soon as the last idle
-one is taken, another is opened beside, with the views of the tables that were asked for so far.
+To open one and to make its views takes as long as a few small queries. So where few are idle,
+another is opened beside, with the views of the tables that were asked for so far.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FEW_TABLES = 32
 
 
 class Spares:
-    """Keeps one instance of a size ready, once it is told how."""
+    """Keeps instances of one size ready, once it is told how."""
 
     def __init__(self, pool: InstancePool, catalog: Catalog) -> None:
         self._pool = pool
@@ -33,7 +33,7 @@ class Spares:
         self._later: Callable[[Callable[[], None]], None] | None = None
 
     def keep(self, memory_bytes: int, later: Callable[[Callable[[], None]], None]) -> None:
-        """Keep one with so much memory; `later` runs something in a while, on another thread."""
+        """Keep some with so much memory; `later` runs something in a while, on another thread."""
         self._memory_bytes = memory_bytes
         self._later = later
 
@@ -42,7 +42,7 @@ class Spares:
         self._named.update(table.name.lower() for table in tables)
 
     def taken(self) -> None:
-        """An instance was taken; it may have been the last."""
+        """An instance was taken; it may have been one of the last."""
         with self._lock:
             if self._later is None or self._on_its_way or not self._pool.lacks(self._memory_bytes):
                 return
@@ -52,7 +52,8 @@ class Spares:
     def _open(self) -> None:
         # Who needs an instance opens one, and hears what is wrong.
         with contextlib.suppress(Exception):
-            self._pool.open_spare(self._memory_bytes, self._make_views)
+            while self._pool.lacks(self._memory_bytes):
+                self._pool.open_spare(self._memory_bytes, self._make_views)
         self._on_its_way = False
 
     def _make_views(self, spare: PooledInstance) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import threading
 import time
 from _thread import start_new_thread
@@ -63,6 +64,9 @@ class _Run:
         looker = None
         if show is not None:
             looker = threading.Thread(target=self._look, name="queryard-load-look", daemon=True)
+        # What is there before the start is not looked through for garbage in the middle of a run.
+        gc.collect()
+        gc.freeze()
         with nullcontext() if show is None else show(board):
             cpu_s = time.process_time()
             board.began = time.perf_counter()
@@ -78,6 +82,7 @@ class _Run:
                 self._stop()
             finally:
                 self._over.set()
+                gc.unfreeze()
                 if looker is not None:
                     looker.join()
             cpu_s = time.process_time() - cpu_s
