@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from by_hand import Hand, divisible, granted, launched, maps, of_type
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queryard.core import events as ev
 from queryard.core.commands import Fail, Finish
+from queryard.core.errors import InvalidModel
 from queryard.core.model import Node, Query, Split, Table
 
 HUNDRED = [Node("n0", 8, 100.0)]
@@ -162,12 +164,15 @@ def test_riders_reserve_their_own():
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
-    demands=st.lists(st.sampled_from((0.0, 10.0, 35.0, 60.0, 100.0)), min_size=1, max_size=12),
+    demands=st.lists(
+        st.sampled_from((0.0, 1.0, 5.0, 10.0, 35.0, 60.0, 100.0)), min_size=1, max_size=12
+    ),
     profile=st.sampled_from(("fifo", "fair", "swrd", "capacity", "tls", "srtf", "tumm")),
+    kept=st.sampled_from((0.0, 10.0, 60.0)),
     order=st.randoms(use_true_random=False),
 )
-def test_it_is_never_over_committed_and_everybody_starts(demands, profile, order):
-    hand = Hand(profile, [Node("a", 2, 60.0), Node("b", 2, 40.0)])
+def test_it_is_never_over_committed_and_everybody_starts(demands, profile, kept, order):
+    hand = Hand(profile, [Node("a", 2, 60.0, kept_bytes=kept), Node("b", 2, 40.0)])
     for number, demand in enumerate(demands):
         job = maps("j", 1 + number % 3, number % 2) if number % 4 else divisible("j", 2)
         tenant = f"t{number % 2}"
@@ -186,3 +191,67 @@ def test_it_is_never_over_committed_and_everybody_starts(demands, profile, order
         assert hand.state.reserved_bytes <= 100.0
     assert {type(end) for end in hand.ended.values()} == {Finish}
     assert hand.state.reserved_bytes == 0.0
+
+
+KEPT = [Node("n0", 8, 100.0, kept_bytes=24.0)]  # small is what needs 3 or less
+
+
+def test_large_queries_leave_some_to_small_ones():
+    hand = Hand("fifo", KEPT)
+    hand.submit("a", maps("j", 1), memory_bytes=40.0)
+    assert launched(hand.submit("b", maps("j", 1), memory_bytes=36.0)) == ["b/j:m0"]
+    assert hand.submit("c", maps("j", 1), memory_bytes=20.0) == []
+    (reason,) = [r for r in hand.scheduler.why("c").reasons if "memory" in r]
+    assert reason == (
+        "it needs 20 bytes of memory and 24 are free, of which 24 are kept for small queries"
+    )
+    for number in range(8):
+        small = hand.submit(f"s{number}", maps("j", 1), memory_bytes=3.0)
+        assert launched(small) == [f"s{number}/j:m0"] or number >= 6, "there are 8 slots"
+    hand.run_all()
+    assert len(hand.ended) == 11
+
+
+def test_small_ones_in_what_is_kept_do_not_hold_up_the_large_one():
+    hand = Hand("fifo", KEPT)
+    hand.submit("a", maps("j", 1), memory_bytes=70.0)
+    hand.submit("large", maps("j", 1), memory_bytes=76.0)
+    for number in range(4):
+        assert launched(hand.submit(f"s{number}", maps("j", 1), memory_bytes=3.0))
+    assert "large/j:m0" in launched(hand.finish("a/j:m0"))
+    assert hand.state.reserved_bytes == 88.0
+
+
+def test_more_small_ones_than_there_is_kept_for_wait_for_the_large_one():
+    hand = Hand("fifo", [Node("n0", 40, 100.0, kept_bytes=24.0)])
+    hand.submit("a", maps("j", 1), memory_bytes=60.0)
+    hand.submit("large", maps("j", 1), memory_bytes=76.0)
+    started = [
+        launched(hand.submit(f"s{number}", maps("j", 1), memory_bytes=3.0)) for number in range(12)
+    ]
+    assert sum(map(len, started)) == 8
+    assert "large/j:m0" in launched(hand.finish("a/j:m0"))
+    hand.run_all()
+    assert len(hand.ended) == 14
+
+
+def test_who_needs_all_gets_all():
+    hand = Hand("fifo", KEPT)
+    hand.submit("s", maps("j", 1), memory_bytes=3.0)
+    hand.submit("all", maps("j", 1), memory_bytes=100.0)
+    assert hand.submit("t", maps("j", 1), memory_bytes=3.0) == [], "or it would wait for ever"
+    assert launched(hand.finish("s/j:m0")) == ["all/j:m0"]
+    hand.run_all()
+    assert len(hand.ended) == 3
+
+
+def test_another_tenants_small_query_passes_one_that_waits():
+    hand = Hand("fair", KEPT)
+    hand.submit("a", maps("j", 1), memory_bytes=70.0, tenant="batch")
+    hand.submit("large", maps("j", 1), memory_bytes=70.0, tenant="batch")
+    assert launched(hand.submit("s", maps("j", 1), memory_bytes=3.0, tenant="web")) == ["s/j:m0"]
+
+
+def test_no_node_keeps_more_than_it_has():
+    with pytest.raises(InvalidModel, match="kept_bytes 2 are more than its memory_bytes 1"):
+        Node("n", 1, 1.0, kept_bytes=2.0)

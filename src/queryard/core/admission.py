@@ -1,7 +1,8 @@
 """Memory is reserved before a query starts: who may reserve it now.
 
 It is given out in the order of the leaf, and room is kept for the query that was refused
-first, so a large query is not passed by small ones for ever.
+first, so a large query is not passed by small ones for ever. What a node keeps for small queries
+is not kept for it: these wait for one another only.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ class Admission:
         """
         if self._has_room(query, lane):
             return True
-        self._tree.refused = query.memory_bytes <= self._state.memory_bytes
+        state = self._state
+        if query.memory_bytes <= state.memory_bytes:
+            # What is kept for small queries may still do for them.
+            self._tree.refused_above = state.most_small_bytes if state.spares(query) else 0.0
         return False
 
     def _has_room(self, query: QueryState, lane: int) -> bool:
@@ -36,13 +40,18 @@ class Admission:
             return True
         waiter = self.waiting()
         if waiter is not None and waiter is not query and not self._overtakes(query, waiter, lane):
-            room = state.memory_bytes - state.reserved_bytes - waiter.memory_bytes
-            return demand <= room
+            if state.is_small(demand) and state.spares(waiter) and self._is_kept_for(demand):
+                return state.fits(query)
+            return state.fits(query, waiter.memory_bytes)
         if state.fits(query):
             return True
         if demand <= state.memory_bytes:
             self.waiter = query.id
         return False
+
+    def _is_kept_for(self, demand: float) -> bool:
+        """Whether a small query can have of what no large one waits for."""
+        return self._state.small_bytes + demand <= self._state.kept_bytes
 
     def waiting(self) -> QueryState | None:
         """The query for which room is kept, if it still waits and could start with it."""

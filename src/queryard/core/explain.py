@@ -83,8 +83,10 @@ def _reasons(
         yield "the cluster has no nodes"
     demand = query.memory_bytes
     if query.stage == "waiting" and not state.fits(query):
-        free = state.memory_bytes - state.reserved_bytes
-        yield f"it needs {demand:g} bytes of memory and {max(0.0, free):g} are free"
+        free = max(0.0, state.memory_bytes - state.reserved_bytes)
+        spared = state.spared_bytes(query)
+        kept = f", of which {spared:g} are kept for small queries" if spared else ""
+        yield f"it needs {demand:g} bytes of memory and {free:g} are free{kept}"
     waiter = scheduler.admission.waiting()
     if waiter is not None and waiter is not query and query.stage == "waiting" and demand:
         yield f"memory is kept for {waiter.id}, which was refused first"

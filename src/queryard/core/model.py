@@ -115,7 +115,11 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A machine: how many slots it offers, its memory, and its speed relative to 1."""
+    """A machine: how many slots it offers, its memory, and its speed relative to 1.
+
+    Of the memory `kept_bytes` are for queries that need an eighth of that or less, so that a few
+    large ones, which hold theirs while they are paused, do not keep all others from starting.
+    """
 
     id: str
     slots: int
@@ -123,11 +127,18 @@ class Node:
     map_speed: float = 1.0
     reduce_speed: float = 1.0
     rack: str = ""
+    kept_bytes: float = 0.0
 
     def __post_init__(self) -> None:
         _check_id("node id", self.id)
         _check_count(f"node {self.id!r}: slots", self.slots, 1)
         _check_at_least(f"node {self.id!r}: memory_bytes", self.memory_bytes, 0)
+        _check_at_least(f"node {self.id!r}: kept_bytes", self.kept_bytes, 0)
+        if self.kept_bytes > self.memory_bytes:
+            raise InvalidModel(
+                f"node {self.id!r}: kept_bytes {self.kept_bytes:g} are more than its memory_bytes "
+                f"{self.memory_bytes:g}"
+            )
         for name, speed in (("map_speed", self.map_speed), ("reduce_speed", self.reduce_speed)):
             if not 0 < speed < math.inf:
                 raise InvalidModel(f"node {self.id!r}: {name} must be above 0, got {speed!r}")

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from . import turns
 from .entities import Candidate, NodeState, QueryState
+from .model import UNBOUNDED
 from .parts import Key, PoolSpec
 from .pools import Pool, needs_memory
 from .state import State
@@ -21,6 +22,8 @@ Attempt = Callable[[Candidate, int, NodeState], bool]
 # An order that changes with time is refreshed on a tick, but not before this share of its
 # candidates was served (or is new), so that a refresh costs a constant for each decision.
 REFRESH_SHARE = 0.5
+# How many of those behind a query that waits for memory are looked at.
+PASSING = 32
 
 
 class PoolTree:
@@ -31,8 +34,8 @@ class PoolTree:
         self.slots = slots
         # Set while slots are dealt out on trial: a lottery then goes by its odds as shares.
         self.dealing = False
-        # Set by an attempt that failed for want of memory.
-        self.refused = False
+        # Set by an attempt that failed for want of memory: who needs more need not ask either.
+        self.refused_above = UNBOUNDED
         # Up to when the use of slots is entered, and how soon a turn may end: see `turns`.
         self.elapsed_s = now
         self.contended_s = math.inf
@@ -262,18 +265,25 @@ class PoolTree:
         return False
 
     def _serve_gated(self, pool: Pool, lane: int, node: NodeState, attempt: Attempt) -> bool:
-        """Ask in order, but nobody who needs memory after one of them was refused it."""
+        """Ask in order, but nobody who needs memory after one of them was refused as much.
+
+        Only the next few behind it are looked at: small ones, for whom some may be kept.
+        """
         free, gated = pool.lanes[lane].entries, pool.gates[lane].entries
         i = j = 0
-        while i < len(free) or j < len(gated):
-            at_gate = j < len(gated) and (i == len(free) or gated[j] < free[i])
-            uid = gated[j][1] if at_gate else free[i][1]
+        end, most_bytes = len(gated), UNBOUNDED
+        while i < len(free) or j < end:
+            at_gate = j < end and (i == len(free) or gated[j] < free[i])
+            candidate = pool.members[gated[j][1] if at_gate else free[i][1]]
             i, j = (i, j + 1) if at_gate else (i + 1, j)
-            self.refused = False
-            if attempt(pool.members[uid], lane, node):
+            if at_gate and candidate.query.memory_bytes > most_bytes:
+                continue
+            self.refused_above = UNBOUNDED
+            if attempt(candidate, lane, node):
                 return True
-            if self.refused:
-                j = len(gated)
+            if self.refused_above < most_bytes:
+                most_bytes = self.refused_above
+                end = min(end, j + PASSING) if most_bytes else j
         return False
 
     def _draw(self, pool: Pool, state: State) -> list[tuple[Key, int]]:
@@ -293,7 +303,7 @@ class PoolTree:
         copy.lanes = self.lanes
         copy.slots = self.slots
         copy.dealing = False
-        copy.refused = False
+        copy.refused_above = UNBOUNDED
         copy.elapsed_s = self.elapsed_s
         copy.contended_s = self.contended_s
         copy.busy_slots = self.busy_slots

@@ -6,6 +6,7 @@ scheduler can bring its rankings up to date without looking at everything again.
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass
 
@@ -16,6 +17,9 @@ from .errors import InvalidEvent, InvalidModel
 from .events import Event, PolicyChosen
 from .means import Mean, pooled_mean
 from .model import MAP, UNBOUNDED, Kind, Table
+
+# A query is small if it needs no more than this part of what is kept for small ones.
+SMALL_PARTS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,8 @@ class State:
         # Whether nodes differ in speed.
         self.uneven = False
         self.memory_bytes = 0.0
+        # How much of it is for small queries only.
+        self.kept_bytes = 0.0
         # The most memory there has been: nodes that were lost may come back.
         self.most_memory_bytes = 0.0
         # What started queries hold, by query, and in all.
@@ -154,9 +160,34 @@ class State:
     def busy_slots(self) -> int:
         return sum(node.spec.slots - node.free for node in self.nodes.values())
 
-    def fits(self, query: QueryState) -> bool:
-        """Whether the memory of a query can be reserved now."""
-        return self.reserved_bytes + query.memory_bytes <= self.memory_bytes
+    def fits(self, query: QueryState, beside_bytes: float = 0.0) -> bool:
+        """Whether the memory of a query can be reserved now, and so much for another one."""
+        wanted = self.reserved_bytes + query.memory_bytes + beside_bytes
+        return wanted + self.spared_bytes(query) <= self.memory_bytes
+
+    def spared_bytes(self, query: QueryState) -> float:
+        """What a query must leave to small ones."""
+        return max(0.0, self.kept_bytes - self.small_bytes) if self.spares(query) else 0.0
+
+    def spares(self, query: QueryState) -> bool:
+        """Whether a query must leave something to small ones, and can."""
+        if not self.kept_bytes or self.is_small(query.memory_bytes):
+            return False
+        return query.memory_bytes + self.kept_bytes <= self.memory_bytes
+
+    def is_small(self, memory_bytes: float) -> bool:
+        """Whether memory is kept for queries that need no more than this."""
+        return memory_bytes <= self.most_small_bytes
+
+    @property
+    def most_small_bytes(self) -> float:
+        """What a small query needs at most."""
+        return self.kept_bytes / SMALL_PARTS
+
+    @property
+    def small_bytes(self) -> float:
+        """What small queries have reserved."""
+        return math.fsum(held for held in self.reservations.values() if self.is_small(held))
 
     def new_uid(self) -> int:
         self.next_uid += 1
@@ -182,6 +213,7 @@ class State:
         copy.total_slots = self.total_slots
         copy.uneven = self.uneven
         copy.memory_bytes = self.memory_bytes
+        copy.kept_bytes = self.kept_bytes
         copy.most_memory_bytes = self.most_memory_bytes
         copy.reservations = self.reservations.copy()
         copy.reserved_bytes = self.reserved_bytes

@@ -8,6 +8,9 @@ from queryard.backends.local import NODE
 from queryard.core.events import NodeJoined, NodeLost
 from queryard.core.model import Node
 
+# The part of the memory that large queries leave to small ones.
+KEPT_SHARE = 0.125
+
 
 def nodes_of(slots: tuple[int, int], memory_bytes: int) -> tuple[Node, ...]:
     """One node with all slots; a node a slot where their number may change.
@@ -17,9 +20,13 @@ def nodes_of(slots: tuple[int, int], memory_bytes: int) -> tuple[Node, ...]:
     """
     least, most = slots
     if least == most:
-        return (Node(NODE, most, float(memory_bytes)),)
+        return (_node(NODE, most, float(memory_bytes)),)
     share = float(memory_bytes // most)
-    return tuple(Node(f"{NODE}-{number}", 1, share) for number in range(1, most + 1))
+    return tuple(_node(f"{NODE}-{number}", 1, share) for number in range(1, most + 1))
+
+
+def _node(name: str, slots: int, memory_bytes: float) -> Node:
+    return Node(name, slots, memory_bytes, kept_bytes=KEPT_SHARE * memory_bytes)
 
 
 class LocalNodes:

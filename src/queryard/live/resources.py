@@ -24,7 +24,7 @@ MACHINE_SHARE = 0.7
 # fixed: memory that is in use there cannot be taken back for a query.
 SESSION_SHARE = 0.25
 # A query reserves a part of the rest, so that a few can be started at once, but enough to run.
-QUERY_SHARE = 0.25
+QUERY_SHARE = 0.2
 ENOUGH_BYTES = 1 << 30
 # A query of which little is known reserves this much, and this much more for every second it works.
 LEAST_BYTES = 128 << 20

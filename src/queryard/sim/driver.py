@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from heapq import heappop, heappush
 from typing import Any
 
@@ -345,14 +346,7 @@ class SimDriver:
         for _ in range(missing):
             self._names += 1
             spec = template.spec
-            node = Node(
-                f"{spec.id.split('+')[0]}+{self._names}",
-                spec.slots,
-                spec.memory_bytes,
-                spec.map_speed,
-                spec.reduce_speed,
-                spec.rack,
-            )
+            node = replace(spec, id=f"{spec.id.split('+')[0]}+{self._names}")
             self._booting.add(node.id)
             self.add_nodes([node], state.now + self.conditions.node_boot_s)
 

@@ -39,6 +39,8 @@ NODE_FIELDS = (
     "map_speed",
     "reduce_speed",
     "rack",
+    "kept",
+    "kept_bytes",
 )
 TABLE_FIELDS = ("name", "size", "size_bytes", "splits", "split_size", "replication")
 SPLIT_FIELDS = ("bytes", "nodes")
@@ -108,6 +110,7 @@ def _read_nodes(top: Fields) -> tuple[Node, ...]:
                     group.positive("map_speed", speed),
                     group.positive("reduce_speed", speed),
                     group.text("rack", ""),
+                    group.bytes("kept", 0.0),
                 )
             )
     return tuple(nodes)

@@ -40,7 +40,7 @@ def _node(node: Node) -> dict[str, Any]:
     data: dict[str, Any] = {"id": node.id, "slots": node.slots}
     if node.memory_bytes != UNBOUNDED:
         data["memory_bytes"] = node.memory_bytes
-    return data | _unlike(node, Node("n", 1), ("map_speed", "reduce_speed", "rack"))
+    return data | _unlike(node, Node("n", 1), ("map_speed", "reduce_speed", "rack", "kept_bytes"))
 
 
 def _tenant(tenant: Tenant) -> dict[str, Any]:

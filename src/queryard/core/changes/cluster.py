@@ -58,6 +58,7 @@ def _resized(state: State) -> None:
     active = [node for node in state.nodes.values() if not node.draining]
     state.total_slots = sum(node.spec.slots for node in active)
     state.memory_bytes = math.fsum(node.spec.memory_bytes for node in state.nodes.values())
+    state.kept_bytes = math.fsum(node.spec.kept_bytes for node in state.nodes.values())
     state.most_memory_bytes = max(state.most_memory_bytes, state.memory_bytes)
     speeds = {(node.spec.map_speed, node.spec.reduce_speed) for node in active}
     state.uneven = len(speeds) > 1
