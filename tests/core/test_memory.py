@@ -193,7 +193,7 @@ def test_it_is_never_over_committed_and_everybody_starts(demands, profile, kept,
     assert hand.state.reserved_bytes == 0.0
 
 
-KEPT = [Node("n0", 8, 100.0, kept_bytes=24.0)]  # small is what needs 3 or less
+KEPT = [Node("n0", 8, 100.0, kept_bytes=24.0)]  # small is what needs 8 or less
 
 
 def test_large_queries_leave_some_to_small_ones():

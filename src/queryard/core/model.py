@@ -117,7 +117,7 @@ class Table:
 class Node:
     """A machine: how many slots it offers, its memory, and its speed relative to 1.
 
-    Of the memory `kept_bytes` are for queries that need an eighth of that or less, so that a few
+    Of the memory `kept_bytes` are for queries that need a third of that or less, so that a few
     large ones, which hold theirs while they are paused, do not keep all others from starting.
     """
 

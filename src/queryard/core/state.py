@@ -19,7 +19,7 @@ from .means import Mean, pooled_mean
 from .model import MAP, UNBOUNDED, Kind, Table
 
 # A query is small if it needs no more than this part of what is kept for small ones.
-SMALL_PARTS = 8
+SMALL_PARTS = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,10 @@ from queryard.backends.local import NODE
 from queryard.core.events import NodeJoined, NodeLost
 from queryard.core.model import Node
 
-# The part of the memory that large queries leave to small ones.
-KEPT_SHARE = 0.125
 
-
-def nodes_of(slots: tuple[int, int], memory_bytes: int) -> tuple[Node, ...]:
+def nodes_of(
+    slots: tuple[int, int], memory_bytes: int, kept_bytes: float = 0.0
+) -> tuple[Node, ...]:
     """One node with all slots; a node a slot where their number may change.
 
     >>> [node.id for node in nodes_of((1, 3), 900)]
@@ -20,13 +19,11 @@ def nodes_of(slots: tuple[int, int], memory_bytes: int) -> tuple[Node, ...]:
     """
     least, most = slots
     if least == most:
-        return (_node(NODE, most, float(memory_bytes)),)
-    share = float(memory_bytes // most)
-    return tuple(_node(f"{NODE}-{number}", 1, share) for number in range(1, most + 1))
-
-
-def _node(name: str, slots: int, memory_bytes: float) -> Node:
-    return Node(name, slots, memory_bytes, kept_bytes=KEPT_SHARE * memory_bytes)
+        return (Node(NODE, most, float(memory_bytes), kept_bytes=kept_bytes),)
+    share, kept = float(memory_bytes // most), kept_bytes / most
+    return tuple(
+        Node(f"{NODE}-{number}", 1, share, kept_bytes=kept) for number in range(1, most + 1)
+    )
 
 
 class LocalNodes:

@@ -10,6 +10,7 @@ import math
 import os
 
 from queryard.core.errors import QueryardError
+from queryard.core.state import SMALL_PARTS
 from queryard.engine.instance import MIN_MEMORY_BYTES
 from queryard.engine.native import Budget
 from queryard.sql.catalog import Catalog
@@ -28,6 +29,10 @@ QUERY_SHARE = 0.2
 ENOUGH_BYTES = 1 << 30
 # A query of which little is known reserves this much, and this much more for every second it works.
 LEAST_BYTES = 128 << 20
+# Few different sizes: an instance that changes its limit loses what it has cached.
+SIZES = (LEAST_BYTES, 4 * LEAST_BYTES, 8 * LEAST_BYTES)
+# The part of the memory that is kept for small queries.
+KEPT_SHARE = 0.125
 FILLED_BYTES_S = 1 << 30
 
 
@@ -74,6 +79,16 @@ def divide(memory_bytes: int, catalog: Catalog) -> Budget:
     return Budget(session, memory_bytes - session)
 
 
+def kept_bytes(pool_bytes: int) -> float:
+    """What is kept for small queries; nothing where even the smallest are too large for that.
+
+    >>> kept_bytes(16 << 30) / (1 << 30), kept_bytes(1 << 30)
+    (2.0, 0.0)
+    """
+    kept = KEPT_SHARE * pool_bytes
+    return kept if kept >= SMALL_PARTS * LEAST_BYTES else 0.0
+
+
 def reservation(memory: int | str | None, pool_bytes: int) -> int:
     """The bytes one query reserves: what it asked for (an instance needs some), or a part."""
     if memory is None:
@@ -102,11 +117,7 @@ def chosen_bytes(asked: Asked, prediction: Prediction | None, most_bytes: int) -
     # What was seen of its like may have missed the peak, and less than it needs makes it slow.
     guessed = LEAST_BYTES // 2 + int(prediction.work_s * FILLED_BYTES_S)
     needed = max(guessed, prediction.memory_bytes or 0)
-    # Few different sizes: an instance that changes its limit loses what it has cached.
-    for size in (LEAST_BYTES, LEAST_BYTES * 8):
-        if needed <= size:
-            return min(most_bytes, size)
-    return most_bytes
+    return min(next((size for size in SIZES if needed <= size), most_bytes), most_bytes)
 
 
 def _written(memory: int | str) -> str:

@@ -35,7 +35,7 @@ from .outlook import Outlook, outlook
 from .overlook import SessionReport
 from .record import QueryView, Record
 from .recording import Recorder, history_file, kept_in
-from .resources import divide, memory_budget, reservation, slot_range
+from .resources import divide, kept_bytes, memory_budget, reservation, slot_range
 from .settings import session_settings, sized
 from .tenants import Tenants, read_tenants
 
@@ -118,7 +118,11 @@ class Session:
         self._writes = write
         budget = divide(self.memory_bytes, catalog)
         self._pool_bytes = budget.pool_bytes
-        nodes = tuple(nodes) if nodes else nodes_of(self._slot_range, budget.pool_bytes)
+        nodes = (
+            tuple(nodes)
+            if nodes
+            else nodes_of(self._slot_range, budget.pool_bytes, kept_bytes(budget.pool_bytes))
+        )
         self.slots = sum(node.slots for node in nodes)
         self._tenants = read_tenants(tenants)
         self.profile = self._shared(profile)

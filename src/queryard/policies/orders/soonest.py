@@ -25,7 +25,7 @@ class Soonest(QueryOrder):
     `hurry`. A higher priority goes before all of this.
 
     Of 10 and 60 core-seconds that come together the 10 go first; the 60 pass another 10 that
-    come when they are owed (60 - 10) / 0.33 = 150, or with a deadline in sight.
+    come when they are owed (60 - 10) / 0.1 = 500, or with a deadline in sight.
     """
 
     name = "soonest"
@@ -33,7 +33,7 @@ class Soonest(QueryOrder):
     changes_with = frozenset({"work"})
 
     def __init__(
-        self, ageing: float = 0.33, begun: float = 0.6, slack: float = 3.0, hurry: float = 0.1
+        self, ageing: float = 0.1, begun: float = 0.6, slack: float = 3.0, hurry: float = 0.3
     ) -> None:
         self.ageing = share("ageing", ageing)
         self.begun = share("begun", begun)
