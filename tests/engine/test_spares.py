@@ -59,7 +59,7 @@ def test_spares_are_opened_later_and_once(pool, catalog):
     spares = Spares(pool, catalog)
     asked = []
     spares.taken()  # nobody has said how
-    spares.keep(SIZE, asked.append)
+    spares.keep([SIZE], asked.append)
     first = pool.take(SIZE)
     spares.taken()
     spares.taken()
@@ -80,7 +80,7 @@ def test_spares_are_opened_later_and_once(pool, catalog):
 def test_a_spare_has_the_tables_that_were_named(pool, catalog):
     spares = Spares(pool, catalog)
     asked = []
-    spares.keep(SIZE, asked.append)
+    spares.keep([SIZE], asked.append)
     spares.named([catalog["dims"]])
     spares.taken()
     asked.pop()()
@@ -92,7 +92,7 @@ def test_a_spare_has_the_tables_that_were_named(pool, catalog):
 def test_no_spare_without_room_or_in_a_closed_pool(pool, catalog):
     spares = Spares(pool, catalog)
     asked = []
-    spares.keep(SIZE, asked.append)
+    spares.keep([SIZE], asked.append)
     taken = pool.take(4 * SIZE)
     spares.taken()
     assert asked == []
@@ -108,7 +108,7 @@ def test_a_spare_that_cannot_be_opened_hurts_nobody(tmp_path, catalog, monkeypat
     pool = InstancePool(1, 4 * SIZE, tmp_path)
     monkeypatch.setattr("queryard.engine.pool.PooledInstance", None)
     spares = Spares(pool, catalog)
-    spares.keep(SIZE, lambda work: work())
+    spares.keep([SIZE], lambda work: work())
     spares.taken()
     assert pool.limits_bytes == 0
     spares.taken()  # and is tried again
@@ -117,10 +117,10 @@ def test_a_spare_that_cannot_be_opened_hurts_nobody(tmp_path, catalog, monkeypat
 
 def test_a_session_has_some_ready(tmp_path):
     write_facts(Path(tmp_path), rows=1000)
-    with queryard.connect(tmp_path, slots=1, history=False) as qy:
+    with queryard.connect(tmp_path, slots=2, memory="16 GB", history=False) as qy:
         qy.sql("SELECT 42").fetchall()
         pool = qy._dispatch.engine.pool
-        wait_until(lambda: len(pool._idle) == 1 + SPARES)
+        wait_until(lambda: len(pool._idle) == 1 + 2 * SPARES)
         before = {id(idle) for idle in pool._idle}
         assert qy.sql("SELECT count(*) FROM facts").fetchall() == [(1000,)]
         time.sleep(0.05)

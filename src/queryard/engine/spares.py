@@ -21,7 +21,7 @@ FEW_TABLES = 32
 
 
 class Spares:
-    """Keeps instances of one size ready, once it is told how."""
+    """Keeps instances of some sizes ready, once it is told how."""
 
     def __init__(self, pool: InstancePool, catalog: Catalog) -> None:
         self._pool = pool
@@ -29,12 +29,12 @@ class Spares:
         self._named: set[str] = set()
         self._lock = threading.Lock()
         self._on_its_way = False
-        self._memory_bytes = 0
+        self._sizes: tuple[int, ...] = ()
         self._later: Callable[[Callable[[], None]], None] | None = None
 
-    def keep(self, memory_bytes: int, later: Callable[[Callable[[], None]], None]) -> None:
-        """Keep some with so much memory; `later` runs something in a while, on another thread."""
-        self._memory_bytes = memory_bytes
+    def keep(self, sizes: Iterable[int], later: Callable[[Callable[[], None]], None]) -> None:
+        """Keep some with so much memory each; `later` runs something in a while, elsewhere."""
+        self._sizes = tuple(sizes)
         self._later = later
 
     def named(self, tables: Iterable[Table]) -> None:
@@ -44,7 +44,11 @@ class Spares:
     def taken(self) -> None:
         """An instance was taken; it may have been one of the last."""
         with self._lock:
-            if self._later is None or self._on_its_way or not self._pool.lacks(self._memory_bytes):
+            if (
+                self._later is None
+                or self._on_its_way
+                or not any(map(self._pool.lacks, self._sizes))
+            ):
                 return
             self._on_its_way = True
         self._later(self._open)
@@ -52,8 +56,9 @@ class Spares:
     def _open(self) -> None:
         # Who needs an instance opens one, and hears what is wrong.
         with contextlib.suppress(Exception):
-            while self._pool.lacks(self._memory_bytes):
-                self._pool.open_spare(self._memory_bytes, self._make_views)
+            for size in self._sizes:
+                while self._pool.lacks(size):
+                    self._pool.open_spare(size, self._make_views)
         self._on_its_way = False
 
     def _make_views(self, spare: PooledInstance) -> None:

@@ -43,7 +43,7 @@ from .overlook import Overlook
 from .prediction import Predictor
 from .record import Record
 from .recording import Recorder
-from .resources import LEAST_BYTES, reservation
+from .resources import reservation, small_sizes
 from .slow_readers import SlowReaders
 from .work import NativeWork, Work
 
@@ -99,7 +99,7 @@ class Dispatch:
         self.overlook = Overlook(self._driver, self._backend, recorder, self.records)
         self._foresight.forecasts_by(self.overlook)
         self._driver.start(self._backend)
-        self.engine.spares.keep(min(LEAST_BYTES, budget.pool_bytes), self._in_a_while)
+        self.engine.spares.keep(small_sizes(budget.pool_bytes), self._in_a_while)
 
     def _in_a_while(self, work: Callable[[], None]) -> None:
         """Something that a program which asks a short question and ends can do without."""

@@ -30,7 +30,7 @@ ENOUGH_BYTES = 1 << 30
 # A query of which little is known reserves this much, and this much more for every second it works.
 LEAST_BYTES = 128 << 20
 # Few different sizes: an instance that changes its limit loses what it has cached.
-SIZES = (LEAST_BYTES, 4 * LEAST_BYTES, 8 * LEAST_BYTES)
+SIZES = (LEAST_BYTES, 3 * LEAST_BYTES, 8 * LEAST_BYTES)
 # The part of the memory that is kept for small queries.
 KEPT_SHARE = 0.125
 FILLED_BYTES_S = 1 << 30
@@ -89,6 +89,11 @@ def kept_bytes(pool_bytes: int) -> float:
     return kept if kept >= SMALL_PARTS * LEAST_BYTES else 0.0
 
 
+def small_sizes(pool_bytes: int) -> tuple[int, ...]:
+    """What small queries reserve, where there is memory for many of them."""
+    return tuple(size for size in SIZES[:2] if size * SMALL_PARTS <= kept_bytes(pool_bytes))
+
+
 def reservation(memory: int | str | None, pool_bytes: int) -> int:
     """The bytes one query reserves: what it asked for (an instance needs some), or a part."""
     if memory is None:
@@ -115,7 +120,7 @@ def chosen_bytes(asked: Asked, prediction: Prediction | None, most_bytes: int) -
     if prediction is None:
         return most_bytes
     # What was seen of its like may have missed the peak, and less than it needs makes it slow.
-    guessed = LEAST_BYTES // 2 + int(prediction.work_s * FILLED_BYTES_S)
+    guessed = LEAST_BYTES // 4 + int(prediction.work_s * FILLED_BYTES_S)
     needed = max(guessed, prediction.memory_bytes or 0)
     return min(next((size for size in SIZES if needed <= size), most_bytes), most_bytes)
 
