@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,18 +17,31 @@ if TYPE_CHECKING:
 _DATA = "Data"
 _RUN = "How it runs"
 
-Data = Annotated[
-    str | None,
-    typer.Option(
+
+def data_option(what: str, panel: str | None = None) -> Any:
+    """`--data`, which means something a little different to some commands."""
+    return typer.Option(
         "--data",
         "-d",
         metavar="PLACE",
         envvar="QUERYARD_DATA",
-        help="A folder of data files, one file, a DuckDB database or a catalog (.toml). Default: "
-        "the current folder.",
-        rich_help_panel=_DATA,
+        help=f"{what} Default: the current folder.",
+        rich_help_panel=panel,
         show_default=False,
-    ),
+    )
+
+
+def existing_place(data: str | None) -> Path:
+    """What `--data` names, or the current folder."""
+    place = Path(data or ".").expanduser()
+    if not place.exists():
+        raise QueryardError(f"--data {place}: no such file or folder")
+    return place
+
+
+Data = Annotated[
+    str | None,
+    data_option("A folder of data files, one file, a DuckDB database or a catalog (.toml).", _DATA),
 ]
 NamedTables = Annotated[
     list[str] | None,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from queryard.core.errors import QueryardError
+
+from .data_options import data_option, existing_place
 
 if TYPE_CHECKING:
     from queryard.history import HistoryReader
@@ -15,14 +15,9 @@ if TYPE_CHECKING:
 _SQLITE = b"SQLite format 3\0"
 Data = Annotated[
     str | None,
-    typer.Option(
-        "--data",
-        "-d",
-        metavar="PLACE",
-        envvar="QUERYARD_DATA",
-        help="The data whose history is meant: a folder, a file, a database or a catalog; or a "
-        "history file itself. Default: the current folder.",
-        show_default=False,
+    data_option(
+        "The data whose history is meant: a folder, a file, a database or a catalog; or a history "
+        "file itself."
     ),
 ]
 
@@ -32,9 +27,7 @@ def open_history(data: str | None) -> HistoryReader:
     from queryard.history import HistoryReader
     from queryard.history.places import NAME, beside, file_to_read
 
-    place = Path(data or ".").expanduser()
-    if not place.exists():
-        raise QueryardError(f"--data {place}: no such file or folder")
+    place = existing_place(data)
     if _is_history(place):
         return HistoryReader(place)
     found = file_to_read(beside(place))

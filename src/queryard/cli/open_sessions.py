@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from queryard.core.errors import QueryardError
+
+from .data_options import data_option, existing_place
 
 if TYPE_CHECKING:
     from queryard.live.control import Remote
 
 Data = Annotated[
     str | None,
-    typer.Option(
-        "--data",
-        "-d",
-        metavar="PLACE",
-        envvar="QUERYARD_DATA",
-        help="The data the sessions are open on: a folder, a file, a database or a catalog. "
-        "Default: the current folder.",
-        show_default=False,
-    ),
+    data_option("The data the sessions are open on: a folder, a file, a database or a catalog."),
 ]
 
 
@@ -31,10 +22,7 @@ def open_sessions(data: str | None) -> list[Remote]:
     from queryard.history.places import beside
     from queryard.live.control import remotes
 
-    place = Path(data or ".").expanduser()
-    if not place.exists():
-        raise QueryardError(f"--data {place}: no such file or folder")
-    return list(remotes(beside(place)))
+    return list(remotes(beside(existing_place(data))))
 
 
 def ask_all(data: str | None, what: str, **details: Any) -> list[tuple[Remote, Any]]:

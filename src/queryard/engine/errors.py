@@ -28,6 +28,7 @@ class NotAllowed(QueryardError):
     """A statement that this session may not run, with the reason and the remedy."""
 
 
+_MISSING = re.compile(r"Catalog Error: Table with name (.+?) does not exist")
 _STACK = re.compile(r"\n\nStack Trace:.*", re.DOTALL)
 _READ_ONLY = re.compile(r'on database "(.+?)" which is attached in read-only mode')
 _MEMORY = "Out of Memory Error"
@@ -54,3 +55,13 @@ def failure(text: str) -> QueryFailed:
             "connect), or make its intermediate results smaller."
         )
     return QueryFailed(text)
+
+
+def missing_table(text: str) -> str | None:
+    """The table that is not there, by DuckDB's words; None if they are about something else.
+
+    >>> missing_table("Catalog Error: Table with name x does not exist!"), missing_table("no")
+    ('x', None)
+    """
+    found = _MISSING.match(text)
+    return None if found is None else found.group(1)

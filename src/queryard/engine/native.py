@@ -20,9 +20,9 @@ from .instance import Connection
 from .pool import InstancePool, PooledInstance
 from .results import Output, ResultStream
 from .session import SessionInstance
-from .spares import Spares, file_tables
+from .spares import Spares
 from .statement import Lease, Statement
-from .views import explain_missing, named_twice
+from .views import explain_missing, file_tables, named_twice
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 

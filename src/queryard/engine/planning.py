@@ -28,6 +28,7 @@ from .parameters import bind
 from .plans import PlanNames, root_of
 from .pool import PooledInstance
 from .tables import TableFacts
+from .views import file_tables
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 MEMORY_BYTES = 128 << 20
@@ -95,7 +96,7 @@ class Planner:
             self._place = PooledInstance(1, MEMORY_BYTES, Path(tempfile.gettempdir()))
             # Otherwise half of the time goes into the same footers again and again.
             self._place.connection.set({"parquet_metadata_cache": "true"})
-        files = {k: t for k, t in self._catalog.tables.items() if t.kind not in _ELSEWHERE}
+        files = file_tables(self._catalog)
         self._place.views.make(self._place.connection, files, statement.names)
         document = self._explain(statement.sql, parameters)
         root = root_of(document)

@@ -23,7 +23,7 @@ from .errors import NotAllowed
 from .frames import copy_in
 from .functions import ScalarFunction, Style, function_name
 from .instance import Connection, Instance
-from .views import Views, named_twice
+from .views import Views, file_tables, named_twice
 
 _FUNCTIONS = "SELECT DISTINCT function_name AS name FROM duckdb_functions() WHERE NOT internal"
 _OBJECTS = """
@@ -161,11 +161,7 @@ class SessionInstance:
         tables = self.catalog.tables
         if statement.kind == "SELECT" and not statement.reads:  # it looks around
             names = {table.name.lower() for table in tables.values()}
-        files = {
-            key: table
-            for key, table in tables.items()
-            if not isinstance(table, FrameTable | DatabaseTable)
-        }
+        files = file_tables(self.catalog)
         # Views that are gone make room for frames of the same name.
         errors = self._views.make(connection, files, names - self._made)
         self._forget_frames(connection)

@@ -11,10 +11,9 @@ import threading
 from collections.abc import Callable, Iterable
 
 from queryard.sql.catalog import Catalog, Table
-from queryard.sql.catalog.database import DatabaseTable
-from queryard.sql.catalog.frames import FrameTable
 
 from .pool import InstancePool, PooledInstance
+from .views import file_tables
 
 # Of so many tables it is worth while to make views before anybody has asked for one.
 FEW_TABLES = 32
@@ -68,12 +67,3 @@ class Spares:
             # Other formats may take long to look at.
             names = {table.name.lower() for table in files.values() if table.kind == "parquet"}
         spare.views.make(spare.connection, files, names)
-
-
-def file_tables(catalog: Catalog) -> dict[str, Table]:
-    """The tables that any instance can read."""
-    return {
-        key: table
-        for key, table in catalog.tables.items()
-        if not isinstance(table, FrameTable | DatabaseTable)
-    }

@@ -19,7 +19,6 @@ for too long is stopped, and begins again as all others do.
 from __future__ import annotations
 
 import ctypes as c
-import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -29,14 +28,13 @@ import pyarrow as pa
 
 from .arrow import ArrowReader
 from .capi import ERROR, OK, READY, Handle, Result, library
-from .errors import OutOfMemory, QueryCancelled, failure
+from .errors import OutOfMemory, QueryCancelled, failure, missing_table
 from .instance import Connection
 from .parameters import bind
 from .results import Output, Returns
 from .threads import all_asleep
 
 Stage = Literal["new", "planning", "running", "ready", "ended"]
-_MISSING = re.compile(r"Catalog Error: Table with name (.+?) does not exist")
 # How long a statement may sprint.
 SPRINT_S = 0.3
 # How long DuckDB must say that rows are ready: with all slots asleep, and where that is not known.
@@ -170,13 +168,9 @@ class Statement:
 
     def _begin_again(self, error: BaseException) -> None:
         """A sprint came to nothing: go on without, unless that would not help either."""
-        missing = _MISSING.match(str(error))
-        if missing is None:
-            stopped = self._stopped and isinstance(error, QueryCancelled)
-            again = stopped or isinstance(error, OutOfMemory)
-        else:
-            again = self._supply(self.connection, missing.group(1))
-        if not again:
+        stopped = self._stopped and isinstance(error, QueryCancelled)
+        helps = stopped or isinstance(error, OutOfMemory) or self._supply_missing(str(error))
+        if not helps:
             raise error
         with self._changed:
             if self.stage == "planning":
@@ -193,9 +187,7 @@ class Statement:
         raw = self.sql.encode()
         while duck.prepare(self.connection.handle, raw, c.byref(self._prepared)):
             text = _text(duck.prepare_error(self._prepared))
-            # A table may be named by a view, a macro or an expression only.
-            missing = _MISSING.match(text)
-            if missing is None or not self._supply(self.connection, missing.group(1)):
+            if not self._supply_missing(text):
                 raise failure(text)
             duck.destroy_prepare(c.byref(self._prepared))
         bind(self._prepared, self._parameters)
@@ -206,6 +198,11 @@ class Statement:
                 # Where threads cannot be lent, fetching runs the whole statement.
                 self.stage = "running" if duck.leases else "ready"
             self._changed.notify_all()
+
+    def _supply_missing(self, text: str) -> bool:
+        """Make the table that was missed: a view, a macro or an expression alone may name it."""
+        name = missing_table(text)
+        return name is not None and self._supply(self.connection, name)
 
     def _work(self, lease: Lease) -> None:
         duck = library()

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
-from queryard.sql.catalog import DataFile
+from queryard.sql.catalog import Catalog, DataFile, Table
+from queryard.sql.catalog.database import DatabaseTable
+from queryard.sql.catalog.frames import FrameTable
 from queryard.sql.catalog.quoting import identifier
 
-from .errors import QueryFailed
+from .errors import QueryFailed, missing_table
 from .instance import Connection
 
-_MISSING = re.compile(r"Catalog Error: Table with name (.+?) does not exist")
 SHOWN_TABLES = 20
 
 
@@ -84,6 +84,15 @@ class Views:
         self._made[key] = (table.fingerprint, place)
 
 
+def file_tables(catalog: Catalog) -> dict[str, Table]:
+    """The tables that any instance can read."""
+    return {
+        key: table
+        for key, table in catalog.tables.items()
+        if not isinstance(table, FrameTable | DatabaseTable)
+    }
+
+
 def _without_line(error: QueryFailed) -> str:
     return str(error).partition("\n\nLINE ")[0]
 
@@ -101,10 +110,9 @@ def explain_missing(
     It may be one whose files could not be read. If not, DuckDB's own suggestion does not know the
     tables that nobody has used yet.
     """
-    found = _MISSING.match(str(error))
-    if found is None or not isinstance(error, QueryFailed):
+    name = missing_table(str(error))
+    if name is None or not isinstance(error, QueryFailed):
         return error
-    name = found.group(1)
     if name.lower() in errors:
         return errors[name.lower()]
     near = difflib.get_close_matches(name.lower(), known, n=1)
