@@ -26,6 +26,7 @@ from .simulate import simulate
 from .sql import sql
 from .tables import tables
 from .tpch import tpch
+from .trace import trace
 from .why import why
 
 app = typer.Typer(
@@ -52,6 +53,7 @@ app.command(rich_help_panel=_LOADS)(history)
 app.command(rich_help_panel=_LOADS)(replay)
 app.command(rich_help_panel=_SCHEDULERS)(compare)
 app.command(rich_help_panel=_SCHEDULERS)(simulate)
+app.add_typer(trace, name="trace", rich_help_panel=_SCHEDULERS)
 app.command(rich_help_panel=_SCHEDULERS)(policies)
 app.command(rich_help_panel=_SCHEDULERS)(parts)
 

@@ -33,6 +33,7 @@ def compare(
         ),
     ] = None,
     profile: options.ProfileFile = None,
+    trace: options.TraceUse = None,
     generate: options.Generate = None,
     demo: options.Demo = False,
     seed: options.Seed = 0,
@@ -62,6 +63,8 @@ def compare(
     - `queryard compare mine.toml --policy tls,my-own --profile profiles.toml --figure out.html`
     - `queryard compare examples/tenants.toml --by-tenant --policy fifo,tls`
     - `queryard compare --demo --policy all --estimates oracle:0.3 --json > results.json`
+    - `queryard compare spark-events/app-20260105.zstd`: a Spark event log, as it was and otherwise
+    - `queryard compare FB-2009.tsv --trace load=0.95,deadlines=0.3 --policy fair,tls,edf`
     """
     figures = figure or []
     run.check_outputs(figures)
@@ -80,16 +83,19 @@ def compare(
         more=condition or (),
         demo=demo,
     )
-    load = options.choose_workload(workload, generate, demo, nodes, seed)
+    chosen = options.choose_workload(workload, generate, demo, nodes, seed, trace)
+    load = chosen.workload
     profiles = run.settle_tenants(profiles, load, settings)
     alone_s = run.times_alone(load, settings)
     results = []
     with tracking(len(load.arrivals), len(profiles)) as tracker:
-        for name, chosen in profiles.items():
+        for name, parts in profiles.items():
             tracker.begin(name)
-            results.append(run.run_policy(load, name, chosen, settings, alone_s, tracker))
+            results.append(run.run_policy(load, name, parts, settings, alone_s, tracker))
     rows = [scores_of_run(result.name, result.summary) for result in results]
     references = run.ideals(load, alone_s)
+    if chosen.trace is not None:
+        references = [*run.as_recorded(chosen.trace, alone_s), *references]
     run.save_figures(figures, describe(load), results, references)
     ideals = [reference.scores for reference in references]
     if as_json:
@@ -100,6 +106,8 @@ def compare(
     if circumstances := differences(settings):
         console.print(f"With {circumstances}.", style="dim", highlight=False)
     console.print(verdict(rows, ideals), highlight=False)
+    for note in chosen.trace.notes if chosen.trace else ():
+        console.print(f"Note: {note}.", style="dim", highlight=False)
     for file in figures:
         console.print(f"Figure: {file}", highlight=False, soft_wrap=True)
 

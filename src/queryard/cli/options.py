@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +18,7 @@ from queryard.workload import (
     parse_nodes,
 )
 from queryard.workload.generate import DEFAULT_NODES
+from queryard.workload.traces import Trace, Use, is_trace, parse_use, use_trace
 
 _WHAT = "What arrives"
 _WHERE = "The cluster and its ways"
@@ -26,7 +28,19 @@ WorkloadFile = Annotated[
     Path | None,
     typer.Argument(
         metavar="WORKLOAD",
-        help="A workload file (.toml or .json; see docs/workloads.md).",
+        help="A workload file (.toml or .json; see docs/workloads.md), or a trace: a Spark event "
+        "log, a Hadoop history, Rumen, SLS, SWIM (docs/traces.md).",
+        show_default=False,
+    ),
+]
+TraceUse = Annotated[
+    str | None,
+    typer.Option(
+        "--trace",
+        metavar="SPEC",
+        help="How a trace is to be used: key=value pairs such as load=0.7,deadlines=0.3 or "
+        "block=256MiB (keys: docs/traces.md).",
+        rich_help_panel=_WHAT,
         show_default=False,
     ),
 ]
@@ -175,24 +189,57 @@ JournalFile = Annotated[
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The workload asked for; and the trace it comes from, if it does."""
+
+    workload: Workload
+    trace: Trace | None = None
+
+
 def choose_workload(
-    file: Path | None, spec: str | None, demo: bool, nodes: str | None, seed: int
-) -> Workload:
+    file: Path | None,
+    spec: str | None,
+    demo: bool,
+    nodes: str | None,
+    seed: int,
+    use: str | None = None,
+) -> Chosen:
     """The workload asked for, on the nodes asked for; exactly one source must be named."""
-    given = [name for name, use in (("--generate", spec is not None), ("--demo", demo)) if use]
+    given = [name for name, used in (("--generate", spec is not None), ("--demo", demo)) if used]
     if file is not None:
         given.insert(0, f"the file {file}")
     if len(given) != 1:
         problem = f"{' and '.join(given)} are too many" if given else "there is none"
         raise InvalidRecord(f"which workload? {problem}; give a file, --generate SPEC or --demo")
+    if file is not None and (use is not None or not _is_workload_file(file)):
+        trace = open_trace(file, use, nodes, seed)
+        return Chosen(trace.workload, trace)
+    if use is not None:
+        raise InvalidRecord("--trace says how a trace is used; give the file of one")
     cluster = parse_nodes(nodes) if nodes is not None else ()
     if spec is not None:
         try:
-            return generate(parse_mix(spec), seed, cluster)
+            return Chosen(generate(parse_mix(spec), seed, cluster))
         except InvalidRecord as error:
             raise InvalidRecord(f"--generate: {error}") from error
-    workload = demo_workload(seed, cluster) if file is None else load_workload(file, cluster)
-    if workload.nodes:
-        return workload
-    assert file is not None
-    return load_workload(file, parse_nodes(DEFAULT_NODES))
+    if file is None:
+        return Chosen(demo_workload(seed, cluster))
+    workload = load_workload(file, cluster)
+    if not workload.nodes:
+        workload = load_workload(file, parse_nodes(DEFAULT_NODES))
+    return Chosen(workload)
+
+
+def _is_workload_file(file: Path) -> bool:
+    """Whether it is to be read as a workload; what is wrong with it is for its reader to say."""
+    return file.suffix in (".toml", ".json") and not (file.is_file() and is_trace(file))
+
+
+def open_trace(file: Path, use: str | None, nodes: str | None, seed: int) -> Trace:
+    """A trace as the options want it."""
+    try:
+        wanted = parse_use(use) if use else Use()
+    except InvalidRecord as error:
+        raise InvalidRecord(f"--trace: {error}") from error
+    return use_trace(file, wanted, parse_nodes(nodes) if nodes is not None else (), seed)

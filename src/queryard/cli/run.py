@@ -9,7 +9,14 @@ from typing import Any
 
 from queryard.core.errors import InvalidProfile, InvalidRecord, unknown_name
 from queryard.core.journal import Journal
-from queryard.figures import FigureRun, check_figure_path, save_figure
+from queryard.core.model import MAP, REDUCE, Kind
+from queryard.figures import (
+    FigureRun,
+    RecordedTimes,
+    check_figure_path,
+    save_figure,
+    save_trace_figure,
+)
 from queryard.metrics import Summary, summarise
 from queryard.policies import catalogue, for_tenants, load_profiles, resolve_profile
 from queryard.sim import Conditions, alone_times, simulate
@@ -17,10 +24,12 @@ from queryard.sim.estimates import estimate_source
 from queryard.sim.references import demands_of, processor_sharing, shortest_remaining_first
 from queryard.workload import Workload
 from queryard.workload.alone import capacity_slots
+from queryard.workload.traces import Trace
 
 from .scores import Scores, scores_of_reference
 
 ALL = "all"
+RECORDED = "as recorded"
 # S³'s cost of riders, a remote read a third slower, a cache that holds a few splits a node.
 DEMO_CONDITIONS = {
     "noise": 0.1,
@@ -182,6 +191,16 @@ def ideals(workload: Workload, alone_s: Mapping[str, float]) -> list[Ideal]:
     ]
 
 
+def as_recorded(trace: Trace, alone_s: Mapping[str, float]) -> list[Ideal]:
+    """What the recorded responses were, where they are known."""
+    responses_s = trace.responses_s
+    if not responses_s:
+        return []
+    slots = capacity_slots(trace.workload.nodes)
+    scores = scores_of_reference(RECORDED, responses_s, trace.workload, alone_s, slots)
+    return [Ideal(scores, responses_s)]
+
+
 def check_outputs(figures: Sequence[Path], journal: Path | None = None) -> None:
     """Complain about files that cannot be written before anything is simulated."""
     for file in figures:
@@ -198,6 +217,32 @@ def save_figures(
     responses_s = {ideal.scores.name: ideal.responses_s for ideal in references}
     for file in files:
         save_figure(str(file), runs, responses_s, title)
+
+
+def save_trace_figures(files: Sequence[Path], trace: Trace) -> None:
+    submits_s = [arrival.query.submit_s for arrival in trace.workload.arrivals]
+    first_s = min(submits_s)
+    kinds: tuple[Kind, ...] = (MAP, REDUCE)
+    busy = {
+        kind: [
+            (task.start_s - first_s, task.start_s - first_s + task.seconds)
+            for task in trace.tasks
+            if task.kind == kind and task.start_s is not None
+        ]
+        for kind in kinds
+    }
+    spreads = {
+        "responses": list(trace.responses_s.values()),
+        **{f"{kind}s": [t.seconds for t in trace.tasks if t.kind == kind] for kind in kinds},
+        "work of queries": [arrival.work_s for arrival in trace.workload.arrivals],
+    }
+    times = RecordedTimes(
+        [submit_s - first_s for submit_s in submits_s],
+        {kind: spans for kind, spans in busy.items() if spans},
+        {name: values for name, values in spreads.items() if values},
+    )
+    for file in files:
+        save_trace_figure(str(file), f"{trace.name} ({trace.format})", times)
 
 
 def save_journal(file: Path, journal: Journal) -> None:

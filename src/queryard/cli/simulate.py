@@ -24,6 +24,7 @@ def simulate(
         str, typer.Option(metavar="NAME", help="The policy; see `queryard policies`.")
     ] = "tls",
     profile: options.ProfileFile = None,
+    trace: options.TraceUse = None,
     generate: options.Generate = None,
     demo: options.Demo = False,
     seed: options.Seed = 0,
@@ -50,6 +51,7 @@ def simulate(
     - `queryard simulate --generate "queries=200,load=0.9" --nodes 16x12 --policy srtf --seed 3`
     - `queryard simulate mine.toml --policy tumm --slow-start 0.05 --contention 0.25`
     - `queryard simulate --demo --policy s3 --journal run.jsonl --json`
+    - `queryard simulate eventlog.zstd --policy tls --figure replayed.html`
     """
     figures = figure or []
     run.check_outputs(figures, journal)
@@ -69,7 +71,7 @@ def simulate(
         more=condition or (),
         demo=demo,
     )
-    load = options.choose_workload(workload, generate, demo, nodes, seed)
+    load = options.choose_workload(workload, generate, demo, nodes, seed, trace).workload
     settled = run.settle_tenants(chosen, load, settings)[policy]
     alone_s = run.times_alone(load, settings)
     with tracking(len(load.arrivals), 1) as tracker:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .readable import seconds
+from .run import RECORDED
 from .scores import ERROR_CUT, Scores
 
 BASELINE = "fifo"
@@ -19,7 +20,10 @@ def verdict(
     online, what counts is not the exact answer but how soon a good one is there.
     """
     all_online = all(row.queries and row.online == row.queries for row in rows)
+    recorded = [row for row in references if row.name == RECORDED]
+    references = [row for row in references if row.name != RECORDED]
     sentences = [
+        *(_recorded(row, rows) for row in recorded),
         "" if all_online else _response(rows, references, baseline),
         _error(rows, baseline),
         _ahead(rows, references),
@@ -27,6 +31,19 @@ def verdict(
         _failures(rows),
     ]
     return " ".join(filter(None, sentences))
+
+
+def _recorded(recorded: Scores, rows: Sequence[Scores]) -> str:
+    """What was, and what each policy would have made of it."""
+    others = [
+        f"under {row.name} {seconds(row.mean_response_s)} s"
+        for row in rows
+        if row.mean_response_s is not None
+    ]
+    was = f"As recorded, mean response was {seconds(recorded.mean_response_s)} s"
+    missing = rows[0].queries - recorded.queries if rows else 0
+    known = f" (of {recorded.queries} queries whose end is known)" if missing else ""
+    return f"{'; '.join([was + known, ', '.join(others)])}." if others else f"{was}{known}."
 
 
 def _response(rows: Sequence[Scores], references: Sequence[Scores], baseline: str) -> str:

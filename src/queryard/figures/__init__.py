@@ -3,5 +3,14 @@
 from .load import save_load_figure
 from .panels import FigureRun, References
 from .save import check_figure_path, save_figure
+from .trace import RecordedTimes, save_trace_figure
 
-__all__ = ["FigureRun", "References", "check_figure_path", "save_figure", "save_load_figure"]
+__all__ = [
+    "FigureRun",
+    "RecordedTimes",
+    "References",
+    "check_figure_path",
+    "save_figure",
+    "save_load_figure",
+    "save_trace_figure",
+]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from queryard.metrics.response import mean
 from queryard.metrics.rows import Run
@@ -89,6 +90,19 @@ def _line(
     return Line(label, tuple(value / unit.s for value in x), y, colour, dash)
 
 
+def share_panel(title: str, spreads: Mapping[str, Sequence[float]]) -> Panel:
+    """Which share of each set of times lies below what, a line a set."""
+    axis, unit, least_s = _response_axis([value for values in spreads.values() for value in values])
+    lines = [
+        _line(name, [max(value, least_s) for value in values], len(values), unit, colour, "solid")
+        for (name, values), colour in zip(
+            spreads.items(), map(policy_colour, range(len(spreads))), strict=True
+        )
+    ]
+    x = replace(axis, label=axis.label.replace("response time", "time"))
+    return Panel(title, x, Axis("share (%)", 0.0, 102.0), lines=tuple(lines))
+
+
 def kinds_in_use(runs: Iterable[Run]) -> tuple[SlotKind, ...]:
     """The kinds of slots that any of the runs has used."""
     used: set[SlotKind] = set()
@@ -118,7 +132,7 @@ def slots_panel(
     if len(grid_s) > MOST_POINTS:
         cell_s = time.end_s / MOST_POINTS
         grid_s = [start_s + place * cell_s for place in range(MOST_POINTS + 1)]
-        used = {kind: _averaged(series, grid_s) for kind, series in used.items()}
+        used = {kind: averaged(series, grid_s) for kind, series in used.items()}
         title += f", averaged over {readable(cell_s, 2)}"
     x = tuple(time.scaled(t - start_s) for t in grid_s)
     areas = tuple(
@@ -140,7 +154,7 @@ def _present(present: StepSeries, start_s: float, end_s: float, time: Timescale)
     return Line("slots present", x, tuple(present.at(t) for t in times_s), INK, "dash")
 
 
-def _averaged(series: StepSeries, grid_s: Sequence[float]) -> StepSeries:
+def averaged(series: StepSeries, grid_s: Sequence[float]) -> StepSeries:
     """The mean of the series from each point of the grid to the next."""
     spans = zip(grid_s, (*grid_s[1:], grid_s[-1]), strict=True)
     return StepSeries.of_points((low_s, series.mean(low_s, high_s)) for low_s, high_s in spans)

@@ -52,8 +52,10 @@ class JobPhysics:
         self.rest_s = truth.merge_s + truth.reduce_s
         self.ready_s: float | None = None
         self.attempts: dict[tuple[str, int], int] = {}
-        self.map_sizes = _relative(spec.map.sizes if spec.map else ())
-        self.reduce_sizes = _relative(spec.reduce.sizes if spec.reduce else ())
+        self.map_sizes = _relative(truth.map_times_s or (spec.map.sizes if spec.map else ()))
+        self.reduce_sizes = _relative(
+            truth.reduce_times_s or (spec.reduce.sizes if spec.reduce else ())
+        )
 
     def read(self, tables: Iterable[Table]) -> None:
         """Map tasks take as long as their splits are large, unless sizes were given."""

@@ -132,6 +132,11 @@ class Fields:
         items = self._list(field)
         return tuple(self._parse(parse_bytes, item, field, (i,)) for i, item in enumerate(items))
 
+    def times(self, field: str) -> tuple[float, ...]:
+        """A list of times."""
+        items = self._list(field)
+        return tuple(self._parse(parse_seconds, item, field, (i,)) for i, item in enumerate(items))
+
     def names(self, field: str) -> tuple[str, ...]:
         """A list of names; one alone may stand without brackets."""
         value = self._get(field, [])

@@ -19,6 +19,8 @@ class JobTruth:
     `work_s / batches + growth_s * i`; `batch_overhead_s` is the fixed wall time of a batch.
     The error of an online answer is `sigma * sqrt((1 - f) / n)` with f the share of the rows
     read and n their number, out of `rows`.
+    Where tasks were measured one by one, `map_times_s` and `reduce_times_s` (shuffle and all) have
+    the time of each, and the others are their means.
     """
 
     map_s: float = 1.0
@@ -31,12 +33,16 @@ class JobTruth:
     sigma: float = 1.0
     rows: float = 1e6
     map_output_bytes: float = 0.0
+    map_times_s: tuple[float, ...] = ()
+    reduce_times_s: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
-            value = getattr(self, name)
-            if not isinstance(value, int | float) or not 0 <= value < float("inf"):
-                raise InvalidModel(f"{name} must be a finite number of at least 0, got {value!r}")
+            given = getattr(self, name)
+            for value in given if isinstance(given, tuple) else (given,):
+                if not isinstance(value, int | float) or not 0 <= value < float("inf"):
+                    problem = f"{name} must be a finite number of at least 0, got {value!r}"
+                    raise InvalidModel(problem)
 
     def batch_work_s(self, batch: int, batches: int) -> float:
         """Core-seconds of mini-batch `batch`, counted from 1."""
@@ -78,6 +84,17 @@ class Arrival:
         missing = [job.name for job in self.query.jobs if job.name not in self.truth]
         if missing:
             raise InvalidModel(f"query {self.query.id!r}: no truth for the jobs {missing}")
+        for job in self.query.jobs:
+            truth = self.truth[job.name]
+            for phase, times_s in (
+                (job.map, truth.map_times_s),
+                (job.reduce, truth.reduce_times_s),
+            ):
+                if times_s and (phase is None or phase.tasks != len(times_s)):
+                    raise InvalidModel(
+                        f"query {self.query.id!r}, job {job.name!r}: {len(times_s)} times for "
+                        f"{phase.tasks if phase else 0} tasks; give one a task"
+                    )
 
     @property
     def work_s(self) -> float:

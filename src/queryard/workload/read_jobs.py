@@ -14,12 +14,13 @@ from .model import JobTruth
 
 WORK_FIELDS = ("operator", "inputs", "scans", "map", "reduce", "divisible")
 JOB_FIELDS = ("name", "upstream", *WORK_FIELDS)
-MAP_FIELDS = ("tasks", "bytes", "sizes", "seconds", "output", "output_bytes")
+MAP_FIELDS = ("tasks", "bytes", "sizes", "seconds", "times", "output", "output_bytes")
 REDUCE_FIELDS = (
     "tasks",
     "bytes",
     "sizes",
     "seconds",
+    "times",
     "shuffle",
     "shuffle_s",
     "merge",
@@ -115,9 +116,11 @@ def _read_job(
     if "map" in fields:
         maps = fields.table("map", MAP_FIELDS)
         map_phase = _read_phase(maps, sizes)
+        map_times_s = _read_times(maps, map_phase)
         truth = JobTruth(
-            map_s=maps.seconds("seconds", _TRUTH.map_s),
+            map_s=maps.seconds("seconds", _mean(map_times_s, _TRUTH.map_s)),
             map_output_bytes=maps.bytes("output", 0.0),
+            map_times_s=map_times_s,
         )
     else:
         map_phase, truth = _phase(sizes), _TRUTH
@@ -127,11 +130,15 @@ def _read_job(
         reduce_phase = _read_phase(reduces, ())
         if "seconds" in reduces and "reduce_s" in reduces:
             reduces.fail("reduce_s", "'seconds' says the same; give one of them")
+        times_s = _read_times(reduces, reduce_phase)
+        shuffle_s, merge_s = reduces.seconds("shuffle", 0.0), reduces.seconds("merge", 0.0)
+        rest_s = max(0.0, _mean(times_s, 0.0) - shuffle_s - merge_s)
         truth = replace(
             truth,
-            shuffle_s=reduces.seconds("shuffle", 0.0),
-            merge_s=reduces.seconds("merge", 0.0),
-            reduce_s=reduces.seconds("seconds", reduces.seconds("reduce", 0.0)),
+            shuffle_s=shuffle_s,
+            merge_s=merge_s,
+            reduce_s=reduces.seconds("seconds", reduces.seconds("reduce", rest_s)),
+            reduce_times_s=times_s,
         )
     return Job(name, operator, upstream, inputs, map_phase, reduce_phase, scans), truth
 
@@ -163,6 +170,20 @@ def _read_phase(fields: Fields, split_sizes: tuple[float, ...]) -> Phase:
     if "bytes" in fields or not split_sizes:
         return Phase(tasks, fields.bytes("bytes", 0.0))
     return _phase(split_sizes)
+
+
+def _read_times(fields: Fields, phase: Phase) -> tuple[float, ...]:
+    """How long each task takes, where they were measured one by one."""
+    if "times" not in fields:
+        return ()
+    times_s = fields.times("times")
+    if len(times_s) != phase.tasks:
+        fields.fail("times", f"{len(times_s)} times for {phase.tasks} tasks; give one a task")
+    return times_s
+
+
+def _mean(values: tuple[float, ...], default: float) -> float:
+    return sum(values) / len(values) if values else default
 
 
 def _phase(split_sizes: tuple[float, ...]) -> Phase:

@@ -90,15 +90,21 @@ def _job(job: Job, truth: JobTruth) -> dict[str, Any]:
     if job.map is not None:
         data["map"] = _phase(job.map) | {"seconds": truth.map_s}
         data["map"] |= _unlike(truth, _TRUTH, ("map_output_bytes",), drop="map_")
+        data["map"] |= _times(truth.map_times_s)
     if job.reduce is not None:
         data["reduce"] = _phase(job.reduce)
         data["reduce"] |= _unlike(truth, _TRUTH, ("shuffle_s", "merge_s", "reduce_s"))
+        data["reduce"] |= _times(truth.reduce_times_s)
     return data
 
 
 def _phase(phase: Phase) -> dict[str, Any]:
     sizes = {"sizes": list(phase.sizes)} if phase.sizes else {"bytes": phase.bytes_per_task}
     return {"tasks": phase.tasks, **sizes}
+
+
+def _times(times_s: tuple[float, ...]) -> dict[str, Any]:
+    return {"times": list(times_s)} if times_s else {}
 
 
 def _unlike(value: Any, default: Any, fields: tuple[str, ...], drop: str = "") -> dict[str, Any]:

@@ -162,7 +162,7 @@ def _run(
             raise TpchError(f"{command[0]}: cannot be run ({error.strerror or error})") from error
         try:
             while process.poll() is None:
-                done = sum(file.stat().st_size for file in workshop.glob("*.parquet*"))
+                done = sum(map(_size, workshop.glob("*.parquet*")))
                 progress(min(0.99, done / expected), "making TPC-H tables")
                 time.sleep(POLL_S)
         finally:
@@ -180,6 +180,14 @@ def _run(
         raise TpchError(
             f"{command[0]} failed with code {process.returncode}: {said or 'no reason'}"
         )
+
+
+def _size(file: Path) -> int:
+    """Bytes of a file that the program may give its final name at this moment."""
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _program() -> str:

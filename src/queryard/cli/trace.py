@@ -1,0 +1,69 @@
+"""`queryard trace info`: what is inside a recorded workload."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from . import options, run
+from .trace_tables import facts_of, trace_tables
+
+trace = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    help="Look into recorded workloads: Spark event logs, Hadoop histories, Rumen, SLS, SWIM.",
+)
+
+
+@trace.callback()
+def group() -> None:
+    """Look into recorded workloads: Spark event logs, Hadoop histories, Rumen, SLS, SWIM.
+
+    `queryard compare FILE` replays one under other policies.
+    """
+
+
+@trace.command()
+def info(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A trace, or a folder of Spark's event logs.")
+    ],
+    how: options.TraceUse = None,
+    nodes: options.Nodes = None,
+    seed: options.Seed = 0,
+    figure: options.Figure = None,
+    as_json: options.Json = False,
+) -> None:
+    """Show what a trace holds: span, jobs, tasks, bytes, how long things took, and a picture.
+
+    Examples:
+
+    - `queryard trace info eventlog.zstd`
+    - `queryard trace info FB-2009_samples_24_times_1hr_0.tsv --trace block=64MiB,load=0.95`
+    - `queryard trace info 19-jobs.trace.json.gz --figure trace.png`
+    """
+    figures = figure or []
+    run.check_outputs(figures)
+    found = options.open_trace(file, how, nodes, seed)
+    run.save_trace_figures(figures, found)
+    if as_json:
+        typer.echo(json.dumps(facts_of(found), indent=1))
+        return
+    console = Console()
+    console.print(f"[bold]{escape(found.name)}[/bold]: {found.format}", highlight=False)
+    for table in trace_tables(found):
+        console.print(table)
+    for note in found.notes:
+        console.print(f"Note: {note}.", style="dim", highlight=False)
+    console.print(
+        f"Replay it under other policies: [bold]queryard compare {escape(str(file))}[/bold]",
+        highlight=False,
+        soft_wrap=True,
+    )
+    for saved in figures:
+        console.print(f"Figure: {saved}", highlight=False, soft_wrap=True)

@@ -1,0 +1,164 @@
+"""What a trace holds, as tables for the terminal and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from queryard.core.model import MAP, REDUCE
+from queryard.metrics.response import quantile
+from queryard.workload.alone import capacity_slots
+from queryard.workload.traces import Trace
+
+from . import readable
+
+SHARES = (0.1, 0.5, 0.9, 0.99)
+# Bars of the picture, and how many steps one has.
+COLUMNS, STEPS = 60, " ▁▂▃▄▅▆▇█"
+
+
+def facts_of(trace: Trace) -> dict[str, Any]:
+    """All that is shown, as plain data."""
+    spreads = {name: spread for name, _, spread in _spreads(trace)}
+    return {
+        "name": trace.name,
+        "format": trace.format,
+        "queries": len(trace.workload.arrivals),
+        "jobs": sum(len(a.query.jobs) for a in trace.workload.arrivals),
+        "tasks": trace.workload.tasks,
+        "span_s": _span_s(trace),
+        "work_s": _work_s(trace),
+        "slots": sum(node.slots for node in trace.workload.nodes),
+        "nodes": len(trace.workload.nodes),
+        "load": _load(trace),
+        "tenants": sorted({a.query.tenant for a in trace.workload.arrivals}),
+        "spreads": spreads,
+        "counts": dict(trace.counts),
+        "notes": list(trace.notes),
+        "submitted": arrivals_over_time(trace, COLUMNS),
+    }
+
+
+def trace_tables(trace: Trace) -> list[RenderableType]:
+    return [_overview(trace), _spread_table(trace), _picture(trace), *_tenants(trace)]
+
+
+def _overview(trace: Trace) -> Table:
+    facts = facts_of(trace)
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    rows = [
+        ("queries", readable.count(facts["queries"])),
+        ("jobs (stages)", readable.count(facts["jobs"])),
+        ("tasks", readable.count(facts["tasks"])),
+        ("submitted within", f"{readable.seconds(facts['span_s'])} s"),
+        ("work", f"{readable.seconds(facts['work_s'])} slot-seconds"),
+        ("tenants", readable.count(len(facts["tenants"]))),
+        ("cluster", _cluster(trace)),
+    ]
+    if facts["load"] is not None:
+        rows.append(("load on it", f"{facts['load']:.0%} of its slots, on average"))
+    for name, text in rows:
+        table.add_row(Text(name, style="dim"), text)
+    return table
+
+
+def _cluster(trace: Trace) -> str:
+    nodes = trace.workload.nodes
+    slots = sum(node.slots for node in nodes)
+    return f"{readable.several(len(nodes), 'node')}, {readable.several(slots, 'slot')}"
+
+
+def _span_s(trace: Trace) -> float:
+    times_s = [arrival.query.submit_s for arrival in trace.workload.arrivals]
+    return max(times_s) - min(times_s)
+
+
+def _work_s(trace: Trace) -> float:
+    return sum(arrival.work_s for arrival in trace.workload.arrivals)
+
+
+def _load(trace: Trace) -> float | None:
+    """Work over what the slots could do from the first submission to the last end."""
+    ends_s = trace.finished_s.values()
+    first_s = min(arrival.query.submit_s for arrival in trace.workload.arrivals)
+    span_s = max(ends_s) - first_s if ends_s else _span_s(trace)
+    slots = capacity_slots(trace.workload.nodes)
+    return _work_s(trace) / (slots * span_s) if span_s and slots else None
+
+
+def _spreads(trace: Trace) -> Iterable[tuple[str, str, dict[str, float]]]:
+    """(what, unit, its percentiles) for all that is known."""
+    arrivals = trace.workload.arrivals
+    jobs = [job for arrival in arrivals for job in arrival.query.jobs]
+    read = [sum(job.map.bytes for job in a.query.jobs if job.map) for a in arrivals]
+    found: list[tuple[str, str, Sequence[float]]] = [
+        ("response as recorded", "s", list(trace.responses_s.values())),
+        ("work of a query", "s", [arrival.work_s for arrival in arrivals]),
+        ("jobs of a query", "", [len(arrival.query.jobs) for arrival in arrivals]),
+        ("maps of a job", "", [job.map.tasks for job in jobs if job.map]),
+        ("reduces of a job", "", [job.reduce.tasks for job in jobs if job.reduce]),
+        ("bytes a query reads", "B", read if any(read) else []),
+    ]
+    for kind, name in ((MAP, "time of a map"), (REDUCE, "time of a reduce")):
+        found.append((name, "s", [task.seconds for task in trace.tasks if task.kind == kind]))
+    for name, unit, values in found:
+        if values:
+            ordered = sorted(values)
+            spread = {f"p{share * 100:g}": quantile(ordered, share) for share in SHARES}
+            mean = sum(ordered) / len(ordered)
+            yield name, unit, {"mean": mean, **spread, "max": ordered[-1]}
+
+
+def _spread_table(trace: Trace) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("")
+    for title in ("mean", *(f"p{share * 100:g}" for share in SHARES), "max"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for name, unit, spread in _spreads(trace):
+        write = readable.size if unit == "B" else readable.seconds
+        title = f"{name} [s]" if unit == "s" else name
+        table.add_row(Text(title), *(write(value) for value in spread.values()))
+    return table
+
+
+def arrivals_over_time(trace: Trace, columns: int) -> list[int]:
+    """How many queries were submitted in each of so many equal parts of the span."""
+    times_s = [arrival.query.submit_s for arrival in trace.workload.arrivals]
+    first_s, span_s = min(times_s), max(times_s) - min(times_s)
+    counts = [0] * columns
+    for time_s in times_s:
+        at = int((time_s - first_s) / span_s * columns) if span_s else 0
+        counts[min(columns - 1, at)] += 1
+    return counts
+
+
+def _picture(trace: Trace) -> Text:
+    """Submissions over time, a bar for each part of the span."""
+    counts = arrivals_over_time(trace, COLUMNS)
+    most = max(counts)
+    bars = "".join(STEPS[-(-count * (len(STEPS) - 1) // most)] for count in counts)
+    part_s = _span_s(trace) / COLUMNS
+    legend = f"queries submitted over time; the highest bar is {most:,} in {part_s:,.3g} s"
+    return Text(f"\n{bars}\n{legend}\n")
+
+
+def _tenants(trace: Trace) -> list[Table]:
+    """Who asked for how much, where there are several."""
+    work_s: dict[str, list[float]] = {}
+    for arrival in trace.workload.arrivals:
+        work_s.setdefault(arrival.query.tenant, []).append(arrival.work_s)
+    if len(work_s) < 2:
+        return []
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("tenant")
+    table.add_column("queries", justify="right")
+    table.add_column("share of work", justify="right")
+    total = sum(map(sum, work_s.values())) or 1.0
+    for name, works in sorted(work_s.items(), key=lambda item: -sum(item[1]))[:10]:
+        table.add_row(Text(name), readable.count(len(works)), readable.percent(sum(works) / total))
+    return [table]

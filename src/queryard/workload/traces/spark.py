@@ -1,0 +1,315 @@
+"""Spark event logs as workloads: SQL executions are queries, their stages are jobs.
+
+An SQL execution with all its Spark jobs is one query. Jobs outside of any are queries of their own;
+but where an application has no SQL at all, all its jobs together are one, each after those that
+had ended when it was submitted.
+
+With adaptive execution a shuffle is a Spark job of its own, and later jobs list its stage again
+under another number without running it. Such a stage is known by the RDD it computes. A stage whose
+rows are broadcast is nobody's parent; the next stage to begin after its end is taken to need it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from queryard.core.model import MAP, REDUCE, Node, Operator, Query
+from queryard.workload.model import Arrival, JobTruth, Workload
+
+from .model import Locality, ReadOptions, TaskRecord, Trace, as_id, measured_job, peak_at_once
+from .spark_log import SparkJob, SparkLog, SparkStage, SparkTask, read_log
+
+NAME = "Spark event log"
+_PLACES: Mapping[str, Locality] = {
+    "PROCESS_LOCAL": "local",
+    "NODE_LOCAL": "local",
+    "RACK_LOCAL": "rack",
+    "ANY": "remote",
+}
+
+
+def recognises(head: str) -> bool:
+    return head.lstrip().startswith("{") and '"Event"' in head.split("\n", 1)[0]
+
+
+def read(place: Path, options: ReadOptions) -> Trace:
+    """One application, from a file or from the folder of a rolling log."""
+    return _trace(place, [read_log(place)])
+
+
+def read_several(folder: Path, places: Sequence[Path]) -> Trace:
+    """Applications that shared a cluster, each at its own time."""
+    return _trace(folder, [read_log(place) for place in places])
+
+
+def _trace(place: Path, logs: Sequence[SparkLog]) -> Trace:
+    begins = [log.began_ms for log in logs if log.began_ms is not None]
+    first = [
+        task.launch_ms for log in logs for s in log.stages.values() for task in s.tasks.values()
+    ]
+    zero_ms = min(begins or first or [0])
+    several = len(logs) > 1
+    arrivals: list[Arrival] = []
+    tasks: list[TaskRecord] = []
+    finished_s: dict[str, float] = {}
+    notes: list[str] = []
+    counts: dict[str, float] = {}
+    for log in logs:
+        prefix = f"{as_id(log.app)}." if several else ""
+        application = _Application(log, prefix, zero_ms)
+        application.make()
+        arrivals += application.arrivals
+        tasks += application.tasks
+        finished_s |= application.finished_s
+        notes += application.notes
+        for name, count in log.counts.items():
+            counts[name] = counts.get(name, 0.0) + count
+    if several:
+        counts["applications"] = len(logs)
+    began = [log.began_ms for log in logs if log.began_ms is not None]
+    ended = [log.ended_ms for log in logs if log.ended_ms is not None]
+    if began and ended and len(ended) == len(logs):
+        counts["application ms"] = max(ended) - min(began)
+    if arrivals:
+        notes.append(
+            "planning and other work of the driver is not replayed: only tasks take slots, and a "
+            "stage begins when those before it have ended"
+        )
+    name = place.name.removesuffix(".gz")
+    workload = Workload(name, tuple(arrivals), nodes=_nodes(logs, tasks))
+    return Trace(name, NAME, workload, tuple(tasks), finished_s, counts, tuple(notes))
+
+
+def _nodes(logs: Sequence[SparkLog], tasks: Sequence[TaskRecord]) -> tuple[Node, ...]:
+    """The executors, each with its cores; where none is named, as many slots as were busy."""
+    by_host: dict[str, int] = {}
+    for log in logs:
+        # Executors that replaced others were not there at the same time.
+        used = {t.executor for s in log.stages.values() for t in s.tasks.values()}
+        for executor, (host, cores) in log.executors.items():
+            if executor in used and cores > 0:
+                by_host[host] = by_host.get(host, 0) + cores
+    if by_host:
+        return tuple(Node(as_id(host), cores) for host, cores in sorted(by_host.items()))
+    most = peak_at_once(tasks)
+    return (Node("executor", most),) if most else ()
+
+
+class _Application:
+    """One log on its way to arrivals."""
+
+    def __init__(self, log: SparkLog, prefix: str, zero_ms: int) -> None:
+        self.arrivals: list[Arrival] = []
+        self.tasks: list[TaskRecord] = []
+        self.finished_s: dict[str, float] = {}
+        self.notes: list[str] = []
+        self._log = log
+        self._prefix = prefix
+        self._zero_ms = zero_ms
+        # RDD -> the stage that has computed it.
+        self._computed = {
+            stage.rdd: stage.id
+            for stage in log.stages.values()
+            if stage.tasks and stage.rdd is not None
+        }
+
+    def make(self) -> None:
+        log = self._log
+        if log.cut:
+            self.notes.append(
+                f"the log of {log.app or 'the application'} is not complete: {log.cut}"
+            )
+        jobs = list(log.jobs.values())
+        by_execution: dict[str, list[SparkJob]] = {}
+        alone: list[SparkJob] = []
+        for job in jobs:
+            if job.execution in log.executions:
+                by_execution.setdefault(job.execution, []).append(job)
+            else:
+                alone.append(job)
+        for number, members in by_execution.items():
+            execution = log.executions[number]
+            self._query(
+                f"sql{number}",
+                members,
+                execution.description,
+                execution.began_ms,
+                execution.ended_ms,
+            )
+        if alone and not by_execution:
+            self._query("app", alone, log.app, None, None)
+        else:
+            for job in alone:
+                self._query(f"job{job.id}", [job], job.description, None, None)
+        empty = len(log.executions) - len(by_execution)
+        if empty:
+            self.notes.append(f"{empty:,} SQL executions without a job are left out")
+        self.arrivals.sort(key=lambda arrival: (arrival.query.submit_s, arrival.query.id))
+
+    def _query(
+        self,
+        name: str,
+        jobs: Sequence[SparkJob],
+        label: str,
+        began_ms: int | None,
+        ended_ms: int | None,
+    ) -> None:
+        stages = self._stages(jobs)
+        if not stages:
+            self.notes.append(f"{name} is left out: none of its tasks had ended")
+            return
+        jobs = [job for job in jobs if any(stage.id in job.stages for stage in stages)]
+        if began_ms is None:
+            began_ms = min(self._began_ms(job, stages) for job in jobs)
+            if ended_ms is None and all(job.has_ended for job in jobs):
+                ended_ms = max(self._ended_ms(job, stages) for job in jobs)
+        query_id = f"{self._prefix}{name}"
+        upstream = self._upstream(jobs, stages)
+        made = []
+        truth: dict[str, JobTruth] = {}
+        for stage in stages:
+            job_name = f"s{stage.id}"
+            records = [
+                self._record(f"{query_id}/{job_name}", stage.tasks[index])
+                for index in sorted(stage.tasks)
+            ]
+            before = tuple(f"s{parent}" for parent in sorted(upstream[stage.id]))
+            job, truth[job_name] = measured_job(
+                job_name, records, upstream=before, operator=_operator(len(before))
+            )
+            made.append(job)
+            self.tasks += records
+        query = Query(
+            query_id,
+            tuple(made),
+            tenant=self._tenant(jobs),
+            submit_s=max(0.0, (began_ms - self._zero_ms) / 1e3),
+            class_name=" ".join(label.split())[:80],
+        )
+        self.arrivals.append(Arrival(query, truth))
+        if ended_ms is not None and ended_ms >= began_ms:
+            self.finished_s[query_id] = (ended_ms - self._zero_ms) / 1e3
+
+    def _stages(self, jobs: Sequence[SparkJob]) -> list[SparkStage]:
+        """The stages of some jobs that ran, each once, in the order of their numbers."""
+        numbers = sorted({number for job in jobs for number in job.stages})
+        stages = (self._log.stages.get(number) for number in numbers)
+        return [stage for stage in stages if stage is not None and stage.tasks]
+
+    def _upstream(
+        self, jobs: Sequence[SparkJob], stages: Sequence[SparkStage]
+    ) -> dict[int, set[int]]:
+        """For each stage those of the same query that must have ended before it."""
+        here = {stage.id for stage in stages}
+        upstream: dict[int, set[int]] = {}
+        for stage in stages:
+            if stage.parents is None:
+                found = self._before(stage, jobs, stages)
+            else:
+                found = {n for parent in stage.parents for n in self._ran(parent, here, set())}
+            upstream[stage.id] = found - {stage.id}
+        if any(job.execution in self._log.executions for job in jobs):
+            _use_broadcasts(stages, upstream)
+        else:
+            self._follow_jobs(jobs, stages, upstream)
+        # The numbers of Spark's stages grow from what is needed to what needs it.
+        for stage_id, parents in upstream.items():
+            upstream[stage_id] = {parent for parent in parents if parent < stage_id}
+        return upstream
+
+    def _ran(self, number: int, here: set[int], seen: set[int]) -> Iterable[int]:
+        """The stages that ran in place of one that is listed: itself, its like, its parents."""
+        if number in here:
+            return (number,)
+        stage = self._log.stages.get(number)
+        if stage is None or number in seen:
+            return ()
+        if stage.rdd is not None and self._computed.get(stage.rdd) in here:
+            return (self._computed[stage.rdd],)
+        seen.add(number)
+        return itertools.chain.from_iterable(
+            self._ran(parent, here, seen) for parent in stage.parents or ()
+        )
+
+    def _before(
+        self, stage: SparkStage, jobs: Sequence[SparkJob], stages: Sequence[SparkStage]
+    ) -> set[int]:
+        """Where parents are not written down: what had ended, of the same job."""
+        mine = {number for job in jobs if stage.id in job.stages for number in job.stages}
+        return {
+            other.id
+            for other in stages
+            if other.id in mine and other.finished_ms <= stage.launched_ms
+        }
+
+    def _follow_jobs(
+        self,
+        jobs: Sequence[SparkJob],
+        stages: Sequence[SparkStage],
+        upstream: dict[int, set[int]],
+    ) -> None:
+        """Jobs of an application: the first stages of one wait for the job that ended last."""
+        ran = [job for job in jobs if any(number in upstream for number in job.stages)]
+        began_ms = {job.id: self._began_ms(job, stages) for job in ran}
+        ended_ms = {job.id: self._ended_ms(job, stages) for job in ran}
+        for job in ran:
+            before = [
+                other
+                for other in ran
+                if other is not job and ended_ms[other.id] <= began_ms[job.id]
+            ]
+            if not before:
+                continue
+            last = max(before, key=lambda other: (ended_ms[other.id], other.id))
+            theirs = max(number for number in last.stages if number in upstream)
+            mine = {number for number in job.stages if number in upstream}
+            for number in mine:
+                if not upstream[number] & mine:
+                    upstream[number].add(theirs)
+
+    def _began_ms(self, job: SparkJob, stages: Sequence[SparkStage]) -> int:
+        launched = [stage.launched_ms for stage in stages if stage.id in job.stages]
+        return min(launched) if job.submitted_ms is None else job.submitted_ms
+
+    def _ended_ms(self, job: SparkJob, stages: Sequence[SparkStage]) -> int:
+        finished = [stage.finished_ms for stage in stages if stage.id in job.stages]
+        return max(finished) if job.ended_ms is None else job.ended_ms
+
+    def _record(self, job: str, task: SparkTask) -> TaskRecord:
+        fetched = task.shuffle_read_bytes > 0
+        return TaskRecord(
+            job,
+            REDUCE if fetched else MAP,
+            max(1, task.finish_ms - task.launch_ms) / 1e3,
+            (task.launch_ms - self._zero_ms) / 1e3,
+            task.shuffle_read_bytes + task.input_bytes,
+            task.written_bytes,
+            task.host,
+            _PLACES.get(task.locality, ""),
+            task.fetch_wait_ms / 1e3 if fetched else None,
+        )
+
+    def _tenant(self, jobs: Sequence[SparkJob]) -> str:
+        pool = next((job.pool for job in jobs if job.pool), "")
+        group = next((job.group for job in jobs if job.group), "")
+        # Spark SQL and notebooks make up a group for each query; a pool is somebody's choice.
+        return as_id(pool or self._log.user or group or "default")
+
+
+def _use_broadcasts(stages: Sequence[SparkStage], upstream: dict[int, set[int]]) -> None:
+    """Stages of a query that nobody seems to need, but the last one."""
+    needed = {parent for parents in upstream.values() for parent in parents}
+    for stage in stages:
+        after = [
+            other
+            for other in stages
+            if other.id > stage.id and other.launched_ms >= stage.finished_ms
+        ]
+        if stage.id not in needed and after:
+            upstream[min(after, key=lambda other: (other.launched_ms, other.id)).id].add(stage.id)
+
+
+def _operator(parents: int) -> Operator:
+    return ("extract", "groupby")[parents] if parents < 2 else "join"

@@ -1,0 +1,299 @@
+"""What stands in the event log of a Spark application: jobs, stages, tasks, SQL executions.
+
+An event a line, JSON. A rolling log is a folder of such files, to be read in the order of their
+numbers. A log that is still written ends anywhere: what is complete counts.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .text import Cut, fail, lines
+
+_ROLLED = re.compile(r"events_(\d+)_")
+_SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecution"
+
+
+@dataclass(slots=True)
+class SparkTask:
+    """A task that succeeded; times in milliseconds."""
+
+    launch_ms: int
+    finish_ms: int
+    host: str
+    executor: str
+    locality: str
+    input_bytes: float
+    shuffle_read_bytes: float
+    written_bytes: float
+    fetch_wait_ms: int
+
+
+@dataclass(slots=True)
+class SparkStage:
+    """A stage with all its attempts; `tasks` by index, the last success of each."""
+
+    id: int
+    name: str = ""
+    # Unknown in logs of Spark 1.2 and before.
+    parents: tuple[int, ...] | None = None
+    # The RDD it computes: a stage of a later job that has the same is this one again.
+    rdd: int | None = None
+    tasks: dict[int, SparkTask] = field(default_factory=dict)
+
+    @property
+    def launched_ms(self) -> int:
+        return min(task.launch_ms for task in self.tasks.values())
+
+    @property
+    def finished_ms(self) -> int:
+        return max(task.finish_ms for task in self.tasks.values())
+
+
+@dataclass(slots=True)
+class SparkJob:
+    """A job; times are unknown in logs of Spark 1.2 and before."""
+
+    id: int
+    submitted_ms: int | None
+    stages: tuple[int, ...]
+    execution: str
+    group: str
+    pool: str
+    description: str
+    has_ended: bool = False
+    ended_ms: int | None = None
+
+
+@dataclass(slots=True)
+class Execution:
+    """An SQL execution."""
+
+    description: str
+    began_ms: int
+    ended_ms: int | None = None
+
+
+@dataclass(slots=True)
+class SparkLog:
+    """One application."""
+
+    app: str = ""
+    user: str = ""
+    began_ms: int | None = None
+    ended_ms: int | None = None
+    jobs: dict[int, SparkJob] = field(default_factory=dict)
+    stages: dict[int, SparkStage] = field(default_factory=dict)
+    executions: dict[str, Execution] = field(default_factory=dict)
+    # Executor -> its host and cores.
+    executors: dict[str, tuple[str, int]] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+    # Why the log is not complete, if it is not.
+    cut: str = ""
+
+
+def is_rolling(folder: Path) -> bool:
+    return any(_ROLLED.match(file.name) for file in folder.iterdir())
+
+
+def read_log(place: Path) -> SparkLog:
+    """A file, or the folder of a rolling log."""
+    files = [place]
+    if place.is_dir():
+        rolled = [file for file in place.iterdir() if _ROLLED.match(file.name)]
+        files = sorted(rolled, key=lambda file: int(_ROLLED.match(file.name)[1]))  # type: ignore[index]
+        numbers = [int(_ROLLED.match(file.name)[1]) for file in files]  # type: ignore[index]
+        if numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+            fail(place, f"parts of the rolling log are missing: there are {numbers}")
+    log = SparkLog()
+    for number, file in enumerate(files):
+        _read_file(file, log, is_last=number == len(files) - 1)
+    if not log.counts["lines"]:
+        fail(place, "there is no event in it")
+    if log.ended_ms is None and not log.cut:
+        log.cut = "the application had not ended"
+    return log
+
+
+def _read_file(file: Path, log: SparkLog, is_last: bool) -> None:
+    broken: int | None = None
+    try:
+        for number, line in lines(file):
+            if not line.strip():
+                continue
+            if broken is not None:
+                fail(file, "not valid JSON; an event a line is expected", broken)
+            try:
+                event = json.loads(line)
+            except (ValueError, RecursionError):
+                broken = number  # which may be the last line of a log that is still written
+                continue
+            if not isinstance(event, dict) or not isinstance(event.get("Event"), str):
+                fail(file, 'an object with "Event" is expected', number)
+            log.counts["lines"] += 1
+            try:
+                _take(log, event["Event"], event)
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                fail(file, f"{event['Event']} is not as Spark writes it ({error!r})", number)
+    except Cut as error:
+        if not is_last:
+            fail(file, f"ends in the middle ({error}), and other parts follow")
+        log.cut = f"it ends in the middle, after {log.counts['lines']:,} events"
+    if broken is not None:
+        if not is_last:
+            fail(file, "not valid JSON; an event a line is expected", broken)
+        log.cut = f"line {broken}, the last one, is cut off"
+
+
+def _take(log: SparkLog, name: str, event: Mapping[str, Any]) -> None:
+    taker = _TAKERS.get(name)
+    if taker is not None:
+        taker(log, event)
+
+
+def _application_start(log: SparkLog, event: Mapping[str, Any]) -> None:
+    log.app = str(event.get("App ID") or event.get("App Name") or "")
+    log.user = str(event.get("User") or "")
+    log.began_ms = int(event["Timestamp"])
+
+
+def _application_end(log: SparkLog, event: Mapping[str, Any]) -> None:
+    log.ended_ms = int(event["Timestamp"])
+
+
+def _executor_added(log: SparkLog, event: Mapping[str, Any]) -> None:
+    info = event["Executor Info"]
+    log.counts["executors added"] += 1
+    log.executors[str(event["Executor ID"])] = (str(info["Host"]), int(info["Total Cores"]))
+
+
+def _executor_removed(log: SparkLog, event: Mapping[str, Any]) -> None:
+    log.counts["executors removed"] += 1
+
+
+def _job_start(log: SparkLog, event: Mapping[str, Any]) -> None:
+    properties = event.get("Properties") or {}
+    log.counts["jobs"] += 1
+    infos = event.get("Stage Infos") or []
+    submitted = event.get("Submission Time")
+    log.counts["stages listed"] += len(event["Stage IDs"])
+    job = SparkJob(
+        int(event["Job ID"]),
+        None if submitted is None else int(submitted),
+        tuple(int(stage) for stage in event["Stage IDs"]),
+        str(properties.get("spark.sql.execution.id") or ""),
+        str(properties.get("spark.jobGroup.id") or ""),
+        str(properties.get("spark.scheduler.pool") or ""),
+        str(properties.get("spark.job.description") or ""),
+    )
+    log.jobs[job.id] = job
+    for info in infos:
+        _stage(log, info)
+
+
+def _job_end(log: SparkLog, event: Mapping[str, Any]) -> None:
+    job = log.jobs.get(int(event["Job ID"]))
+    failed = (event.get("Job Result") or {}).get("Result") != "JobSucceeded"
+    log.counts["jobs failed"] += failed
+    if job is not None:
+        job.has_ended = True
+        if event.get("Completion Time") is not None:
+            job.ended_ms = int(event["Completion Time"])
+
+
+def _stage(log: SparkLog, info: Mapping[str, Any]) -> SparkStage:
+    number = int(info["Stage ID"])
+    stage = log.stages.setdefault(number, SparkStage(number))
+    stage.name = str(info.get("Stage Name") or stage.name)
+    if info.get("Parent IDs") is not None:
+        stage.parents = tuple(int(parent) for parent in info["Parent IDs"])
+    rdds: Sequence[Mapping[str, Any]] = info.get("RDD Info") or ()
+    if rdds and stage.rdd is None:
+        stage.rdd = max(int(rdd["RDD ID"]) for rdd in rdds)
+    return stage
+
+
+def _stage_submitted(log: SparkLog, event: Mapping[str, Any]) -> None:
+    _stage(log, event["Stage Info"])
+
+
+def _stage_completed(log: SparkLog, event: Mapping[str, Any]) -> None:
+    _stage_submitted(log, event)
+    log.counts["stage attempts completed"] += 1
+    log.counts["stages with parents"] += bool(event["Stage Info"].get("Parent IDs"))
+    log.counts["stage attempts failed"] += "Failure Reason" in event["Stage Info"]
+
+
+def _task_end(log: SparkLog, event: Mapping[str, Any]) -> None:
+    info = event["Task Info"]
+    reason = str(event["Task End Reason"]["Reason"])
+    launch_ms, finish_ms = int(info["Launch Time"]), int(info["Finish Time"])
+    metrics = event.get("Task Metrics") or {}
+    fetched = metrics.get("Shuffle Read Metrics") or {}
+    written = metrics.get("Shuffle Write Metrics") or {}
+    read_bytes = float((metrics.get("Input Metrics") or {}).get("Bytes Read") or 0)
+    shuffle_bytes = float(fetched.get("Remote Bytes Read") or 0) + float(
+        fetched.get("Local Bytes Read") or 0
+    )
+    written_bytes = float(
+        written.get("Shuffle Bytes Written") or written.get("Shuffle Write Bytes") or 0
+    )
+    locality = str(info.get("Locality") or "")
+    counts = log.counts
+    counts["task ends"] += 1
+    counts[f"task ends {reason}"] += 1
+    counts[f"locality {locality}"] += 1
+    counts["speculative tasks"] += bool(info.get("Speculative"))
+    counts["task ms"] += finish_ms - launch_ms
+    counts["executor run ms"] += int(metrics.get("Executor Run Time") or 0)
+    counts["input bytes"] += int(read_bytes)
+    counts["shuffle read bytes"] += int(shuffle_bytes)
+    counts["shuffle write bytes"] += int(written_bytes)
+    if reason != "Success" or finish_ms < launch_ms:
+        return
+    stage = log.stages.setdefault(int(event["Stage ID"]), SparkStage(int(event["Stage ID"])))
+    output = float((metrics.get("Output Metrics") or {}).get("Bytes Written") or 0)
+    stage.tasks[int(info["Index"])] = SparkTask(
+        launch_ms,
+        finish_ms,
+        str(info.get("Host") or ""),
+        str(info.get("Executor ID") or ""),
+        locality,
+        read_bytes,
+        shuffle_bytes,
+        written_bytes or output,
+        int(fetched.get("Fetch Wait Time") or 0),
+    )
+
+
+def _sql_start(log: SparkLog, event: Mapping[str, Any]) -> None:
+    log.counts["SQL executions"] += 1
+    description = str(event.get("description") or "")
+    log.executions[str(event["executionId"])] = Execution(description, int(event["time"]))
+
+
+def _sql_end(log: SparkLog, event: Mapping[str, Any]) -> None:
+    execution = log.executions.get(str(event["executionId"]))
+    if execution is not None:
+        execution.ended_ms = int(event["time"])
+
+
+_TAKERS = {
+    "SparkListenerApplicationStart": _application_start,
+    "SparkListenerApplicationEnd": _application_end,
+    "SparkListenerExecutorAdded": _executor_added,
+    "SparkListenerExecutorRemoved": _executor_removed,
+    "SparkListenerJobStart": _job_start,
+    "SparkListenerJobEnd": _job_end,
+    "SparkListenerStageSubmitted": _stage_submitted,
+    "SparkListenerStageCompleted": _stage_completed,
+    "SparkListenerTaskEnd": _task_end,
+    f"{_SQL}Start": _sql_start,
+    f"{_SQL}End": _sql_end,
+}

@@ -1,0 +1,136 @@
+"""Files as text, whatever they are compressed with, and JSON objects that stand in a row."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from queryard.core.errors import InvalidRecord
+
+_HEAD = 64 * 1024
+# How files begin that are compressed, and who reads them.
+_STANDARD: Mapping[bytes, Callable[..., Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ": lzma.open,
+}
+_ARROW = {b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
+_SPARK_ONLY = {b"LZ4Block": "lz4", b"\x82SNAPPY\x00": "snappy", b"ZV": "lzf"}
+
+
+def fail(file: Path, problem: str, line: int | None = None) -> NoReturn:
+    """Say what is wrong with a file, and where."""
+    where = f"{file}" if line is None else f"{file}, line {line}"
+    raise InvalidRecord(f"{where}: {problem}")
+
+
+class Cut(Exception):
+    """A compressed file ends in the middle."""
+
+
+def open_text(file: Path) -> io.TextIOBase:
+    """A file as text in UTF-8; bytes that are none are replaced."""
+    return io.TextIOWrapper(_open_bytes(file), encoding="utf-8", errors="replace")
+
+
+def _open_bytes(file: Path) -> Any:
+    try:
+        with open(file, "rb") as raw:
+            magic = raw.read(16)
+    except OSError as error:
+        fail(file, f"cannot be read ({error.strerror or error})")
+    for begin, opener in _STANDARD.items():
+        if magic.startswith(begin):
+            return opener(file, "rb")
+    for begin, name in _ARROW.items():
+        if magic.startswith(begin):
+            import pyarrow as pa
+
+            return io.BufferedReader(_Arrow(pa.CompressedInputStream(pa.OSFile(str(file)), name)))
+    for begin, name in _SPARK_ONLY.items():
+        if magic.startswith(begin):
+            fail(
+                file,
+                f"is compressed in Spark's own variety of {name}, which only Spark reads; "
+                "let Spark write it with spark.eventLog.compression.codec=zstd, or uncompressed",
+            )
+    return open(file, "rb")
+
+
+class _Arrow(io.RawIOBase):
+    """A stream of Arrow's as one of Python's."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+def head(file: Path) -> str:
+    """The beginning of a file, to see what it is."""
+    try:
+        with open_text(file) as text:
+            return text.read(_HEAD)
+    except (OSError, EOFError, zlib.error) as error:
+        fail(file, f"cannot be decompressed ({error})")
+
+
+def lines(file: Path) -> Iterator[tuple[int, str]]:
+    """All lines with their numbers; `Cut` where a compressed file ends too soon."""
+    with open_text(file) as text:
+        number = 0
+        try:
+            for number, line in enumerate(text, 1):
+                yield number, line
+        except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+            raise Cut(f"{file}, after line {number}: {error}") from error
+
+
+def whole(file: Path) -> str:
+    """All of a file."""
+    try:
+        with open_text(file) as text:
+            return text.read()
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        fail(file, f"cannot be read to its end ({error})")
+
+
+def json_objects(file: Path) -> Iterator[tuple[int, Any]]:
+    """JSON objects one after another, with the lines on which they begin."""
+    text = whole(file)
+    decoder = json.JSONDecoder()
+    at, line = 0, 1
+    while True:
+        start = at
+        while at < len(text) and text[at] in " \t\r\n,":
+            at += 1
+        line += text.count("\n", start, at)
+        if at == len(text):
+            return
+        try:
+            value, end = decoder.raw_decode(text, at)
+        except json.JSONDecodeError as error:
+            cut = "; is it cut off?" if error.pos >= len(text.rstrip()) - 1 else ""
+            fail(file, f"not valid JSON: {error.msg}{cut}", error.lineno)
+        except RecursionError:
+            fail(file, "is nested too deeply", line)
+        yield line, value
+        line += text.count("\n", at, end)
+        at = end

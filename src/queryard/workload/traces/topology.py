@@ -1,0 +1,71 @@
+"""The nodes of a Hadoop cluster, from Rumen's topologies and SLS's lists of nodes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from queryard.core.model import UNBOUNDED, Node
+
+from .hadoop import whole_number
+from .text import fail, head, json_objects
+
+# What a node of those days ran at a time where its file does not say: two maps and two reduces.
+SLOTS = 4
+
+
+def recognises(head: str) -> bool:
+    begin = "".join(head.split())
+    return begin.startswith(('{"rack":', '{"name":"<root>"'))
+
+
+def read_nodes(file: Path) -> tuple[Node, ...]:
+    """The nodes of either kind of file; the same host twice is one node."""
+    found: dict[str, Node] = {}
+    for line, data in json_objects(file):
+        if not isinstance(data, dict):
+            fail(file, "a tree of racks and hosts is expected here", line)
+        for node in _sls(data) if "rack" in data else _rumen(data):
+            found.setdefault(node.id, node)
+    if not found:
+        fail(file, "there is no node in it")
+    return tuple(found.values())
+
+
+def beside(file: Path) -> tuple[tuple[Node, ...], tuple[str, ...]]:
+    """The nodes of the topology that lies beside a trace, named like it; and what to say of it.
+
+    `19-jobs.trace.json.gz` has `19-jobs.topology.json.gz`.
+    """
+    other = file.with_name(re.sub(r"trace", "topology", file.name))
+    if other == file or not other.is_file() or not recognises(head(other)):
+        return (), ()
+    nodes = read_nodes(other)
+    return nodes, (f"the {len(nodes):,} hosts are those of {other.name}, with {SLOTS} slots each",)
+
+
+def _rumen(data: dict[str, Any], rack: str = "") -> Iterator[Node]:
+    """Leaves of the tree are hosts, what they hang from is their rack."""
+    name = str(data.get("name") or "").replace("\\", "")
+    children = data.get("children") or []
+    if not children and name and name != "<root>":
+        yield Node(name.replace("/", "-"), SLOTS, rack=rack)
+    for child in children:
+        if isinstance(child, dict):
+            yield from _rumen(child, name)
+
+
+def _sls(data: dict[str, Any]) -> Iterator[Node]:
+    """A rack with its nodes; some files end in an empty one."""
+    for node in data.get("nodes") or []:
+        if isinstance(node, dict) and node.get("node"):
+            cores = whole_number(node.get("vcores"))
+            memory = whole_number(node.get("memory-mb"))
+            yield Node(
+                str(node["node"]).replace("/", "-"),
+                cores if cores > 0 else SLOTS,
+                memory * 2.0**20 if memory > 0 else UNBOUNDED,
+                rack=str(data["rack"]),
+            )

@@ -1,0 +1,177 @@
+"""What to make of a trace: where it runs, how much of it, with which deadlines.
+
+`key=value` pairs, as `--trace` takes them:
+
+| key | meaning |
+|---|---|
+| `block` | SWIM: how large the blocks of the input are |
+| `executors` | Decima: in which of the runs tasks were measured |
+| `topology` | a file that lists the nodes (Rumen's topology, SLS's nodes) |
+| `slots` | slots of each of its nodes |
+| `load` | a cluster of its own, so large that so much of it is used on average |
+| `deadlines` | this share of the queries is due after 1 to 3 times what they take alone |
+| `first` | only so many queries |
+| `until` | only those submitted before |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+
+from queryard.core.errors import InvalidRecord, unknown_name
+from queryard.core.model import Node
+from queryard.workload.alone import alone_time_s, capacity_slots
+from queryard.workload.cluster import numbered
+from queryard.workload.generate import SLACK
+from queryard.workload.model import Arrival, Workload
+from queryard.workload.quantities import parse_bytes, parse_seconds
+
+from .formats import read_trace
+from .model import ReadOptions, Trace
+from .topology import read_nodes
+
+KEYS = ("block", "executors", "topology", "slots", "load", "deadlines", "first", "until")
+# The nodes of a cluster that is made up for a load.
+SLOTS_A_NODE = 12
+# How busy a cluster is that is made up because a trace names none.
+USUAL_LOAD = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What is wanted of a trace."""
+
+    read: ReadOptions = field(default_factory=ReadOptions)
+    topology: Path | None = None
+    slots: int | None = None
+    load: float | None = None
+    deadlines: float = 0.0
+    first: int | None = None
+    until_s: float = math.inf
+
+
+def parse_use(text: str) -> Use:
+    """From `key=value` pairs.
+
+    >>> use = parse_use("block=256MiB, load=0.95, deadlines=0.3")
+    >>> use.read.block_bytes, use.load, use.deadlines
+    (268435456.0, 0.95, 0.3)
+    """
+    use = Use()
+    for pair in filter(None, (part.strip() for part in text.split(","))):
+        key, equals, value = (part.strip() for part in pair.partition("="))
+        if key not in KEYS:
+            raise InvalidRecord(unknown_name("key", key, KEYS))
+        if not equals or not value:
+            raise InvalidRecord(f"{pair!r}: write {key}=VALUE")
+        use = _with(use, key, value)
+    return use
+
+
+def _with(use: Use, key: str, value: str) -> Use:
+    if key == "topology":
+        return replace(use, topology=Path(value))
+    if key == "until":
+        return replace(use, until_s=parse_seconds(value))
+    if key == "block":
+        return replace(use, read=replace(use.read, block_bytes=_above_0(key, parse_bytes(value))))
+    try:
+        number = float(value)
+    except ValueError as error:
+        raise InvalidRecord(f"{key}={value}: expected a number") from error
+    if key == "load":
+        return replace(use, load=_above_0(key, number))
+    if key == "deadlines":
+        if not 0 <= number <= 1:
+            raise InvalidRecord(f"deadlines must lie between 0 and 1, got {value}")
+        return replace(use, deadlines=number)
+    if number != int(number) or number < 1:
+        raise InvalidRecord(f"{key}={value}: expected a whole number of at least 1")
+    if key == "executors":
+        return replace(use, read=replace(use.read, executors=int(number)))
+    if key == "slots":
+        return replace(use, slots=int(number))
+    return replace(use, first=int(number))
+
+
+def _above_0(key: str, value: float) -> float:
+    if not 0 < value < math.inf:
+        raise InvalidRecord(f"{key} must be above 0, got {value:g}")
+    return value
+
+
+def use_trace(place: Path, use: Use, nodes: Sequence[Node] = (), seed: int = 0) -> Trace:
+    """Read a trace and settle on what nodes it runs; given ones come first."""
+    trace = read_trace(place, use.read)
+    if not trace.workload.arrivals:
+        raise InvalidRecord(f"{place}: there is no job in it that could be replayed")
+    arrivals = [a for a in trace.workload.arrivals if a.query.submit_s < use.until_s]
+    arrivals = arrivals[: use.first]
+    if not arrivals:
+        raise InvalidRecord(f"{place}: no job was submitted before {use.until_s:g} s")
+    cluster, note = _cluster(trace, arrivals, use, nodes)
+    if use.deadlines:
+        arrivals = with_deadlines(arrivals, use.deadlines, capacity_slots(cluster), seed)
+    workload = Workload(trace.name, tuple(arrivals), trace.workload.tables, cluster)
+    kept = {arrival.query.id for arrival in arrivals}
+    return replace(
+        trace,
+        workload=workload,
+        finished_s={query: end for query, end in trace.finished_s.items() if query in kept},
+        tasks=tuple(task for task in trace.tasks if task.job.partition("/")[0] in kept),
+        notes=(*trace.notes, *note),
+    )
+
+
+def _cluster(
+    trace: Trace, arrivals: Sequence[Arrival], use: Use, nodes: Sequence[Node]
+) -> tuple[tuple[Node, ...], tuple[str, ...]]:
+    """The nodes asked for, else those of a file, else those of the trace, else made-up ones."""
+    if nodes:
+        return tuple(nodes), ()
+    if use.load is None:
+        found = read_nodes(use.topology) if use.topology else trace.workload.nodes
+        if use.slots is not None:
+            found = tuple(replace(node, slots=use.slots) for node in found)
+        if found:
+            return tuple(found), ()
+    load = use.load or USUAL_LOAD
+    slots = use.slots or SLOTS_A_NODE
+    made = nodes_for_load(arrivals, load, slots)
+    note = f"the cluster is made up: {len(made):,} nodes of {slots} slots, used by {load:.0%}"
+    return made, (note,)
+
+
+def nodes_for_load(arrivals: Sequence[Arrival], load: float, slots: int) -> tuple[Node, ...]:
+    """As many nodes as make the work that arrives so large a part of what they can do.
+
+    Work arrives from the first submission to the last; there is at least one node.
+    """
+    times_s = [arrival.query.submit_s for arrival in arrivals]
+    span_s = max(times_s) - min(times_s)
+    work_s = math.fsum(arrival.work_s for arrival in arrivals)
+    if span_s <= 0:  # all at once: any cluster is as busy as it can be
+        return tuple(Node(name, slots) for name in numbered("n", 4))
+    count = max(1, round(work_s / (span_s * load * slots)))
+    return tuple(Node(name, slots) for name in numbered("n", count))
+
+
+def with_deadlines(
+    arrivals: Sequence[Arrival], share: float, slots: float, seed: int
+) -> list[Arrival]:
+    """A share of the queries, drawn by the seed, with deadlines as POSUM sets them."""
+    rng = Random(f"{seed}/deadlines")
+    chosen = set(rng.sample(range(len(arrivals)), round(share * len(arrivals))))
+    due = []
+    for number, arrival in enumerate(arrivals):
+        slack = rng.uniform(*SLACK)
+        if number in chosen:
+            within_s = alone_time_s(arrival, slots) * slack
+            query = replace(arrival.query, deadline_s=arrival.query.submit_s + within_s)
+            arrival = replace(arrival, query=query)
+        due.append(arrival)
+    return due

@@ -1,0 +1,175 @@
+"""Readers against counts and sums that others have taken from public traces, where these are."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from queryard.workload.traces import ReadOptions, Trace, read_trace
+
+TRACES = Path(__file__).parents[4] / "shared" / "traces"
+FACTS: dict[str, Any] = (
+    json.loads((TRACES / "facts.json").read_text()) if (TRACES / "facts.json").is_file() else {}
+)
+pytestmark = pytest.mark.skipif(not FACTS, reason=f"there are no public traces in {TRACES}")
+
+
+@cache
+def read(name: str) -> Trace:
+    return read_trace(TRACES / name)
+
+
+def of(*folders: str) -> list[str]:
+    return [name for name in FACTS if name.startswith(folders)]
+
+
+@pytest.mark.parametrize("name", of("spark-eventlogs"))
+def test_a_spark_log_has_what_was_counted(name: str) -> None:
+    facts, trace = FACTS[name], read(name)
+    counts = trace.counts
+    same = {
+        "lines": "lines",
+        "executors_added": "executors added",
+        "executors_removed": "executors removed",
+        "jobs": "jobs",
+        "jobs_failed": "jobs failed",
+        "stages_listed_in_job_starts": "stages listed",
+        "stage_attempts_completed": "stage attempts completed",
+        "stage_attempts_failed": "stage attempts failed",
+        "stages_with_parents": "stages with parents",
+        "sql_executions": "SQL executions",
+        "task_ends": "task ends",
+        "speculative": "speculative tasks",
+        "task_ms_sum": "task ms",
+        "executor_run_ms_sum": "executor run ms",
+        "input_bytes": "input bytes",
+        "shuffle_write_bytes": "shuffle write bytes",
+        "shuffle_read_bytes": "shuffle read bytes",
+    }
+    found = {fact: counts.get(ours, 0) for fact, ours in same.items()}
+    assert found == {fact: facts[fact] for fact in same}
+    reasons = {reason: counts[f"task ends {reason}"] for reason in facts["task_end_reasons"]}
+    assert reasons == facts["task_end_reasons"]
+    places = {place: counts[f"locality {place}"] for place in facts["locality"]}
+    assert places == facts["locality"]
+    if facts["app_seconds"] is not None:
+        assert counts["application ms"] / 1e3 == pytest.approx(facts["app_seconds"])
+    else:
+        assert any("not complete" in note for note in trace.notes)
+
+
+@pytest.mark.parametrize("name", of("spark-eventlogs"))
+def test_every_task_that_counts_is_in_one_query(name: str) -> None:
+    trace = read(name)
+    assert trace.workload.tasks == len(trace.tasks)
+    assert len(trace.tasks) <= trace.counts.get("task ends Success", 0)
+    for arrival in trace.workload.arrivals:
+        known = {job.name for job in arrival.query.jobs}
+        assert all(known.issuperset(job.upstream) for job in arrival.query.jobs)
+
+
+def test_stages_that_adaptive_execution_lists_again_are_the_ones_that_ran() -> None:
+    trace = read("spark-eventlogs/rapids-tools/nds_q72_dataproc_2_2.gz")
+    largest = max(trace.workload.arrivals, key=lambda arrival: len(arrival.query.jobs))
+    tasks = sum(job.map.tasks for job in largest.query.jobs if job.map)
+    # 18 jobs list 31 stages, of which 18 ran.
+    assert (len(largest.query.jobs), tasks) == (18, 1441)
+    # Those whose rows are broadcast are needed, too: all of them lead to the last one.
+    needed = {name for job in largest.query.jobs for name in job.upstream}
+    assert [job.name for job in largest.query.jobs if job.name not in needed] == ["s61"]
+    assert trace.responses_s[largest.query.id] == pytest.approx(71, abs=2)
+    assert sum(node.slots for node in trace.workload.nodes) == 128
+
+
+@pytest.mark.parametrize("name", [n for n in FACTS if "outcomes" in FACTS[n]])
+def test_a_rumen_trace_has_what_was_counted(name: str) -> None:
+    facts, counts = FACTS[name], read(name).counts
+    found = {
+        "jobs": counts["jobs"],
+        "users": counts["users"],
+        "maps": counts.get("maps", 0),
+        "reduces": counts.get("reduces", 0),
+        "successful_map_ms_sum": counts.get("successful map ms", 0),
+        "successful_reduce_ms_sum": counts.get("successful reduce ms", 0),
+        "outcomes": {outcome: counts[f"jobs {outcome}"] for outcome in facts["outcomes"]},
+        "attempts": {
+            key: counts[f"{key.split('/')[0]} attempts {key.split('/')[1]}"]
+            for key in facts["attempts"]
+        },
+    }
+    assert found == {key: facts[key] for key in found}
+
+
+@pytest.mark.parametrize("name", of("hadoop-jobhistory"))
+def test_a_job_history_has_what_was_counted(name: str) -> None:
+    facts, counts = FACTS[name], read(name).counts
+    for kind, count in facts.get("events", {}).items():
+        assert counts[kind] == count
+    for kind, count in facts.get("records", {}).items():
+        assert counts[f"{kind} records"] == count
+
+
+@pytest.mark.parametrize(
+    ("history", "rumen"),
+    [
+        ("v0.20-sample-job-tracker-logs.gz", "v0.20-sample-job-tracker-logs.rumen-output.json.gz"),
+        (
+            "v0.20-truncated-job-tracker-log.txt",
+            "v0.20-truncated-job-tracker-log.rumen-output.json",
+        ),
+    ],
+)
+def test_a_history_makes_what_rumen_makes_of_it(history: str, rumen: str) -> None:
+    ours, theirs = (read(f"hadoop-jobhistory/{name}") for name in (history, rumen))
+    for trace in (ours, theirs):
+        assert trace.workload.arrivals
+    by_id = {arrival.query.id: arrival for arrival in theirs.workload.arrivals}
+    for arrival in ours.workload.arrivals:
+        other = by_id[arrival.query.id]
+        assert arrival.query.submit_s == other.query.submit_s
+        assert arrival.query.jobs[0].map == other.query.jobs[0].map
+        assert arrival.truth == other.truth
+    assert ours.finished_s == theirs.finished_s
+
+
+@pytest.mark.parametrize("name", of("decima-tpch"))
+def test_the_stages_of_tpch_are_all_there(name: str) -> None:
+    trace = read(name)
+    assert {key: trace.counts[key] for key in FACTS[name]} == FACTS[name]
+    jobs = [job for arrival in trace.workload.arrivals for job in arrival.query.jobs]
+    assert sum(len(job.upstream) for job in jobs) == FACTS[name]["edges"]
+    # A task of one stage may be missing: how many there are varied with the executors.
+    assert abs(trace.workload.tasks - FACTS[name]["tasks"]) <= 2
+
+
+def test_other_numbers_of_executors_are_other_measurements() -> None:
+    file = TRACES / "decima-tpch" / "tpch-10g.json.gz"
+    few, many = (read_trace(file, ReadOptions(executors=count)) for count in (2, 100))
+    assert few.workload.tasks == pytest.approx(many.workload.tasks, abs=2)
+    assert few.workload.arrivals[0].work_s != many.workload.arrivals[0].work_s
+
+
+@pytest.mark.parametrize("name", of("swim-facebook"))
+def test_a_swim_day_has_what_was_counted(name: str) -> None:
+    facts, trace = FACTS[name], read(name)
+    counts = trace.counts
+    assert counts["jobs"] == len(trace.workload.arrivals) == facts["jobs"]
+    for ours, fact in (("input", "input"), ("shuffle", "shuffle"), ("output", "output")):
+        assert counts[f"{ours} bytes"] == facts[f"{fact}_bytes_total"]
+    assert counts["jobs without a shuffle"] == facts["shuffle_zero"]
+    times_s = [arrival.query.submit_s for arrival in trace.workload.arrivals]
+    assert (times_s[0], times_s[-1]) == (facts["first_submit_s"], facts["last_submit_s"])
+    if "distinct_input_paths" in facts:
+        jobs = [arrival.query.jobs[0] for arrival in trace.workload.arrivals]
+        assert len({job.inputs[0].table for job in jobs}) == facts["distinct_input_paths"]
+
+
+def test_blocks_of_a_swim_day() -> None:
+    file = TRACES / "swim-facebook" / "FB-2009_samples_24_times_1hr_0.tsv"
+    trace = read_trace(file, ReadOptions(block_bytes=128 * 2.0**20))
+    maps = sum(arrival.query.jobs[0].map.tasks for arrival in trace.workload.arrivals)  # type: ignore[union-attr]
+    assert maps == 205_713
