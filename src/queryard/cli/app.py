@@ -13,6 +13,7 @@ from queryard.core.errors import QueryardError
 
 from .analyze import analyze
 from .compare import compare
+from .experiment import experiment
 from .explain import explain
 from .failures import FAILED, USER_ERROR, RunFailed, complain
 from .history import history
@@ -54,6 +55,7 @@ app.command(rich_help_panel=_LOADS)(replay)
 app.command(rich_help_panel=_SCHEDULERS)(compare)
 app.command(rich_help_panel=_SCHEDULERS)(simulate)
 app.add_typer(trace, name="trace", rich_help_panel=_SCHEDULERS)
+app.command(rich_help_panel=_SCHEDULERS)(experiment)
 app.command(rich_help_panel=_SCHEDULERS)(policies)
 app.command(rich_help_panel=_SCHEDULERS)(parts)
 

@@ -13,6 +13,7 @@ from queryard.workload import Workload
 
 from . import options, run
 from .comparison_table import comparison_table
+from .portfolio_tables import portfolio_facts, portfolio_tables
 from .progress import tracking
 from .scores import Scores, scores_of_run
 from .titles import describe, differences, setting
@@ -27,8 +28,9 @@ def compare(
         list[str] | None,
         typer.Option(
             metavar="NAMES",
-            help=f"Policies, joined by commas; `all` for every one. Default: {DEFAULT_POLICIES}, "
-            "and those of --profile.",
+            help="Policies, joined by commas; `all` for every one; `portfolio` chooses among some, "
+            "`portfolio:OBJECTIVE:NAME/NAME` for what and among which. "
+            f"Default: {DEFAULT_POLICIES}, and those of --profile.",
             show_default=False,
         ),
     ] = None,
@@ -106,6 +108,8 @@ def compare(
     if circumstances := differences(settings):
         console.print(f"With {circumstances}.", style="dim", highlight=False)
     console.print(verdict(rows, ideals), highlight=False)
+    for table in portfolio_tables(results):
+        console.print(table, highlight=False)
     for note in chosen.trace.notes if chosen.trace else ():
         console.print(f"Note: {note}.", style="dim", highlight=False)
     for file in figures:
@@ -131,4 +135,5 @@ def _plain(
         ],
         "references": [row.to_json() for row in ideals],
         "verdict": verdict(rows, ideals),
+        "portfolios": portfolio_facts(results),
     }

@@ -79,8 +79,9 @@ Estimates = Annotated[
     str,
     typer.Option(
         metavar="HOW",
-        help="What policies believe of task times: oracle, oracle:0.3 (wrong by about 30 %) or "
-        "observed (means of what has ended).",
+        help="What policies believe of task times: oracle, oracle:0.3 (wrong by about 30 %), "
+        "observed (means of what has ended), or a predictor: basic, standard, detailed, "
+        "regression.",
         rich_help_panel=_WHERE,
     ),
 ]

@@ -19,6 +19,7 @@ from queryard.figures import (
 )
 from queryard.metrics import Summary, summarise
 from queryard.policies import catalogue, for_tenants, load_profiles, resolve_profile
+from queryard.portfolio import Decision, parse_portfolio, simulate_portfolio
 from queryard.sim import Conditions, alone_times, simulate
 from queryard.sim.estimates import estimate_source
 from queryard.sim.references import demands_of, processor_sharing, shortest_remaining_first
@@ -30,6 +31,7 @@ from .scores import Scores, scores_of_reference
 
 ALL = "all"
 RECORDED = "as recorded"
+PORTFOLIO = "portfolio"
 # S³'s cost of riders, a remote read a third slower, a cache that holds a few splits a node.
 DEMO_CONDITIONS = {
     "noise": 0.1,
@@ -93,6 +95,7 @@ class Result:
     journal: Journal
     tasks: int
     wall_s: float
+    decisions: tuple[Decision, ...] = ()
 
 
 def choose_profiles(names: Sequence[str], file: Path | None) -> dict[str, Profile]:
@@ -110,8 +113,11 @@ def choose_profiles(names: Sequence[str], file: Path | None) -> dict[str, Profil
             chosen[name] = own[name]
         elif name in built_in:
             chosen[name] = resolve_profile(name)
+        elif name.partition(":")[0] == PORTFOLIO:
+            parse_portfolio(name)  # complains before anything is simulated
+            chosen[name] = {PORTFOLIO: name}
         else:
-            raise InvalidProfile(unknown_name("policy", name, [*built_in, *own, ALL]))
+            raise InvalidProfile(unknown_name("policy", name, [*built_in, *own, ALL, PORTFOLIO]))
     if own.keys().isdisjoint(chosen):
         chosen |= own
     return chosen
@@ -123,6 +129,8 @@ def settle_tenants(
     """The profiles as they are, or inside the shares of the workload's tenants."""
     if not settings.by_tenant:
         return profiles
+    if any(PORTFOLIO in profile for profile in profiles.values()):
+        raise InvalidProfile("--by-tenant: a portfolio cannot be put inside the shares of tenants")
     return {name: for_tenants(profile, workload.tenants) for name, profile in profiles.items()}
 
 
@@ -134,19 +142,33 @@ def run_policy(
     alone_s: Mapping[str, float],
     on_progress: Callable[[int], None] | None = None,
 ) -> Result:
-    """Simulate one policy; `on_progress` hears how many queries have ended."""
-    run = simulate(
-        workload,
-        workload.nodes,
-        profile,
-        conditions=settings.conditions,
-        estimates=settings.estimates,
-        seed=settings.seed,
-        slow_start=settings.slow_start,
-        on_progress=on_progress,
-    )
+    """Simulate one policy, or a portfolio; `on_progress` hears how many queries have ended."""
+    decisions: tuple[Decision, ...] = ()
+    if PORTFOLIO in profile:
+        found = simulate_portfolio(
+            workload,
+            workload.nodes,
+            parse_portfolio(name),
+            conditions=settings.conditions,
+            estimates=settings.estimates,
+            seed=settings.seed,
+            slow_start=settings.slow_start,
+            on_progress=on_progress,
+        )
+        run, decisions = found.run, found.decisions
+    else:
+        run = simulate(
+            workload,
+            workload.nodes,
+            profile,
+            conditions=settings.conditions,
+            estimates=settings.estimates,
+            seed=settings.seed,
+            slow_start=settings.slow_start,
+            on_progress=on_progress,
+        )
     summary = summarise(run.journal, alone_s=alone_s, size_bins=size_bins(workload))
-    return Result(name, profile, summary, run.journal, run.tasks, run.wall_s)
+    return Result(name, profile, summary, run.journal, run.tasks, run.wall_s, decisions)
 
 
 def size_bins(workload: Workload) -> dict[str, str]:

@@ -40,7 +40,7 @@ class Admission:
             return True
         waiter = self.waiting()
         if waiter is not None and waiter is not query and not self._overtakes(query, waiter, lane):
-            if state.is_small(demand) and state.spares(waiter) and self._is_kept_for(demand):
+            if self.may_pass(query, waiter):
                 return state.fits(query)
             return state.fits(query, waiter.memory_bytes)
         if state.fits(query):
@@ -49,9 +49,11 @@ class Admission:
             self.waiter = query.id
         return False
 
-    def _is_kept_for(self, demand: float) -> bool:
-        """Whether a small query can have of what no large one waits for."""
-        return self._state.small_bytes + demand <= self._state.kept_bytes
+    def may_pass(self, query: QueryState, waiter: QueryState) -> bool:
+        """Whether a small query can have of what is kept for its like, and the waiter cannot."""
+        state, demand = self._state, query.memory_bytes
+        is_left = state.small_bytes + demand <= state.kept_bytes
+        return state.is_small(demand) and state.spares(waiter) and is_left
 
     def waiting(self) -> QueryState | None:
         """The query for which room is kept, if it still waits and could start with it."""

@@ -37,13 +37,13 @@ def draw(sheet: Sheet, path: str) -> None:
             rows + 1, 2, width_ratios=(3, 2), height_ratios=(TOP_IN, *[ROW_IN] * rows)
         )
         top = figure.add_subplot(grid[0, :])
-        _plot(top, sheet.top)
+        plot(top, sheet.top)
         if sheet.top.lines:
             top.legend(loc="lower right", framealpha=0.85, edgecolor="none")
         for place, (gantt, slots) in enumerate(sheet.rows, 1):
             left, right = figure.add_subplot(grid[place, 0]), figure.add_subplot(grid[place, 1])
-            _plot(left, gantt)
-            _plot(right, slots)
+            plot(left, gantt)
+            plot(right, slots)
             if place < rows:
                 left.set_xlabel("")
                 right.set_xlabel("")
@@ -55,7 +55,7 @@ def draw(sheet: Sheet, path: str) -> None:
         figure.savefig(path, dpi=DPI)
 
 
-def _plot(axes: Any, panel: Panel) -> None:
+def plot(axes: Any, panel: Panel) -> None:
     """One panel on one set of axes."""
     from matplotlib.collections import PolyCollection
 

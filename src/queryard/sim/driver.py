@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 from typing import Any
@@ -25,7 +25,8 @@ from .conditions import Conditions
 from .estimates import EstimateSource, oracle
 from .leasing import BatchEnds, Leasing, Outgrows, Returns
 from .ordering import CLUSTER, TIMERS, USERS, WORK
-from .truth import Truth
+from .predicting import Predicting
+from .truth import Truth, is_local
 
 _new = tuple.__new__
 
@@ -42,6 +43,15 @@ class Arrives:
 
     def __init__(self, arrival: Arrival) -> None:
         self.arrival = arrival
+
+
+class Calls:
+    """A note in the queue: somebody looks at the kernel, and may have something to tell it."""
+
+    __slots__ = ("call",)
+
+    def __init__(self, call: Callable[[float], Sequence[ev.Event]]) -> None:
+        self.call = call
 
 
 class SimDriver:
@@ -64,6 +74,7 @@ class SimDriver:
         self.failed: dict[str, str] = {}
         self.now = scheduler.state.now
         self._estimates = estimates
+        self._learner = estimates if isinstance(estimates, Predicting) else None
         self._seed = seed
         self._on_end = on_end
         self._heap: list[tuple[float, int, int, Any]] = []
@@ -105,6 +116,12 @@ class SimDriver:
     def post(self, time_s: float, priority: int, what: Any) -> None:
         self._sequence += 1
         heappush(self._heap, (time_s, priority, self._sequence, what))
+
+    def call_at(
+        self, time_s: float, priority: int, call: Callable[[float], Sequence[ev.Event]]
+    ) -> None:
+        """Call somebody at a time; the events it returns happen then."""
+        self.post(time_s, priority, Calls(call))
 
     def add_nodes(self, nodes: Iterable[Node], time_s: float = 0.0) -> None:
         for node in nodes:
@@ -161,6 +178,11 @@ class SimDriver:
         """Queries that have not ended; above 0 after `run`, nothing could ever move again."""
         return self._open
 
+    @property
+    def has_more(self) -> bool:
+        """Whether anything can still happen."""
+        return bool(self._heap)
+
     def run(self, until_s: float = math.inf) -> None:
         """Go on until every query has ended, or to a time."""
         heap = self._heap
@@ -190,10 +212,22 @@ class SimDriver:
             self.now = now
             if rare:
                 events[:0] = self._leasing.progress(now)
+            if self._learner is not None:
+                events += self._learn(now, self._learner, events)
             for command in handle(*events):
                 executors[type(command)](command)
             if self._waiting:
                 self._release_reduces(now)
+
+    def _learn(self, now: float, learner: Predicting, events: Sequence[ev.Event]) -> list[ev.Event]:
+        """What the tasks that have just ended teach a predictor."""
+        told: list[ev.Event] = []
+        for event in events:
+            if isinstance(event, TaskFinished):
+                launch = self._state.running[event.launch]
+                near = is_local(launch, self._state)
+                told += learner.ended(now, launch, event.output_bytes, near)
+        return told
 
     def _check_moving(self, now: float) -> None:
         """A policy that decides back and forth within one instant would never end."""
@@ -218,6 +252,8 @@ class SimDriver:
             events.extend(self._leasing.happen(now, what))
         elif isinstance(what, Arrives):
             self._arrive(now, what.arrival, events)
+        elif isinstance(what, Calls):
+            events.extend(what.call(now))
         elif isinstance(what, ev.NodeJoined):
             self._join(what, events)
         elif isinstance(what, ev.NodeLost):
@@ -370,5 +406,7 @@ class SimDriver:
         self._open -= 1
         self.ends[query] = self.scheduler.state.now
         self._leasing.forget(query)
+        if self._learner is not None:
+            self._learner.forget(query)
         if self._on_end is not None:
             self._on_end(query)

@@ -1,7 +1,8 @@
 """Where the estimates of a simulated run come from; they reach the kernel as events.
 
 `oracle` tells the true means, `oracle:0.3` errs by a factor of log-normal spread 0.3, drawn
-once a job, and `observed` tells nothing, so that the kernel goes by the means it has seen.
+once a job, and `observed` tells nothing, so that the kernel goes by the means it has seen. The name
+of a predictor (`basic`, `standard`, `regression` …) lets that one learn as tasks end.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from collections.abc import Callable
 
 from queryard.core.errors import QueryardError, unknown_name
 from queryard.core.events import EstimateChanged
+from queryard.estimate.tasks import PREDICTORS, make_predictor
 from queryard.workload.model import Arrival
+
+from .predicting import Predicting
 
 EstimateSource = Callable[[float, Arrival], list[EstimateChanged]]
 
@@ -55,7 +59,7 @@ def erring_oracle(error: float, seed: int) -> EstimateSource:
 
 
 def estimate_source(name: str, seed: int = 0) -> EstimateSource:
-    """The source a user named: `oracle`, `oracle:ERROR` or `observed`."""
+    """The source a user named: `oracle`, `oracle:ERROR`, `observed` or a predictor."""
     kind, _, value = name.partition(":")
     if kind == "observed" and not value:
         return observed
@@ -69,6 +73,8 @@ def estimate_source(name: str, seed: int = 0) -> EstimateSource:
         if not 0 <= error < math.inf:
             raise QueryardError(f"estimates {name!r}: the error must be a number, as in oracle:0.3")
         return erring_oracle(error, seed)
+    if name in PREDICTORS:
+        return Predicting(make_predictor(name))
     raise QueryardError(
-        unknown_name("source of estimates", name, ("oracle", "oracle:0.3", "observed"))
+        unknown_name("source of estimates", name, ("oracle", "oracle:0.3", "observed", *PREDICTORS))
     )

@@ -169,11 +169,7 @@ class Truth:
     def _read(self, job: JobState, index: int, node_id: str, state: State) -> float:
         """What the place of the data does to the time: remote, in the rack, in memory."""
         c = self.conditions
-        table, number = job.scanned[0][0], index
-        for table, _ in job.scanned:
-            if number < len(table.splits):
-                break
-            number -= len(table.splits)
+        table, number = _split_of(job, index)
         split = table.splits[number]
         if c.memory_cache_bytes and self._in_memory(node_id, (table.name, number), split.bytes):
             return 1.0 - c.memory_gain
@@ -201,6 +197,27 @@ class Truth:
         """A node that is gone remembers nothing when it comes back."""
         self._recent.pop(node_id, None)
         self._recent_bytes.pop(node_id, None)
+
+
+def _split_of(job: JobState, index: int) -> tuple[Table, int]:
+    """The table that a map reads, and which of its splits."""
+    table, number = job.scanned[0][0], index
+    for table, _ in job.scanned:
+        if number < len(table.splits):
+            break
+        number -= len(table.splits)
+    return table, number
+
+
+def is_local(launch: Launch, state: State) -> bool | None:
+    """Whether a map has its split on its node; None where splits lie nowhere in particular."""
+    task = launch.tasks[0]
+    job = state.jobs.get(task.job)
+    if task.kind != MAP or job is None or not job.scanned:
+        return None
+    table, number = _split_of(job, task.index)
+    nodes = table.splits[number].nodes
+    return launch.node in nodes if nodes else None
 
 
 def _luck_table(c: Conditions, seed: int) -> list[float]:

@@ -1,0 +1,135 @@
+"""What a portfolio did, and how it compares with every fixed policy in hindsight."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from queryard.metrics import read_run
+from queryard.portfolio import (
+    Decision,
+    Objective,
+    QueryEnd,
+    Schedule,
+    parse_portfolio,
+)
+
+from . import readable
+from .run import PORTFOLIO, Result
+
+
+def observed_scores(objective: Objective, results: Sequence[Result]) -> dict[str, float]:
+    """The score that every run really had; lower is better."""
+    return {result.name: objective.score(_vector(objective, result)) for result in results}
+
+
+def _vector(objective: Objective, result: Result) -> Mapping[str, float]:
+    run = read_run(result.journal)
+    ends = tuple(
+        QueryEnd(
+            row.query.id,
+            row.submit_s,
+            run.closed_s if row.end_s is None else row.end_s,
+            row.task_s,
+            row.query.deadline_s,
+        )
+        for row in run.queries.values()
+    )
+    return objective.vector(Schedule(ends))
+
+
+def usage(decisions: Sequence[Decision], end_s: float) -> dict[str, float]:
+    """The share of the time in which each policy was in force."""
+    if not decisions:
+        return {}
+    edges = [*decisions, None]
+    spans: dict[str, float] = {}
+    for here, following in pairwise(edges):
+        assert here is not None
+        until_s = end_s if following is None else following.time_s
+        spans[here.policy] = spans.get(here.policy, 0.0) + max(0.0, until_s - here.time_s)
+    total = sum(spans.values()) or 1.0
+    ordered = sorted(spans.items(), key=lambda item: -item[1])
+    return {name: span / total for name, span in ordered}
+
+
+def portfolio_tables(results: Sequence[Result]) -> list[RenderableType]:
+    """For every portfolio: what it chose, and its score beside those of the fixed policies."""
+    shown: list[RenderableType] = []
+    for result in results:
+        if PORTFOLIO in result.profile:
+            shown += [_choices(result), Text(hindsight(result, results))]
+    return shown
+
+
+def _choices(result: Result) -> Table:
+    title = f"{result.name}: policies in force"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
+    table.add_column("policy")
+    table.add_column("share of the time", justify="right")
+    table.add_column("times chosen", justify="right")
+    shares = usage(result.decisions, read_run(result.journal).closed_s)
+    for name, share in shares.items():
+        chosen = sum(d.is_switch and d.policy == name for d in result.decisions)
+        table.add_row(name, readable.percent(share), readable.count(chosen))
+    return table
+
+
+def hindsight(result: Result, results: Sequence[Result]) -> str:
+    """How far the portfolio is from the best fixed policy, which nobody knows beforehand."""
+    objective = parse_portfolio(result.name).objective
+    scores = observed_scores(objective, results)
+    own = scores[result.name]
+    decisions = result.decisions
+    wall_s = sum(decision.wall_s for decision in decisions)
+    text = (
+        f"{result.name} made {len(decisions)} decisions in {readable.seconds(wall_s)} s, "
+        f"{sum(d.is_switch for d in decisions)} of them switches, "
+        f"{sum(d.dropped for d in decisions)} dropped. "
+        f"Its score ({objective.name}, lower is better) is {own:.4g}"
+    )
+    fixed = {name: scores[name] for name in _fixed(results)}
+    if not fixed:
+        return f"{text}."
+    best = min(fixed, key=lambda name: (fixed[name], name))
+    if not fixed[best]:
+        return f"{text}; the best fixed policy in hindsight, {best}, has 0."
+    return (
+        f"{text}, {own / fixed[best]:.2f} of the best fixed policy in hindsight "
+        f"({best}, {fixed[best]:.4g})."
+    )
+
+
+def _fixed(results: Sequence[Result]) -> list[str]:
+    return [result.name for result in results if PORTFOLIO not in result.profile]
+
+
+def portfolio_facts(results: Sequence[Result]) -> dict[str, Any]:
+    """The same as plain data."""
+    facts = {}
+    for result in results:
+        if PORTFOLIO in result.profile:
+            objective = parse_portfolio(result.name).objective
+            facts[result.name] = {
+                "objective": objective.name,
+                "scores": observed_scores(objective, results),
+                "usage": usage(result.decisions, read_run(result.journal).closed_s),
+                "decisions": [
+                    {
+                        "time_s": decision.time_s,
+                        "policy": decision.policy,
+                        "scores": dict(decision.scores),
+                        "queries": decision.queries,
+                        "wall_s": decision.wall_s,
+                        "dropped": decision.dropped,
+                    }
+                    for decision in result.decisions
+                ],
+            }
+    return facts

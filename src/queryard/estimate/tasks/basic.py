@@ -1,0 +1,35 @@
+"""POSUM's Basic predictor: a task takes what tasks of its kind have taken on average."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+
+from queryard.core.model import MAP
+
+from .model import Asked, Seen
+from .tallies import PAST_JOBS, Tallies
+
+_MAP_S, _REDUCE_S = attrgetter("map_s"), attrgetter("reduce_s")
+
+
+class Basic:
+    """The mean of its kind, from this job, else from past jobs of its class, else of its tenant.
+
+    POSUM §3.2. Deviations: none. A prediction costs O(past jobs).
+
+    >>> basic = Basic()
+    >>> basic.learn(Seen(Asked("a", "map", "sort"), 4.0))
+    >>> basic.predict(Asked("b", "map", "sort")), basic.predict(Asked("b", "reduce", "sort"))
+    (4.0, None)
+    """
+
+    def __init__(self, past_jobs: int = PAST_JOBS) -> None:
+        self._tallies = Tallies(past_jobs)
+
+    def learn(self, seen: Seen) -> None:
+        self._tallies.add(seen)
+
+    def predict(self, task: Asked) -> float | None:
+        pick = _MAP_S if task.kind == MAP else _REDUCE_S
+        own = self._tallies.own(task, pick)
+        return self._tallies.past(task, pick) if own is None else own

@@ -1,0 +1,47 @@
+"""What a predictor of task times is asked, what it learns from, and what it is."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from queryard.core.model import Kind
+
+
+class Asked(NamedTuple):
+    """A task before it runs, by what is known of it then; None is what nobody knows.
+
+    `map_bytes` is the input of all maps of its job and `map_tasks` their number. Of a reduce,
+    `shuffled_bytes` is what all maps have left for it and its like, where that is known already.
+    """
+
+    job: str
+    kind: Kind
+    class_name: str = ""
+    tenant: str = ""
+    input_bytes: float | None = None
+    map_bytes: float | None = None
+    map_tasks: int = 0
+    reduces: int = 0
+    shuffled_bytes: float | None = None
+    is_local: bool | None = None
+    is_first_wave: bool = False
+
+
+class Seen(NamedTuple):
+    """A task that has ended, and what it took; the parts of a reduce where they were measured."""
+
+    asked: Asked
+    seconds: float
+    output_bytes: float | None = None
+    shuffle_s: float | None = None
+    merge_s: float | None = None
+
+
+class Predictor(Protocol):
+    """Learns from tasks that have ended, and says what others will take."""
+
+    def learn(self, seen: Seen) -> None:
+        """A task has ended."""
+
+    def predict(self, task: Asked) -> float | None:
+        """Its seconds; None while nothing is known that bears on it."""

@@ -1,0 +1,112 @@
+"""What an experiment gives: tables, pictures, and findings beside what a paper printed."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from queryard.figures.panels import Key, Panel
+
+# Student's t for 95 %, by degrees of freedom.
+_T95 = (
+    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
+    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
+)
+_T95_MANY = 1.96
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A mean over seeds, and where it lies with 95 % confidence; no interval from one seed."""
+
+    mean: float
+    low: float
+    high: float
+    seeds: int
+
+    def text(self, write: Callable[[float], str] = "{:.3g}".format) -> str:
+        if self.seeds < 2:
+            return write(self.mean)
+        return f"{write(self.mean)} ({write(self.low)} to {write(self.high)})"
+
+
+def interval(values: Sequence[float]) -> Interval:
+    """The mean of some runs with its confidence interval.
+
+    >>> interval([1.0, 2.0, 3.0]).text("{:.1f}".format)
+    '2.0 (-0.5 to 4.5)'
+    """
+    mean = statistics.fmean(values)
+    if len(values) < 2:
+        return Interval(mean, mean, mean, len(values))
+    t = _T95[len(values) - 2] if len(values) - 2 < len(_T95) else _T95_MANY
+    half = t * statistics.stdev(values) / math.sqrt(len(values))
+    return Interval(mean, mean - half, mean + half, len(values))
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One published figure and ours; `agrees` says whether the direction is the paper's."""
+
+    what: str
+    paper: str
+    ours: str
+    agrees: bool | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of text under titles; all columns but the first are numbers."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A picture of one or more panels side by side, by a name that may serve as a file's."""
+
+    name: str
+    title: str
+    panels: tuple[Panel, ...]
+    keys: tuple[Key, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """All that came of an experiment."""
+
+    findings: tuple[Finding, ...] = ()
+    tables: tuple[Table, ...] = ()
+    charts: tuple[Chart, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How an experiment is to be run: over which seeds, how large, with which public traces.
+
+    `size` scales the number of queries where that makes sense: 1 is as published.
+    """
+
+    seeds: int = 5
+    size: float = 1.0
+    traces: Path | None = None
+    tell: Callable[[str], None] = field(default=lambda line: None)
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A published table or figure, to be run again."""
+
+    name: str
+    title: str
+    source: str
+    run: Callable[[Wish], Outcome]
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    """What the source leaves open, and what was chosen."""

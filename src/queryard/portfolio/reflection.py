@@ -1,0 +1,113 @@
+"""What a portfolio learns from its own decisions: bias, the right period, usual magnitudes.
+
+POSUM §4.4 asks for it and leaves it unbuilt.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .scores import Objective, QueryEnd, Schedule
+
+# How much the latest observation counts, and after how many one is believed half.
+LATEST, DOUBT = 0.3, 2.0
+# A period grows by this while little changes, and shrinks by it when much does.
+STRETCH = 1.5
+CALM, BURST = 0.2, 0.6
+
+
+@dataclass(slots=True)
+class Forecasted:
+    """What was expected of the queries that were there when a policy was chosen."""
+
+    policy: str
+    queries: Mapping[str, QueryEnd]
+
+
+@dataclass(slots=True)
+class Reflection:
+    """Grows with every decision and every end."""
+
+    objective: Objective
+    period_s: float
+    least_s: float
+    most_s: float
+    usual: dict[str, float] = field(default_factory=dict)
+    biases: dict[str, tuple[float, int]] = field(default_factory=dict)
+    _expected: Forecasted | None = None
+    _ended: dict[str, QueryEnd] = field(default_factory=dict)
+    _work_s: float = 0.0
+
+    # --- bias --------------------------------------------------------------------------------
+
+    def applied(self, policy: str, schedule: Schedule) -> None:
+        """A policy is in force; so its queries are expected to end."""
+        self._judge()
+        self._expected = Forecasted(policy, {query.id: query for query in schedule.queries})
+        self._ended = {}
+
+    def ended(self, query: QueryEnd) -> None:
+        """A query has ended."""
+        if self._expected is not None and query.id in self._expected.queries:
+            self._ended[query.id] = query
+
+    def _judge(self) -> None:
+        """Compare what was expected of those that have ended with what came."""
+        if self._expected is None or not self._ended:
+            return
+        expected = tuple(self._expected.queries[query] for query in self._ended)
+        foreseen = self._score(Schedule(expected))
+        observed = self._score(Schedule(tuple(self._ended.values())))
+        if foreseen <= 0 or observed <= 0:
+            return
+        error = math.log(observed / foreseen)
+        before, count = self.biases.get(self._expected.policy, (0.0, 0))
+        self.biases[self._expected.policy] = (before + LATEST * (error - before), count + 1)
+
+    def bias(self, policy: str) -> float:
+        """The factor by which a policy's score comes out higher than foreseen.
+
+        One that was seldom in force is taken to err like all others.
+        """
+        if not self.biases:
+            return 1.0
+        usual = sum(log for log, _ in self.biases.values()) / len(self.biases)
+        log, count = self.biases.get(policy, (usual, 0))
+        trust = count / (count + DOUBT)
+        return math.exp(trust * log + (1 - trust) * usual)
+
+    def _score(self, schedule: Schedule) -> float:
+        return self.objective.score(self.objective.vector(schedule), self.usual)
+
+    # --- magnitudes --------------------------------------------------------------------------
+
+    def saw(self, vectors: Mapping[str, Mapping[str, float]]) -> None:
+        """What the metrics of all candidates were like this time."""
+        for name in {name for vector in vectors.values() for name in vector}:
+            values = [vector[name] for vector in vectors.values() if name in vector]
+            mean = sum(values) / len(values)
+            if mean > 0:
+                before = self.usual.get(name, mean)
+                self.usual[name] = before + LATEST * (mean - before)
+
+    # --- the period --------------------------------------------------------------------------
+
+    def change(self, work_s: float) -> float:
+        """By how much the work of the queue differs from that at the last decision, 0 to 1."""
+        larger = max(work_s, self._work_s)
+        return abs(work_s - self._work_s) / larger if larger else 0.0
+
+    def decided(self, work_s: float) -> None:
+        """A decision was made: the next one may come later if little has changed."""
+        change = self.change(work_s)
+        if change < CALM:
+            self.period_s = min(self.most_s, self.period_s * STRETCH)
+        elif change > BURST:
+            self.period_s = max(self.least_s, self.period_s / STRETCH)
+        self._work_s = work_s
+
+    def is_due(self, since_s: float, work_s: float) -> bool:
+        """Whether to decide now: the period is over, or the queue is no longer what it was."""
+        return since_s >= self.period_s or (since_s >= self.least_s and self.change(work_s) > BURST)

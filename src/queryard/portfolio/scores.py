@@ -1,0 +1,167 @@
+"""What a schedule is worth: metrics over the ends of queries, and their weights. Lower is better.
+
+POSUM's vector is (violation, slowdown, cost): Σ_D max(0, r - d)² / |D| over queries with deadlines,
+Σ_B r / max(e, MinE) over those without, and what nodes cost by whole units of lease. r is the
+response, d the response that was asked for, e the sum of task times.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
+
+from queryard.core.errors import InvalidProfile, unknown_name
+
+MIN_E_S = 1.0
+LEASE_UNIT_S = 3600.0
+
+
+class QueryEnd(NamedTuple):
+    """A query and when it ends, or is expected to."""
+
+    id: str
+    submit_s: float
+    end_s: float
+    task_s: float
+    deadline_s: float | None = None
+
+    @property
+    def response_s(self) -> float:
+        return self.end_s - self.submit_s
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The ends of some queries, and for how long each node was leased."""
+
+    queries: tuple[QueryEnd, ...]
+    leases_s: tuple[float, ...] = ()
+
+
+def violation(schedule: Schedule) -> float:
+    """The mean square of how late queries with a deadline are, in s².
+
+    >>> late = QueryEnd("a", 0.0, 13.0, 1.0, deadline_s=10.0)
+    >>> violation(Schedule((late, late._replace(end_s=8.0))))
+    4.5
+    """
+    due = [query for query in schedule.queries if query.deadline_s is not None]
+    late = (max(0.0, query.end_s - (query.deadline_s or 0.0)) ** 2 for query in due)
+    return math.fsum(late) / len(due) if due else 0.0
+
+
+def slowdown(schedule: Schedule) -> float:
+    """The sum of the bounded slowdowns of queries without a deadline.
+
+    >>> slowdown(Schedule((QueryEnd("a", 5.0, 15.0, 40.0), QueryEnd("b", 0.0, 3.0, 0.1))))
+    3.25
+    """
+    return math.fsum(
+        query.response_s / max(query.task_s, MIN_E_S)
+        for query in schedule.queries
+        if query.deadline_s is None
+    )
+
+
+def cost(schedule: Schedule) -> float:
+    """Units of lease that were begun."""
+    return float(sum(math.ceil(lease_s / LEASE_UNIT_S) for lease_s in schedule.leases_s))
+
+
+def makespan(schedule: Schedule) -> float:
+    """From the first submission to the last end."""
+    if not schedule.queries:
+        return 0.0
+    first_s = min(query.submit_s for query in schedule.queries)
+    return max(query.end_s for query in schedule.queries) - first_s
+
+
+def response(schedule: Schedule) -> float:
+    """The mean response."""
+    if not schedule.queries:
+        return 0.0
+    total = math.fsum(query.response_s for query in schedule.queries)
+    return total / len(schedule.queries)
+
+
+Metric = Callable[[Schedule], float]
+METRICS: Mapping[str, Metric] = MappingProxyType(
+    {
+        "violation": violation,
+        "slowdown": slowdown,
+        "cost": cost,
+        "makespan": makespan,
+        "response": response,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """Metrics and what one unit of each weighs.
+
+    With `scaled`, the weights are of the metrics in relation to what they usually are, which
+    reflection finds out: a weight then says how much a metric counts, whatever its magnitude.
+    """
+
+    name: str
+    weights: Mapping[str, float]
+    scaled: bool = False
+
+    def __post_init__(self) -> None:
+        for name, weight in self.weights.items():
+            if name not in METRICS:
+                raise InvalidProfile(f"objective: {unknown_name('metric', name, METRICS)}")
+            if not 0 <= weight < math.inf:
+                problem = f"objective: the weight of {name} must be at least 0, got {weight!r}"
+                raise InvalidProfile(problem)
+        if not any(self.weights.values()):
+            raise InvalidProfile("objective: no metric has a weight above 0")
+
+    def vector(self, schedule: Schedule) -> dict[str, float]:
+        """Every metric that counts."""
+        return {name: METRICS[name](schedule) for name, weight in self.weights.items() if weight}
+
+    def score(self, vector: Mapping[str, float], usual: Mapping[str, float] | None = None) -> float:
+        """One number; `usual` are the magnitudes of metrics, where these are to be scaled."""
+        total = 0.0
+        for name, value in vector.items():
+            magnitude = (usual or {}).get(name, 1.0) if self.scaled else 1.0
+            total += self.weights[name] * value / (magnitude or 1.0)
+        return total
+
+
+# POSUM §5.4.3: what favours batch, what favours deadlines, and what is mixed.
+OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
+    {
+        objective.name: objective
+        for objective in (
+            Objective("mixed", {"slowdown": 100.0, "violation": 1.0}),
+            Objective("batch", {"slowdown": 1000.0, "violation": 1e-6}),
+            Objective("deadline", {"slowdown": 1e-6, "violation": 1000.0}),
+            Objective("response", {"response": 1.0}),
+            Objective("makespan", {"makespan": 1.0}),
+            Objective(
+                "balanced",
+                {"violation": 1.0, "slowdown": 1.0, "response": 1.0},
+                scaled=True,
+            ),
+        )
+    }
+)
+
+
+def objective_of(given: str | Mapping[str, float]) -> Objective:
+    """By its name, or by weights of metrics.
+
+    >>> objective_of("mixed").weights["slowdown"], objective_of({"makespan": 2}).name
+    (100.0, 'makespan 2')
+    """
+    if isinstance(given, Mapping):
+        return Objective(", ".join(f"{name} {w:g}" for name, w in given.items()), dict(given))
+    if given not in OBJECTIVES:
+        raise InvalidProfile(unknown_name("objective", given, OBJECTIVES))
+    return OBJECTIVES[given]

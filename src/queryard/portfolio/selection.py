@@ -1,0 +1,134 @@
+"""Which policy to follow: try all candidates on the queue, choose with hysteresis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from queryard.core.scheduler import Scheduler
+
+from .reflection import Reflection
+from .scores import QueryEnd
+from .settings import PortfolioSettings, Profile
+from .what_if import Trial, try_out
+
+# A switch that is taken back at once makes the next one dearer, for a while.
+FLAPPING, MOST_MARGIN, EASING = 2.0, 0.4, 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One look at the queue. `policy` is in force afterwards, if it was not dropped."""
+
+    time_s: float
+    policy: str
+    before: str
+    scores: Mapping[str, float]
+    queries: int
+    launches: int
+    wall_s: float
+    dropped: bool = False
+
+    @property
+    def is_switch(self) -> bool:
+        return self.policy != self.before and not self.dropped
+
+
+class Selector:
+    """Decides for one kernel; `current` is the candidate in force."""
+
+    def __init__(self, settings: PortfolioSettings, current: str | None = None) -> None:
+        self.settings = settings
+        self.current = current or next(iter(settings.candidates))
+        self.decisions: list[Decision] = []
+        self.reflection = Reflection(
+            settings.objective, settings.period_s, settings.least_s, settings.most_s
+        )
+        self._margin = settings.margin
+        self._last_s = float("-inf")
+
+    def is_due(self, scheduler: Scheduler) -> bool:
+        """Whether to decide now; an empty queue needs no decision."""
+        state = scheduler.state
+        if not state.queries:
+            return False
+        return self.reflection.is_due(state.now - self._last_s, _work_s(scheduler))
+
+    def decide(self, scheduler: Scheduler) -> Decision:
+        """Try all candidates; what comes of it is in force once `apply` was called."""
+        settings, now = self.settings, scheduler.state.now
+        trials = try_out(
+            scheduler,
+            settings.candidates,
+            horizon_s=settings.horizon_s,
+            most_launches=settings.most_launches,
+        )
+        vectors = {trial.name: settings.objective.vector(trial.schedule) for trial in trials}
+        self.reflection.saw(vectors)
+        scores = {
+            name: settings.objective.score(vector, self.reflection.usual)
+            * self.reflection.bias(name)
+            for name, vector in vectors.items()
+        }
+        chosen = self._choose(scores)
+        decision = Decision(
+            now,
+            chosen,
+            self.current,
+            scores,
+            len(scheduler.state.queries),
+            sum(trial.launches for trial in trials),
+            sum(trial.wall_s for trial in trials),
+        )
+        self.reflection.decided(_work_s(scheduler))
+        self._last_s = now
+        self._trials = {trial.name: trial for trial in trials}
+        return decision
+
+    def apply(self, decision: Decision) -> Profile:
+        """A decision comes into force."""
+        self._ease(decision)
+        self.current = decision.policy
+        self.decisions.append(decision)
+        self.reflection.applied(decision.policy, self._trials[decision.policy].schedule)
+        return self.settings.candidates[decision.policy]
+
+    def drop(self, decision: Decision) -> None:
+        """A decision came too late to count."""
+        self.decisions.append(
+            Decision(
+                decision.time_s,
+                decision.before,
+                decision.before,
+                decision.scores,
+                decision.queries,
+                decision.launches,
+                decision.wall_s,
+                dropped=True,
+            )
+        )
+
+    def ended(self, query: QueryEnd) -> None:
+        self.reflection.ended(query)
+
+    def _choose(self, scores: Mapping[str, float]) -> str:
+        """The best, if it is better than the one in force by the margin; ties by name."""
+        best = min(scores, key=lambda name: (scores[name], name))
+        now = scores.get(self.current)
+        if now is None:
+            return best
+        return best if scores[best] < now * (1 - self._margin) else self.current
+
+    def _ease(self, decision: Decision) -> None:
+        """A switch back to where we came from is flapping; calm makes switching cheaper again."""
+        switches = [past for past in self.decisions[-3:] if past.is_switch]
+        if decision.is_switch and switches and switches[-1].before == decision.policy:
+            self._margin = min(MOST_MARGIN, self._margin * FLAPPING)
+        else:
+            self._margin = max(self.settings.margin, self._margin * EASING)
+
+    _trials: Mapping[str, Trial]
+
+
+def _work_s(scheduler: Scheduler) -> float:
+    return sum(query.left_s for query in scheduler.state.queries.values())

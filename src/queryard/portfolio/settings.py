@@ -1,0 +1,83 @@
+"""What a portfolio chooses from, for what, and how often."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from queryard.core.errors import InvalidProfile
+from queryard.policies import resolve_profile
+
+from .scores import OBJECTIVES, Objective, objective_of
+
+Profile = Mapping[str, Any]
+
+# POSUM §4.3.1; and those that have done well where the paper's do not.
+ALLOCATIONS = ("edls-sh", "edls-pr", "srtf", "locf")
+NEW_ALLOCATIONS = ("tls", "swrd", "edf", "fair")
+PROVISIONINGS = ("+x", "-x", "dlx", "maxbsd")
+DEFAULT = (*ALLOCATIONS, *NEW_ALLOCATIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class PortfolioSettings:
+    """`period_s` is where the time between two decisions begins; reflection moves it between
+    `least_s` and `most_s`. `margin` is by how much another policy must be better than the one in
+    force. A decision that takes longer than `too_late` of the period is dropped; in simulation it
+    takes `launch_cost_s` for each task that was simulated.
+    """
+
+    candidates: Mapping[str, Profile] = field(default_factory=dict)
+    objective: Objective = OBJECTIVES["mixed"]
+    period_s: float = 30.0
+    least_s: float = 5.0
+    most_s: float = 240.0
+    margin: float = 0.05
+    horizon_s: float = math.inf
+    most_launches: int = 20_000
+    too_late: float = 1.0
+    launch_cost_s: float = 2e-5
+
+    def __post_init__(self) -> None:
+        if not self.candidates:
+            raise InvalidProfile("a portfolio needs at least one candidate")
+        if not 0 < self.least_s <= self.period_s <= self.most_s:
+            raise InvalidProfile(
+                "a portfolio decides between its least and its most period: "
+                f"0 < {self.least_s:g} <= {self.period_s:g} <= {self.most_s:g} must hold"
+            )
+        if not 0 <= self.margin < 1:
+            raise InvalidProfile(f"the margin of a portfolio is a share, got {self.margin!r}")
+
+
+def candidates_of(
+    names: Sequence[str] = DEFAULT, provisionings: Sequence[str] = ()
+) -> dict[str, Profile]:
+    """Profiles by name; with provisioning parts, each with each of them.
+
+    >>> list(candidates_of(("fifo", "srtf"), ("+x", "dlx")))
+    ['fifo +x', 'fifo dlx', 'srtf +x', 'srtf dlx']
+    """
+    found: dict[str, Profile] = {}
+    for name in names:
+        profile = resolve_profile(name)
+        for part in provisionings:
+            found[f"{name} {part}"] = {**profile, "provisioning": part}
+        if not provisionings:
+            found[name] = profile
+    return found
+
+
+def parse_portfolio(text: str) -> PortfolioSettings:
+    """From a name such as `portfolio`, `portfolio:batch` or `portfolio:mixed:fifo/srtf/tls`.
+
+    >>> settings = parse_portfolio("portfolio:response:fifo/swrd")
+    >>> settings.objective.name, list(settings.candidates)
+    ('response', ['fifo', 'swrd'])
+    """
+    _, _, rest = text.partition(":")
+    objective, _, names = rest.partition(":")
+    chosen = [name for name in names.split("/") if name] or list(DEFAULT)
+    return PortfolioSettings(candidates_of(chosen), objective_of(objective or "mixed"))

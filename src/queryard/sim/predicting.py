@@ -1,0 +1,113 @@
+"""Estimates by a predictor that learns from the tasks of the run, as a live one would.
+
+A job is estimated when it is submitted, again when one, two, four, eight … of its tasks have ended,
+and with all others of its class when so many tasks of the class have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from queryard.core.commands import Launch
+from queryard.core.events import EstimateChanged
+from queryard.core.model import MAP, REDUCE, Job, Query, TaskId
+from queryard.estimate.tasks import Asked, Predictor, Seen
+from queryard.workload.model import Arrival
+
+
+@dataclass(slots=True)
+class _Job:
+    """A job on its way, and its tasks as questions to the predictor."""
+
+    spec: Job
+    asked: Asked
+    ended: int = 0
+
+
+class Predicting:
+    """What a predictor says of the jobs of a simulated run."""
+
+    def __init__(self, predictor: Predictor) -> None:
+        self._predictor = predictor
+        self._jobs: dict[str, _Job] = {}
+        self._classes: dict[str, dict[str, _Job]] = {}
+        self._ended: dict[str, int] = {}
+
+    def __call__(self, now: float, arrival: Arrival) -> list[EstimateChanged]:
+        """A query was submitted; divisible work is not made of tasks and stays unknown."""
+        events = []
+        for spec in arrival.query.jobs:
+            if spec.map is None:
+                continue
+            job_id = arrival.query.job_id(spec.name)
+            job = self._jobs[job_id] = _Job(spec, _question(job_id, arrival.query, spec))
+            self._classes.setdefault(job.asked.class_name, {})[job_id] = job
+            events += self._estimate(now, job_id, job)
+        return events
+
+    def ended(
+        self, now: float, launch: Launch, output_bytes: float, is_local: bool | None
+    ) -> list[EstimateChanged]:
+        """A launch has ended well; riders of one read tell nothing of a task alone."""
+        if len(launch.tasks) > 1:
+            return []
+        task = launch.tasks[0]
+        job = self._jobs.get(task.job)
+        if job is None:
+            return []
+        asked = _of_task(job, task)._replace(is_local=is_local)
+        left = output_bytes if task.kind == MAP else None
+        self._predictor.learn(Seen(asked, now - launch.time_s, left))
+        job.ended += 1
+        kind = job.asked.class_name
+        self._ended[kind] = self._ended.get(kind, 0) + 1
+        if kind and _is_power_of_two(self._ended[kind]):
+            return [
+                event
+                for job_id, other in self._classes[kind].items()
+                for event in self._estimate(now, job_id, other)
+            ]
+        return self._estimate(now, task.job, job) if _is_power_of_two(job.ended) else []
+
+    def forget(self, query: str) -> None:
+        """A query has ended."""
+        prefix = f"{query}/"
+        for job_id in [job_id for job_id in self._jobs if job_id.startswith(prefix)]:
+            job = self._jobs.pop(job_id)
+            self._classes[job.asked.class_name].pop(job_id, None)
+
+    def _estimate(self, now: float, job_id: str, job: _Job) -> list[EstimateChanged]:
+        """What a task of mean size is predicted to take; nothing while nothing is known."""
+        assert job.spec.map is not None
+        maps = job.spec.map
+        map_s = self._predictor.predict(job.asked._replace(input_bytes=maps.bytes / maps.tasks))
+        reduce_s = None
+        if job.spec.reduce is not None:
+            reduce_s = self._predictor.predict(job.asked._replace(kind=REDUCE))
+        if map_s is None and reduce_s is None:
+            return []
+        return [EstimateChanged(now, job_id, map_s, reduce_s)]
+
+
+def _question(job_id: str, query: Query, spec: Job) -> Asked:
+    assert spec.map is not None
+    return Asked(
+        job_id,
+        MAP,
+        f"{query.class_name}/{spec.name}" if query.class_name else "",
+        query.tenant,
+        map_bytes=spec.map.bytes,
+        map_tasks=spec.map.tasks,
+        reduces=spec.reduce.tasks if spec.reduce else 0,
+    )
+
+
+def _of_task(job: _Job, task: TaskId) -> Asked:
+    if task.kind == MAP:
+        assert job.spec.map is not None
+        return job.asked._replace(input_bytes=job.spec.map.size_of(task.index))
+    return job.asked._replace(kind=REDUCE)
+
+
+def _is_power_of_two(count: int) -> bool:
+    return count & (count - 1) == 0

@@ -1,0 +1,193 @@
+"""Predictors of task times: POSUM's rules by hand, and what the regression promises."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queryard.core.errors import QueryardError
+from queryard.estimate.tasks import PREDICTORS, Asked, Seen, make_predictor
+from queryard.estimate.tasks.detailed import Detailed
+from queryard.estimate.tasks.regression import Circle, Line, fit_line, typical
+from queryard.estimate.tasks.standard import Standard
+
+
+def a_map(job: str, size: float, kind: str = "sort", **more: object) -> Asked:
+    return Asked(job, "map", kind, "ada", input_bytes=size, **more)  # type: ignore[arg-type]
+
+
+def a_reduce(job: str, kind: str = "sort", **more: object) -> Asked:
+    return Asked(job, "reduce", kind, "ada", **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", PREDICTORS)
+def test_nothing_is_known_at_first(name: str) -> None:
+    predictor = make_predictor(name)
+    assert predictor.predict(a_map("a", 10.0)) is None
+    assert predictor.predict(a_reduce("a")) is None
+
+
+def test_an_unknown_predictor_is_refused() -> None:
+    with pytest.raises(QueryardError, match="did you mean 'regression'"):
+        make_predictor("regresion")
+
+
+def test_basic_asks_the_job_then_its_class_then_its_tenant() -> None:
+    basic = make_predictor("basic")
+    basic.learn(Seen(a_map("other", 1.0, "grep"), 9.0))
+    assert basic.predict(a_map("new", 1.0)) == 9.0
+    basic.learn(Seen(a_map("old", 1.0), 3.0))
+    assert basic.predict(a_map("new", 1.0)) == 3.0
+    basic.learn(Seen(a_map("new", 1.0), 5.0))
+    basic.learn(Seen(a_map("new", 1.0), 7.0))
+    assert basic.predict(a_map("new", 1.0)) == 6.0
+
+
+def test_only_the_latest_jobs_count() -> None:
+    basic = PREDICTORS["basic"]().__class__(past_jobs=2)  # type: ignore[call-arg]
+    for number, seconds in enumerate((100.0, 2.0, 4.0)):
+        basic.learn(Seen(a_map(f"job{number}", 1.0), seconds))
+    assert basic.predict(a_map("new", 1.0)) == 3.0
+
+
+def test_standard_maps_go_by_their_own_input() -> None:
+    amended, printed = Standard(), Standard(maps="mean")
+    for standard in (amended, printed):
+        standard.learn(Seen(a_map("a", 100.0), 4.0))
+        standard.learn(Seen(a_map("a", 50.0), 4.0))
+    assert amended.predict(a_map("a", 200.0)) == pytest.approx(200 * (0.04 + 0.08) / 2)
+    assert printed.predict(a_map("a", 200.0)) == 4.0
+
+
+def test_standard_reduces_prefer_past_rates_to_their_own() -> None:
+    standard = Standard()
+    standard.learn(Seen(a_map("old", 100.0), 1.0, output_bytes=50.0))
+    reduce = a_reduce("old", map_bytes=100.0, map_tasks=1, reduces=1)
+    standard.learn(Seen(reduce, 10.0))
+    # 0.2 s a byte in the past; the new job's own maps leave half of 400 bytes to two reduces.
+    standard.learn(Seen(a_map("new", 400.0), 1.0, output_bytes=200.0))
+    asked = a_reduce("new", map_bytes=400.0, map_tasks=4, reduces=2)
+    assert standard.predict(asked) == pytest.approx(100 * 0.2)
+    by_split = Standard(share="split")
+    by_split.learn(Seen(a_map("old", 100.0), 1.0, output_bytes=50.0))
+    by_split.learn(Seen(reduce, 10.0))
+    assert by_split.predict(asked) == pytest.approx(0.5 * 400 / 4 * 0.2)
+
+
+def test_without_a_past_of_reduces_the_rate_of_maps_is_taken() -> None:
+    standard = Standard()
+    standard.learn(Seen(a_map("a", 100.0), 2.0, output_bytes=100.0))
+    assert standard.predict(a_reduce("a", map_bytes=300.0, reduces=3)) == pytest.approx(2.0)
+
+
+def test_detailed_adds_up_the_phases() -> None:
+    detailed = Detailed()
+    detailed.learn(Seen(a_map("a", 100.0), 1.0, output_bytes=100.0))
+    done = a_reduce("a", map_bytes=100.0, reduces=1)
+    detailed.learn(Seen(done, 10.0, shuffle_s=5.0, merge_s=2.0))
+    assert detailed.predict(a_reduce("b", map_bytes=200.0, reduces=1)) == pytest.approx(20.0)
+    first = done._replace(job="c", is_first_wave=True)
+    detailed.learn(Seen(first, 34.0, shuffle_s=30.0, merge_s=2.0))
+    asked = a_reduce("d", map_bytes=100.0, reduces=1, is_first_wave=True)
+    assert detailed.predict(asked) == pytest.approx(30.0 + 2.0 + (3.0 + 2.0) / 2)
+
+
+def test_a_line_is_not_moved_by_stragglers() -> None:
+    rng = Random(3)
+    points = [(x := rng.uniform(10, 100), 5 + 0.2 * x) for _ in range(60)]
+    points += [(rng.uniform(10, 100), 500.0) for _ in range(6)]
+    line = fit_line(points)
+    assert line.start_s == pytest.approx(5, rel=0.1)
+    assert line.rate == pytest.approx(0.2, rel=0.1)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1e9), st.floats(0, 1e5)), min_size=1, max_size=40))
+def test_a_line_never_falls_and_never_starts_below_zero(points: list[tuple[float, float]]) -> None:
+    line = fit_line(points)
+    assert line.start_s >= 0
+    assert line.rate >= 0
+    assert math.isfinite(line(1e9))
+
+
+@given(st.lists(st.floats(0.001, 1e4), min_size=1, max_size=30))
+def test_the_typical_time_is_one_of_them_and_the_best(times_s: list[float]) -> None:
+    def mean_error(value: float) -> float:
+        return sum(abs(value - t) / max(t, 0.1) for t in times_s)
+
+    best = typical(times_s)
+    assert best in times_s
+    assert mean_error(best) <= min(map(mean_error, times_s)) * (1 + 1e-9)
+
+
+def test_a_circle_of_one_size_only_corrects_the_wider_one() -> None:
+    circle = Circle()
+    for _ in range(50):
+        circle.add(100.0, 30.0)
+    line = circle.line(Line(5.0, 0.1))
+    assert (line.start_s, line.rate) == (pytest.approx(10.0, rel=0.1), pytest.approx(0.2, rel=0.1))
+
+
+def test_the_regression_learns_a_constant_and_a_slope_of_each_phase() -> None:
+    regression = make_predictor("regression")
+    rng = Random(1)
+    for number in range(40):
+        size = rng.uniform(1e6, 1e8)
+        job = f"job{number}"
+        regression.learn(Seen(a_map(job, size), 2 + size * 1e-7, output_bytes=size))
+        asked = a_reduce(job, map_bytes=size, reduces=1)
+        shuffle_s, merge_s, rest_s = 10.0, size * 1e-7, 1 + size * 1e-7
+        seconds = shuffle_s + merge_s + rest_s
+        regression.learn(Seen(asked, seconds, None, shuffle_s, merge_s))
+    assert regression.predict(a_map("new", 5e7)) == pytest.approx(7.0, rel=0.05)
+    regression.learn(Seen(a_map("new", 5e7), 7.0, output_bytes=5e7))
+    asked = a_reduce("new", map_bytes=5e7, reduces=1)
+    assert regression.predict(asked) == pytest.approx(21.0, rel=0.05)
+
+
+def test_a_job_that_is_unlike_its_class_is_soon_known() -> None:
+    regression = make_predictor("regression")
+    for number in range(30):
+        regression.learn(Seen(a_map(f"job{number}", 1e6 * (1 + number)), 1.0 + number))
+    before = regression.predict(a_map("odd", 1e7))
+    for _ in range(8):
+        regression.learn(Seen(a_map("odd", 1e7), 50.0))
+    after = regression.predict(a_map("odd", 1e7))
+    assert before == pytest.approx(10, rel=0.1)
+    assert after == pytest.approx(50, rel=0.25)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["a", "b", "c"]),
+            st.sampled_from(["map", "reduce"]),
+            st.sampled_from(["", "sort", "grep"]),
+            st.none() | st.floats(0, 1e9),
+            st.floats(0, 1e4),
+        ),
+        max_size=40,
+    )
+)
+def test_predictions_are_finite_and_not_negative(
+    tasks: list[tuple[str, str, str, float | None, float]],
+) -> None:
+    for name in PREDICTORS:
+        predictor = make_predictor(name)
+        for job, kind, class_name, size, seconds in tasks:
+            asked = Asked(
+                job,
+                "map" if kind == "map" else "reduce",
+                class_name,
+                "ada",
+                input_bytes=size,
+                map_bytes=size,
+                map_tasks=2,
+                reduces=2,
+            )
+            guess = predictor.predict(asked)
+            assert guess is None or 0 <= guess < math.inf
+            predictor.learn(Seen(asked, seconds, size))

@@ -1,0 +1,225 @@
+"""Choosing a policy by simulating the queue forward."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from queryard.core.errors import InvalidProfile
+from queryard.core.events import PolicyChosen
+from queryard.core.model import Job, Node, Phase, Query
+from queryard.policies import resolve_profile
+from queryard.portfolio import (
+    OBJECTIVES,
+    PortfolioSettings,
+    QueryEnd,
+    Schedule,
+    Selector,
+    candidates_of,
+    parse_portfolio,
+    simulate_portfolio,
+    try_out,
+)
+from queryard.portfolio.reflection import Reflection
+from queryard.sim import simulate
+from queryard.sim.forecast import forecast
+from queryard.sim.replay import replay
+from queryard.sim.run import build
+from queryard.workload import Mix, Workload, generate
+from queryard.workload.model import Arrival, JobTruth
+
+NODES = (Node("n1", 2),)
+
+
+def query(name: str, tasks: int, seconds: float, submit_s: float = 0.0, due_s: float | None = None):
+    spec = Query(name, (Job("j", map=Phase(tasks)),), submit_s=submit_s, deadline_s=due_s)
+    return Arrival(spec, {"j": JobTruth(map_s=seconds)})
+
+
+def driver_at(workload: Workload, time_s: float, profile: str = "fifo"):
+    driver = build(workload, NODES, resolve_profile(profile))
+    driver.run(time_s)
+    return driver
+
+
+LONG_THEN_SHORT = Workload("w", (query("long", 20, 10.0), query("short", 1, 1.0, submit_s=1.0)))
+
+
+def test_a_trial_is_what_the_policy_would_do() -> None:
+    driver = driver_at(LONG_THEN_SHORT, 2.0)
+    trials = {t.name: t for t in try_out(driver.scheduler, candidates_of(("fifo", "swrd")))}
+    for name, trial in trials.items():
+        foreseen = forecast(driver.scheduler, profile=resolve_profile(name))
+        assert {q.id: q.end_s for q in trial.schedule.queries} == {
+            q: f.end_s for q, f in foreseen.items()
+        }
+        assert trial.complete
+    ends = {name: {q.id: q.end_s for q in t.schedule.queries} for name, t in trials.items()}
+    assert ends["swrd"]["short"] < ends["fifo"]["short"]
+
+
+def test_trials_leave_the_kernel_as_it_was() -> None:
+    driver = driver_at(LONG_THEN_SHORT, 2.0)
+    before = forecast(driver.scheduler)
+    try_out(driver.scheduler, candidates_of())
+    assert forecast(driver.scheduler) == before
+    driver.run()
+    assert not driver.unfinished
+
+
+def test_a_horizon_ends_a_trial_and_the_rest_is_reckoned() -> None:
+    driver = driver_at(LONG_THEN_SHORT, 2.0)
+    (trial,) = try_out(driver.scheduler, candidates_of(("fifo",)), horizon_s=15.0)
+    assert not trial.complete
+    ends = {q.id: q.end_s for q in trial.schedule.queries}
+    assert set(ends) == {"long", "short"}
+    assert all(15.0 <= end < math.inf for end in ends.values())
+
+
+def test_a_late_decision_ends_at_once() -> None:
+    driver = driver_at(LONG_THEN_SHORT, 2.0)
+    answers = iter([False, True])
+    trials = try_out(driver.scheduler, candidates_of(), is_late=lambda: next(answers))
+    assert len(trials) == 1
+
+
+def test_the_best_is_chosen_and_kept_until_another_is_better_by_the_margin() -> None:
+    driver = driver_at(LONG_THEN_SHORT, 2.0)
+    chosen = PortfolioSettings(candidates_of(("fifo", "swrd")), OBJECTIVES["response"])
+    selector = Selector(chosen)
+    decision = selector.decide(driver.scheduler)
+    assert (decision.before, decision.policy) == ("fifo", "swrd")
+    selector.apply(decision)
+    again = selector.decide(driver.scheduler)
+    assert (again.policy, again.is_switch) == ("swrd", False)
+    lazy = PortfolioSettings(chosen.candidates, OBJECTIVES["response"], margin=0.9)
+    assert Selector(lazy).decide(driver.scheduler).policy == "fifo"
+
+
+def test_a_portfolio_is_not_worse_than_its_policies_where_the_queue_is_all_there_is() -> None:
+    workload = Workload(
+        "w", tuple(query(f"q{n}", 4 + n % 3, 1.0 + n % 5, due_s=40.0 + n) for n in range(12))
+    )
+    names = ("fifo", "swrd", "edf")
+    for goal in ("response", "deadline"):
+        found = simulate_portfolio(
+            workload, NODES, parse_portfolio(f"portfolio:{goal}:fifo/swrd/edf")
+        )
+        scores = {}
+        for name in names:
+            ends = simulate(workload, NODES, resolve_profile(name)).ends
+            scores[name] = _score(goal, workload, ends)
+        assert _score(goal, workload, found.run.ends) <= min(scores.values()) * 1.001
+
+
+def _score(goal: str, workload: Workload, ends: dict[str, float]) -> float:
+    objective = OBJECTIVES[goal]
+    queries = tuple(
+        QueryEnd(a.query.id, a.query.submit_s, ends[a.query.id], a.work_s, a.query.deadline_s)
+        for a in workload.arrivals
+    )
+    return objective.score(objective.vector(Schedule(queries)))
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 10_000))
+def test_a_portfolio_loses_nothing_and_can_be_replayed(seed: int) -> None:
+    workload = generate(Mix(queries=15, deadlines=0.3, load=1.1), seed)
+    found = simulate_portfolio(workload, workload.nodes, parse_portfolio("portfolio"), seed=seed)
+    assert len(found.run.ends) == 15
+    assert not found.run.unfinished
+    assert replay(found.run.journal) is None
+    again = simulate_portfolio(workload, workload.nodes, parse_portfolio("portfolio"), seed=seed)
+    assert again.run.ends == found.run.ends
+    switches = [e for s in found.run.journal.steps for e in s.events if isinstance(e, PolicyChosen)]
+    assert len(switches) == sum(decision.is_switch for decision in found.decisions)
+
+
+def test_decisions_that_take_too_long_are_dropped() -> None:
+    workload = generate(Mix(queries=20, load=1.2), 1)
+    settings_ = PortfolioSettings(candidates_of(("fifo", "srtf")), launch_cost_s=10.0)
+    found = simulate_portfolio(workload, workload.nodes, settings_)
+    assert found.decisions
+    assert all(decision.dropped for decision in found.decisions)
+    assert len(found.run.ends) == 20
+
+
+def test_policies_with_provisioning() -> None:
+    names = candidates_of(("srtf", "locf"), ("+x", "-x", "dlx", "maxbsd"))
+    assert len(names) == 8
+    workload = generate(Mix(queries=10, deadlines=0.5), 1)
+    found = simulate_portfolio(workload, workload.nodes, PortfolioSettings(names))
+    assert len(found.run.ends) == 10
+
+
+# --- reflection ----------------------------------------------------------------------------------
+
+
+def reflection() -> Reflection:
+    return Reflection(OBJECTIVES["response"], 30.0, 5.0, 240.0)
+
+
+def end(name: str, end_s: float) -> QueryEnd:
+    return QueryEnd(name, 0.0, end_s, 10.0)
+
+
+def test_a_policy_that_does_worse_than_foreseen_is_believed_less() -> None:
+    learnt = reflection()
+    for _ in range(10):
+        learnt.applied("a", Schedule((end("q", 10.0),)))
+        learnt.ended(end("q", 20.0))
+    learnt.applied("b", Schedule((end("q", 10.0),)))
+    assert learnt.bias("a") == pytest.approx(2.0, rel=0.1)
+    assert learnt.bias("unknown") == pytest.approx(learnt.bias("a"), rel=0.2)
+    for _ in range(10):
+        learnt.ended(end("q", 10.0))
+        learnt.applied("b", Schedule((end("q", 10.0),)))
+    assert learnt.bias("b") < learnt.bias("a")
+
+
+def test_the_period_follows_the_queue() -> None:
+    learnt = reflection()
+    learnt.decided(100.0)
+    first_s = learnt.period_s
+    learnt.decided(100.0)
+    assert learnt.period_s > first_s
+    assert not learnt.is_due(6.0, 101.0)
+    assert learnt.is_due(6.0, 1000.0)
+    assert not learnt.is_due(1.0, 1000.0)
+    for work_s in (1000.0, 10.0, 1000.0, 10.0, 1000.0, 10.0, 1000.0, 10.0, 1000.0, 10.0):
+        learnt.decided(work_s)
+    assert learnt.period_s < first_s
+
+
+def test_magnitudes_are_learnt() -> None:
+    learnt = reflection()
+    for _ in range(30):
+        learnt.saw({"a": {"response": 10.0}, "b": {"response": 30.0}})
+    assert learnt.usual["response"] == pytest.approx(20.0)
+
+
+# --- settings ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("portfolio:mixd", "unknown objective 'mixd'"),
+        ("portfolio:mixed:fifoo", "fifoo"),
+    ],
+)
+def test_wrong_portfolios(text: str, message: str) -> None:
+    with pytest.raises(InvalidProfile, match=message):
+        parse_portfolio(text)
+
+
+def test_wrong_settings() -> None:
+    with pytest.raises(InvalidProfile, match="at least one candidate"):
+        PortfolioSettings({})
+    with pytest.raises(InvalidProfile, match="0 < 50 <= 30"):
+        PortfolioSettings(candidates_of(("fifo",)), least_s=50.0)
+    with pytest.raises(InvalidProfile, match="margin"):
+        PortfolioSettings(candidates_of(("fifo",)), margin=1.5)
