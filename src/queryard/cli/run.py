@@ -101,7 +101,8 @@ class Result:
 def choose_profiles(names: Sequence[str], file: Path | None) -> dict[str, Profile]:
     """Profiles by name, in the order asked for; those of the user's file come first to mind.
 
-    `all` stands for every built-in profile. A file whose profiles nobody names joins whole.
+    `all` stands for every built-in profile. A file whose profiles nobody names joins whole, and a
+    portfolio brings its candidates.
     """
     own = load_profiles(file) if file else {}
     built_in = [info.name for info in catalogue()]
@@ -114,8 +115,9 @@ def choose_profiles(names: Sequence[str], file: Path | None) -> dict[str, Profil
         elif name in built_in:
             chosen[name] = resolve_profile(name)
         elif name.partition(":")[0] == PORTFOLIO:
-            parse_portfolio(name)  # complains before anything is simulated
-            chosen[name] = {PORTFOLIO: name}
+            # Its candidates run by themselves, too: one of them is the best in hindsight.
+            candidates = parse_portfolio(name).candidates
+            chosen = {**candidates, **chosen, name: {PORTFOLIO: name}}
         else:
             raise InvalidProfile(unknown_name("policy", name, [*built_in, *own, ALL, PORTFOLIO]))
     if own.keys().isdisjoint(chosen):

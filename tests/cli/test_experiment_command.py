@@ -1,0 +1,26 @@
+"""Experiments on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def test_what_there_is(call):
+    assert "predictors" in call("experiment").out
+
+
+def test_a_report(call, tmp_path: Path):
+    ended = call("experiment", "predictors", "--seeds", "1", "--report", str(tmp_path / "out"))
+    assert ended.code == 0
+    assert "The paper and ours" in ended.out
+    assert (tmp_path / "out" / "index.html").is_file()
+
+
+def test_mistakes(call, tmp_path: Path):
+    for args, message in (
+        (("experiment", "predictor"), "did you mean 'predictors'"),
+        (("experiment", "predictors", "--traces", str(tmp_path / "none")), "no such folder"),
+    ):
+        ended = call(*args)
+        assert ended.code == 2
+        assert message in " ".join(ended.err.split())
