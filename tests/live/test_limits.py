@@ -241,3 +241,12 @@ def test_refused_queries_are_in_the_history(data, tmp_path):
         "refused",
         "refused",
     ]
+
+
+def test_queries_that_find_a_free_slot_do_not_wait(open_session):
+    session = open_session(slots=2, limits={"waiting": 1})
+    for _ in range(20):
+        both = [session.submit("SELECT 1"), session.submit("SELECT 2")]
+        assert [handle.result(30).fetchall() for handle in both] == [[(1,)], [(2,)]]
+        assert all(handle.wait(30) for handle in both)
+    check_empty(session)

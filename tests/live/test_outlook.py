@@ -373,3 +373,16 @@ def test_an_answer_that_comes_after_its_loop_has_gone_disturbs_nobody(qy):
     running.cancel()
     assert handle.result(30).fetchall()[0][1] == spun(0.5)
     check_empty(qy)
+
+
+def test_a_query_is_known_as_soon_as_it_was_submitted(open_session):
+    session = open_session()
+    blocking = busy(session)
+    for _ in range(20):
+        handle = session.submit(spin(0.1))
+        assert handle.forecast() is not None
+        assert handle.id in session.forecasts()
+        handle.cancel()
+    blocking.cancel()
+    assert blocking.wait(30)
+    check_empty(session)

@@ -181,3 +181,10 @@ def test_one_that_waits_for_memory_holds_none(qy):
         handle.cancel()
         assert handle.wait(30)
     assert qy.sql(QUERIES[0], plan="staged").arrow().num_rows == 1
+
+
+def test_a_comment_after_the_end_does_not_prevent_staging(qy):
+    handle = qy.submit("SELECT count(*) FROM facts; -- all of them", plan="staged")
+    assert handle.result(30).fetchall() == [(ROWS,)]
+    assert handle.wait(30)
+    assert handle.reasons == ()  # of running otherwise

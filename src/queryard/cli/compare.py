@@ -71,7 +71,7 @@ def compare(
     figures = figure or []
     run.check_outputs(figures)
     names = _split(policy) if policy else DEFAULT_POLICIES.split(",")
-    profiles: Mapping[str, run.Profile] = run.choose_profiles(names, profile)
+    profiles: Mapping[str, run.Profile] = run.choose_profiles(names, profile, (run.PORTFOLIO,))
     settings = run.make_settings(
         estimates=estimates,
         seed=seed,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from queryard.live import Session
     from queryard.sql.catalog import Catalog
 
+DEFAULT_PLAN = "native"
 _DATA = "Data"
 _RUN = "How it runs"
 
@@ -123,21 +124,22 @@ def open_session(
     write: bool = False,
     slots: int | None = None,
     memory: str | None = None,
-    plan: str = "native",
+    plan: str = DEFAULT_PLAN,
 ) -> Session:
     """A session on the data that the options mean."""
     from queryard.live.asked import PLANS
     from queryard.live.session import Session
+    from queryard.live.settings import session_settings
 
     if plan not in PLANS:
         raise QueryardError(f"--plan {plan}: choose one of {', '.join(PLANS)}")
-    return Session(
-        open_place(data, tables),
-        write=write,
-        slots=slots,
-        memory=memory,
-        plan=plan,
-    )
+    catalog = open_place(data, tables)
+    given: dict[str, Any] = {"slots": slots, "memory": memory}
+    chosen = {key: value for key, value in given.items() if value is not None}
+    settings = session_settings(catalog.settings)
+    if plan != DEFAULT_PLAN or "plan" not in settings:
+        chosen["plan"] = plan
+    return Session(catalog, write=write, **{**settings, **chosen})
 
 
 def check_folder_of(file: Path, option: str) -> None:

@@ -101,10 +101,13 @@ def load(
     - `queryard load examples/load/bursts.toml --compare marshal,duckdb --repeat 5 --json`
     - `queryard load mine.toml --slots 4 --memory 4GB --save requests.csv`
     """
+    from .data_options import check_folder_of
     from .run import check_outputs
 
     figures = figure or []
     check_outputs(figures)
+    if alone is not None:
+        check_folder_of(alone, "--alone")
     if history is not None and history not in HISTORIES:
         raise QueryardError(f"--history {history}: choose one of {', '.join(HISTORIES)}")
     names = [name.strip() for part in compare or () for name in part.split(",") if name.strip()]
@@ -160,7 +163,7 @@ class _Call:
         # A file whose profiles nobody names joins whole, behind the others.
         chosen: dict[str, Mapping[str, Any] | None] = {}
         if scheduled or profiles is not None:
-            chosen |= choose_profiles(scheduled, profiles)
+            chosen |= choose_profiles(scheduled, profiles, (PLAIN,))
         if PLAIN in wanted:
             chosen[PLAIN] = None
         places = {name: place for place, name in enumerate(wanted)}

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace as changed
+from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.text import Text
+
+from queryard.core.events import PolicyChosen
 
 from . import history_place, readable, run
 from .comparison_table import comparison_table
@@ -82,7 +85,11 @@ def replay(
 
 
 def _own(found: Recorded) -> str:
-    return f"{found.session.profile.get('name') or 'its own policy'} (simulated)"
+    """The session's own policies, one after another, where it had several."""
+    profiles = [found.session.profile]
+    profiles += [change.profile for change in found.changes if isinstance(change, PolicyChosen)]
+    names = [str(profile.get("name") or "its own policy") for profile in profiles]
+    return f"{', then '.join(name for name, _ in groupby(names))} (simulated)"
 
 
 def _scores(found: Recorded, runs: Mapping[str, Run]) -> tuple[list[Scores], list[Scores]]:

@@ -11,13 +11,16 @@ from queryard.core.errors import InvalidProfile, InvalidRecord, unknown_name
 from queryard.core.journal import Journal
 from queryard.core.model import MAP, REDUCE, Kind
 from queryard.figures import (
+    Choice,
     FigureRun,
     RecordedTimes,
     check_figure_path,
+    portfolio_panels,
     save_figure,
     save_trace_figure,
 )
-from queryard.metrics import Summary, summarise
+from queryard.figures.panels import Panel
+from queryard.metrics import Summary, read_run, summarise
 from queryard.policies import catalogue, for_tenants, load_profiles, resolve_profile
 from queryard.portfolio import Decision, parse_portfolio, simulate_portfolio
 from queryard.sim import Conditions, alone_times, simulate
@@ -98,11 +101,13 @@ class Result:
     decisions: tuple[Decision, ...] = ()
 
 
-def choose_profiles(names: Sequence[str], file: Path | None) -> dict[str, Profile]:
+def choose_profiles(
+    names: Sequence[str], file: Path | None, others: Sequence[str] = ()
+) -> dict[str, Profile]:
     """Profiles by name, in the order asked for; those of the user's file come first to mind.
 
     `all` stands for every built-in profile. A file whose profiles nobody names joins whole, and a
-    portfolio brings its candidates.
+    portfolio brings its candidates. `others` are names that the caller knows besides.
     """
     own = load_profiles(file) if file else {}
     built_in = [info.name for info in catalogue()]
@@ -114,12 +119,13 @@ def choose_profiles(names: Sequence[str], file: Path | None) -> dict[str, Profil
             chosen[name] = own[name]
         elif name in built_in:
             chosen[name] = resolve_profile(name)
-        elif name.partition(":")[0] == PORTFOLIO:
+        elif name.partition(":")[0] == PORTFOLIO and PORTFOLIO in others:
             # Its candidates run by themselves, too: one of them is the best in hindsight.
             candidates = parse_portfolio(name).candidates
             chosen = {**candidates, **chosen, name: {PORTFOLIO: name}}
         else:
-            raise InvalidProfile(unknown_name("policy", name, [*built_in, *own, ALL, PORTFOLIO]))
+            known = [*built_in, *own, *others, ALL]
+            raise InvalidProfile(unknown_name("policy", name, known))
     if own.keys().isdisjoint(chosen):
         chosen |= own
     return chosen
@@ -237,10 +243,19 @@ def check_outputs(figures: Sequence[Path], journal: Path | None = None) -> None:
 def save_figures(
     files: Sequence[Path], title: str, results: Sequence[Result], references: Sequence[Ideal]
 ) -> None:
+    if not files:
+        return
     runs = [FigureRun(result.name, result.journal) for result in results]
     responses_s = {ideal.scores.name: ideal.responses_s for ideal in references}
+    more = [_portfolio_row(result) for result in results if PORTFOLIO in result.profile]
     for file in files:
-        save_figure(str(file), runs, responses_s, title)
+        save_figure(str(file), runs, responses_s, title, more)
+
+
+def _portfolio_row(result: Result) -> tuple[Panel, Panel]:
+    run = read_run(result.journal)
+    choices = [Choice(d.time_s, d.policy, d.scores) for d in result.decisions]
+    return portfolio_panels(result.name, choices, run.first_submit_s or 0.0, run.closed_s)
 
 
 def save_trace_figures(files: Sequence[Path], trace: Trace) -> None:

@@ -143,7 +143,8 @@ def _picture(trace: Trace) -> Text:
     most = max(counts)
     bars = "".join(STEPS[-(-count * (len(STEPS) - 1) // most)] for count in counts)
     part_s = _span_s(trace) / COLUMNS
-    legend = f"queries submitted over time; the highest bar is {most:,} in {part_s:,.3g} s"
+    part = readable.seconds(part_s)
+    legend = f"queries submitted over time; the highest bar is {most:,} in {part} s"
     return Text(f"\n{bars}\n{legend}\n")
 
 

@@ -45,11 +45,12 @@ def why(
     if query is None:
         _list(data, as_json)
         return
+    session, _, number = query.rpartition("-")
     for remote in open_sessions(data):
-        if not query.startswith(remote.session):
+        if not (session and remote.session.startswith(session)):
             continue
         try:
-            found = remote.ask("why", query=query)
+            found = remote.ask("why", query=f"{remote.session}-{number}")
         except (QueryardError, OSError):
             break  # it has ended meanwhile
         typer.echo(json.dumps(found, indent=1) if as_json else found["text"])
@@ -89,9 +90,16 @@ def _list(data: str | None, as_json: bool) -> None:
 
 
 def _ended(query: str, data: str | None, as_json: bool) -> None:
+    session, _, number = query.rpartition("-")
     with history_place.open_history(data) as reader:
-        asked = reader.queries(session=query.rpartition("-")[0])
-    found = next((row for row in asked if row.query == query), None)
+        # The beginning of a session's name will do, as `queryard history` prints it.
+        sessions = [row.session for row in reader.sessions() if row.session.startswith(session)]
+        asked = [row for name in sessions for row in reader.queries(session=name)]
+    matching = [row for row in asked if row.query.rpartition("-")[2] == number]
+    if len(matching) > 1:
+        names = ", ".join(row.query for row in matching)
+        raise QueryardError(f"{query}: there are several; write more of its name: {names}")
+    found = next(iter(matching), None)
     if found is None:
         raise QueryardError(
             f"{query}: no query of this name is on its way or in the history; "

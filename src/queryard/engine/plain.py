@@ -13,6 +13,7 @@ from typing import Any
 
 import duckdb
 
+from queryard.core.errors import QueryardError
 from queryard.sql.catalog import Catalog, CatalogError, Table
 from queryard.sql.catalog.database import DatabaseTable
 from queryard.sql.catalog.quoting import identifier, literal
@@ -82,7 +83,18 @@ class PlainCursor:
         """Run a statement on this thread; all its rows as a pyarrow.Table."""
         try:
             # `sql` would plan the statement twice, once of it holding the interpreter's lock.
-            return self._cursor.execute(sql).to_arrow_table()
+            done = self._cursor.execute(sql)
+        except duckdb.Error as error:
+            raise failure(str(error)) from None
+        except RuntimeError as error:
+            # So DuckDB tells of Ctrl-C.
+            if "interrupt" in str(error).lower():
+                raise KeyboardInterrupt from None
+            raise
+        if done is None:
+            raise QueryardError("there is no statement in it")
+        try:
+            return done.to_arrow_table()
         except duckdb.Error as error:
             raise failure(str(error)) from None
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from queryard.core.errors import QueryardError
 
 from . import html, image
-from .panels import FigureRun, References, Sheet
+from .panels import FigureRun, Panel, References, Sheet
 from .sheet import build_sheet
 
 
@@ -34,14 +34,15 @@ def save_figure(
     runs: Sequence[FigureRun],
     references: References | None = None,
     title: str = "",
+    more: Sequence[tuple[Panel, Panel]] = (),
 ) -> None:
     """Draw the runs side by side and write the figure: .html is a page, others are images.
 
     `references` adds dashed lines of responses to compare with, by name (the fluid references
-    of `queryard.sim`, say).
+    of `queryard.sim`, say); `more` are further rows of panels.
     """
     renderer = renderer_of(path)
-    sheet = build_sheet(runs, references or {}, title)
+    sheet = build_sheet(runs, references or {}, title, more)
     try:
         renderer.draw(sheet, path)
     except OSError as error:

@@ -19,8 +19,13 @@ MOST_BARS_IN_ALL = 12_000
 LEAST_BARS = 600
 
 
-def build_sheet(runs: Sequence[FigureRun], references: References, title: str = "") -> Sheet:
-    """All panels, with the same colours, time axis and slot axis for every run."""
+def build_sheet(
+    runs: Sequence[FigureRun],
+    references: References,
+    title: str = "",
+    more: Sequence[tuple[Panel, Panel]] = (),
+) -> Sheet:
+    """All panels, with the same colours, time axis and slot axis for every run; then more rows."""
     if not runs:
         raise QueryardError("there is no run to draw; give at least one")
     read: dict[str, Run] = {}
@@ -39,7 +44,7 @@ def build_sheet(runs: Sequence[FigureRun], references: References, title: str = 
     return Sheet(
         title=title or _title(read, len(queries)),
         top=response_panel(read, references),
-        rows=tuple(zip(charts, slots, strict=True)),
+        rows=(*more, *zip(charts, slots, strict=True)),
         keys=query_keys(colours) + _wasted_key(charts),
     )
 

@@ -41,12 +41,14 @@ def as_seconds(amount: int | float | str, what: str) -> float:
     return float(_amount(amount, what, _SECONDS, "s"))
 
 
-def as_time_left(when: float | str | datetime.datetime, what: str) -> float:
+def as_time_left(when: float | str | datetime.timedelta | datetime.datetime, what: str) -> float:
     """Seconds from now until a time: an amount of them, or a point in time.
 
     >>> as_time_left("2 min", "deadline")
     120.0
     """
+    if isinstance(when, datetime.timedelta):
+        when = when.total_seconds()
     if not isinstance(when, datetime.datetime):
         return as_seconds(when, what)
     left_s = (when - datetime.datetime.now(when.tzinfo)).total_seconds()

@@ -188,7 +188,7 @@ class Dispatch:
 
         memory_bytes = asked.memory_bytes or self._gate.most_bytes(asked, self._most_bytes)
         try:
-            plan = plan_staged(asked.sql, self._catalog)
+            plan = plan_staged(asked.statements[0].sql, self._catalog)
             work = StagedWork(
                 plan,
                 record.output,
@@ -266,11 +266,16 @@ class Dispatch:
     def limit(self, record: Record, seconds: float, written: str) -> None:
         """Stop a query if it takes longer than this, however it was written."""
 
+        query = record.id  # the timer outlives a query that ends in time, and must not keep it
+
         def stop() -> None:
-            waiting = record.work is None or not record.work.started
+            found = self._records.get(query)
+            if found is None:
+                return
+            waiting = found.work is None or not found.work.started
             where = ", still waiting for its turn" if waiting else ""
             error = errors.QueryTimedOut(f"the query ran into its time limit of {written}{where}")
-            self.cancel(record.id, error)
+            self.cancel(query, error)
 
         self._driver.call_at(self._driver.now() + seconds, lambda: self._backend.errand(stop))
 

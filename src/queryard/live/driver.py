@@ -11,9 +11,10 @@ import itertools
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from queryard.core import commands as do
 from queryard.core import events as ev
@@ -77,6 +78,7 @@ class Driver:
         self._mail: queue.SimpleQueue[tuple[ev.Event, ...] | Callable[[], None]] = (
             queue.SimpleQueue()
         )
+        self._questions: deque[_Question[Any]] = deque()
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._stopping = False
@@ -130,6 +132,8 @@ class Driver:
                 events = self._gather()
                 if events:
                     self._handle(events)
+                # Whoever asks has seen all that came before: it has happened by now.
+                self._answer()
         except BaseException as error:
             # A mistake of Queryard's own; whoever waits must hear of it.
             self._owner.broken(error)
@@ -138,8 +142,14 @@ class Driver:
             self._over = True
             self._answer_the_rest()
 
+    def _answer(self) -> None:
+        with contextlib.suppress(IndexError):  # another one answers as well, at the end
+            while True:
+                self._questions.popleft()()
+
     def _answer_the_rest(self) -> None:
         """Nobody reads the mailbox any more; who has asked something must not wait for that."""
+        self._answer()
         with contextlib.suppress(queue.Empty):
             while True:
                 item = self._mail.get_nowait()
@@ -153,7 +163,9 @@ class Driver:
         try:
             item = self._mail.get(timeout=timeout)
             while True:
-                if callable(item):
+                if isinstance(item, _Question):
+                    self._questions.append(item)
+                elif callable(item):
                     item()
                 else:
                     events += item

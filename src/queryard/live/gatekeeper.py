@@ -31,9 +31,12 @@ class Gatekeeper:
     def check(self, asked: Asked, slots: int) -> None:
         """Let a query in, or say what stands against it (`Refused`)."""
         wait_s = self._due_s / slots
+        # Those for whom there is a slot have not begun yet, but do not wait either.
+        idle = max(0, slots - (len(self._due) - len(self._waiters)))
         for name, limits in self._of(asked):
             whose = f"tenant {name!r}" if name else "the session"
-            limits.check(whose, self._waiting[name], wait_s, asked.memory_bytes or 0)
+            waiting = max(0, self._waiting[name] - idle)
+            limits.check(whose, waiting, wait_s, asked.memory_bytes or 0)
 
     def most_bytes(self, asked: Asked, usual: int) -> int:
         """What may be reserved for a query that names no amount of memory."""

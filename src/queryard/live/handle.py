@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from queryard.sim.forecast import Forecast
 
+from .amounts import as_seconds
 from .answer import Answer
 from .outlook import Outlook
 from .record import Record, Status, Timing
@@ -62,7 +63,10 @@ class Handle:
         return self._session.outlook(self._record)
 
     def forecast(self) -> Forecast | None:
-        """When it is expected to start and end, on the session's clock; None if that is over."""
+        """When it is expected to start and end, on the session's clock.
+
+        Of a query that has ended it is the last forecast there was, None if there was none.
+        """
         return self.why().forecast
 
     def __await__(self) -> Generator[Any, None, Answer]:
@@ -82,21 +86,24 @@ class Handle:
         await ready.wait()
         return self.result()
 
-    def result(self, timeout: float | None = None) -> Answer:
-        """The answer, as soon as its first rows are there; raises the query's error."""
+    def result(self, timeout: float | str | None = None) -> Answer:
+        """The answer, as soon as its first rows are there; raises the query's error.
+
+        A `TimeoutError` is raised after the `timeout`: seconds, or a text such as "5 min".
+        """
         if self._answer is None:
             self._answer = self.take(timeout)
         return self._answer
 
-    def take(self, timeout: float | None = None) -> Answer:
+    def take(self, timeout: float | str | None = None) -> Answer:
         """The answer for somebody who keeps it: once it is gone, its rows are, too."""
-        self._record.output.schema(timeout)
+        self._record.output.schema(_seconds(timeout))
         release = partial(_release, weakref.ref(self._session), self._record)
         return Answer(self._record.output, release, self._interest)
 
-    def wait(self, timeout: float | None = None) -> bool:
+    def wait(self, timeout: float | str | None = None) -> bool:
         """Wait until the query has ended; True if it has. Its rows must be read meanwhile."""
-        return self._record.over.wait(timeout)
+        return self._record.over.wait(_seconds(timeout))
 
     def cancel(self) -> None:
         """Stop it; what it held is free again within about 100 ms."""
@@ -141,3 +148,10 @@ def _release(session: weakref.ref[Session], record: Record) -> None:
     held = session()
     if held is not None:
         held.release(record)
+
+
+def _seconds(timeout: float | str | None) -> float | None:
+    """A timeout as it may be written; 0 is no wait at all."""
+    if timeout is None or (isinstance(timeout, int | float) and timeout <= 0):
+        return timeout
+    return as_seconds(timeout, "timeout")

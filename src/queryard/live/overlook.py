@@ -11,6 +11,7 @@ from queryard.core.events import EstimateChanged
 from queryard.core.explain import Why
 from queryard.core.parts import PoolSpec
 from queryard.core.state import State
+from queryard.sim.conditions import Conditions
 from queryard.sim.forecast import Forecast, forecast
 
 from .driver import Driver
@@ -77,7 +78,9 @@ class Overlook:
                 nothing = EstimateChanged(state.now, f"{twin}/{NATIVE_JOB}", work_s=0.0)
                 state.apply(nothing)
         profile = longer_turns(fork.policy.profile, _left_s(state) / TURNS)
-        found = forecast(fork, profile=None if profile == fork.policy.profile else profile)
+        other = None if profile == fork.policy.profile else profile
+        # Slots of this machine are there at once.
+        found = forecast(fork, profile=other, conditions=Conditions(node_boot_s=0.0))
         for twin, first in twins.items():
             if twin in found and first in found:
                 found[twin] = Forecast(twin, found[first].start_s, found[first].end_s)

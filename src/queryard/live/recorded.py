@@ -200,7 +200,11 @@ def recorded(reader: HistoryReader, session: str | None = None) -> Recorded:
         session=found,
         journal=journal,
         workload=Workload(found.session, arrivals, nodes=nodes),
-        conditions=Conditions(revoke_delay_s=books.revoke_delay_s, progress_every_s=LOOK_S / 2),
+        conditions=Conditions(
+            revoke_delay_s=books.revoke_delay_s,
+            progress_every_s=LOOK_S / 2,
+            node_boot_s=0.0,  # slots of this machine are there at once
+        ),
         real=_answered(run, members, asked),
         shared=len(runs_of) - len(members),
         told=_told(arrivals, members, asked, books),

@@ -8,7 +8,7 @@ import os
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -165,7 +165,7 @@ class Session:
         priority: float = 0.0,
         memory: int | str | None = None,
         time_limit: float | str | None = None,
-        deadline: float | str | datetime | None = None,
+        deadline: float | str | timedelta | datetime | None = None,
     ) -> Handle:
         """Ask for something and go on; the handle tells how far it is.
 
@@ -174,6 +174,7 @@ class Session:
         ends it with an error. By the `deadline` (seconds from now, such a text, or a time) its
         answer is wanted: policies that know deadlines hurry, and it runs on if it is late.
         """
+        _check_types(sql, parameters)
         statements = classify(sql)
         for statement in statements:
             check_allowed(statement, self._writes)
@@ -342,3 +343,12 @@ def _close(process: int, dispatch: Dispatch, control: Control | None) -> None:
         if control is not None:
             control.close()
         dispatch.close()
+
+
+def _check_types(sql: object, parameters: object) -> None:
+    """What would else come to light somewhere inside."""
+    if not isinstance(sql, str):
+        raise QueryardError(f"sql: must be a text, got {sql!r}")
+    if not isinstance(parameters, Sequence | Mapping) or isinstance(parameters, str | bytes):
+        problem = f"must be a list, or a dictionary of names, got {parameters!r}"
+        raise QueryardError(f"parameters: {problem}")

@@ -35,8 +35,12 @@ def forecast(
     *,
     profile: Mapping[str, Any] | None = None,
     horizon_s: float = math.inf,
+    conditions: Conditions | None = None,
 ) -> dict[str, Forecast]:
-    """Expected start and end of every active query, under this policy or another."""
+    """Expected start and end of every active query, under this policy or another.
+
+    `conditions` are those of an ideal world unless they are known to differ.
+    """
     fork = scheduler.fork()
     starts = {
         query.id: query.started_s
@@ -44,7 +48,7 @@ def forecast(
         if query.started_s is not None
     }
     active = list(fork.state.queries)
-    driver = resume(fork)
+    driver = resume(fork, conditions)
     fork.journal = journal = Journal()
     if profile is not None:
         driver.post(fork.state.now, 0, PolicyChosen(fork.state.now, profile))
@@ -59,9 +63,9 @@ def forecast(
     return {q: Forecast(q, starts.get(q), driver.ends.get(q)) for q in active}
 
 
-def resume(fork: Scheduler) -> SimDriver:
+def resume(fork: Scheduler, conditions: Conditions | None = None) -> SimDriver:
     """A driver that goes on from the middle of a run, taking estimates for the truth."""
-    truth = Truth(Conditions(), seed=0, is_believed=True)
+    truth = Truth(conditions or Conditions(), seed=0, is_believed=True)
     for query in fork.state.queries.values():
         for job in query.jobs:
             truth.add(job.id, job.spec, believed(job)).read(table for table, _ in job.scanned)

@@ -62,10 +62,10 @@ def read(file: Path, options: ReadOptions) -> Trace:
                 totals[name] += value
     except Cut as error:
         fail(file, f"ends in the middle ({error})")
-    block = f"{options.block_bytes / 2**20:g} MB"
+    block = f"{options.block_bytes / 2**20:g} MiB"
     notes = (
         f"tasks are made up: a map for each {block} of the input, a reduce for each "
-        f"{REDUCE_BYTES / 2**20:g} MB of the shuffle, at most {MOST_REDUCES}",
+        f"{REDUCE_BYTES / 2**20:g} MiB of the shuffle, at most {MOST_REDUCES}",
         f"times are made up: a map takes {MAP_START_S:g} s and a second for each "
         f"{MAP_RATE / 1e6:g} MB, a reduce {REDUCE_START_S:g} s and a second for each "
         f"{SHUFFLE_RATE / 1e6:g} MB it fetches and each {REDUCE_RATE / 1e6:g} MB it reduces",
