@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -26,7 +28,7 @@ def read_statement(sql: str, oracle: Oracle) -> exp.Query:
     kinds = function_kinds()
     check(tree, kinds)
     try:
-        statement = sqlglot.parse_one(sql, dialect="duckdb")
+        statement = _only(sqlglot.parse(sql, dialect="duckdb"))
         again = oracle.serialise(text(statement))
     except SqlglotError as error:
         raise NotStageable(f"sqlglot cannot read it: {str(error).splitlines()[0]}") from error
@@ -35,3 +37,11 @@ def read_statement(sql: str, oracle: Oracle) -> exp.Query:
     if not isinstance(statement, exp.Query):
         raise NotStageable("only queries are split")
     return statement
+
+
+def _only(found: Sequence[exp.Expr | None]) -> exp.Expr:
+    """The one statement of a text; a comment behind its end is none."""
+    statements = [item for item in found if item and not isinstance(item, exp.Semicolon)]
+    if len(statements) != 1:
+        raise NotStageable("only single statements are split")
+    return statements[0]
