@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from queryard.metrics import Run
     from queryard.sim.replay import Difference
 
-AS_RECORDED = "as recorded"
-
 
 def replay(
     session: Annotated[
@@ -72,7 +70,7 @@ def replay(
     parted = replay_journal(found.journal)
     simulated = found.simulate()
     error = difference(found, simulated)
-    runs = {AS_RECORDED: found.real, _own(found): simulated}
+    runs = {run.RECORDED: found.real, _own(found): simulated}
     runs |= {name: found.simulate(profile) for name, profile in profiles.items()}
     rows, ideals = _scores(found, runs)
     if as_json:

@@ -152,29 +152,18 @@ def run_policy(
 ) -> Result:
     """Simulate one policy, or a portfolio; `on_progress` hears how many queries have ended."""
     decisions: tuple[Decision, ...] = ()
+    given: dict[str, Any] = {
+        "conditions": settings.conditions,
+        "estimates": settings.estimates,
+        "seed": settings.seed,
+        "slow_start": settings.slow_start,
+        "on_progress": on_progress,
+    }
     if PORTFOLIO in profile:
-        found = simulate_portfolio(
-            workload,
-            workload.nodes,
-            parse_portfolio(name),
-            conditions=settings.conditions,
-            estimates=settings.estimates,
-            seed=settings.seed,
-            slow_start=settings.slow_start,
-            on_progress=on_progress,
-        )
+        found = simulate_portfolio(workload, workload.nodes, parse_portfolio(name), **given)
         run, decisions = found.run, found.decisions
     else:
-        run = simulate(
-            workload,
-            workload.nodes,
-            profile,
-            conditions=settings.conditions,
-            estimates=settings.estimates,
-            seed=settings.seed,
-            slow_start=settings.slow_start,
-            on_progress=on_progress,
-        )
+        run = simulate(workload, workload.nodes, profile, **given)
     summary = summarise(run.journal, alone_s=alone_s, size_bins=size_bins(workload))
     return Result(name, profile, summary, run.journal, run.tasks, run.wall_s, decisions)
 

@@ -88,8 +88,8 @@ def _reasons(
         kept = f", of which {spared:g} are kept for small queries" if spared else ""
         yield f"it needs {demand:g} bytes of memory and {free:g} are free{kept}"
     waiter = scheduler.admission.waiting()
-    is_behind = waiter is not None and waiter is not query and query.stage == "waiting" and demand
-    if waiter is not None and is_behind and not scheduler.admission.may_pass(query, waiter):
+    is_behind = query.stage == "waiting" and demand and waiter is not query
+    if waiter and is_behind and not scheduler.admission.may_pass(query, waiter):
         yield f"memory is kept for {waiter.id}, which was refused first"
     pool: Pool | None = leaf
     while pool is not None:

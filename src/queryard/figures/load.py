@@ -17,7 +17,7 @@ from queryard.metrics.series import StepSeries
 from .curves import MOST_POINTS, response_panel
 from .palette import DISTINCT
 from .panels import Area, Axis, Bar, Key, Panel, References, Sheet
-from .save import renderer_of
+from .save import draw_sheet, renderer_of
 from .timescale import Timescale
 
 LATE = "#D62728"
@@ -29,12 +29,8 @@ def save_load_figure(
     path: str, runs: Mapping[str, Run], references: References | None = None, title: str = ""
 ) -> None:
     """Draw runs of a load by the names of their policies: .html is a page, others are images."""
-    renderer = renderer_of(path)
-    sheet = build_load_sheet(runs, references or {}, title)
-    try:
-        renderer.draw(sheet, path)
-    except OSError as error:
-        raise QueryardError(f"cannot write the figure {path!r}: {error.strerror}") from error
+    renderer_of(path)  # complains before anything is computed
+    draw_sheet(path, build_load_sheet(runs, references or {}, title))
 
 
 def build_load_sheet(runs: Mapping[str, Run], references: References, title: str = "") -> Sheet:

@@ -41,10 +41,14 @@ def save_figure(
     `references` adds dashed lines of responses to compare with, by name (the fluid references
     of `queryard.sim`, say); `more` are further rows of panels.
     """
-    renderer = renderer_of(path)
-    sheet = build_sheet(runs, references or {}, title, more)
+    renderer_of(path)  # complains before anything is computed
+    draw_sheet(path, build_sheet(runs, references or {}, title, more))
+
+
+def draw_sheet(path: str, sheet: Sheet) -> None:
+    """Write a figure by whoever draws those with its ending."""
     try:
-        renderer.draw(sheet, path)
+        renderer_of(path).draw(sheet, path)
     except OSError as error:
         raise QueryardError(f"cannot write the figure {path!r}: {error.strerror}") from error
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from queryard.core.errors import QueryardError
 from queryard.core.model import Kind
 from queryard.metrics.series import StepSeries
 
 from .curves import MOST_POINTS, averaged, share_panel
 from .palette import SLOT_COLOURS, policy_colour
 from .panels import Area, Axis, Line, Panel, Sheet
-from .save import renderer_of
+from .save import draw_sheet
 from .timescale import Timescale
 
 
@@ -31,11 +30,7 @@ class RecordedTimes:
 
 def save_trace_figure(path: str, title: str, times: RecordedTimes) -> None:
     """Draw a trace: .html is a page, others are images."""
-    renderer = renderer_of(path)
-    try:
-        renderer.draw(build_trace_sheet(title, times), path)
-    except OSError as error:
-        raise QueryardError(f"cannot write the figure {path!r}: {error.strerror}") from error
+    draw_sheet(path, build_trace_sheet(title, times))
 
 
 def build_trace_sheet(title: str, times: RecordedTimes) -> Sheet:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from queryard.core.scheduler import Scheduler
 
@@ -95,18 +95,7 @@ class Selector:
 
     def drop(self, decision: Decision) -> None:
         """A decision came too late to count."""
-        self.decisions.append(
-            Decision(
-                decision.time_s,
-                decision.before,
-                decision.before,
-                decision.scores,
-                decision.queries,
-                decision.launches,
-                decision.wall_s,
-                dropped=True,
-            )
-        )
+        self.decisions.append(replace(decision, policy=decision.before, dropped=True))
 
     def ended(self, query: QueryEnd) -> None:
         self.reflection.ended(query)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from queryard.core.events import Event, PolicyChosen
-from queryard.core.journal import Journal
 from queryard.core.model import Node
 from queryard.core.state import Settings
 from queryard.sim.conditions import Conditions
 from queryard.sim.driver import SimDriver
 from queryard.sim.ordering import TIMERS
-from queryard.sim.run import Run, build
+from queryard.sim.run import Run, build, run_to_end
 from queryard.workload.model import Workload
 
 from .scores import QueryEnd
@@ -62,17 +60,7 @@ def simulate_portfolio(
         on_end=note_end,
     )
     meta = _Meta(driver, selector, workload)
-    began = time.perf_counter()
-    driver.run()
-    run = Run(
-        journal=driver.scheduler.journal or Journal(),
-        ends=driver.ends,
-        failed=driver.failed,
-        unfinished=driver.unfinished,
-        tasks=driver.scheduler.state.next_launch,
-        wall_s=time.perf_counter() - began,
-    )
-    return PortfolioRun(run, tuple(selector.decisions))
+    return PortfolioRun(run_to_end(driver), tuple(selector.decisions))
 
 
 class _Meta:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,7 +111,3 @@ def _leases(scheduler: Scheduler, fork: Scheduler) -> tuple[float, ...]:
     """For how long each node would be leased from now on."""
     span_s = fork.state.now - scheduler.state.now
     return tuple(span_s for _ in fork.state.nodes)
-
-
-def total_wall_s(trials: Sequence[Trial]) -> float:
-    return sum(trial.wall_s for trial in trials)

@@ -30,6 +30,7 @@ class Predicting:
     def __init__(self, predictor: Predictor) -> None:
         self._predictor = predictor
         self._jobs: dict[str, _Job] = {}
+        self._queries: dict[str, list[str]] = {}
         self._classes: dict[str, dict[str, _Job]] = {}
         self._ended: dict[str, int] = {}
 
@@ -41,6 +42,7 @@ class Predicting:
                 continue
             job_id = arrival.query.job_id(spec.name)
             job = self._jobs[job_id] = _Job(spec, _question(job_id, arrival.query, spec))
+            self._queries.setdefault(arrival.query.id, []).append(job_id)
             self._classes.setdefault(job.asked.class_name, {})[job_id] = job
             events += self._estimate(now, job_id, job)
         return events
@@ -71,8 +73,7 @@ class Predicting:
 
     def forget(self, query: str) -> None:
         """A query has ended."""
-        prefix = f"{query}/"
-        for job_id in [job_id for job_id in self._jobs if job_id.startswith(prefix)]:
+        for job_id in self._queries.pop(query, ()):
             job = self._jobs.pop(job_id)
             self._classes[job.asked.class_name].pop(job_id, None)
 

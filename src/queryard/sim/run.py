@@ -98,6 +98,11 @@ def simulate(
         keep_journal=keep_journal,
         on_end=note_end if on_progress else None,
     )
+    return run_to_end(driver)
+
+
+def run_to_end(driver: SimDriver) -> Run:
+    """Let a driver run until every query has ended."""
     began = time.perf_counter()
     driver.run()
     return Run(

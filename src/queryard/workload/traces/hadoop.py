@@ -54,6 +54,14 @@ class HadoopTask:
     attempts: list[Attempt] = field(default_factory=list)
     places: tuple[tuple[str, str], ...] = ()
 
+    def attempt(self, name: str) -> Attempt:
+        """One of its attempts, which may be new."""
+        found = next((attempt for attempt in self.attempts if attempt.id == name), None)
+        if found is None:
+            found = Attempt(id=name)
+            self.attempts.append(found)
+        return found
+
 
 @dataclass(slots=True)
 class HadoopJob:

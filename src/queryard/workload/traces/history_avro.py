@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .hadoop import Attempt, HadoopJob, HadoopTask, first_known, hadoop_trace, place, whole_number
+from .hadoop import HadoopJob, HadoopTask, first_known, hadoop_trace, place, whole_number
 from .model import ReadOptions, Trace
 from .text import Cut, fail, lines
 
@@ -71,11 +71,7 @@ def _take_job(job: HadoopJob, kind: str, values: Mapping[str, Any]) -> None:
 
 
 def _take_attempt(task: HadoopTask, what: str, values: Mapping[str, Any]) -> None:
-    name = str(values.get("attemptId") or "")
-    attempt = next((found for found in task.attempts if found.id == name), None)
-    if attempt is None:
-        attempt = Attempt(id=name)
-        task.attempts.append(attempt)
+    attempt = task.attempt(str(values.get("attemptId") or ""))
     if what == "STARTED":
         attempt.start_ms = whole_number(values.get("startTime"))
         return

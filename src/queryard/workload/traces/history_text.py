@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
-from .hadoop import Attempt, HadoopJob, HadoopTask, first_known, hadoop_trace, place, whole_number
+from .hadoop import HadoopJob, HadoopTask, first_known, hadoop_trace, place, whole_number
 from .model import ReadOptions, Trace
 from .text import Cut, fail, lines
 
@@ -105,11 +105,7 @@ def _take_job(job: HadoopJob, values: dict[str, str]) -> None:
 
 def _take_attempt(task: HadoopTask, values: dict[str, str]) -> None:
     """An attempt has a line when it starts and another when it ends."""
-    name = values.get("TASK_ATTEMPT_ID", "")
-    attempt = next((found for found in task.attempts if found.id == name), None)
-    if attempt is None:
-        attempt = Attempt(id=name)
-        task.attempts.append(attempt)
+    attempt = task.attempt(values.get("TASK_ATTEMPT_ID", ""))
     if "START_TIME" in values:
         attempt.start_ms = whole_number(values["START_TIME"])
     if "TASK_STATUS" not in values:

@@ -68,10 +68,9 @@ def _trace(place: Path, logs: Sequence[SparkLog]) -> Trace:
             counts[name] = counts.get(name, 0.0) + count
     if several:
         counts["applications"] = len(logs)
-    began = [log.began_ms for log in logs if log.began_ms is not None]
     ended = [log.ended_ms for log in logs if log.ended_ms is not None]
-    if began and ended and len(ended) == len(logs):
-        counts["application ms"] = max(ended) - min(began)
+    if begins and ended and len(ended) == len(logs):
+        counts["application ms"] = max(ended) - min(begins)
     if arrivals:
         notes.append(
             "planning and other work of the driver is not replayed: only tasks take slots, and a "
