@@ -7,8 +7,8 @@ import pytest
 from queryard.estimate.tasks import Asked, Seen
 from queryard.experiments import EXPERIMENTS, Outcome, Wish
 from queryard.experiments.outcome import interval
-from queryard.experiments.posum_jobs import KINDS, posum_tasks
-from queryard.experiments.predictors import replayed
+from queryard.experiments.posum.jobs import KINDS, posum_tasks
+from queryard.experiments.posum.predictors import replayed
 from queryard.experiments.report import markdown, write_report
 
 

@@ -1,12 +1,14 @@
-"""The papers' tables and figures, run again: one module each."""
+"""The papers' tables and figures, run again: a folder each paper, a module each of them."""
 
 from collections.abc import Mapping
 
+from . import posum, recorded, relaqs, s3, tls, tumm
 from .outcome import Chart, Experiment, Finding, Interval, Outcome, Table, Wish, interval
-from .predictors import EXPERIMENT as _PREDICTORS
 
 EXPERIMENTS: Mapping[str, Experiment] = {
-    experiment.name: experiment for experiment in (_PREDICTORS,)
+    experiment.name: experiment
+    for paper in (tls, relaqs, s3, tumm, posum, recorded)
+    for experiment in paper.EXPERIMENTS
 }
 
 __all__ = [

@@ -18,8 +18,8 @@ from queryard.figures.panels import Axis, Line, Panel
 from queryard.metrics.response import quantile
 from queryard.workload.traces import TaskRecord, Trace, read_trace
 
-from .outcome import Chart, Experiment, Finding, Outcome, Table, Wish
-from .posum_jobs import posum_tasks
+from ..outcome import Chart, Experiment, Finding, Outcome, Table, Wish
+from .jobs import posum_tasks
 
 LEAST_S = 0.1
 COMPARED = tuple(PREDICTORS)

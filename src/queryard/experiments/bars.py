@@ -1,0 +1,49 @@
+"""Groups of bars, as papers like to print their results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from queryard.figures.palette import policy_colour
+from queryard.figures.panels import Axis, Bar, Key, Panel
+
+from .outcome import Interval
+
+# Of the room a group has, what its bars take; and how thin the line of an interval is.
+FILLED, WHISKER = 0.8, 0.04
+INK = "#222222"
+
+
+def bar_panel(
+    title: str,
+    label: str,
+    groups: Sequence[str],
+    values: Mapping[str, Sequence[Interval | None]],
+) -> Panel:
+    """A panel of grouped bars with their intervals: for each name a value for each group."""
+    width = FILLED / max(1, len(values))
+    bars = []
+    for place, (name, of_name) in enumerate(values.items()):
+        for group, value in enumerate(of_name):
+            if value is None:
+                continue
+            left = group - FILLED / 2 + place * width
+            text = f"{name}, {groups[group]}: {value.text()}"
+            low, high = sorted((0.0, value.mean))
+            bars.append(Bar(left, left + width * 0.94, low, high, policy_colour(place), text))
+            if value.seeds > 1:
+                middle = left + width * 0.47
+                bars.append(
+                    Bar(middle - WHISKER / 2, middle + WHISKER / 2, value.low, value.high, INK)
+                )
+    seen = [value for of_name in values.values() for value in of_name if value is not None]
+    top = max([0.0, *(max(value.mean, min(value.high, 2 * value.mean)) for value in seen)])
+    bottom = min([0.0, *(value.low for value in seen if value.mean < 0)])
+    ticks = tuple((float(place), group) for place, group in enumerate(groups))
+    x_axis = Axis("", -0.6, len(groups) - 0.4, ticks=ticks)
+    return Panel(title, x_axis, Axis(label, bottom * 1.1, top * 1.1 or 1.0), bars=tuple(bars))
+
+
+def bar_keys(names: Sequence[str]) -> tuple[Key, ...]:
+    """The legend of `bar_panel`."""
+    return tuple(Key(name, policy_colour(place)) for place, name in enumerate(names))

@@ -1,0 +1,5 @@
+"""The tables and figures of S³."""
+
+from ..outcome import Experiment
+
+EXPERIMENTS: tuple[Experiment, ...] = ()

@@ -1,0 +1,103 @@
+"""The same work under several schedulers, seed by seed, and how they compare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from queryard.core.model import Node
+from queryard.metrics import Summary, summarise
+from queryard.sim import Conditions, alone_times, simulate
+from queryard.workload import Workload
+
+from .outcome import Interval, Wish, interval
+
+Profiles = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A cluster and what arrives there. `alone_s` is found out when somebody asks for slowdowns."""
+
+    workload: Workload
+    nodes: tuple[Node, ...]
+    conditions: Conditions = field(default_factory=Conditions)
+    slow_start: float = 1.0
+    estimates: str = "oracle"
+
+    def alone_s(self, seed: int) -> dict[str, float]:
+        """What each query takes alone on the idle cluster."""
+        return alone_times(
+            self.workload, self.nodes, self.conditions, slow_start=self.slow_start, seed=seed
+        )
+
+
+def run_one(
+    setting: Setting,
+    profile: Mapping[str, Any],
+    seed: int,
+    alone_s: Mapping[str, float] | None = None,
+) -> Summary:
+    """One scheduler on one setting; queries that never end are an error of ours."""
+    run = simulate(
+        setting.workload,
+        setting.nodes,
+        profile,
+        conditions=setting.conditions,
+        estimates=setting.estimates,
+        seed=seed,
+        slow_start=setting.slow_start,
+    )
+    if run.unfinished:
+        raise AssertionError(f"{run.unfinished} queries never ended under {profile}")
+    bins = {arrival.query.id: arrival.size_bin for arrival in setting.workload.arrivals}
+    return summarise(run.journal, alone_s=alone_s, size_bins=bins)
+
+
+def over_seeds(
+    wish: Wish,
+    title: str,
+    build: Callable[[int], Setting],
+    profiles: Profiles,
+    *,
+    alone: bool = False,
+) -> dict[str, list[Summary]]:
+    """Every scheduler on the setting of every seed; lists are in the order of seeds."""
+    found: dict[str, list[Summary]] = {name: [] for name in profiles}
+    for seed in range(wish.seeds):
+        wish.tell(f"{title}, seed {seed}")
+        setting = build(seed)
+        alone_s = setting.alone_s(seed) if alone else None
+        for name, profile in profiles.items():
+            found[name].append(run_one(setting, profile, seed, alone_s))
+    return found
+
+
+def change(ours: Sequence[float], theirs: Sequence[float]) -> Interval:
+    """By which share ours is above theirs, seed by seed: -0.4 is 40 % less.
+
+    >>> change([6.0, 5.0], [10.0, 10.0]).mean
+    -0.45
+    """
+    return interval([new / old - 1.0 for new, old in zip(ours, theirs, strict=True)])
+
+
+def as_percent(share: float) -> str:
+    """
+    >>> as_percent(-0.4394), as_percent(0.2)
+    ('-43.9 %', '+20.0 %')
+    """
+    return f"{100 * share:+.1f} %"
+
+
+def pick(
+    runs: Mapping[str, Sequence[Summary]], value: Callable[[Summary], float]
+) -> dict[str, list[float]]:
+    """One number of every run."""
+    return {name: [value(summary) for summary in of] for name, of in runs.items()}
+
+
+def parts(count: int, size: float) -> int:
+    """So many of a published number of things, at least one."""
+    return max(1, round(count * size))
