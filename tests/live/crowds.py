@@ -74,7 +74,7 @@ def check_empty(session) -> None:
     assert not dispatch._native._runs._runs
     assert not dispatch._backend._runs
     assert not dispatch._backend._by_query
-    assert not dispatch._gate._due
+    assert not dispatch._gate._inside
     assert not any(dispatch._gate._waiting.values())
 
 

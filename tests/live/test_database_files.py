@@ -166,3 +166,30 @@ def test_a_broken_database_file_is_a_clear_error(tmp_path):
         queryard.connect(tmp_path / "bad.duckdb", slots=2) as qy,
     ):
         rows(qy, "SHOW TABLES")
+
+
+def test_several_queries_read_it_at_once(database):
+    with queryard.connect(database, slots=2) as qy:
+        long = "SELECT sum(a.i * b.i) FROM t a, t b WHERE a.k = b.k"
+        first = qy.submit(long)
+        second = qy.submit("SELECT count(*) FROM things.v")
+        assert second.result().fetchall() == [(10,)]
+        assert first.status == "running"
+        first.cancel()
+        # What the session keeps is still found where it is.
+        rows(qy, "CREATE TEMP TABLE mine AS FROM t WHERE i < 5")
+        assert rows(qy, "SELECT count(*) FROM mine JOIN t USING (i)") == [(5,)]
+    # Nobody has it any more.
+    with queryard.connect(database, slots=2, write=True) as qy:
+        rows(qy, "INSERT INTO t VALUES (-1, 0)")
+        assert rows(qy, "SELECT min(i) FROM t") == [(-1,)]
+
+
+def test_files_in_a_schema_beside_a_database(database, tmp_path):
+    files = tmp_path / "sales"
+    files.mkdir()
+    (files / "orders.csv").write_text("a\n1\n")
+    with queryard.connect(
+        tables={"things": str(database), "sales.orders": str(files / "orders.csv")}, slots=1
+    ) as qy:
+        assert rows(qy, "SELECT count(*) FROM things.t, sales.orders") == [(100_000,)]

@@ -63,7 +63,7 @@ def test_a_limit_of_a_tenant_is_its_own(open_session):
     session = open_session(tenants={"web": {"limits": {"waiting": 1}}})
     blocking = busy(session)
     waiting = session.submit(spin(0.1), tenant="web")
-    with pytest.raises(Refused, match="tenant 'web': 1 queries are waiting"):
+    with pytest.raises(Refused, match="tenant 'web': 1 query is waiting"):
         session.submit(spin(0.1), tenant="web")
     others = [session.submit(spin(0.1), tenant="lab") for _ in range(5)]
     blocking.cancel()
@@ -180,6 +180,19 @@ def test_a_tenant_may_have_a_shorter_wait_than_others(open_session):
     assert all(handle.wait(60) for handle in handles)
 
 
+def test_the_flood_of_one_tenant_is_not_the_wait_of_another(open_session):
+    session = open_session(profile="marshal", tenants={"web": {"limits": {"wait": "1 s"}}})
+    session.sql(spin(5), tenant="lab").fetchall()
+    blocking = busy(session, tenant="lab")
+    session.sql("SELECT 1", tenant="web").fetchall()
+    flood = [session.submit(spin(5), tenant="lab") for _ in range(200)]
+    # Tenants take turns: its turn comes soon, however many of the other wait.
+    assert session.sql("SELECT 1", tenant="web").fetchall() == [(1,)]
+    blocking.cancel()
+    for handle in flood:
+        handle.cancel()
+
+
 # --- the memory of one query -------------------------------------------------------------------
 
 
@@ -233,7 +246,7 @@ def test_refused_queries_are_in_the_history(data, tmp_path):
         found = {record.sql: record for record in reader.queries()}
     many = found["SELECT 'too many'"]
     assert (many.outcome, many.tenant, many.priority) == ("refused", "web", 2)
-    assert "queries are waiting" in many.error
+    assert "1 query is waiting" in many.error
     assert "limit is" in found["SELECT 'too large'"].error
     assert sorted(record.outcome for record in found.values()) == [
         "cancelled",

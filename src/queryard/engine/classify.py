@@ -139,6 +139,11 @@ class Classified:
         return self.kind == "SELECT" and not self._looks_around
 
     @cached_property
+    def only_looks(self) -> bool:
+        """Shows what is there and leaves nothing behind, but must run where everything is."""
+        return self.kind == "SELECT" and self.names.isdisjoint(_ACTING)
+
+    @cached_property
     def _looks_around(self) -> bool:
         """Whether it shows what is there, so that it must run where everything is."""
         before = ("", *self.words)
@@ -280,6 +285,15 @@ def _check_reading(kind: str, words: tuple[str, ...]) -> None:
         raise NotAllowed(f"{what} is not possible, as this session only reads; {_REMEDY}")
 
 
+def copies_to(statement: Classified) -> bool:
+    """Whether a COPY writes files.
+
+    >>> copies_to(classify("COPY t TO 'a.csv'")[0]), copies_to(classify("COPY t FROM 'a.csv'")[0])
+    (True, False)
+    """
+    return _direction(statement.words) != "from"
+
+
 def _direction(words: tuple[str, ...]) -> str:
     """Where a COPY copies: the first FROM or TO outside of parentheses."""
     depth = 0
@@ -288,3 +302,12 @@ def _direction(words: tuple[str, ...]) -> str:
         if depth == 0 and word in ("from", "to"):
             return word
     return ""
+
+
+def target_words(words: tuple[str, ...]) -> int:
+    """How many words of a statement that changes rows come before the end of its target."""
+    skipped = ("insert", "or", "replace", "ignore", "into", "update", "delete", "from", "merge")
+    for place, word in enumerate(words):
+        if word not in (*skipped, "truncate", "table", "copy"):
+            return place + (3 if words[place + 1 : place + 2] == (".",) else 1)
+    return len(words)

@@ -141,6 +141,7 @@ class _OnPool:
         self, statement: Classified, connection: Connection, names: Set[str]
     ) -> dict[str, Exception]:
         assert self._taken is not None
+        self._taken.attached.attach(connection, self._catalog, statement.names | names)
         files = file_tables(self._catalog)
         errors = self._taken.views.make(connection, files, names)
         named = statement.names | names

@@ -1,4 +1,4 @@
-"""DuckDB instances for queries that only read files, kept warm between queries.
+"""DuckDB instances for queries that only read, kept warm between queries.
 
 Each started query has an instance to itself, because threads are lent to instances. The memory
 limits of all of them together, idle ones too, never exceed the budget: an idle instance keeps
@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from .attached import Attached
 from .errors import QueryFailed
 from .footers import Footers
 from .instance import MIN_MEMORY_BYTES, Connection, Instance
@@ -24,17 +25,19 @@ SPARES = 2
 
 
 class PooledInstance:
-    """An instance, a connection to it, the views it already has, and what it remembers of files."""
+    """An instance, a connection to it, what it has as views and attached, and knows of files."""
 
     def __init__(self, slots: int, memory_bytes: int, temp: Path) -> None:
         self.instance = Instance(slots, memory_bytes, temp)
         self.connection = Connection(self.instance)
         self.views = Views()
+        self.attached = Attached()
         self.footers = Footers()
 
     def close(self) -> None:
         self.connection.close()
         self.instance.close()
+        self.attached.claims.release()
 
 
 class InstancePool:

@@ -17,8 +17,8 @@ from queryard.sql.catalog.database import DatabaseTable
 from queryard.sql.catalog.frames import FrameTable
 from queryard.sql.catalog.quoting import identifier, literal
 
-from .attached import Claims
-from .classify import Classified
+from .attached import Attached, Claims
+from .classify import Classified, target_words
 from .errors import NotAllowed
 from .frames import copy_in
 from .functions import ScalarFunction, Style, function_name
@@ -58,8 +58,8 @@ class SessionInstance:
         self._views = Views()
         # Key -> fingerprint of the frame, and the name of its copy.
         self._frames: dict[str, tuple[str, str]] = {}
-        self._attached: set[str] = set()
         self._claims = Claims()
+        self._attached = Attached(self._claims, writes)
         self._functions: list[ScalarFunction] = []
         # What the user has made here, and whether it changes what every statement means.
         self._made: frozenset[str] = frozenset()
@@ -80,11 +80,12 @@ class SessionInstance:
         )
 
     def _catalog_names(self) -> set[str]:
-        """Names in the catalog that only this instance can read."""
-        names = {database.alias.lower() for database in self.catalog.databases}
-        for table in self.catalog.tables.values():
-            if isinstance(table, FrameTable | DatabaseTable):
-                names.add(table.name.lower())
+        """Names in the catalog that only this instance reads: frames, and databases it writes."""
+        tables = self.catalog.tables.values()
+        names = {table.name.lower() for table in tables if isinstance(table, FrameTable)}
+        if self._writes:
+            names |= {database.alias.lower() for database in self.catalog.databases}
+            names |= {table.name.lower() for table in tables if isinstance(table, DatabaseTable)}
         return names
 
     def _check(self, statement: Classified) -> None:
@@ -93,7 +94,7 @@ class SessionInstance:
         if statement.kind in ("CREATE", "DROP", "ALTER"):
             head = words[: words.index("as")] if "as" in words else words
         elif statement.kind in ("INSERT", "UPDATE", "DELETE", "MERGE_INTO", "COPY"):
-            head = words[: _target_words(words)]
+            head = words[: target_words(words)]
         else:
             return
         if "temp" in head or "temporary" in head or "." in head:
@@ -129,33 +130,12 @@ class SessionInstance:
             self._hold_settings()
         return self._connection
 
-    def _attach(self, connection: Connection) -> None:
-        """Attach the databases of the catalog that are not attached yet."""
-        mode = "" if self._writes else " (READ_ONLY)"
-        missing = [d for d in self.catalog.databases if d.alias not in self._attached]
-        if not missing:
-            return
-        for database in missing:
-            alias = identifier(database.alias)
-            self._claims.claim(database.path, self._writes)
-            connection.run(f"ATTACH {literal(database.path)} AS {alias}{mode}")
-            self._attached.add(database.alias)
-        # Tables of a single database file go by their bare names.
-        bare = {
-            table.database.alias
-            for table in self.catalog.tables.values()
-            if isinstance(table, DatabaseTable) and not table.schema
-        }
-        if bare:
-            path = ",".join([*(f"{identifier(alias)}.main" for alias in sorted(bare)), "memory"])
-            connection.run(f"SET search_path = {literal(path)}")
-
     def prepare(
         self, statement: Classified, connection: Connection, names: Set[str]
     ) -> dict[str, Exception]:
         """Make what must be there before the statement: files as views, frames as tables."""
         self._check(statement)
-        self._attach(connection)
+        self._attached.attach(connection, self.catalog)
         if statement.kind == "ATTACH":
             self._claim(statement)
         tables = self.catalog.tables
@@ -286,12 +266,3 @@ class SessionInstance:
             self._instance.close()
         self._claims.release()
         self._connection = self._instance = None
-
-
-def _target_words(words: tuple[str, ...]) -> int:
-    """How many words of a statement that changes rows come before the end of its target."""
-    skipped = ("insert", "or", "replace", "ignore", "into", "update", "delete", "from", "merge")
-    for place, word in enumerate(words):
-        if word not in (*skipped, "truncate", "table", "copy"):
-            return place + (3 if words[place + 1 : place + 2] == (".",) else 1)
-    return len(words)

@@ -76,7 +76,7 @@ class Views:
         # What is wrong with the files is known best to the catalog.
         assert table.columns is not None
         if table.schema and table.schema not in self._schemas:
-            connection.run(f"CREATE SCHEMA IF NOT EXISTS {identifier(table.schema)}")
+            connection.run(f"CREATE SCHEMA IF NOT EXISTS memory.{identifier(table.schema)}")
             self._schemas.add(table.schema)
         schema = identifier(table.schema or "main")
         place = f"memory.{schema}.{identifier(table.name)}"
@@ -85,7 +85,7 @@ class Views:
 
 
 def file_tables(catalog: Catalog) -> dict[str, Table]:
-    """The tables that any instance can read."""
+    """The tables that any instance can have as views."""
     return {
         key: table
         for key, table in catalog.tables.items()

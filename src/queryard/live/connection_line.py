@@ -20,11 +20,18 @@ class _Turn(NamedTuple):
 class ConnectionLine:
     """Everything here happens under the lock of its owner.
 
-    `start` begins a query and says whether it holds the connection from then on.
+    `start` begins a query and says whether it holds the connection from then on; `concerns` says
+    whether what a query leaves behind may matter to a later one.
     """
 
-    def __init__(self, lock: threading.RLock, start: Callable[[Record, Asked], bool]) -> None:
+    def __init__(
+        self,
+        lock: threading.RLock,
+        start: Callable[[Record, Asked], bool],
+        concerns: Callable[[Asked, Asked], bool],
+    ) -> None:
         self._start = start
+        self._concerns = concerns
         self._turns: deque[_Turn] = deque()
         self._at_turn: _Turn | None = None
         self._turn_over = threading.Condition(lock)
@@ -32,11 +39,10 @@ class ConnectionLine:
         self._changes = 0
         self._closed = False
 
-    @property
-    def leaves_something(self) -> bool:
-        """Whether a statement in line will leave something behind, which is not known yet."""
+    def concerns(self, asked: Asked) -> bool:
+        """Whether a statement in line may leave something behind that a query would see."""
         turns = (self._at_turn, *self._turns) if self._at_turn is not None else self._turns
-        return any(turn.asked.leaves_something for turn in turns)
+        return any(self._concerns(turn.asked, asked) for turn in turns)
 
     def join(self, record: Record, asked: Asked) -> None:
         self._turns.append(_Turn(record, asked))

@@ -25,6 +25,7 @@ from queryard.core.model import Node, Query, query_ids
 from queryard.core.scheduler import Scheduler
 from queryard.engine import errors
 from queryard.engine.classify import Classified
+from queryard.engine.leavings import concerns
 from queryard.engine.native import Budget, NativeEngine, Parameters
 from queryard.engine.session import SessionInstance
 from queryard.engine.temp import TempSpace
@@ -45,6 +46,7 @@ from .record import Record
 from .recording import Recorder
 from .resources import reservation, small_sizes
 from .slow_readers import SlowReaders
+from .waits import Waits
 from .work import NativeWork, Work
 
 CLOSE_S = 10.0
@@ -73,7 +75,7 @@ class Dispatch:
         self._lock = threading.RLock()
         self._records: dict[str, Record] = {}
         self._ids = query_ids(recorder.session)
-        self._line = ConnectionLine(self._lock, self._start_in_line)
+        self._line = ConnectionLine(self._lock, self._start_in_line, self._concerns)
         self._closed = False
         self._most_bytes = reservation(None, budget.pool_bytes)
         self._readers = SlowReaders(budget.pool_bytes, temp.file)
@@ -98,6 +100,7 @@ class Dispatch:
         )
         self.overlook = Overlook(self._driver, self._backend, recorder, self.records)
         self._foresight.forecasts_by(self.overlook)
+        self._waits = Waits(self.overlook.fork, self.now)
         self._driver.start(self._backend)
         self.engine.spares.keep(small_sizes(budget.pool_bytes), self._in_a_while)
 
@@ -114,19 +117,22 @@ class Dispatch:
 
     def enter(self, asked: Asked) -> Record:
         """Start a query now, or put it in line for the session's connection."""
+        self._check_open()
+        wait_s = self._wait_s(asked)
         with self._lock:
             self._check_open()
             try:
-                self._gate.check(asked, self._nodes.slots)
+                self._gate.check(asked, self._nodes.slots, wait_s)
             except Refused as error:
                 self._recorder.refused(next(self._ids), asked, error, self.now())
                 raise
-            in_line = self._line.leaves_something or self._native.needs_connection(asked)
+            in_line = self._native.needs_connection(asked) or self._line.concerns(asked)
             output = self._readers.stream(in_line or asked.plan == "staged")
             record = Record(next(self._ids), asked, output, self.now())
             self._foresight.expect(record)
             self._records[record.id] = record
             self._gate.enter(record)
+            self._waits.entered(asked, record.expected_s / self._nodes.slots)
             short_turns.begin()
             if in_line:
                 self._line.join(record, asked)
@@ -137,6 +143,21 @@ class Dispatch:
                 self._drop(record, error)
                 raise
             return record
+
+    def _wait_s(self, asked: Asked) -> float:
+        """How long a query would wait, if that may be longer than some limit."""
+        most_s = self._gate.doubtful_s(asked, self._nodes.slots)
+        if most_s is None:
+            return 0.0
+        return self._waits.expected_s(asked, self._foresight.work_s(asked), most_s)
+
+    def _concerns(self, earlier: Asked, later: Asked) -> bool:
+        """Whether what a query leaves behind may matter to one that only reads."""
+        return earlier.leaves_something and any(
+            concerns(left, statement, self._catalog)
+            for left in earlier.statements
+            for statement in later.statements
+        )
 
     def _start_in_line(self, record: Record, asked: Asked) -> bool:
         """It is the turn of a query in line; whether it holds the session's connection now."""

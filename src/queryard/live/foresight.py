@@ -19,6 +19,7 @@ from queryard.engine.calibration import machine_rates
 from queryard.history import PastRow
 from queryard.sql.statistics.store import cache_folder
 
+from .asked import Asked
 from .overlook import Overlook
 from .prediction import Prediction, Predictor
 from .record import Record
@@ -68,6 +69,10 @@ class Foresight:
         prediction = self._predictor.first(record.asked)
         record.prediction = prediction
         record.expected_s = prediction.work_s
+
+    def work_s(self, asked: Asked) -> float:
+        """Core-seconds of a query that is not there yet."""
+        return self._predictor.first(asked).work_s
 
     def submitted(self, record: Record) -> None:
         """The kernel knows it; look closer."""

@@ -14,7 +14,7 @@ ALL = ""
 
 
 class Gatekeeper:
-    """Counts who waits, and adds up what is still to be done for all who are inside.
+    """Counts who waits, and knows what is expected of all who are inside.
 
     Queries come on any thread, and begin on the driver's.
     """
@@ -24,19 +24,28 @@ class Gatekeeper:
         self._lock = threading.Lock()
         self._waiting: Counter[str] = Counter()
         self._waiters: set[str] = set()
-        # Core-seconds expected of each query inside.
-        self._due: dict[str, float] = {}
-        self._due_s = 0.0
+        self._inside: dict[str, Record] = {}
 
-    def check(self, asked: Asked, slots: int) -> None:
-        """Let a query in, or say what stands against it (`Refused`)."""
-        wait_s = self._due_s / slots
+    def doubtful_s(self, asked: Asked, slots: int) -> float | None:
+        """The shortest wait that is too long for a query, if all before it may take longer."""
+        given = [limits.wait_s for _, limits in self._of(asked) if limits.wait_s is not None]
+        return min(given) if given and self._due_s() / slots > min(given) else None
+
+    def check(self, asked: Asked, slots: int, wait_s: float) -> None:
+        """Let a query in that would wait so long, or say what stands against it (`Refused`)."""
         # Those for whom there is a slot have not begun yet, but do not wait either.
-        idle = max(0, slots - (len(self._due) - len(self._waiters)))
+        idle = max(0, slots - (len(self._inside) - len(self._waiters)))
         for name, limits in self._of(asked):
             whose = f"tenant {name!r}" if name else "the session"
             waiting = max(0, self._waiting[name] - idle)
-            limits.check(whose, waiting, wait_s, asked.memory_bytes or 0)
+            if limits.waiting is not None and waiting >= limits.waiting > 0:
+                limits.refuse_waiting(whose, waiting, self._due_s() / slots / max(waiting, 1))
+            limits.check(whose, wait_s, asked.memory_bytes or 0)
+
+    def _due_s(self) -> float:
+        """Core-seconds of all inside, as they are expected now; what is done is among them."""
+        with self._lock:
+            return sum(record.expected_s for record in self._inside.values())
 
     def most_bytes(self, asked: Asked, usual: int) -> int:
         """What may be reserved for a query that names no amount of memory."""
@@ -45,8 +54,7 @@ class Gatekeeper:
 
     def enter(self, record: Record) -> None:
         with self._lock:
-            self._due[record.id] = record.expected_s
-            self._due_s += record.expected_s
+            self._inside[record.id] = record
             self._waiters.add(record.id)
             self._waiting.update(_names(record.asked))
 
@@ -58,9 +66,7 @@ class Gatekeeper:
     def left(self, record: Record) -> None:
         with self._lock:
             self._stop_waiting(record)
-            self._due_s -= self._due.pop(record.id)
-            if not self._due:
-                self._due_s = 0.0  # no rounding left over
+            del self._inside[record.id]
 
     def _stop_waiting(self, record: Record) -> None:
         if record.id in self._waiters:

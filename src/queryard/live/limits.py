@@ -32,7 +32,7 @@ class Limits:
     wait_s: float | None = None
     memory_bytes: int | None = None
 
-    def check(self, whose: str, waiting: int, wait_s: float, memory_bytes: int) -> None:
+    def check(self, whose: str, wait_s: float, memory_bytes: int) -> None:
         """Let a query in, or say what stands against it and until when."""
         if self.memory_bytes is not None and memory_bytes > self.memory_bytes:
             raise Refused(
@@ -41,13 +41,6 @@ class Limits:
             )
         if self.waiting == 0:
             raise Refused(f"{whose}: the limit of waiting queries is 0, which lets nobody in")
-        if self.waiting is not None and waiting >= self.waiting:
-            next_s = wait_s / max(waiting, 1)
-            raise Refused(
-                f"{whose}: {waiting} queries are waiting, and the limit is {self.waiting}; "
-                f"room for another is expected in about {_seconds(next_s)}",
-                next_s,
-            )
         if self.wait_s is not None and wait_s > self.wait_s:
             over_s = wait_s - self.wait_s
             raise Refused(
@@ -55,6 +48,15 @@ class Limits:
                 f"{_seconds(self.wait_s)}; try again in about {_seconds(over_s)}",
                 over_s,
             )
+
+    def refuse_waiting(self, whose: str, waiting: int, next_s: float) -> None:
+        """Too many wait already; `next_s` is when one of them will not."""
+        queries = "1 query is" if waiting == 1 else f"{waiting} queries are"
+        raise Refused(
+            f"{whose}: {queries} waiting, and the limit is {self.waiting}; "
+            f"room for another is expected in about {_seconds(next_s)}",
+            next_s,
+        )
 
 
 def read_limits(given: object, where: str) -> Limits:

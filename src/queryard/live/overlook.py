@@ -10,6 +10,7 @@ from queryard.backends.local import NATIVE_JOB, LocalBackend
 from queryard.core.events import EstimateChanged
 from queryard.core.explain import Why
 from queryard.core.parts import PoolSpec
+from queryard.core.scheduler import Scheduler
 from queryard.core.state import State
 from queryard.sim.conditions import Conditions
 from queryard.sim.forecast import Forecast, forecast
@@ -70,14 +71,9 @@ class Overlook:
 
         Those that share a run end with it, and its work is done once.
         """
-        twins = {r.id: r.twin_of for r in self._records() if r.twin_of}
-        fork = self._driver.ask(lambda kernel: kernel.fork())
-        state = fork.state
-        for twin, first in twins.items():
-            if twin in state.queries and first in state.queries:
-                nothing = EstimateChanged(state.now, f"{twin}/{NATIVE_JOB}", work_s=0.0)
-                state.apply(nothing)
-        profile = longer_turns(fork.policy.profile, _left_s(state) / TURNS)
+        twins = self._twins()
+        fork = self.fork()
+        profile = longer_turns(fork.policy.profile, _left_s(fork.state) / TURNS)
         other = None if profile == fork.policy.profile else profile
         # Slots of this machine are there at once.
         found = forecast(fork, profile=other, conditions=Conditions(node_boot_s=0.0))
@@ -85,6 +81,19 @@ class Overlook:
             if twin in found and first in found:
                 found[twin] = Forecast(twin, found[first].start_s, found[first].end_s)
         return found
+
+    def fork(self) -> Scheduler:
+        """The kernel as it is, to be simulated; what shares a run has no work of its own."""
+        twins = self._twins()
+        fork = self._driver.ask(lambda kernel: kernel.fork())
+        state = fork.state
+        for twin, first in twins.items():
+            if twin in state.queries and first in state.queries:
+                state.apply(EstimateChanged(state.now, f"{twin}/{NATIVE_JOB}", work_s=0.0))
+        return fork
+
+    def _twins(self) -> dict[str, str]:
+        return {record.id: record.twin_of for record in self._records() if record.twin_of}
 
     def foreseen(self, record: Record) -> None:
         """A forecast was made that shall be compared with what comes."""

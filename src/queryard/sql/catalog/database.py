@@ -23,7 +23,7 @@ MAGIC = b"DUCK"  # at byte 8 of every DuckDB file
 
 
 class DatabaseTable(Table):
-    """A table or view of an attached database; it is read as a whole by one instance only."""
+    """A table or view of an attached database; one instance reads it as a whole."""
 
     kind = "database"
 

@@ -1,0 +1,75 @@
+"""Whom a statement that leaves something behind may concern: who comes after it, and who does not.
+
+A statement that makes a table concerns whoever names that table; one that changes a setting
+concerns everybody. Where it is not plain from the words, everybody is concerned.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from queryard.sql.catalog import Catalog
+from queryard.sql.catalog.locations import scheme_of
+
+from .classify import Classified, copies_to, target_words
+
+# Words that name nothing, unless they are in quotes.
+_NO_NAMES = frozenset(
+    {
+        *("create", "or", "replace", "temp", "temporary", "local", "persistent", "recursive"),
+        *("table", "view", "macro", "function", "type", "sequence", "schema", "index", "unique"),
+        *("if", "not", "exists", "on", "using", "drop", "alter"),
+        *("insert", "into", "update", "delete", "from", "merge", "truncate", "copy"),
+    }
+)
+# Texts and names that may be those of files: a folder, a pattern, an ending.
+_PATH = re.compile(r"[/\\*]|\.[a-z]\w*$")
+_CHANGES_ROWS = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE_INTO", "COPY"})
+_CHANGES_NAMES = frozenset({"DROP", "ALTER"})
+
+
+def concerns(left: Classified, later: Classified, catalog: Catalog) -> bool:
+    """Whether what a statement leaves may change what a later one, which only reads, would see."""
+    if left.reads or left.only_looks:
+        return False
+    words = left.words
+    if left.kind == "COPY" and copies_to(left):
+        return _may_read(later, left.texts, catalog)
+    if left.kind == "CREATE" and "secret" not in words[:5]:
+        named = words[: words.index("as")] if "as" in words else words
+    elif left.kind in _CHANGES_ROWS:
+        named = words[: target_words(words)]
+    elif left.kind in _CHANGES_NAMES:
+        named = words
+    else:
+        return True
+    return not later.names.isdisjoint(_names(named))
+
+
+def _names(words: tuple[str, ...]) -> frozenset[str]:
+    """What may be a name; a word in quotes is one, whatever it says."""
+    return frozenset(
+        word.strip('"').replace('""', '"')
+        for word in words
+        if word not in _NO_NAMES and (word[0].isalnum() or word[0] in '"_')
+    )
+
+
+def _may_read(later: Classified, texts: tuple[str, ...], catalog: Catalog) -> bool:
+    """Whether a statement may read a file that is being written: by its path, or as a table's."""
+    if any(_PATH.search(name) for name in later.names if len(name) > 1):
+        return True
+    written = [os.path.dirname(os.path.abspath(text)) for text in texts]
+    folders = {
+        os.path.dirname(file.uri)
+        for table in catalog.tables.values()
+        if table.name.lower() in later.names
+        for file in table.files
+        if not scheme_of(file.uri)
+    }
+    return any(
+        os.path.commonpath((place, folder)) in (place, folder)
+        for place in written
+        for folder in folders
+    )

@@ -1,0 +1,88 @@
+"""How long one more query of a tenant would wait: a forecast of the queue with it in it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import NamedTuple
+
+from queryard.core.events import EstimateChanged, QuerySubmitted
+from queryard.core.model import Divisible, Job, Query
+from queryard.core.scheduler import Scheduler
+from queryard.sim.conditions import Conditions
+from queryard.sim.forecast import resume
+
+from .asked import Asked
+
+# A forecast serves the next queries of its tenant for so long.
+GOOD_FOR_S = 1.0
+# In so many steps it is looked whether the query has begun.
+STEPS = 20
+PROBE = "one-more"
+
+
+class _Known(NamedTuple):
+    at_s: float
+    wait_s: float
+
+
+class Waits:
+    """Remembers a forecast a tenant; from any thread.
+
+    `fork` is the kernel as it is, to be simulated; `now` the session's clock.
+    """
+
+    def __init__(self, fork: Callable[[], Scheduler], now: Callable[[], float]) -> None:
+        self._fork = fork
+        self._now = now
+        self._lock = threading.Lock()
+        self._known: dict[str, _Known] = {}
+
+    def expected_s(self, asked: Asked, work_s: float, most_s: float) -> float:
+        """When a query would begin, from now; nobody looks much further than `most_s`."""
+        now = self._now()
+        known = self._known.get(asked.tenant)
+        if known is None or now - known.at_s > GOOD_FOR_S:
+            known = _Known(now, _wait_s(self._fork(), asked, work_s, 2 * most_s))
+            with self._lock:
+                self._known = {
+                    tenant: other
+                    for tenant, other in self._known.items()
+                    if now - other.at_s <= GOOD_FOR_S
+                }
+                self._known[asked.tenant] = known
+        return max(0.0, known.wait_s - (now - known.at_s))
+
+    def entered(self, asked: Asked, seconds: float) -> None:
+        """One was let in, and stands before the next of its tenant."""
+        with self._lock:
+            if (known := self._known.get(asked.tenant)) is not None:
+                self._known[asked.tenant] = known._replace(wait_s=known.wait_s + seconds)
+
+
+def _wait_s(fork: Scheduler, asked: Asked, work_s: float, most_s: float) -> float:
+    """Simulate the queue with the query until it begins; `most_s` if it does not before."""
+    state = fork.state
+    now = state.now
+    job = Job("probe", divisible=Divisible(max(1, state.total_slots)))
+    query = Query(
+        PROBE,
+        (job,),
+        tenant=asked.tenant,
+        priority=asked.priority,
+        submit_s=now,
+        deadline_s=asked.deadline_s,
+    )
+    # Its work is known before the others are resumed, so that it is simulated as they are.
+    fork.handle(
+        QuerySubmitted(now, query), EstimateChanged(now, query.job_id("probe"), work_s=work_s)
+    )
+    driver = resume(fork, Conditions(node_boot_s=0.0))
+    for step in range(STEPS + 1):
+        probe = state.queries.get(PROBE)
+        if probe is None:  # it was so short that it is over by now
+            return max(0.0, driver.ends[PROBE] - now - work_s)
+        if probe.started_s is not None:
+            return probe.started_s - now
+        driver.run(now + most_s * step / STEPS)
+    return most_s

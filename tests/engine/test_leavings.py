@@ -1,0 +1,55 @@
+"""Whom a statement that leaves something behind makes wait."""
+
+from __future__ import annotations
+
+import pytest
+
+from queryard.engine.classify import classify
+from queryard.engine.leavings import concerns
+from queryard.sql.catalog import open_catalog
+
+
+@pytest.fixture
+def catalog(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "orders.csv").write_text("a,b\n1,2\n")
+    return open_catalog(tmp_path / "data")
+
+
+@pytest.mark.parametrize(
+    ("left", "later", "expected"),
+    [
+        ("CREATE TEMP TABLE x AS FROM orders", "SELECT count(*) FROM orders", False),
+        ("CREATE TEMP TABLE x AS FROM orders", "FROM X", True),
+        ('CREATE TEMP TABLE "table" AS FROM orders', 'FROM "table"', True),
+        ("CREATE OR REPLACE TEMP TABLE orders AS SELECT 1", "FROM orders", True),
+        ("CREATE TEMP TABLE x (a INTEGER)", "SELECT a FROM orders", True),
+        ("CREATE MACRO sum(a) AS 1", "SELECT sum(b) FROM orders", True),
+        ("CREATE MACRO twice(n) AS 2 * n", "SELECT max(b) FROM orders", False),
+        ("CREATE SECRET (TYPE s3)", "FROM orders", True),
+        ("CREATE TEMP SECRET s (TYPE s3)", "FROM orders", True),
+        ("INSERT INTO x VALUES (1)", "FROM orders", False),
+        ("DROP TABLE orders", "FROM orders", True),
+        ("SET default_null_order = 'nulls first'", "FROM orders", True),
+        ("BEGIN", "FROM orders", True),
+        ("ATTACH 'a.db'", "FROM orders", True),
+        ("SHOW TABLES", "FROM orders", False),
+        ("COPY orders FROM 'x.csv'", "FROM orders", True),
+        ("COPY x FROM 'x.csv'", "FROM orders WHERE a = 3", False),
+        ("COPY orders TO '/elsewhere/x.csv'", "SELECT a / 0.5 FROM orders WHERE a = 'b'", False),
+        ("COPY orders TO '/elsewhere/x.csv'", "FROM '/elsewhere/x.csv'", True),
+        ("COPY orders TO '/elsewhere/x.csv'", 'FROM "x.csv"', True),
+        ("COPY orders TO '/elsewhere/x.csv'", "FROM read_csv('*.csv')", True),
+        ("SELECT 1", "FROM orders", False),
+        ("SELECT setseed(0.5)", "FROM orders", True),
+    ],
+)
+def test_who_waits(catalog, left, later, expected):
+    assert concerns(classify(left)[0], classify(later)[0], catalog) is expected
+
+
+def test_whoever_reads_a_table_in_whose_folder_a_file_is_written_waits(catalog, tmp_path):
+    for place in (tmp_path / "data" / "more.csv", tmp_path / "data" / "deeper" / "more.csv"):
+        left = classify(f"COPY (SELECT 1) TO '{place}'")[0]
+        assert concerns(left, classify("FROM orders")[0], catalog)
+        assert not concerns(left, classify("SELECT 1")[0], catalog)
