@@ -26,7 +26,7 @@ class WatchedScheduler(Scheduler):
 
     def handle(self, *events: ev.Event) -> list[do.Command]:
         tree = self.tree
-        used = {pool.path: pool.used for pool in tree.pools}
+        used = {pool.path: pool.used for pool in tree.pools.values()}
         reserved = self.state.reserved_bytes
         for event in events:
             self._collect(event)
@@ -107,7 +107,7 @@ class WatchedScheduler(Scheduler):
         free = sum(node.free for node in self.state.nodes.values() if not node.draining)
         if not free or not self.policy.work_conserving:
             return
-        for pool in self.tree.pools:
+        for pool in self.tree.pools.values():
             starved = pool.used < pool.guarantee and pool.queries and any(pool.ready)
             runs = any(
                 pool.members[uid].query.stage == "running"
@@ -117,7 +117,7 @@ class WatchedScheduler(Scheduler):
             assert not (starved and runs), f"pool {pool.path} is below its guarantee"
 
     def _check_caps(self, used: dict[str, int]) -> None:
-        for pool in self.tree.pools:
+        for pool in self.tree.pools.values():
             grown = pool.used > used.get(pool.path, 0)
             assert not grown or pool.used <= pool.cap, f"pool {pool.path} is above its cap"
 

@@ -129,7 +129,7 @@ def picture(scheduler: Scheduler) -> Any:
             "wakes": sorted(scheduler.wakes),
             "pools": [
                 (p.path, p.used, p.queries, p.ready, [r.entries for r in p.lanes])
-                for p in scheduler.tree.pools
+                for p in scheduler.tree.pools.values()
             ],
             "random": state.random.random() and str(state.random.getstate()[1][-1]),
         }

@@ -99,7 +99,7 @@ def test_end_in_the_instant_of_a_policy_change_to_fewer_pools():
         hand.submit(t, maps("j", 1), tenant=t)
     out = hand.do(ev.TaskFinished(0.0, 1), ev.PolicyChosen(0.0, resolve_profile("fifo")))
     assert of_type(Finish, out)
-    assert [p.queries for p in hand.scheduler.tree.pools] == [1]
+    assert [p.queries for p in hand.scheduler.tree.pools.values()] == [1]
 
 
 @pytest.mark.parametrize("profile", ["s3", "mrshare"])
@@ -274,7 +274,9 @@ def test_a_fork_just_after_a_drain_has_the_caps_of_the_original():
     fork = hand.scheduler.fork()
     event = ev.Woke(1.0)
     assert fork.handle(event) == hand.do(event)
-    assert [p.cap for p in fork.tree.pools] == [p.cap for p in hand.scheduler.tree.pools]
+    assert [p.cap for p in fork.tree.pools.values()] == [
+        p.cap for p in hand.scheduler.tree.pools.values()
+    ]
 
 
 def test_work_on_draining_nodes_does_not_keep_others_idle():

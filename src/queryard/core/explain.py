@@ -128,7 +128,7 @@ def _turns(pool: Pool, query: QueryState) -> Iterator[str]:
 
 
 def _guaranteed(scheduler: Scheduler, pool: Pool) -> Iterator[Pool]:
-    for rival in scheduler.tree.pools:
+    for rival in scheduler.tree.pools.values():
         same_parent = rival.parent is not None and rival.parent is pool.parent
         if same_parent and rival is not pool and rival.used < rival.guarantee and any(rival.ready):
             yield rival

@@ -22,6 +22,8 @@ Attempt = Callable[[Candidate, int, NodeState], bool]
 # An order that changes with time is refreshed on a tick, but not before this share of its
 # candidates was served (or is new), so that a refresh costs a constant for each decision.
 REFRESH_SHARE = 0.5
+# So many pools are kept, whether anybody is in them or not.
+KEPT = 64
 # How many of those behind a query that waits for memory are looked at.
 PASSING = 32
 
@@ -42,19 +44,24 @@ class PoolTree:
         # How many slots were busy after the last decision, where a lone leaf is not metered.
         self.busy_slots = 0
         self._keeps_time = spec.keeps_time
-        self.pools: list[Pool] = []
+        # By index; parents come before their children.
+        self.pools: dict[int, Pool] = {}
+        self._next_index = 0
+        # When there are more, those whom nobody needs are forgotten.
+        self._most = KEPT
         self.root = self._add("", spec, None)
 
     def _add(self, path: str, spec: PoolSpec, parent: Pool | None) -> Pool:
-        pool = Pool(len(self.pools), path, spec, parent, self.lanes)
+        pool = Pool(self._next_index, path, spec, parent, self.lanes)
         pool.resize(self.slots)
-        self.pools.append(pool)
+        self.pools[pool.index] = pool
+        self._next_index += 1
         return pool
 
     def resize(self, slots: int, state: State) -> None:
         """There are more slots or fewer: other shares, and other sizes of queries."""
         self.slots = slots
-        for pool in self.pools:
+        for pool in self.pools.values():
             pool.resize(slots)
             self._rerank(pool)
             if pool.by_size:
@@ -90,6 +97,24 @@ class PoolTree:
             pool.count(-1)
             self._rerank(pool)
             pool = pool.parent
+
+    def forget(self) -> bool:
+        """If there are many, forget pools of tenants who have left; whether any was."""
+        if len(self.pools) <= self._most:
+            return False
+        before = len(self.pools)
+        for pool in reversed(list(self.pools.values())):
+            parent = pool.parent
+            if parent is None or pool.queries or pool.used or pool.names:
+                continue
+            name = pool.path.rpartition("/")[2]
+            # One that takes turns and is ahead of the others must not come back with a new clock.
+            if name in parent.spec.children or (pool.takes_turns and _is_ahead(pool, parent)):
+                continue
+            del self.pools[pool.index]
+            del parent.names[name]
+        self._most = max(KEPT, 2 * len(self.pools))
+        return len(self.pools) < before
 
     def put(self, leaf: Pool, lane: int, candidate: Candidate, state: State) -> None:
         """A candidate can use a slot of this lane."""
@@ -162,7 +187,7 @@ class PoolTree:
 
     def refresh_due(self, state: State) -> None:
         """Refresh the leaves whose order has drifted for a tick and has no times of its own."""
-        for pool in self.pools:
+        for pool in self.pools.values():
             drifts = pool.drifts and pool.order is not None and not pool.order.is_timed
             if drifts and pool.members and self._due(pool, state):
                 self.refresh(pool, state)
@@ -192,7 +217,7 @@ class PoolTree:
         if seconds <= 0:
             return
         self.elapsed_s = state.now
-        for pool in self.pools:
+        for pool in self.pools.values():
             if pool.takes_turns:
                 pool.virtual_s += pool.used * seconds * pool.rate
             if pool.order is not None and pool.order.keeps_time:
@@ -204,7 +229,7 @@ class PoolTree:
     def take_turns(self) -> None:
         """Say whose turn it is, now that the events have changed who waits and who uses what."""
         self.contended_s = math.inf
-        for pool in self.pools:
+        for pool in self.pools.values():
             if pool.spec.choice != "turns":
                 continue
             children = list(pool.names.values())
@@ -217,7 +242,7 @@ class PoolTree:
     def hold(self, is_deal: bool) -> None:
         """A deal begins, before which children who take turns held what they use; or it ends."""
         self.dealing = is_deal
-        for pool in self.pools:
+        for pool in self.pools.values():
             pool.held = pool.used if is_deal else 0
 
     # --- use -------------------------------------------------------------------------------
@@ -308,13 +333,16 @@ class PoolTree:
         copy.contended_s = self.contended_s
         copy.busy_slots = self.busy_slots
         copy._keeps_time = self._keeps_time
-        copy.pools = []
-        for pool in self.pools:
+        copy._next_index = self._next_index
+        copy._most = self._most
+        copy.pools = {}
+        for index, pool in self.pools.items():
             parent = copy.pools[pool.parent.index] if pool.parent else None
-            copy.pools.append(pool.fork(parent))
-        for pool, twin in zip(self.pools, copy.pools, strict=True):
-            twin.names = {name: copy.pools[child.index] for name, child in pool.names.items()}
-        copy.root = copy.pools[0]
+            copy.pools[index] = pool.fork(parent)
+        for index, pool in self.pools.items():
+            names = {name: copy.pools[child.index] for name, child in pool.names.items()}
+            copy.pools[index].names = names
+        copy.root = copy.pools[self.root.index]
         for query in state.queries.values():
             if not any(query.runnable):
                 continue
@@ -326,3 +354,11 @@ class PoolTree:
                 for jobs in query.runnable:
                     leaf.members.update((job.uid, job) for job in jobs)
         return copy
+
+
+def _is_ahead(pool: Pool, parent: Pool) -> bool:
+    """Whether a child that takes turns has had more than those who are there, or than all."""
+    present = [child.virtual_s for child in parent.names.values() if child.queries]
+    if present:
+        return pool.virtual_s > min(present)
+    return pool.virtual_s >= max(child.virtual_s for child in parent.names.values())

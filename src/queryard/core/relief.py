@@ -21,7 +21,7 @@ def reduces_to_kill(
     state: State, tree: PoolTree, payer: Callable[[int], int]
 ) -> Iterator[tuple[int, JobState]]:
     """(launch, job) of at most one waiting reduce for each pool that is stuck."""
-    for pool in tree.pools:
+    for pool in tree.pools.values():
         whole = pool is tree.root
         full = not any(node.free for node in state.nodes.values()) if whole else False
         if (full or pool.used >= pool.cap) and any(pool.ready):
@@ -35,7 +35,7 @@ def _stuck_reduce(
 ) -> tuple[int, JobState] | None:
     victim = None
     members = {pool.index}
-    for other in tree.pools:
+    for other in tree.pools.values():
         if other.parent is not None and other.parent.index in members:
             members.add(other.index)
     if any(job.query.pool in members for job in state.leaseholders.values()):

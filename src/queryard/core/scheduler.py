@@ -138,7 +138,7 @@ class Scheduler:
     @property
     def parts(self) -> tuple[Part, ...]:
         """The parts at work, the orders of all leaves among them."""
-        orders = [pool.order for pool in self.tree.pools if pool.order is not None]
+        orders = [pool.order for pool in self.tree.pools.values() if pool.order is not None]
         crew = self._crew
         rest = (crew.job_order, crew.split, crew.placement, crew.sharing)
         return (*orders, *rest, self._sizing.provisioning)
@@ -195,11 +195,10 @@ class Scheduler:
     def _enter(self, query: QueryState) -> None:
         query.runnable = tuple([] for _ in range(self.tree.lanes))
         known = len(self.tree.pools)
-        self.tree.enter(query)
-        for pool in self.tree.pools[known:]:
-            if pool.order is not None:
-                pool.order.attach(self.state)
+        leaf = self.tree.enter(query)
         if len(self.tree.pools) > known:
+            assert leaf.order is not None
+            leaf.order.attach(self.state)
             self._timed_parts = [part for part in self.parts if part.is_timed]
 
     def _ready(self, job: JobState) -> None:
@@ -310,7 +309,7 @@ class Scheduler:
             part.woke(state)
         if self.filling.shares_scans:
             self.standing.refresh_all(self._crew.sharing.released(state))
-        for pool in self.tree.pools:
+        for pool in self.tree.pools.values():
             # A turn may end between two ticks.
             early = state.now - pool.refreshed_s < state.settings.tick_s - EARLY_S
             if pool.drifts and not (early and self.tree.keeps_time):
@@ -326,6 +325,8 @@ class Scheduler:
                     self.standing.refresh_all(self._crew.sharing.left(job, self.state))
             self._out.append(_verdict(query))
         notes.ended.clear()
+        if self.filling.meters and self.tree.forget():
+            self._timed_parts = [part for part in self.parts if part.is_timed]
 
     # --- deciding --------------------------------------------------------------------------
 

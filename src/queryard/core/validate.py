@@ -139,7 +139,7 @@ def _pools(scheduler: Scheduler) -> Iterator[str]:
         used[job.query.pool] += sum(sum(lease) for lease in job.leases.values())
     if tree.slots != state.total_slots:
         yield f"shares are of {tree.slots} slots, the cluster has {state.total_slots}"
-    for pool in reversed(tree.pools):
+    for pool in reversed(tree.pools.values()):
         if scheduler.filling.meters and used[pool.index] != pool.used:
             yield f"pool {pool.path!r} counts {pool.used} slots and uses {used[pool.index]}"
         if pool.parent is not None:
@@ -155,7 +155,7 @@ def _rankings(scheduler: Scheduler) -> Iterator[str]:
         for lane in range(tree.lanes):
             if (job in job.query.runnable[lane]) != bool(job.lanes >> lane & 1):
                 yield f"job {job.id} and its query disagree on lane {lane}"
-    for pool in tree.pools:
+    for pool in tree.pools.values():
         if pool.order is None:
             continue
         for ranking in pool.rankings:
