@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import signal
 from pathlib import Path
 
@@ -146,6 +147,8 @@ def test_ctrl_c_reports_what_ended(start, spec: Path, tmp_path: Path) -> None:
     assert process.returncode == 130, err
     assert b"Interrupted" in out
     assert b"marshal answers in" in out
+    counted = int(re.search(rb"([\d,]+) queries, ", out)[1].replace(b",", b""))
+    assert 0 < counted < 2000
 
 
 @pytest.mark.parametrize(

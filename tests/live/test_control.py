@@ -257,14 +257,6 @@ def test_a_session_whose_folder_is_gone_closes_well(place: Path, kept: Path) -> 
         session.sql("SELECT 1")
 
 
-def test_a_session_on_nothing_or_without_history_does_not_listen(place: Path, kept: Path) -> None:
-    with queryard.connect(slots=1, memory="2 GB") as session:
-        assert session._control is None
-    with queryard.connect(place, slots=1, memory="2 GB", history=False) as session:
-        assert session._control is None
-        assert list(remotes(kept)) == []
-
-
 def test_a_session_that_is_forgotten_stops_listening(place: Path, kept: Path) -> None:
     session = queryard.connect(place, slots=1, memory="2 GB")
     session.sql("SELECT 1").fetchall()
@@ -273,3 +265,20 @@ def test_a_session_that_is_forgotten_stops_listening(place: Path, kept: Path) ->
     wait_until(lambda: list(remotes(kept)) == [], 20.0)
     names = [thread.name for thread in threading.enumerate()]
     assert "queryard-control" not in names
+
+
+@pytest.mark.parametrize("options", [{"history": False}, {"tables": True}])
+def test_a_session_that_leaves_nothing_beside_the_data_is_found_in_the_cache(
+    place: Path, kept: Path, tmp_path: Path, options, monkeypatch
+) -> None:
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    if options.pop("tables", False):
+        asked = queryard.connect(tables={"facts": str(place / "facts.parquet")}, slots=1)
+    else:
+        asked = queryard.connect(place, slots=1, **options)
+    with asked:
+        assert not list(remotes(kept))
+        remote = only(cache / "queryard")
+        assert remote.ask("profile")["name"] == "marshal"
+    assert not list(remotes(cache / "queryard"))

@@ -106,7 +106,8 @@ def test_ctrl_c_cancels_all_and_still_tells_what_ended(policy: str, ground: Grou
     assert played.interrupted
     assert [outcome.state for outcome in played.outcomes] == ["finished", "cancelled", "to come"]
     found = report(played, {})
-    assert found.summary.counts.submitted == 2
+    # Only what had ended counts: nobody knows what would have become of the others.
+    assert found.summary.counts.submitted == 1
     assert found.requests == 3
 
 

@@ -135,7 +135,10 @@ def load(
 
 @dataclass(frozen=True)
 class _SeedRun:
-    """All policies on the requests of one seed, and the ideals."""
+    """All policies on the requests of one seed, and the ideals.
+
+    `requests` are those that count: after an interruption, those that had ended.
+    """
 
     seed: int
     requests: tuple[Request, ...]
@@ -215,8 +218,12 @@ class _Call:
             if save is not None and not found:
                 write_recorded(requests, save)
             reports = self._play(requests, past)
-            best = ideals(requests, self.measured.alone, self.ground.slots)
-            found.append(_SeedRun(seed, requests, reports, best))
+            counted = requests
+            if any(report.interrupted for report in reports):
+                ended = set.intersection(*(set(report.run.queries) for report in reports))
+                counted = tuple(request for request in requests if request.id in ended)
+            best = ideals(counted, self.measured.alone, self.ground.slots)
+            found.append(_SeedRun(seed, counted, reports, best))
             if found[-1].interrupted:
                 break
         return found

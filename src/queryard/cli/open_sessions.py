@@ -18,11 +18,13 @@ Data = Annotated[
 
 
 def open_sessions(data: str | None) -> list[Remote]:
-    """All that answer now."""
+    """All that answer now; where no data is named, those without a place of their own as well."""
     from queryard.history.places import beside
     from queryard.live.control import remotes
+    from queryard.sql.statistics.store import cache_folder
 
-    return list(remotes(beside(existing_place(data))))
+    found = list(remotes(beside(existing_place(data))))
+    return found if data is not None else [*found, *remotes(cache_folder())]
 
 
 def ask_all(data: str | None, what: str, **details: Any) -> list[tuple[Remote, Any]]:
@@ -48,7 +50,12 @@ def ask_all(data: str | None, what: str, **details: Any) -> list[tuple[Remote, A
 
 def none_open(data: str | None) -> QueryardError:
     """What to say where nobody answers."""
+    other = (
+        "Leave --data out to find `queryard load` and sessions that keep no history beside the data"
+        if data is not None
+        else "Name the data of others with --data"
+    )
     return QueryardError(
         f"no session is open on {data or 'the current folder'}; one is while a program holds "
-        "queryard.connect(…), or while `queryard shell` or `queryard load` runs there"
+        f"queryard.connect(…) or `queryard shell` runs there. {other}"
     )

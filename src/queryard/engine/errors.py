@@ -50,8 +50,10 @@ def failure(text: str) -> QueryFailed:
             "writing: connect(write=True), --write"
         )
     if text.startswith(_MEMORY):
+        # DuckDB's advice is to set what a session may not set.
+        what = text.partition("\n\nPossible solutions")[0].rstrip()
         return OutOfMemory(
-            f"{text}\nGive the query more memory (`memory=` of submit, or a larger budget in "
+            f"{what}\nGive the query more memory (`memory=` of submit, or a larger budget in "
             "connect), or make its intermediate results smaller."
         )
     return QueryFailed(text)

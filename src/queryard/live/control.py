@@ -1,7 +1,8 @@
 """A session that answers other processes of the same user: who is there, why, and by which policy.
 
-It listens on a socket of its own, and a note beside the data says where. One line of JSON asks, one
-answers. Both are gone when the session closes; what a killed one left is removed by who finds it.
+It listens on a socket of its own, and a note beside the data (in the user's cache where nothing may
+be left there) says where. One line of JSON asks, one answers. Both are gone when the session
+closes; what a killed one left is removed by who finds it.
 """
 
 from __future__ import annotations
@@ -121,11 +122,9 @@ _ANSWERS: dict[str, Callable[[Session, dict[str, Any]], Any]] = {
 }
 
 
-def control_of(
-    folder: Path | None, session: str, held: Callable[[], Session | None]
-) -> Control | None:
+def control_of(folder: Path, session: str, held: Callable[[], Session | None]) -> Control | None:
     """Listen, where that is possible; a session works as well without."""
-    if folder is None or not hasattr(socket, "AF_UNIX"):
+    if not hasattr(socket, "AF_UNIX"):
         return None
     try:
         return Control(folder, session, held)

@@ -77,6 +77,7 @@ class Dispatch:
         self._ids = query_ids(recorder.session)
         self._line = ConnectionLine(self._lock, self._start_in_line, self._concerns)
         self._closed = False
+        self._broken = False
         self._most_bytes = reservation(None, budget.pool_bytes)
         self._readers = SlowReaders(budget.pool_bytes, temp.file)
         self._driver = Driver(scheduler, self)
@@ -119,6 +120,7 @@ class Dispatch:
         """Start a query now, or put it in line for the session's connection."""
         self._check_open()
         wait_s = self._wait_s(asked)
+        runs_since = self._native.look(asked)
         with self._lock:
             self._check_open()
             try:
@@ -129,6 +131,7 @@ class Dispatch:
             in_line = self._native.needs_connection(asked) or self._line.concerns(asked)
             output = self._readers.stream(in_line or asked.plan == "staged")
             record = Record(next(self._ids), asked, output, self.now())
+            record.runs_since = runs_since
             self._foresight.expect(record)
             self._records[record.id] = record
             self._gate.enter(record)
@@ -373,7 +376,7 @@ class Dispatch:
     def broken(self, error: BaseException) -> None:
         """The driver itself failed: nobody may wait for it."""
         with self._lock:
-            self._closed = True
+            self._broken = True
             for record in list(self._records.values()):
                 if record.work is not None:
                     record.work.cancel(error)
@@ -431,6 +434,11 @@ class Dispatch:
     def _check_open(self) -> None:
         if self._closed:
             raise QueryardError("the session is closed; open another with queryard.connect")
+        if self._broken:
+            raise QueryardError(
+                "the session's scheduler has failed, which is a mistake of Queryard's; close the "
+                "session and open another with queryard.connect"
+            )
 
     def close(self) -> None:
         """Cancel what runs, and free everything."""

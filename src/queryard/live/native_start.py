@@ -50,10 +50,14 @@ class NativeStart:
         """Whether it must run on the session's own connection."""
         return any(map(self._engine.session.must_run, asked.statements))
 
+    def look(self, asked: Asked) -> int:
+        """From which number on runs may answer a query as well; without the lock of the owner."""
+        return self._runs.look(self._runs.key(asked))
+
     def work(self, record: Record, asked: Asked) -> NativeWork:
         """What a query consists of, with a run that will answer it."""
         key = None if self.needs_connection(asked) else self._runs.key(asked)
-        run = self._runs.find(key)
+        run = self._runs.find(key, record.runs_since)
         if run is not None and run.join(record):
             for other in list(run.records):
                 # None of them may hold up the rest.

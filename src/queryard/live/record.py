@@ -82,6 +82,8 @@ class Record:
         # Its part in a native run, for whoever wants to know more.
         self.member: Member | None = None
         self.run: Run | None = None
+        # From which number on runs have seen the files as they are since it came.
+        self.runs_since = 0
         # The query whose run it shares.
         self.twin_of = ""
         self.prediction: Prediction | None = None

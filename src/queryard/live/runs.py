@@ -49,6 +49,7 @@ class Run:
         self._most_bytes = most_bytes
         self._lock = threading.Lock()
         self.records: list[Record] = []
+        self.number = 0
         # Of all whose slots have served it, those who have left included.
         self.meters: list[Meter] = []
         fan.forgives = lambda error: self.again
@@ -110,14 +111,24 @@ class Runs:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._runs: dict[Key, Run] = {}
+        self._made = 0
 
-    def find(self, key: Key | None) -> Run | None:
-        """The one that answers, if its files are still what they were."""
-        if key is None or key not in self._runs or not _unchanged(key[1]):
-            return None
-        return self._runs[key]
+    def look(self, key: Key | None) -> int:
+        """From which number on runs will answer: all, if the files of one under way still stand.
+
+        Tables may have thousands of files: nobody who waits for a lock should wait for this.
+        """
+        made = self._made
+        return 0 if key is not None and key in self._runs and _unchanged(key[1]) else made
+
+    def find(self, key: Key | None, since: int) -> Run | None:
+        """The one that answers, of those from a number on."""
+        run = None if key is None else self._runs.get(key)
+        return run if run is not None and run.number >= since else None
 
     def add(self, run: Run) -> None:
+        run.number = self._made
+        self._made += 1
         if run.key is not None:
             self._runs[run.key] = run
 

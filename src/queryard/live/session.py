@@ -21,6 +21,7 @@ from queryard.engine.temp import TempSpace
 from queryard.policies import for_tenants, resolve_profile
 from queryard.sim.forecast import Forecast
 from queryard.sql.catalog import Catalog, CatalogError, open_catalog
+from queryard.sql.statistics.store import cache_folder
 
 from .amounts import as_seconds, as_time_left
 from .answer import Answer
@@ -133,7 +134,8 @@ class Session:
             catalog, kernel, nodes, budget, TempSpace(temp), write, gatekeeper, recorder
         )
         self._fresh_until = time.monotonic() + FRESH_S
-        folder = None if history is False else kept_in(catalog)
+        # Who has no place of its own, or leaves nothing beside the data, is found all the same.
+        folder = (None if history is False else kept_in(catalog)) or cache_folder()
         self._control = control_of(folder, recorder.session, weakref.ref(self))
         # Also for a session that its user forgets, and at the end of the program.
         self._finalizer = weakref.finalize(self, _close, os.getpid(), self._dispatch, self._control)

@@ -21,6 +21,7 @@ from queryard.workload.load import Alone, Request, as_workload, query_of, size_b
 from .outcome import LATE_S, Cost, Outcome, Played
 
 IDEALS = ("ideal PS", "clairvoyant SRPT")
+_GIVEN_UP = ("under way", "cancelled")
 _ENDINGS: Mapping[str, Ending] = {
     "finished": "finished",
     "failed": "failed",
@@ -99,8 +100,10 @@ class Report:
 
 
 def report(played: Played, alone: Mapping[str, Alone]) -> Report:
-    """The numbers of a run."""
+    """The numbers of a run; of one that was interrupted, of the requests that had ended."""
     sent, span_s = played.sent, played.span_s
+    if played.interrupted:
+        sent = tuple(outcome for outcome in sent if outcome.state not in _GIVEN_UP)
     run = Run(nodes=[NodeRow(Node("local", played.slots), 0.0)])
     for outcome in sent:
         run.queries[outcome.request.id] = _row(outcome, alone, played.slots)

@@ -1,0 +1,34 @@
+"""A mistake of the kernel's own: everybody hears of it, and nothing stays behind."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from engine.native_driving import write_facts
+
+import queryard
+from queryard.core.errors import QueryardError
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_nobody_waits_for_a_kernel_that_has_failed(tmp_path, monkeypatch):
+    write_facts(tmp_path, 1000)
+    session = queryard.connect(tmp_path, slots=1, memory="2 GB", history=False)
+    first = session.submit("SELECT count(*) FROM facts, range(99999999)")
+
+    def fail(*events):
+        raise RuntimeError("a mistake")
+
+    monkeypatch.setattr(session._dispatch._driver.scheduler, "handle", fail)
+    second = session.submit("SELECT 1")
+    for handle in (first, second):
+        with pytest.raises(RuntimeError, match="a mistake"):
+            handle.result(30)
+    with pytest.raises(QueryardError, match="scheduler has failed"):
+        session.sql("SELECT 2")
+    session.close()
+    names = {thread.name for thread in threading.enumerate()}
+    assert not {name for name in names if name.startswith("queryard-")}
+    with pytest.raises(QueryardError, match="closed"):
+        session.sql("SELECT 3")
