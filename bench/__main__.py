@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
@@ -13,6 +14,7 @@ from rich.table import Table
 
 from .footprint import fork_s, million_tasks
 from .growth import growth
+from .portfolio import QUEUES, decision_speed
 from .throughput import lease_decisions, profiles, throughput
 
 
@@ -95,6 +97,25 @@ def main() -> None:
         f"{forks[slowest] * 1000:.1f} ms ({slowest}; target: below 20 ms) "
         f"{_verdict(forks[slowest] < 0.02)}"
     )
+    table = Table(title="A decision of the portfolio: 8 candidates tried out on a queue")
+    for column in ("queries", "tasks", "seconds", "of a bare loop's", "target", ""):
+        table.add_column(column, justify="right")
+    decisions = []
+    for queries, size_gb, target_s in track(
+        QUEUES, description="decisions", console=console, transient=True
+    ):
+        decision = decision_speed(queries, size_gb, target_s, 3 if options.quick else 5)
+        decisions.append(asdict(decision))
+        table.add_row(
+            f"{decision.queries:,}",
+            f"{decision.tasks:,}",
+            f"{decision.wall_s:.2f}",
+            f"{decision.ratio:.1f}x",
+            f"{target_s:g} s",
+            _verdict(decision.wall_s <= target_s),
+        )
+    console.print(table)
+    results["portfolio_decisions"] = decisions
     options.out.write_text(json.dumps(results, indent=1))
     console.print(f"kept in {options.out}")
 

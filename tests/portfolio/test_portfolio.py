@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from queryard.core.errors import InvalidProfile
 from queryard.core.events import PolicyChosen
 from queryard.core.model import Job, Node, Phase, Query
+from queryard.metrics import read_run
 from queryard.policies import resolve_profile
 from queryard.portfolio import (
     OBJECTIVES,
@@ -20,6 +21,7 @@ from queryard.portfolio import (
     Selector,
     candidates_of,
     parse_portfolio,
+    schedule_of,
     simulate_portfolio,
     try_out,
 )
@@ -28,7 +30,7 @@ from queryard.sim import simulate
 from queryard.sim.forecast import forecast
 from queryard.sim.replay import replay
 from queryard.sim.run import build
-from queryard.workload import Mix, Workload, generate
+from queryard.workload import Mix, SizeBin, Workload, generate
 from queryard.workload.model import Arrival, JobTruth
 
 NODES = (Node("n1", 2),)
@@ -77,13 +79,6 @@ def test_a_horizon_ends_a_trial_and_the_rest_is_reckoned() -> None:
     ends = {q.id: q.end_s for q in trial.schedule.queries}
     assert set(ends) == {"long", "short"}
     assert all(15.0 <= end < math.inf for end in ends.values())
-
-
-def test_a_late_decision_ends_at_once() -> None:
-    driver = driver_at(LONG_THEN_SHORT, 2.0)
-    answers = iter([False, True])
-    trials = try_out(driver.scheduler, candidates_of(), is_late=lambda: next(answers))
-    assert len(trials) == 1
 
 
 def test_the_best_is_chosen_and_kept_until_another_is_better_by_the_margin() -> None:
@@ -223,3 +218,24 @@ def test_wrong_settings() -> None:
         PortfolioSettings(candidates_of(("fifo",)), least_s=50.0)
     with pytest.raises(InvalidProfile, match="margin"):
         PortfolioSettings(candidates_of(("fifo",)), margin=1.5)
+
+
+def test_leases_are_counted_node_by_node() -> None:
+    """A cluster that shrinks leases fewer hours than one that stays, and both as they were."""
+    nodes = tuple(Node(f"n{number}", 2) for number in range(4))
+    workload = generate(Mix(queries=10, load=5.0, bins=(SizeBin("a", 1, 20, 40),)), 2, nodes)
+    driver = build(workload, nodes, resolve_profile("fifo"), keep_journal=True)
+    driver.run(workload.arrivals[-1].query.submit_s + 1.0)
+    stay, shrink = try_out(
+        driver.scheduler,
+        {"stay": {"order": "fifo"}, "shrink": {"order": "fifo", "provisioning": {"name": "-x", "period_s": 60}}},
+    )
+    last_s = max(query.end_s for query in stay.schedule.queries)
+    assert stay.schedule.leases_s == pytest.approx([last_s] * len(nodes))
+    assert sum(shrink.schedule.leases_s) < len(shrink.schedule.leases_s) * max(
+        query.end_s for query in shrink.schedule.queries
+    )
+    driver.run()
+    seen = schedule_of(read_run(driver.scheduler.journal))
+    assert seen.leases_s == pytest.approx([max(driver.ends.values())] * len(nodes))
+    assert {query.id: query.end_s for query in seen.queries} == driver.ends

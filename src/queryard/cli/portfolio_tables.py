@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -15,9 +15,8 @@ from queryard.metrics import read_run
 from queryard.portfolio import (
     Decision,
     Objective,
-    QueryEnd,
-    Schedule,
     parse_portfolio,
+    schedule_of,
 )
 
 from . import readable
@@ -26,22 +25,10 @@ from .run import PORTFOLIO, Result
 
 def observed_scores(objective: Objective, results: Sequence[Result]) -> dict[str, float]:
     """The score that every run really had; lower is better."""
-    return {result.name: objective.score(_vector(objective, result)) for result in results}
-
-
-def _vector(objective: Objective, result: Result) -> Mapping[str, float]:
-    run = read_run(result.journal)
-    ends = tuple(
-        QueryEnd(
-            row.query.id,
-            row.submit_s,
-            run.closed_s if row.end_s is None else row.end_s,
-            row.task_s,
-            row.query.deadline_s,
-        )
-        for row in run.queries.values()
-    )
-    return objective.vector(Schedule(ends))
+    return {
+        result.name: objective.score(objective.vector(schedule_of(read_run(result.journal))))
+        for result in results
+    }
 
 
 def usage(decisions: Sequence[Decision], end_s: float) -> dict[str, float]:
@@ -74,10 +61,13 @@ def _choices(result: Result) -> Table:
     table.add_column("policy")
     table.add_column("share of the time", justify="right")
     table.add_column("times chosen", justify="right")
+    table.add_column("score came out", justify="right")
     shares = usage(result.decisions, read_run(result.journal).closed_s)
     for name, share in shares.items():
         chosen = sum(d.is_switch and d.policy == name for d in result.decisions)
-        table.add_row(name, readable.percent(share), readable.count(chosen))
+        known = result.reflection is not None and name in result.reflection.biases
+        bias = f"{result.reflection.bias(name):.2f}x as foreseen" if known else ""  # type: ignore[union-attr]
+        table.add_row(name, readable.percent(share), readable.count(chosen), bias)
     return table
 
 
@@ -91,7 +81,7 @@ def hindsight(result: Result, results: Sequence[Result]) -> str:
     text = (
         f"{result.name} made {len(decisions)} decisions in {readable.seconds(wall_s)} s, "
         f"{sum(d.is_switch for d in decisions)} of them switches, "
-        f"{sum(d.dropped for d in decisions)} dropped. "
+        f"{sum(d.dropped for d in decisions)} dropped{_periods(decisions)}. "
         f"Its score ({objective.name}, lower is better) is {own:.4g}"
     )
     fixed = {name: scores[name] for name in _fixed(results)}
@@ -104,6 +94,14 @@ def hindsight(result: Result, results: Sequence[Result]) -> str:
         f"{text}, {own / fixed[best]:.2f} of the best fixed policy in hindsight "
         f"({best}, {fixed[best]:.4g})."
     )
+
+
+def _periods(decisions: Sequence[Decision]) -> str:
+    periods_s = [decision.period_s for decision in decisions]
+    if not periods_s:
+        return ""
+    low, high = readable.seconds(min(periods_s)), readable.seconds(max(periods_s))
+    return f"; the next one was due after {low} to {high} s"
 
 
 def _fixed(results: Sequence[Result]) -> list[str]:
@@ -128,8 +126,11 @@ def portfolio_facts(results: Sequence[Result]) -> dict[str, Any]:
                         "queries": decision.queries,
                         "wall_s": decision.wall_s,
                         "dropped": decision.dropped,
+                        "period_s": decision.period_s,
+                        "bias": decision.bias,
                     }
                     for decision in result.decisions
                 ],
+                "usual_magnitudes": dict(result.reflection.usual) if result.reflection else {},
             }
     return facts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from queryard.figures import (
 from queryard.figures.panels import Panel
 from queryard.metrics import Summary, read_run, summarise
 from queryard.policies import catalogue, for_tenants, load_profiles, resolve_profile
-from queryard.portfolio import Decision, parse_portfolio, simulate_portfolio
+from queryard.portfolio import Decision, Reflection, Workers, parse_portfolio, simulate_portfolio
 from queryard.sim import Conditions, alone_times, simulate
 from queryard.sim.estimates import estimate_source
 from queryard.sim.references import demands_of, processor_sharing, shortest_remaining_first
@@ -44,6 +45,8 @@ DEMO_CONDITIONS = {
     "task_start_s": 0.2,
     "rider_cost": 0.0283,
 }
+# From here on it pays to try a portfolio's candidates out in processes of their own.
+MANY_TASKS = 20_000
 Profile = Mapping[str, Any]
 
 
@@ -99,6 +102,7 @@ class Result:
     tasks: int
     wall_s: float
     decisions: tuple[Decision, ...] = ()
+    reflection: Reflection | None = None
 
 
 def choose_profiles(
@@ -152,6 +156,7 @@ def run_policy(
 ) -> Result:
     """Simulate one policy, or a portfolio; `on_progress` hears how many queries have ended."""
     decisions: tuple[Decision, ...] = ()
+    reflection: Reflection | None = None
     given: dict[str, Any] = {
         "conditions": settings.conditions,
         "estimates": settings.estimates,
@@ -160,12 +165,15 @@ def run_policy(
         "on_progress": on_progress,
     }
     if PORTFOLIO in profile:
-        found = simulate_portfolio(workload, workload.nodes, parse_portfolio(name), **given)
-        run, decisions = found.run, found.decisions
+        with nullcontext() if workload.tasks < MANY_TASKS else Workers() as workers:
+            if workers is not None:
+                given["trials"] = workers.try_out
+            found = simulate_portfolio(workload, workload.nodes, parse_portfolio(name), **given)
+        run, decisions, reflection = found.run, found.decisions, found.reflection
     else:
         run = simulate(workload, workload.nodes, profile, **given)
     summary = summarise(run.journal, alone_s=alone_s, size_bins=size_bins(workload))
-    return Result(name, profile, summary, run.journal, run.tasks, run.wall_s, decisions)
+    return Result(name, profile, summary, run.journal, run.tasks, run.wall_s, decisions, reflection)
 
 
 def size_bins(workload: Workload) -> dict[str, str]:

@@ -26,11 +26,14 @@ class NodeState:
         "maps",
         "reduce_mean",
         "reduces",
+        "since_s",
         "spec",
     )
 
-    def __init__(self, spec: Node) -> None:
+    def __init__(self, spec: Node, since_s: float = 0.0) -> None:
         self.spec = spec
+        # When it joined.
+        self.since_s = since_s
         self.id = spec.id
         self.free = spec.slots
         self.maps = 0
@@ -41,7 +44,7 @@ class NodeState:
         self.reduce_mean = Mean()
 
     def fork(self) -> NodeState:
-        copy = NodeState(self.spec)
+        copy = NodeState(self.spec, self.since_s)
         copy.free = self.free
         copy.maps = self.maps
         copy.reduces = self.reduces

@@ -1,10 +1,13 @@
 """A portfolio of policies: simulate the queue forward under each, follow the best, reflect."""
 
+from .observed import schedule_of
+from .reflection import Reflection
 from .scores import METRICS, OBJECTIVES, Objective, QueryEnd, Schedule, objective_of
 from .selection import Decision, Selector
 from .settings import PortfolioSettings, candidates_of, parse_portfolio
 from .simulated import PortfolioRun, simulate_portfolio
 from .what_if import Trial, try_out
+from .workers import TooLate, Workers
 
 __all__ = [
     "METRICS",
@@ -14,12 +17,16 @@ __all__ = [
     "PortfolioRun",
     "PortfolioSettings",
     "QueryEnd",
+    "Reflection",
     "Schedule",
     "Selector",
+    "TooLate",
     "Trial",
+    "Workers",
     "candidates_of",
     "objective_of",
     "parse_portfolio",
+    "schedule_of",
     "simulate_portfolio",
     "try_out",
 ]

@@ -1,4 +1,4 @@
-"""What a portfolio learns from its own decisions: bias, the right period, usual magnitudes.
+"""What a portfolio learns from its own decisions: bias, doubt, the right period, magnitudes.
 
 POSUM §4.4 asks for it and leaves it unbuilt.
 """
@@ -13,6 +13,10 @@ from .scores import Objective, QueryEnd, Schedule
 
 # How much the latest observation counts, and after how many one is believed half.
 LATEST, DOUBT = 0.3, 2.0
+# How far estimates are off until that is known; how slowly what candidates are worth is forgotten.
+USUAL_DOUBT, LASTING = 0.3, 0.9
+# A candidate that is many times worse counts as this much worse, and no more.
+MOST_REGRET = math.log(10.0)
 # A period grows by this while little changes, and shrinks by it when much does.
 STRETCH = 1.5
 CALM, BURST = 0.2, 0.6
@@ -36,6 +40,10 @@ class Reflection:
     most_s: float
     usual: dict[str, float] = field(default_factory=dict)
     biases: dict[str, tuple[float, int]] = field(default_factory=dict)
+    # By how much estimates of whole queries were off: the spread of log(real / expected).
+    doubt: float = USUAL_DOUBT
+    # How much worse than the best each candidate was, on average: the log of the ratio.
+    regrets: dict[str, float] = field(default_factory=dict)
     _expected: Forecasted | None = None
     _ended: dict[str, QueryEnd] = field(default_factory=dict)
     _work_s: float = 0.0
@@ -52,6 +60,11 @@ class Reflection:
         """A query has ended."""
         if self._expected is not None and query.id in self._expected.queries:
             self._ended[query.id] = query
+            expected_s = self._expected.queries[query.id].task_s
+            if expected_s > 0 and query.task_s > 0:
+                error = math.log(query.task_s / expected_s)
+                square = self.doubt**2 + LATEST**2 * (error**2 - self.doubt**2)
+                self.doubt = math.sqrt(max(0.0, square))
 
     def _judge(self) -> None:
         """Compare what was expected of those that have ended with what came."""
@@ -80,6 +93,22 @@ class Reflection:
 
     def _score(self, schedule: Schedule) -> float:
         return self.objective.score(self.objective.vector(schedule), self.usual)
+
+    # --- what candidates are worth in the long run ---------------------------------------------
+
+    def compared(self, scores: Mapping[str, float]) -> None:
+        """How candidates did in one more decision."""
+        for name, regret in _regrets(scores).items():
+            before = self.regrets.get(name, regret)
+            self.regrets[name] = LASTING * before + (1 - LASTING) * regret
+
+    def weighed(self, scores: Mapping[str, float], memory: float) -> dict[str, float]:
+        """Factors by which candidates are worse than the best: now, and by memory before."""
+        now = _regrets(scores)
+        return {
+            name: math.exp(regret + memory * self.regrets.get(name, regret))
+            for name, regret in now.items()
+        }
 
     # --- magnitudes --------------------------------------------------------------------------
 
@@ -111,3 +140,19 @@ class Reflection:
     def is_due(self, since_s: float, work_s: float) -> bool:
         """Whether to decide now: the period is over, or the queue is no longer what it was."""
         return since_s >= self.period_s or (since_s >= self.least_s and self.change(work_s) > BURST)
+
+
+def _regrets(scores: Mapping[str, float]) -> dict[str, float]:
+    """The log of how much worse than the best each is; where the best is 0, of how much above 0.
+
+    >>> _regrets({"a": 2.0, "b": 2.0})
+    {'a': 0.0, 'b': 0.0}
+    """
+    best = min(scores.values())
+    found = {}
+    for name, score in scores.items():
+        if score <= best:
+            found[name] = 0.0
+        else:
+            found[name] = min(MOST_REGRET, math.log(score / best)) if best > 0 else MOST_REGRET
+    return found

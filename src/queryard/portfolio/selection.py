@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 from queryard.core.scheduler import Scheduler
 
 from .reflection import Reflection
 from .scores import QueryEnd
 from .settings import PortfolioSettings, Profile
-from .what_if import Trial, try_out
+from .what_if import Trial, Worlds, try_out
 
 # A switch that is taken back at once makes the next one dearer, for a while.
 FLAPPING, MOST_MARGIN, EASING = 2.0, 0.4, 0.8
@@ -28,6 +29,10 @@ class Decision:
     launches: int
     wall_s: float
     dropped: bool = False
+    # What reflection made of it: when the next one was due, and by which factor this policy's
+    # score was expected to come out higher than simulated.
+    period_s: float = 0.0
+    bias: float = 1.0
 
     @property
     def is_switch(self) -> bool:
@@ -35,10 +40,19 @@ class Decision:
 
 
 class Selector:
-    """Decides for one kernel; `current` is the candidate in force."""
+    """Decides for one kernel; `current` is the candidate in force.
 
-    def __init__(self, settings: PortfolioSettings, current: str | None = None) -> None:
+    `trials` tries candidates out: here, or in processes of their own (`Workers.try_out`).
+    """
+
+    def __init__(
+        self,
+        settings: PortfolioSettings,
+        current: str | None = None,
+        trials: Callable[..., list[Trial]] = try_out,
+    ) -> None:
         self.settings = settings
+        self._try_out = trials
         self.current = current or next(iter(settings.candidates))
         self.decisions: list[Decision] = []
         self.reflection = Reflection(
@@ -57,20 +71,22 @@ class Selector:
     def decide(self, scheduler: Scheduler) -> Decision:
         """Try all candidates; what comes of it is in force once `apply` was called."""
         settings, now = self.settings, scheduler.state.now
-        trials = try_out(
+        trials = self._try_out(
             scheduler,
             settings.candidates,
             horizon_s=settings.horizon_s,
             most_launches=settings.most_launches,
+            worlds=Worlds(settings.worlds, self.reflection.doubt),
         )
-        vectors = {trial.name: settings.objective.vector(trial.schedule) for trial in trials}
+        vectors = {trial.name: self._vector(trial) for trial in trials}
         self.reflection.saw(vectors)
         scores = {
             name: settings.objective.score(vector, self.reflection.usual)
             * self.reflection.bias(name)
             for name, vector in vectors.items()
         }
-        chosen = self._choose(scores)
+        chosen = self._choose(self.reflection.weighed(scores, settings.memory))
+        self.reflection.compared(scores)
         decision = Decision(
             now,
             chosen,
@@ -79,8 +95,10 @@ class Selector:
             len(scheduler.state.queries),
             sum(trial.launches for trial in trials),
             sum(trial.wall_s for trial in trials),
+            bias=self.reflection.bias(chosen),
         )
         self.reflection.decided(_work_s(scheduler))
+        decision = replace(decision, period_s=self.reflection.period_s)
         self._last_s = now
         self._trials = {trial.name: trial for trial in trials}
         return decision
@@ -99,6 +117,11 @@ class Selector:
 
     def ended(self, query: QueryEnd) -> None:
         self.reflection.ended(query)
+
+    def _vector(self, trial: Trial) -> dict[str, float]:
+        """What a candidate is worth, on average over the worlds in which it was tried out."""
+        vectors = [self.settings.objective.vector(schedule) for schedule in trial.schedules]
+        return {name: fmean(vector[name] for vector in vectors) for name in vectors[0]}
 
     def _choose(self, scores: Mapping[str, float]) -> str:
         """The best, if it is better than the one in force by the margin; ties by name."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from queryard.core.errors import InvalidProfile
+from queryard.core.errors import InvalidProfile, unknown_name
 from queryard.policies import resolve_profile
 
 from .scores import OBJECTIVES, Objective, objective_of
@@ -18,23 +18,28 @@ Profile = Mapping[str, Any]
 ALLOCATIONS = ("edls-sh", "edls-pr", "srtf", "locf")
 NEW_ALLOCATIONS = ("tls", "swrd", "edf", "fair")
 PROVISIONINGS = ("+x", "-x", "dlx", "maxbsd")
-DEFAULT = (*ALLOCATIONS, *NEW_ALLOCATIONS)
+# The first is in force until there is something to decide.
+DEFAULT = (*NEW_ALLOCATIONS, *ALLOCATIONS)
 
 
 @dataclass(frozen=True, slots=True)
 class PortfolioSettings:
     """`period_s` is where the time between two decisions begins; reflection moves it between
     `least_s` and `most_s`. `margin` is by how much another policy must be better than the one in
-    force. A decision that takes longer than `too_late` of the period is dropped; in simulation it
-    takes `launch_cost_s` for each task that was simulated.
+    force. Candidates are tried out in so many `worlds` (see `what_if.Worlds`); what they were
+    worth so far counts by `memory` beside what they are worth now. A decision that takes longer
+    than `too_late` of the period is dropped; in simulation it takes `launch_cost_s` for each task
+    that was simulated.
     """
 
     candidates: Mapping[str, Profile] = field(default_factory=dict)
     objective: Objective = OBJECTIVES["mixed"]
     period_s: float = 30.0
-    least_s: float = 5.0
+    least_s: float = 0.5
     most_s: float = 240.0
     margin: float = 0.05
+    worlds: int = 3
+    memory: float = 0.5
     horizon_s: float = math.inf
     most_launches: int = 20_000
     too_late: float = 1.0
@@ -50,6 +55,11 @@ class PortfolioSettings:
             )
         if not 0 <= self.margin < 1:
             raise InvalidProfile(f"the margin of a portfolio is a share, got {self.margin!r}")
+        if self.worlds < 1 or self.memory < 0:
+            raise InvalidProfile(
+                "a portfolio tries candidates out in at least one world, and remembers by a weight "
+                f"of at least 0; got {self.worlds!r} and {self.memory!r}"
+            )
 
 
 def candidates_of(
@@ -71,13 +81,24 @@ def candidates_of(
 
 
 def parse_portfolio(text: str) -> PortfolioSettings:
-    """From a name such as `portfolio`, `portfolio:batch` or `portfolio:mixed:fifo/srtf/tls`.
+    """From `portfolio[:OBJECTIVE[:POLICIES[:PROVISIONING]]]`, names joined by slashes.
 
     >>> settings = parse_portfolio("portfolio:response:fifo/swrd")
     >>> settings.objective.name, list(settings.candidates)
     ('response', ['fifo', 'swrd'])
+    >>> list(parse_portfolio("portfolio:priced:srtf:+x/-x").candidates)
+    ['srtf +x', 'srtf -x']
     """
-    _, _, rest = text.partition(":")
-    objective, _, names = rest.partition(":")
+    parts = text.split(":")
+    if len(parts) > 4:
+        raise InvalidProfile(
+            f"{text!r}: write portfolio:OBJECTIVE:POLICIES:PROVISIONING, such as "
+            "portfolio:priced:srtf/locf:+x/-x"
+        )
+    objective, names, provisionings = (*parts[1:], "", "", "")[:3]
     chosen = [name for name in names.split("/") if name] or list(DEFAULT)
-    return PortfolioSettings(candidates_of(chosen), objective_of(objective or "mixed"))
+    sizing = [name for name in provisionings.split("/") if name]
+    for name in sizing:
+        if name not in PROVISIONINGS:
+            raise InvalidProfile(unknown_name("provisioning part", name, PROVISIONINGS))
+    return PortfolioSettings(candidates_of(chosen, sizing), objective_of(objective or "mixed"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -14,17 +15,22 @@ from queryard.sim.ordering import TIMERS
 from queryard.sim.run import Run, build, run_to_end
 from queryard.workload.model import Workload
 
+from .reflection import Reflection
 from .scores import QueryEnd
 from .selection import Decision, Selector
 from .settings import PortfolioSettings
+from .what_if import Trial, try_out
+
+MOMENT_S = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
 class PortfolioRun:
-    """A run, and how its policies came about."""
+    """A run, how its policies came about, and what was learnt on the way."""
 
     run: Run
     decisions: tuple[Decision, ...]
+    reflection: Reflection
 
 
 def simulate_portfolio(
@@ -37,9 +43,13 @@ def simulate_portfolio(
     seed: int = 0,
     slow_start: float = 1.0,
     on_progress: Callable[[int], None] | None = None,
+    trials: Callable[..., list[Trial]] = try_out,
 ) -> PortfolioRun:
-    """Run a workload to its end, and choose the policy anew as the queue changes."""
-    selector = Selector(settings)
+    """Run a workload to its end, and choose the policy anew as the queue changes.
+
+    `trials` tries candidates out: here, or in processes of their own (`Workers.try_out`).
+    """
+    selector = Selector(settings, trials=trials)
     ended = 0
 
     def note_end(query: str) -> None:
@@ -60,7 +70,8 @@ def simulate_portfolio(
         on_end=note_end,
     )
     meta = _Meta(driver, selector, workload)
-    return PortfolioRun(run_to_end(driver), tuple(selector.decisions))
+    run = run_to_end(driver)
+    return PortfolioRun(run, tuple(selector.decisions), selector.reflection)
 
 
 class _Meta:
@@ -70,17 +81,18 @@ class _Meta:
         self._driver = driver
         self._selector = selector
         self._arrivals = {arrival.query.id: arrival for arrival in workload.arrivals}
-        first_s = min((a.query.submit_s for a in workload.arrivals), default=0.0)
-        # A moment later, when the kernel knows of it.
-        self._look_at(first_s + 1e-3)
-
-    def _look_at(self, time_s: float) -> None:
-        self._driver.call_at(time_s, TIMERS, self._look)
+        # The next look after the period is over; those before it count no more.
+        self._next_s = math.inf
+        for arrival in workload.arrivals:
+            # A moment later, when the kernel knows of it.
+            driver.call_at(arrival.query.submit_s + MOMENT_S, TIMERS, self._look)
 
     def _look(self, now: float) -> list[Event]:
         """The kernel has seen all that happened before; what happens now comes after."""
         selector, settings = self._selector, self._selector.settings
-        self._look_at(now + settings.least_s)
+        if now >= self._next_s or self._next_s == math.inf:
+            self._next_s = now + selector.reflection.period_s
+            self._driver.call_at(self._next_s, TIMERS, self._look)
         if not selector.is_due(self._driver.scheduler):
             return []
         decision = selector.decide(self._driver.scheduler)

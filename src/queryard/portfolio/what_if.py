@@ -6,7 +6,8 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from random import Random
+from typing import Any, NamedTuple
 
 from queryard.core.events import PolicyChosen
 from queryard.core.scheduler import Scheduler
@@ -19,15 +20,37 @@ Profile = Mapping[str, Any]
 MOST_LAUNCHES = 200_000
 
 
+class Worlds(NamedTuple):
+    """In how many worlds a candidate is tried out, and how far estimates are off in them.
+
+    In the first one all estimates are right. In each other every job takes a factor of what is
+    expected, drawn anew (log-normal, of this spread), and the same for all candidates: who relies
+    on estimates too much does worse there. Large queues are tried out in the first world only.
+    """
+
+    number: int = 1
+    doubt: float = 0.0
+
+
+RIGHT = Worlds()
+# So many launches of one world are small enough to look at others as well.
+SMALL = 5_000
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a candidate would make of the queue, and what it took to find out."""
+    """What a candidate would make of the queue, world by world, and what it took to find out."""
 
     name: str
-    schedule: Schedule
+    schedules: tuple[Schedule, ...]
     launches: int
     complete: bool
     wall_s: float
+
+    @property
+    def schedule(self) -> Schedule:
+        """The one in the world in which all estimates are right."""
+        return self.schedules[0]
 
 
 def try_out(
@@ -36,25 +59,60 @@ def try_out(
     *,
     horizon_s: float = math.inf,
     most_launches: int = MOST_LAUNCHES,
-    is_late: Callable[[], bool] = lambda: False,
+    worlds: Worlds = RIGHT,
+    rest: Callable[[], None] = lambda: None,
 ) -> list[Trial]:
     """Simulate every candidate from here to the end of the queue, or to a horizon.
 
     Nobody else arrives. What has not ended by the horizon ends after it, in the order of the work
-    that is left. `is_late` is asked between candidates and ends it all.
+    that is left. `rest` is called now and then, for whoever must not take a whole core.
     """
     trials = []
     for name, profile in candidates.items():
-        if is_late():
-            break
-        trials.append(_try(scheduler, name, profile, horizon_s, most_launches))
+        began = time.perf_counter()
+        ran = [_run(scheduler, profile, horizon_s, most_launches, rest, _certain)]
+        for number in range(1, worlds.number if ran[0].launches < SMALL else 1):
+            luck = _luck(number, worlds.doubt)
+            ran.append(_run(scheduler, profile, horizon_s, most_launches, rest, luck))
+        trials.append(
+            Trial(
+                name,
+                tuple(world.schedule for world in ran),
+                sum(world.launches for world in ran),
+                all(world.complete for world in ran),
+                time.perf_counter() - began,
+            )
+        )
     return trials
 
 
-def _try(
-    scheduler: Scheduler, name: str, profile: Profile, horizon_s: float, most_launches: int
-) -> Trial:
-    began = time.perf_counter()
+def _certain(job: str) -> float:
+    return 1.0
+
+
+def _luck(world: int, doubt: float) -> Callable[[str], float]:
+    """What a job takes in a world, of what is expected of it."""
+
+    def factor(job: str) -> float:
+        return Random(f"{world}:{job}").lognormvariate(0.0, doubt)
+
+    return factor
+
+
+class _Ran(NamedTuple):
+    schedule: Schedule
+    launches: int
+    complete: bool
+
+
+def _run(
+    scheduler: Scheduler,
+    profile: Profile,
+    horizon_s: float,
+    most_launches: int,
+    rest: Callable[[], None],
+    luck: Callable[[str], float],
+) -> _Ran:
     fork = scheduler.fork()
     state = fork.state
     now = state.now
@@ -63,13 +121,14 @@ def _try(
         (query.id, query.spec.submit_s, query.total_s, query.spec.deadline_s)
         for query in state.queries.values()
     ]
-    driver = resume(fork)
+    driver = resume(fork, luck=luck)
     driver.post(now, 0, PolicyChosen(now, profile))
     step_s = _step_s(scheduler, horizon_s)
     until_s = now
     while driver.unfinished and until_s < now + horizon_s:
         until_s = min(now + horizon_s, until_s + step_s)
         driver.run(until_s)
+        rest()
         if state.next_launch - before > most_launches or not driver.has_more:
             break
         step_s *= 2
@@ -79,14 +138,10 @@ def _try(
         for query, submit_s, task_s, deadline_s in active
         if query in ends_s
     )
-    leases_s = _leases(scheduler, fork)
-    return Trial(
-        name,
-        Schedule(queries, leases_s),
-        state.next_launch - before,
-        not driver.unfinished,
-        time.perf_counter() - began,
-    )
+    # Nodes stay until the last of these queries has ended.
+    last_s = max((query.end_s for query in queries), default=now)
+    schedule = Schedule(queries, driver.stays_s(last_s))
+    return _Ran(schedule, state.next_launch - before, not driver.unfinished)
 
 
 def _step_s(scheduler: Scheduler, horizon_s: float) -> float:
@@ -105,9 +160,3 @@ def _rest(fork: Scheduler, from_s: float) -> dict[str, float]:
         at_s += query.left_s / slots
         ends_s[query.id] = max(at_s, from_s + query.alone_s * query.left_s / (query.total_s or 1.0))
     return ends_s
-
-
-def _leases(scheduler: Scheduler, fork: Scheduler) -> tuple[float, ...]:
-    """For how long each node would be leased from now on."""
-    span_s = fork.state.now - scheduler.state.now
-    return tuple(span_s for _ in fork.state.nodes)

@@ -95,6 +95,8 @@ class SimDriver:
         self._rounds_s = -math.inf
         self._open = 0
         self._booting: set[str] = set()
+        # For how long nodes were there that are no more.
+        self._stays_s: list[float] = []
         # Idempotency keys seen, also those of this very instant.
         self._keys: set[str] = set()
         self._names = 0
@@ -177,6 +179,11 @@ class SimDriver:
     def unfinished(self) -> int:
         """Queries that have not ended; above 0 after `run`, nothing could ever move again."""
         return self._open
+
+    def stays_s(self, until_s: float) -> tuple[float, ...]:
+        """For how long each node was there, up to a time."""
+        there = (until_s - node.since_s for node in self.scheduler.state.nodes.values())
+        return (*self._stays_s, *there)
 
     @property
     def has_more(self) -> bool:
@@ -349,6 +356,7 @@ class SimDriver:
         if node is None:
             return  # released in the meantime
         events.append(event)
+        self._stays_s.append(now - node.since_s)
         self.truth.lose(event.node)
         self._leasing.lose(now, node)
         self._unshuffle(now, event.node)

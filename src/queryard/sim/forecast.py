@@ -7,7 +7,7 @@ them, those running need what is left of that, and nobody new arrives.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,12 +63,20 @@ def forecast(
     return {q: Forecast(q, starts.get(q), driver.ends.get(q)) for q in active}
 
 
-def resume(fork: Scheduler, conditions: Conditions | None = None) -> SimDriver:
-    """A driver that goes on from the middle of a run, taking estimates for the truth."""
+def resume(
+    fork: Scheduler,
+    conditions: Conditions | None = None,
+    luck: Callable[[str], float] = lambda job: 1.0,
+) -> SimDriver:
+    """A driver that goes on from the middle of a run, taking estimates for the truth.
+
+    By `luck` a job takes so many times what is expected of it.
+    """
     truth = Truth(conditions or Conditions(), seed=0, is_believed=True)
     for query in fork.state.queries.values():
         for job in query.jobs:
-            truth.add(job.id, job.spec, believed(job)).read(table for table, _ in job.scanned)
+            expected = believed(job, luck(job.id))
+            truth.add(job.id, job.spec, expected).read(table for table, _ in job.scanned)
     driver = SimDriver(fork, truth)
     driver.resume()
     return driver

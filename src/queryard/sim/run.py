@@ -127,7 +127,9 @@ def alone_times(
     alone: dict[str, float] = {}
     conditions = replace(conditions or Conditions(), task_failure=0.0, node_mtbf_s=0.0)
     for arrival in workload.arrivals:
-        single = Workload(workload.name, (Arrival(arrival.query, arrival.truth),), workload.tables)
+        read = {name for job in arrival.query.jobs for name in job.scans}
+        tables = tuple(table for table in workload.tables if table.name in read)
+        single = Workload(workload.name, (Arrival(arrival.query, arrival.truth),), tables)
         run = simulate(
             single,
             nodes,

@@ -11,6 +11,7 @@ import random
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from zlib import crc32
 
 from queryard.core.commands import Launch
@@ -76,7 +77,7 @@ class Truth:
         self._recent: dict[str, OrderedDict[tuple[str, int], float]] = {}
         self._recent_bytes: dict[str, float] = {}
         c = conditions
-        self._luck = _luck_table(c, seed) if c.noise or c.straggler_share else []
+        self._luck = _luck_table(c, seed) if c.noise or c.straggler_share else ()
         chance = random.Random(f"{seed}:failures")
         self._chance = [chance.random() for _ in range(TABLE)] if c.task_failure else []
         self._seed = seed
@@ -125,6 +126,8 @@ class Truth:
             seconds *= self._luck[(physics.salt + index * TASK_STRIDE + 1) % TABLE]
         if self._starts:
             seconds += self._start_cost(physics, round, now)
+            if round:
+                self._set_up(launch, self._rounds[round])
         return seconds
 
     def reduce_seconds(self, launch: Launch, state: State) -> tuple[float, float]:
@@ -165,6 +168,13 @@ class Truth:
                 physics.ready_s = now + c.job_start_s
             ready_s = physics.ready_s
         return max(0.0, ready_s - now) + c.task_start_s
+
+    def _set_up(self, launch: Launch, ready_s: float) -> None:
+        """A merged sub-job sets up all who ride in it; their reduces need not wait again."""
+        for task in launch.tasks:
+            physics = self.jobs[task.job]
+            if physics.ready_s is None:
+                physics.ready_s = ready_s
 
     def _read(self, job: JobState, index: int, node_id: str, state: State) -> float:
         """What the place of the data does to the time: remote, in the rack, in memory."""
@@ -220,13 +230,14 @@ def is_local(launch: Launch, state: State) -> bool | None:
     return launch.node in nodes if nodes else None
 
 
-def _luck_table(c: Conditions, seed: int) -> list[float]:
-    """Factors of mean 1 (log-normal), some of them stragglers."""
+@lru_cache(maxsize=8)
+def _luck_table(c: Conditions, seed: int) -> tuple[float, ...]:
+    """Factors of mean 1 (log-normal), some of them stragglers; many runs need the same."""
     draw = random.Random(f"{seed}:luck")
     luck = [math.exp(draw.gauss(0.0, c.noise) - c.noise**2 / 2) for _ in range(TABLE)]
     for at in draw.sample(range(TABLE), round(c.straggler_share * TABLE)):
         luck[at] *= c.straggler_factor
-    return luck
+    return tuple(luck)
 
 
 def _relative(sizes: Sequence[float]) -> tuple[float, ...]:
@@ -237,13 +248,15 @@ def _relative(sizes: Sequence[float]) -> tuple[float, ...]:
     return tuple(size / mean for size in sizes)
 
 
-def believed(job: JobState) -> JobTruth:
-    """The truth of a world in which all estimates are right, for forecasts.
+def believed(job: JobState, times: float = 1.0) -> JobTruth:
+    """The truth of a world in which all estimates are right, or wrong by a factor; for forecasts.
 
     The error of an online answer goes on falling from the last one that was reported.
     """
     divisible = job.spec.divisible
-    truth = JobTruth(map_s=job.map_s, reduce_s=job.reduce_s, work_s=job.work_s)
+    truth = JobTruth(
+        map_s=job.map_s * times, reduce_s=job.reduce_s * times, work_s=job.work_s * times
+    )
     if divisible is None or not job.answers:
         return truth
     last = job.answers[-1]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def node_joined(state: State, event: NodeJoined) -> None:
     if event.node.id in state.nodes:
         raise InvalidEvent(f"the node {event.node.id!r} is part of the cluster already")
-    node = state.nodes[event.node.id] = NodeState(event.node)
+    node = state.nodes[event.node.id] = NodeState(event.node, event.time_s)
     state.notes.freed.append(node)
     _resized(state)
 

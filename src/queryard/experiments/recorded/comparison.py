@@ -1,0 +1,148 @@
+"""Every main policy and the portfolio on one recorded workload, in numbers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from queryard.core.journal import Journal
+from queryard.metrics import Summary, read_run, summarise
+from queryard.policies import resolve_profile
+from queryard.portfolio import (
+    OBJECTIVES,
+    Decision,
+    PortfolioSettings,
+    candidates_of,
+    schedule_of,
+    simulate_portfolio,
+)
+from queryard.sim import simulate
+from queryard.sim.references import demands_of, processor_sharing, shortest_remaining_first
+from queryard.workload.alone import capacity_slots
+
+from .workloads import Case
+
+POLICIES = (
+    *("fifo", "fair", "capacity", "tls", "swrd", "srtf", "edf", "edls-sh", "edls-pr", "locf"),
+    *("deadline-first", "tenant-tls", "marshal"),
+)
+# What the portfolios choose from: POSUM's four, and those that do well where these do not.
+CANDIDATES = (
+    *("tls", "marshal", "swrd", "deadline-first", "edf", "fair"),
+    *("srtf", "edls-pr", "edls-sh", "locf"),
+)
+# The goals of the portfolios; all runs are judged by each.
+GOALS = ("response", "mixed")
+PORTFOLIO = "portfolio"
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A policy on a workload; scores by goal, lower is better."""
+
+    summary: Summary
+    scores: Mapping[str, float]
+    wall_s: float
+    launches: int
+    decisions: tuple[Decision, ...] = ()
+    usage: Mapping[str, float] | None = None
+
+    @property
+    def mean_s(self) -> float:
+        return self.summary.response_s.mean or 0.0
+
+    @property
+    def missed(self) -> float:
+        """The share of deadlines that were missed."""
+        due = self.summary.deadlines
+        return due.missed / due.queries if due.queries else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """All that ran on a case, and what ideals would have reached: mean response in seconds."""
+
+    case: Case
+    runs: Mapping[str, Ran]
+    ideals: Mapping[str, float]
+
+    @property
+    def fixed(self) -> dict[str, Ran]:
+        return {name: ran for name, ran in self.runs.items() if PORTFOLIO not in name}
+
+    def hindsight(self, goal: str) -> tuple[str, float]:
+        """The fixed policy that was best, which nobody knows beforehand."""
+        best = min(self.fixed, key=lambda name: (self.fixed[name].scores[goal], name))
+        return best, self.fixed[best].scores[goal]
+
+
+def compare(case: Case, tell: Callable[[str], None]) -> Compared:
+    """Run all policies and a portfolio for every goal."""
+    setting = case.setting
+    alone_s = setting.alone_s(case.seed)
+    runs: dict[str, Ran] = {}
+    for name in POLICIES:
+        began = time.perf_counter()
+        run = simulate(
+            setting.workload,
+            setting.nodes,
+            resolve_profile(name),
+            conditions=setting.conditions,
+            estimates=setting.estimates,
+            seed=case.seed,
+        )
+        wall_s = time.perf_counter() - began
+        runs[name] = _ran(case, run.journal, alone_s, wall_s, run.tasks)
+        tell(f"{case.title}: {name}, {wall_s:.0f} s")
+    for goal in GOALS:
+        settings = PortfolioSettings(candidates_of(CANDIDATES), OBJECTIVES[goal])
+        began = time.perf_counter()
+        found = simulate_portfolio(
+            setting.workload,
+            setting.nodes,
+            settings,
+            conditions=setting.conditions,
+            estimates=setting.estimates,
+            seed=case.seed,
+        )
+        wall_s = time.perf_counter() - began
+        name = f"{PORTFOLIO} ({goal})"
+        journal = found.run.journal
+        runs[name] = _ran(case, journal, alone_s, wall_s, found.run.tasks, found.decisions)
+        tell(f"{case.title}: {name}, {wall_s:.0f} s, {len(found.decisions)} decisions")
+    slots = capacity_slots(setting.nodes)
+    demands = demands_of(setting.workload, alone_s)
+    ideals = {}
+    for name, rule in (("PS", processor_sharing), ("SRPT", shortest_remaining_first)):
+        responses = rule(demands, slots)
+        ideals[name] = sum(responses.values()) / len(responses)
+    return Compared(case, runs, ideals)
+
+
+def _ran(
+    case: Case,
+    journal: Journal,
+    alone_s: Mapping[str, float],
+    wall_s: float,
+    launches: int,
+    decisions: tuple[Decision, ...] = (),
+) -> Ran:
+    bins = {arrival.query.id: arrival.size_bin for arrival in case.setting.workload.arrivals}
+    run = read_run(journal)
+    schedule = schedule_of(run)
+    scores = {goal: OBJECTIVES[goal].score(OBJECTIVES[goal].vector(schedule)) for goal in GOALS}
+    summary = summarise(run, alone_s=alone_s, size_bins=bins)
+    usage = _usage(decisions, run.closed_s) if decisions else None
+    return Ran(summary, scores, wall_s, launches, decisions, usage)
+
+
+def _usage(decisions: tuple[Decision, ...], end_s: float) -> dict[str, float]:
+    """The share of the time in which each candidate was in force."""
+    spans: dict[str, float] = {}
+    edges = [*((d.time_s, d.policy) for d in decisions), (end_s, "")]
+    for (from_s, policy), (until_s, _) in pairwise(edges):
+        spans[policy] = spans.get(policy, 0.0) + max(0.0, until_s - from_s)
+    total = sum(spans.values()) or 1.0
+    return {name: span / total for name, span in sorted(spans.items(), key=lambda i: -i[1])}

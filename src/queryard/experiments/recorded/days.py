@@ -1,0 +1,37 @@
+"""All main policies and the portfolio on Facebook's recorded days."""
+
+from __future__ import annotations
+
+from ..outcome import Experiment, Outcome, Wish
+from .comparison import CANDIDATES, compare
+from .report import outcome
+from .streams import MISSING
+from .workloads import DEADLINES, ESTIMATES, LOADS, days
+
+
+def run(wish: Wish) -> Outcome:
+    if wish.traces is None:
+        return Outcome(notes=(MISSING,))
+    compared = [compare(case, wish.tell) for case in days(wish)]
+    if not compared:
+        return Outcome(notes=(MISSING,))
+    notes = (
+        "SWIM recorded bytes only; tasks follow from the block size, their times from rates that "
+        "`queryard trace info` shows",
+    )
+    return outcome(compared, "days", notes)
+
+
+EXPERIMENT = Experiment(
+    "recorded-days",
+    "Facebook's days of 2009 and 2010",
+    "SWIM: FB-2009 (24 h, 64 MiB blocks), FB-2010 (12 h, 256 MiB blocks)",
+    run,
+    {
+        "cluster": f"nodes of 12 slots, so many that {LOADS[0]:.0%} or {LOADS[1]:.0%} are used",
+        "deadlines": f"{DEADLINES:.0%} of the jobs, time alone x U(1, 3)",
+        "estimates": f"{ESTIMATES}: learnt from tasks that have ended",
+        "candidates of the portfolio": ", ".join(CANDIDATES),
+        "size": "1 is all hours; 0.1 the first tenth of them",
+    },
+)

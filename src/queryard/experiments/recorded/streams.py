@@ -1,0 +1,34 @@
+"""All main policies and the portfolio on streams of queries from Spark logs and TPC-H stages."""
+
+from __future__ import annotations
+
+from ..outcome import Experiment, Outcome, Wish
+from .comparison import CANDIDATES, compare
+from .report import outcome
+from .workloads import DEADLINES, ESTIMATES, LOADS, STREAM_QUERIES, streams
+
+MISSING = "left out: name a folder of public traces with --traces"
+
+
+def run(wish: Wish) -> Outcome:
+    if wish.traces is None:
+        return Outcome(notes=(MISSING,))
+    compared = [compare(case, wish.tell) for case in streams(wish)]
+    if not compared:
+        return Outcome(notes=(MISSING,))
+    return outcome(compared, "streams")
+
+
+EXPERIMENT = Experiment(
+    "recorded-streams",
+    "Recorded queries of Spark and TPC-H, drawn as a stream",
+    "public Spark event logs; Decima's TPC-H stages",
+    run,
+    {
+        "arrivals": f"Poisson, {STREAM_QUERIES} queries drawn from all that were recorded, at "
+        f"loads of {LOADS[0]:.0%} and {LOADS[1]:.0%} on 50 slots",
+        "deadlines": f"{DEADLINES:.0%} of the queries, time alone x U(1, 3)",
+        "estimates": f"{ESTIMATES}: learnt from tasks that have ended",
+        "candidates of the portfolio": ", ".join(CANDIDATES),
+    },
+)

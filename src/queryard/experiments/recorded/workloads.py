@@ -1,0 +1,140 @@
+"""Recorded work, each on a cluster that it fills to a given part.
+
+Facebook's days are replayed as they were recorded. The queries of Spark logs and of Decima's TPC-H
+stages are a stock from which a Poisson stream is drawn: the logs are of tests and benchmarks that
+ask one query after another, and nobody recorded when Decima's came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+
+from queryard.core.errors import QueryardError
+from queryard.workload import Workload
+from queryard.workload.alone import capacity_slots
+from queryard.workload.cluster import numbered, parse_nodes
+from queryard.workload.generate import submit_poisson
+from queryard.workload.model import Arrival
+from queryard.workload.traces import ReadOptions, Use, read_trace, use_trace
+from queryard.workload.traces.use import with_deadlines
+
+from ..outcome import Wish
+from ..trials import Setting, parts
+
+LOADS = (0.7, 0.95)
+# POSUM §5.2.3: the share of queries with a deadline.
+DEADLINES = 0.3
+# No policy knows a task's time before it has run; all learn from those that have ended.
+ESTIMATES = "regression"
+STREAM_QUERIES = 100
+STREAM_NODES = parse_nodes("5x10")
+# Of the work of a workload's queries: up to the median, to the ninth decile, above.
+BINS = (("small", 0.5), ("medium", 0.9), ("large", 1.0))
+FACEBOOK_2009 = "swim-facebook/FB-2009_samples_24_times_1hr_0.tsv"
+FACEBOOK_2010 = "swim-facebook/FB-2010_samples_24_times_1hr_withInputPaths_0.first12h.tsv.gz"
+MIB = 2.0**20
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A recorded workload at a load; `seeds` are how often it is worth drawing anew."""
+
+    name: str
+    load: float
+    setting: Setting
+    seed: int
+
+    @property
+    def title(self) -> str:
+        return f"{self.name}, {self.load:.0%}"
+
+
+def streams(wish: Wish) -> Iterator[Case]:
+    """Spark's and Decima's queries, at both loads, for every seed."""
+    assert wish.traces is not None
+    for name, stock in (("Spark", spark_stock(wish.traces)), ("Decima", decima(wish.traces))):
+        if not stock:
+            continue
+        for load in LOADS:
+            for seed in range(wish.seeds):
+                yield Case(name, load, stream(name, stock, load, seed, wish.size), seed)
+
+
+def stream(name: str, stock: Sequence[Arrival], load: float, seed: int, size: float) -> Setting:
+    """Queries drawn from a stock, as a Poisson stream that fills a cluster to a part."""
+    rng = Random(f"{seed}/{name}")
+    drawn = [
+        replace(arrival, query=replace(arrival.query, id=query_id, submit_s=0.0))
+        for query_id in numbered("q", parts(STREAM_QUERIES, size))
+        for arrival in (rng.choice(stock),)
+    ]
+    slots = capacity_slots(STREAM_NODES)
+    due = with_deadlines(drawn, DEADLINES, slots, seed)
+    timed = submit_poisson(due, load * slots, Random(f"{seed}/{name}/arrivals"))
+    return Setting(Workload(name, binned(timed)), STREAM_NODES, estimates=ESTIMATES)
+
+
+def spark_stock(folder: Path) -> list[Arrival]:
+    """Every query of every log that can be read and has measured tasks."""
+    stock = []
+    for file in sorted((folder / "spark-eventlogs").glob("*/*")):
+        try:
+            trace = read_trace(file)
+        except QueryardError:
+            continue  # a log without any job
+        stock += [
+            replace(arrival, query=replace(arrival.query, deadline_s=None, tenant="default"))
+            for arrival in trace.workload.arrivals
+            if arrival.work_s > 0
+        ]
+    return stock
+
+
+def decima(folder: Path) -> list[Arrival]:
+    """The 22 queries of TPC-H at four sizes."""
+    stock = []
+    for file in sorted((folder / "decima-tpch").glob("tpch-*.json.gz")):
+        size = file.name.removeprefix("tpch-").partition(".")[0]
+        for arrival in read_trace(file).workload.arrivals:
+            query = replace(arrival.query, class_name=f"{arrival.query.class_name}-{size}")
+            stock.append(replace(arrival, query=query))
+    return stock
+
+
+def days(wish: Wish) -> Iterator[Case]:
+    """Facebook's day of 2009 (64 MiB blocks) and half a day of 2010 (256 MiB), as recorded."""
+    assert wish.traces is not None
+    for name, place, block_bytes, hours in (
+        ("FB-2009", FACEBOOK_2009, 64 * MIB, 24.0),
+        ("FB-2010", FACEBOOK_2010, 256 * MIB, 12.0),
+    ):
+        file = wish.traces / place
+        if not file.exists():
+            continue
+        for load in LOADS:
+            use = Use(
+                ReadOptions(block_bytes=block_bytes),
+                load=load,
+                deadlines=DEADLINES,
+                until_s=hours * 3600 * min(1.0, wish.size),
+            )
+            workload = use_trace(file, use, seed=0).workload
+            workload = replace(workload, arrivals=binned(workload.arrivals))
+            setting = Setting(workload, workload.nodes, estimates=ESTIMATES)
+            yield Case(name, load, setting, 0)
+
+
+def binned(arrivals: Sequence[Arrival]) -> tuple[Arrival, ...]:
+    """The queries with the bin of their size, by the work they are."""
+    works = sorted(arrival.work_s for arrival in arrivals)
+    edges = [
+        (name, works[min(len(works) - 1, int(share * len(works)))] if share < 1 else float("inf"))
+        for name, share in BINS
+    ]
+    return tuple(
+        replace(arrival, size_bin=next(name for name, most in edges if arrival.work_s <= most))
+        for arrival in arrivals
+    )

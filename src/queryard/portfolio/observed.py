@@ -1,0 +1,27 @@
+"""What a run really was, as a schedule that can be scored."""
+
+from __future__ import annotations
+
+from queryard.metrics import Run
+
+from .scores import QueryEnd, Schedule
+
+
+def schedule_of(run: Run) -> Schedule:
+    """The ends of all queries (of those that never ended, the end of the run), and the leases."""
+    queries = tuple(
+        QueryEnd(
+            row.query.id,
+            row.submit_s,
+            run.closed_s if row.end_s is None else row.end_s,
+            row.task_s,
+            row.query.deadline_s,
+        )
+        for row in run.queries.values()
+    )
+    stays_s = tuple(
+        max(0.0, (run.closed_s if row.lost_s is None else min(row.lost_s, run.closed_s)) - joined_s)
+        for row in run.nodes
+        for joined_s in (row.joined_s,)
+    )
+    return Schedule(queries, stays_s)

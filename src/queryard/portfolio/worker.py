@@ -1,0 +1,90 @@
+"""A process that tries candidates out: a kernel and candidates come in, trials go out, pickled."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import struct
+import sys
+import time
+from collections.abc import Mapping
+from typing import IO, Any, NamedTuple
+
+from queryard.core.errors import QueryardError
+
+from .what_if import RIGHT, Profile, Trial, Worlds, try_out
+
+_LENGTH = struct.Struct("!Q")
+# How politely a worker asks for a core.
+NICE = 10
+
+
+class Request(NamedTuple):
+    """A pickled kernel, and what to try out on it."""
+
+    kernel: bytes
+    candidates: Mapping[str, Profile]
+    horizon_s: float
+    most_launches: int
+    worlds: Worlds = RIGHT
+
+
+def write(stream: IO[bytes], what: Any) -> None:
+    packed = pickle.dumps(what, protocol=pickle.HIGHEST_PROTOCOL)
+    stream.write(_LENGTH.pack(len(packed)))
+    stream.write(packed)
+    stream.flush()
+
+
+def read(stream: IO[bytes]) -> Any:
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        raise EOFError("it ended without an answer")
+    packed = stream.read(_LENGTH.unpack(head)[0])
+    return pickle.loads(packed)
+
+
+def serve(share: float) -> None:
+    """Answer until the input ends; take no more than a share of a core."""
+    with contextlib.suppress(OSError):
+        os.nice(NICE)
+    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    # Whatever prints by mistake must not end up among the answers.
+    sys.stdout = sys.stderr
+    while True:
+        try:
+            request: Request = read(source)
+        except (EOFError, KeyboardInterrupt):
+            return
+        pace = _Pace(share)
+        answer: list[Trial] | str
+        try:
+            answer = try_out(
+                pickle.loads(request.kernel),
+                request.candidates,
+                horizon_s=request.horizon_s,
+                most_launches=request.most_launches,
+                worlds=request.worlds,
+                rest=pace.rest,
+            )
+        except QueryardError as error:
+            answer = str(error)
+        except Exception as error:
+            answer = f"a candidate could not be tried out ({type(error).__name__}: {error})"
+        write(sink, answer)
+
+
+class _Pace:
+    """Sleeps so that no more than a share of a core is used."""
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self._began_s = time.perf_counter()
+        self._began_cpu_s = time.process_time()
+
+    def rest(self) -> None:
+        used_s = time.process_time() - self._began_cpu_s
+        ahead_s = used_s / self._share - (time.perf_counter() - self._began_s)
+        if ahead_s > 0:
+            time.sleep(ahead_s)

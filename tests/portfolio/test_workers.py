@@ -1,0 +1,130 @@
+"""Processes that try candidates out: the same trials, a cap on their share, and clean ends."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from queryard.core.errors import QueryardError
+from queryard.core.scheduler import Scheduler
+from queryard.policies import resolve_profile
+from queryard.portfolio import (
+    PortfolioSettings,
+    TooLate,
+    Workers,
+    candidates_of,
+    simulate_portfolio,
+    try_out,
+)
+from queryard.sim.run import build
+from queryard.workload import Mix, generate, parse_nodes
+
+NODES = parse_nodes("4x4")
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Scheduler:
+    workload = generate(Mix(queries=20, load=5.0, deadlines=0.3), 3, NODES)
+    driver = build(workload, NODES, resolve_profile("fifo"))
+    driver.run(max(arrival.query.submit_s for arrival in workload.arrivals) + 1.0)
+    assert len(driver.scheduler.state.queries) > 10
+    return driver.scheduler
+
+
+def test_they_find_what_would_be_found_here(kernel: Scheduler) -> None:
+    candidates = candidates_of()
+    here = try_out(kernel, candidates)
+    with Workers(2) as workers:
+        for _ in range(2):
+            there = workers.try_out(kernel, candidates)
+            assert [trial.name for trial in there] == list(candidates)
+            assert [trial.schedule for trial in there] == [trial.schedule for trial in here]
+        (one,) = workers.try_out(kernel, candidates_of(("srtf",)))
+        assert one.name == "srtf"
+
+
+def test_a_run_is_the_same_with_them_and_without() -> None:
+    workload = generate(Mix(queries=12, load=2.0, deadlines=0.3), 1, NODES)
+    settings = PortfolioSettings(candidates_of(("fifo", "srtf", "edf")), period_s=20.0)
+    alone = simulate_portfolio(workload, NODES, settings)
+    with Workers(1) as workers:
+        helped = simulate_portfolio(workload, NODES, settings, trials=workers.try_out)
+    assert helped.run.ends == alone.run.ends
+    assert [d.policy for d in helped.decisions] == [d.policy for d in alone.decisions]
+
+
+def test_one_that_dies_is_replaced(kernel: Scheduler) -> None:
+    with Workers(1) as workers:
+        workers.try_out(kernel, candidates_of(("fifo",)))
+        first = workers._processes[0]._process
+        first.kill()
+        first.wait()
+        (found,) = workers.try_out(kernel, candidates_of(("fifo",)))
+        assert found.complete
+    assert workers._processes == []
+
+
+def test_what_takes_too_long_is_stopped(kernel: Scheduler) -> None:
+    with Workers(1) as workers:
+        with pytest.raises(TooLate):
+            workers.try_out(kernel, candidates_of(), within_s=0.001)
+        assert len(workers.try_out(kernel, candidates_of(("fifo",)), within_s=60.0)) == 1
+
+
+def test_what_is_wrong_with_a_candidate_is_told(kernel: Scheduler) -> None:
+    with Workers(1) as workers:
+        with pytest.raises(QueryardError, match="unknown"):
+            workers.try_out(kernel, {"odd": {"order": "nobody knows"}})
+        assert workers.try_out(kernel, candidates_of(("fifo",)))
+
+
+def test_a_share_of_a_core_is_kept_to(kernel: Scheduler) -> None:
+    with Workers(1, share=0.2) as workers:
+        workers.try_out(kernel, candidates_of(("fifo",)))  # it is started by now
+        process = workers._processes[0]._process
+        before_s = _cpu_s(process.pid)
+        began_s = time.perf_counter()
+        workers.try_out(kernel, candidates_of() | candidates_of(("capacity", "dfa", "lodfa")))
+        wall_s = time.perf_counter() - began_s
+        # Reading the kernel is not paced, and the clock of the kernel is coarse.
+        assert _cpu_s(process.pid) - before_s <= 0.3 * wall_s + 0.1
+
+
+def _cpu_s(pid: int) -> float:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        pytest.skip("no /proc here")
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.parametrize(("count", "share"), [(0, 1.0), (1, 0.0), (1, 1.5)])
+def test_impossible_numbers_are_refused(count: int, share: float) -> None:
+    with pytest.raises(QueryardError):
+        Workers(count, share)
+
+
+def test_an_unguarded_script_can_use_them(tmp_path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from queryard.policies import resolve_profile\n"
+        "from queryard.portfolio import Workers, candidates_of\n"
+        "from queryard.sim.run import build\n"
+        "from queryard.workload import Mix, generate, parse_nodes\n"
+        "print('begins')\n"
+        "nodes = parse_nodes('2x2')\n"
+        "driver = build(generate(Mix(queries=3), 1, nodes), nodes, resolve_profile('fifo'))\n"
+        "driver.run(1.0)\n"
+        "workers = Workers(1)\n"
+        "print(len(workers.try_out(driver.scheduler, candidates_of(('fifo',)))))\n"
+        # It does not close them: they end with it.
+    )
+    ended = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (0, "begins\n1\n"), ended.stderr
