@@ -181,9 +181,9 @@ def test_the_period_follows_the_queue() -> None:
     first_s = learnt.period_s
     learnt.decided(100.0)
     assert learnt.period_s > first_s
-    assert not learnt.is_due(6.0, 101.0)
-    assert learnt.is_due(6.0, 1000.0)
-    assert not learnt.is_due(1.0, 1000.0)
+    assert not learnt.is_due(6.0, 101.0, 1000.0)
+    assert learnt.is_due(6.0, 1000.0, 1000.0)
+    assert not learnt.is_due(1.0, 1000.0, 1000.0)
     for work_s in (1000.0, 10.0, 1000.0, 10.0, 1000.0, 10.0, 1000.0, 10.0, 1000.0, 10.0):
         learnt.decided(work_s)
     assert learnt.period_s < first_s
@@ -228,7 +228,10 @@ def test_leases_are_counted_node_by_node() -> None:
     driver.run(workload.arrivals[-1].query.submit_s + 1.0)
     stay, shrink = try_out(
         driver.scheduler,
-        {"stay": {"order": "fifo"}, "shrink": {"order": "fifo", "provisioning": {"name": "-x", "period_s": 60}}},
+        {
+            "stay": {"order": "fifo"},
+            "shrink": {"order": "fifo", "provisioning": {"name": "-x", "period_s": 60}},
+        },
     )
     last_s = max(query.end_s for query in stay.schedule.queries)
     assert stay.schedule.leases_s == pytest.approx([last_s] * len(nodes))

@@ -20,6 +20,8 @@ MOST_REGRET = math.log(10.0)
 # A period grows by this while little changes, and shrinks by it when much does.
 STRETCH = 1.5
 CALM, BURST = 0.2, 0.6
+# How often a queue is looked at while it drains.
+LOOKS = 4.0
 
 
 @dataclass(slots=True)
@@ -137,9 +139,14 @@ class Reflection:
             self.period_s = max(self.least_s, self.period_s / STRETCH)
         self._work_s = work_s
 
-    def is_due(self, since_s: float, work_s: float) -> bool:
-        """Whether to decide now: the period is over, or the queue is no longer what it was."""
-        return since_s >= self.period_s or (since_s >= self.least_s and self.change(work_s) > BURST)
+    def next_s(self, drain_s: float) -> float:
+        """How soon to look again; a queue that is gone in `drain_s` a few times until then."""
+        return max(self.least_s, min(self.period_s, drain_s / LOOKS))
+
+    def is_due(self, since_s: float, work_s: float, drain_s: float) -> bool:
+        """Whether to decide now: it is time, or the queue is no longer what it was."""
+        burst = since_s >= self.least_s and self.change(work_s) > BURST
+        return burst or since_s >= self.next_s(drain_s)
 
 
 def _regrets(scores: Mapping[str, float]) -> dict[str, float]:

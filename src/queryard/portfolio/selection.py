@@ -59,14 +59,24 @@ class Selector:
             settings.objective, settings.period_s, settings.least_s, settings.most_s
         )
         self._margin = settings.margin
-        self._last_s = float("-inf")
+        self._last_s = self._not_before_s = float("-inf")
 
     def is_due(self, scheduler: Scheduler) -> bool:
         """Whether to decide now; an empty queue needs no decision."""
         state = scheduler.state
-        if not state.queries:
+        if not state.queries or state.now < self._not_before_s:
             return False
-        return self.reflection.is_due(state.now - self._last_s, _work_s(scheduler))
+        since_s = state.now - self._last_s
+        return self.reflection.is_due(since_s, _work_s(scheduler), _drain_s(scheduler))
+
+    def next_look_s(self, scheduler: Scheduler) -> float:
+        """When to ask again whether a decision is due, if nobody arrives before."""
+        now = scheduler.state.now
+        return max(now + self.reflection.next_s(_drain_s(scheduler)), self._not_before_s)
+
+    def took(self, seconds: float) -> None:
+        """What the last decision has cost: the next one waits until that is a small share."""
+        self._not_before_s = self._last_s + seconds / self.settings.share
 
     def decide(self, scheduler: Scheduler) -> Decision:
         """Try all candidates; what comes of it is in force once `apply` was called."""
@@ -144,3 +154,8 @@ class Selector:
 
 def _work_s(scheduler: Scheduler) -> float:
     return sum(query.left_s for query in scheduler.state.queries.values())
+
+
+def _drain_s(scheduler: Scheduler) -> float:
+    """When the queue would be empty if all slots were busy until then."""
+    return _work_s(scheduler) / max(1, scheduler.state.total_slots)

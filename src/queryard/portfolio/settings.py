@@ -29,7 +29,7 @@ class PortfolioSettings:
     force. Candidates are tried out in so many `worlds` (see `what_if.Worlds`); what they were
     worth so far counts by `memory` beside what they are worth now. A decision that takes longer
     than `too_late` of the period is dropped; in simulation it takes `launch_cost_s` for each task
-    that was simulated.
+    that was simulated. Deciding takes at most `share` of a core on average.
     """
 
     candidates: Mapping[str, Profile] = field(default_factory=dict)
@@ -43,6 +43,7 @@ class PortfolioSettings:
     horizon_s: float = math.inf
     most_launches: int = 20_000
     too_late: float = 1.0
+    share: float = 0.05
     launch_cost_s: float = 2e-5
 
     def __post_init__(self) -> None:
@@ -55,6 +56,8 @@ class PortfolioSettings:
             )
         if not 0 <= self.margin < 1:
             raise InvalidProfile(f"the margin of a portfolio is a share, got {self.margin!r}")
+        if not 0 < self.share <= 1:
+            raise InvalidProfile(f"the share of a core must be above 0, got {self.share!r}")
         if self.worlds < 1 or self.memory < 0:
             raise InvalidProfile(
                 "a portfolio tries candidates out in at least one world, and remembers by a weight "

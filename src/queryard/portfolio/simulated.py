@@ -81,30 +81,37 @@ class _Meta:
         self._driver = driver
         self._selector = selector
         self._arrivals = {arrival.query.id: arrival for arrival in workload.arrivals}
-        # The next look after the period is over; those before it count no more.
-        self._next_s = math.inf
+        # Of all looks that were planned, the latest one counts.
+        self._next_s = -math.inf
         for arrival in workload.arrivals:
             # A moment later, when the kernel knows of it.
             driver.call_at(arrival.query.submit_s + MOMENT_S, TIMERS, self._look)
 
+    def _look_again(self, now: float) -> list[Event]:
+        return self._look(now) if now == self._next_s else []
+
     def _look(self, now: float) -> list[Event]:
         """The kernel has seen all that happened before; what happens now comes after."""
         selector, settings = self._selector, self._selector.settings
-        if now >= self._next_s or self._next_s == math.inf:
-            self._next_s = now + selector.reflection.period_s
-            self._driver.call_at(self._next_s, TIMERS, self._look)
-        if not selector.is_due(self._driver.scheduler):
-            return []
+        scheduler = self._driver.scheduler
+        if selector.is_due(scheduler):
+            self._decide(now)
+        if scheduler.state.queries:
+            self._next_s = max(now + settings.least_s, selector.next_look_s(scheduler))
+            self._driver.call_at(self._next_s, TIMERS, self._look_again)
+        return []
+
+    def _decide(self, now: float) -> None:
+        selector, settings = self._selector, self._selector.settings
         decision = selector.decide(self._driver.scheduler)
         takes_s = decision.launches * settings.launch_cost_s
+        selector.took(takes_s)
         if takes_s > settings.too_late * selector.reflection.period_s:
             selector.drop(decision)
-            return []
+            return
         profile = selector.apply(decision)
-        if not decision.is_switch:
-            return []
-        self._driver.post(now + takes_s, TIMERS, PolicyChosen(now + takes_s, profile))
-        return []
+        if decision.is_switch:
+            self._driver.post(now + takes_s, TIMERS, PolicyChosen(now + takes_s, profile))
 
     def ended(self, query: str) -> None:
         arrival = self._arrivals[query]
