@@ -40,6 +40,9 @@ def catalog(tmp_path):
         ("COPY orders TO '/elsewhere/x.csv'", "FROM '/elsewhere/x.csv'", True),
         ("COPY orders TO '/elsewhere/x.csv'", 'FROM "x.csv"', True),
         ("COPY orders TO '/elsewhere/x.csv'", "FROM read_csv('*.csv')", True),
+        ("COPY orders TO x.parquet", "FROM orders", True),
+        ("COPY orders TO 's3://bucket/x.parquet'", "FROM orders", True),
+        ("COPY orders TO '/elsewhere/x.csv'", "FROM query_table('orders')", True),
         ("SELECT 1", "FROM orders", False),
         ("SELECT setseed(0.5)", "FROM orders", True),
     ],
@@ -53,3 +56,12 @@ def test_whoever_reads_a_table_in_whose_folder_a_file_is_written_waits(catalog, 
         left = classify(f"COPY (SELECT 1) TO '{place}'")[0]
         assert concerns(left, classify("FROM orders")[0], catalog)
         assert not concerns(left, classify("SELECT 1")[0], catalog)
+
+
+def test_a_new_partition_concerns_the_table(tmp_path):
+    folder = tmp_path / "sales" / "region=US"
+    folder.mkdir(parents=True)
+    (folder / "a.csv").write_text("a\n1\n")
+    catalog = open_catalog(tables={"sales": str(tmp_path / "sales")})
+    left = classify(f"COPY (SELECT 1) TO '{tmp_path}/sales/region=EU/b.csv'")[0]
+    assert concerns(left, classify("FROM sales")[0], catalog)

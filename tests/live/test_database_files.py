@@ -193,3 +193,23 @@ def test_files_in_a_schema_beside_a_database(database, tmp_path):
         tables={"things": str(database), "sales.orders": str(files / "orders.csv")}, slots=1
     ) as qy:
         assert rows(qy, "SELECT count(*) FROM things.t, sales.orders") == [(100_000,)]
+
+
+def test_a_database_that_was_replaced_is_read_anew_by_everybody(database, tmp_path):
+    other = tmp_path / "other.duckdb"
+    with duckdb.connect(str(other)) as connection:
+        connection.execute("CREATE TABLE t AS SELECT i, 5 AS k FROM range(7) AS r(i)")
+    with queryard.connect(database, slots=2) as qy:
+        before = [qy.submit(f"SELECT count(*), {n} FROM t") for n in range(6)]
+        assert {handle.result().fetchall()[0][0] for handle in before} == {100_000}
+        other.replace(database)
+        qy.refresh()
+        after = [qy.submit(f"SELECT count(*), {n} FROM t") for n in range(6)]
+        assert {handle.result().fetchall()[0][0] for handle in after} == {7}
+
+
+def test_most_of_the_memory_is_where_a_database_is_read(database):
+    with queryard.connect(database, slots=1, memory="4 GB") as qy:
+        assert qy._pool_bytes > 2.5e9
+    with queryard.connect(database, slots=1, memory="4 GB", write=True) as qy:
+        assert qy._pool_bytes < 1.5e9

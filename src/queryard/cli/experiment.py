@@ -16,6 +16,8 @@ from rich.text import Text
 from queryard.core.errors import InvalidRecord, unknown_name
 
 ALL = "all"
+# For which number of seeds and size the notes of experiments were written.
+USUAL = (5, 1.0)
 
 
 def experiment(
@@ -63,7 +65,11 @@ def experiment(
     from queryard.experiments.report import markdown as as_markdown
 
     console = Console()
+    if report is not None:
+        check_folder(report)
     if name is None:
+        if report is not None:
+            raise InvalidRecord("--report: name an experiment as well, or `all`")
         _list(console)
         return
     if name != ALL and name not in EXPERIMENTS:
@@ -87,11 +93,21 @@ def experiment(
         tables = [findings_table(outcome.findings)] if outcome.findings else []
         for table in (*tables, *outcome.tables):
             console.print(_table(table.title, table.columns, table.rows))
+        if outcome.notes and (seeds, size) != USUAL:
+            console.print("The notes were written for 5 seeds and size 1.", style="dim")
         for note in outcome.notes:
             console.print(f"Note: {note}.", style="dim", highlight=False)
     if report is not None:
         page = write_report(report, results)
         aside.print(f"Report: {page}", highlight=False, soft_wrap=True)
+
+
+def check_folder(report: Path) -> None:
+    """Make the folder of a report before hours are spent on what goes into it."""
+    try:
+        report.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidRecord(f"--report {report}: {error.strerror}") from error
 
 
 def _list(console: Console) -> None:

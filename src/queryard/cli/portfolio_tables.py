@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from statistics import fmean
 from typing import Any
 
 from rich import box
@@ -15,7 +15,7 @@ from queryard.metrics import read_run
 from queryard.portfolio import (
     Decision,
     Objective,
-    parse_portfolio,
+    in_force,
     schedule_of,
 )
 
@@ -24,26 +24,18 @@ from .run import PORTFOLIO, Result
 
 
 def observed_scores(objective: Objective, results: Sequence[Result]) -> dict[str, float]:
-    """The score that every run really had; lower is better."""
-    return {
-        result.name: objective.score(objective.vector(schedule_of(read_run(result.journal))))
-        for result in results
+    """The score that every run really had; lower is better.
+
+    Where metrics count in relation to what is usual, that is their mean over all runs.
+    """
+    vectors = {
+        result.name: objective.vector(schedule_of(read_run(result.journal))) for result in results
     }
-
-
-def usage(decisions: Sequence[Decision], end_s: float) -> dict[str, float]:
-    """The share of the time in which each policy was in force."""
-    if not decisions:
-        return {}
-    edges = [*decisions, None]
-    spans: dict[str, float] = {}
-    for here, following in pairwise(edges):
-        assert here is not None
-        until_s = end_s if following is None else following.time_s
-        spans[here.policy] = spans.get(here.policy, 0.0) + max(0.0, until_s - here.time_s)
-    total = sum(spans.values()) or 1.0
-    ordered = sorted(spans.items(), key=lambda item: -item[1])
-    return {name: span / total for name, span in ordered}
+    usual = {
+        name: fmean(vector[name] for vector in vectors.values())
+        for name in next(iter(vectors.values()), {})
+    }
+    return {name: objective.score(vector, usual) for name, vector in vectors.items()}
 
 
 def portfolio_tables(results: Sequence[Result]) -> list[RenderableType]:
@@ -62,7 +54,7 @@ def _choices(result: Result) -> Table:
     table.add_column("share of the time", justify="right")
     table.add_column("times chosen", justify="right")
     table.add_column("score came out", justify="right")
-    shares = usage(result.decisions, read_run(result.journal).closed_s)
+    shares = in_force(result.decisions, read_run(result.journal).closed_s)
     for name, share in shares.items():
         chosen = sum(d.is_switch and d.policy == name for d in result.decisions)
         known = result.reflection is not None and name in result.reflection.biases
@@ -73,7 +65,7 @@ def _choices(result: Result) -> Table:
 
 def hindsight(result: Result, results: Sequence[Result]) -> str:
     """How far the portfolio is from the best fixed policy, which nobody knows beforehand."""
-    objective = parse_portfolio(result.name).objective
+    objective = result.profile[PORTFOLIO].objective
     scores = observed_scores(objective, results)
     own = scores[result.name]
     decisions = result.decisions
@@ -113,11 +105,11 @@ def portfolio_facts(results: Sequence[Result]) -> dict[str, Any]:
     facts = {}
     for result in results:
         if PORTFOLIO in result.profile:
-            objective = parse_portfolio(result.name).objective
+            objective = result.profile[PORTFOLIO].objective
             facts[result.name] = {
                 "objective": objective.name,
                 "scores": observed_scores(objective, results),
-                "usage": usage(result.decisions, read_run(result.journal).closed_s),
+                "usage": in_force(result.decisions, read_run(result.journal).closed_s),
                 "decisions": [
                     {
                         "time_s": decision.time_s,

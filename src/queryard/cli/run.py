@@ -125,8 +125,8 @@ def choose_profiles(
             chosen[name] = resolve_profile(name)
         elif name.partition(":")[0] == PORTFOLIO and PORTFOLIO in others:
             # Its candidates run by themselves, too: one of them is the best in hindsight.
-            candidates = parse_portfolio(name).candidates
-            chosen = {**candidates, **chosen, name: {PORTFOLIO: name}}
+            portfolio = parse_portfolio(name, own)
+            chosen = {**portfolio.candidates, **chosen, name: {PORTFOLIO: portfolio}}
         else:
             known = [*built_in, *own, *others, ALL]
             raise InvalidProfile(unknown_name("policy", name, known))
@@ -168,7 +168,7 @@ def run_policy(
         with nullcontext() if workload.tasks < MANY_TASKS else Workers() as workers:
             if workers is not None:
                 given["trials"] = workers.try_out
-            found = simulate_portfolio(workload, workload.nodes, parse_portfolio(name), **given)
+            found = simulate_portfolio(workload, workload.nodes, profile[PORTFOLIO], **given)
         run, decisions, reflection = found.run, found.decisions, found.reflection
     else:
         run = simulate(workload, workload.nodes, profile, **given)
@@ -225,7 +225,8 @@ def as_recorded(trace: Trace, alone_s: Mapping[str, float]) -> list[Ideal]:
         return []
     slots = capacity_slots(trace.workload.nodes)
     scores = scores_of_reference(RECORDED, responses_s, trace.workload, alone_s, slots)
-    return [Ideal(scores, responses_s)]
+    # It ran on the cluster of that day, which may be another.
+    return [Ideal(replace(scores, utilisation=None), responses_s)]
 
 
 def check_outputs(figures: Sequence[Path], journal: Path | None = None) -> None:

@@ -6,12 +6,14 @@ to it lose data. Any number of them may read it.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Set
 from pathlib import Path
 
 from queryard.sql.catalog import Catalog
 from queryard.sql.catalog.database import DatabaseTable
+from queryard.sql.catalog.model import AttachedDatabase
 from queryard.sql.catalog.quoting import identifier, literal
 
 from .errors import NotAllowed
@@ -29,25 +31,35 @@ class Claims:
     def __init__(self) -> None:
         self._held: set[Path] = set()
 
-    def claim(self, path: str, writes: bool) -> None:
-        """Enter that a file is about to be attached; an error if it is in use elsewhere."""
+    def claim(self, path: str, writes: bool) -> bool:
+        """Enter that a file is about to be attached; an error if it is in use elsewhere.
+
+        Returns whether it was not entered before.
+        """
         place = Path(path).resolve()
         with _lock:
             others = _readers.get(place, set()) - {id(self)}
             if _writers.get(place, id(self)) != id(self) or (writes and others):
                 use = "written" if place in _writers else "read"
                 raise NotAllowed(
-                    f"{place} is {use} by another session of this process, and two of them would "
-                    "lose data; close that one first, or use it for this as well"
+                    f"{place} is {use} elsewhere in this process, and a second one that writes, or "
+                    "reads what is written, would lose data; close that session first, or use it "
+                    "for this as well"
                 )
             if writes:
                 _writers[place] = id(self)
             _readers.setdefault(place, set()).add(id(self))
+            is_new = place not in self._held
             self._held.add(place)
+            return is_new
 
     def keep_only(self, paths: set[str]) -> None:
         """Enter which files are still attached."""
         self._release(self._held - {Path(path).resolve() for path in paths})
+
+    def release_one(self, path: str) -> None:
+        """A file was not attached after all."""
+        self._release({Path(path).resolve()})
 
     def release(self) -> None:
         self._release(set(self._held))
@@ -64,40 +76,72 @@ class Claims:
 
 
 class Attached:
-    """The databases of the catalog that one instance has attached, each when it is first named."""
+    """The databases of the catalog that one instance has attached, each when it is first named.
+
+    One that was replaced by another file since is attached anew, unless we write to it ourselves.
+    """
 
     def __init__(self, claims: Claims | None = None, writes: bool = False) -> None:
         self.claims = claims or Claims()
         self._writes = writes
-        self._aliases: set[str] = set()
+        # By alias, the file as it was.
+        self._files: dict[str, tuple[int, ...]] = {}
 
     def attach(
         self, connection: Connection, catalog: Catalog, names: Set[str] | None = None
     ) -> None:
         """Attach what is not attached yet: all, or what some names may mean."""
-        mode = "" if self._writes else " (READ_ONLY)"
-        missing = [
+        wanted = [
             database
             for database in catalog.databases
-            if database.alias not in self._aliases
-            and (names is None or not names.isdisjoint(_names_in(catalog, database.alias)))
+            if names is None or not names.isdisjoint(_names_in(catalog, database.alias))
         ]
-        if not missing:
-            return
-        for database in missing:
+        changed = False
+        for database in wanted:
+            file = _state_of(database.path)
+            held = self._files.get(database.alias)
+            if held is not None and (self._writes or held == file):
+                continue
+            if held is not None:
+                connection.run("USE memory")
+                connection.run(f"DETACH {identifier(database.alias)}")
+                del self._files[database.alias]
+            self._attach(connection, database)
+            self._files[database.alias] = file
+            changed = True
+        if changed:
+            self._search(connection, catalog)
+
+    def _attach(self, connection: Connection, database: AttachedDatabase) -> None:
+        mode = "" if self._writes else " (READ_ONLY)"
+        is_new = self.claims.claim(database.path, self._writes)
+        try:
             alias = identifier(database.alias)
-            self.claims.claim(database.path, self._writes)
             connection.run(f"ATTACH {literal(database.path)} AS {alias}{mode}")
-            self._aliases.add(database.alias)
-        # Tables of a single database file go by their bare names.
+        except BaseException:
+            if is_new:
+                self.claims.release_one(database.path)
+            raise
+
+    def _search(self, connection: Connection, catalog: Catalog) -> None:
+        """Tables of a single database file go by their bare names."""
         bare = {
             table.database.alias
             for table in catalog.tables.values()
             if isinstance(table, DatabaseTable) and not table.schema
-        } & self._aliases
+        } & self._files.keys()
         if bare:
             path = ",".join([*(f"{identifier(alias)}.main" for alias in sorted(bare)), "memory"])
             connection.run(f"SET search_path = {literal(path)}")
+
+
+def _state_of(path: str) -> tuple[int, ...]:
+    """What a file is like: another one, or another state of it, is like something else."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return ()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _names_in(catalog: Catalog, alias: str) -> set[str]:

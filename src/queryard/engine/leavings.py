@@ -25,6 +25,7 @@ _NO_NAMES = frozenset(
 )
 # Texts and names that may be those of files: a folder, a pattern, an ending.
 _PATH = re.compile(r"[/\\*]|\.[a-z]\w*$")
+_BY_TEXT = frozenset({"query", "query_table"})
 _CHANGES_ROWS = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE_INTO", "COPY"})
 _CHANGES_NAMES = frozenset({"DROP", "ALTER"})
 
@@ -33,6 +34,8 @@ def concerns(left: Classified, later: Classified, catalog: Catalog) -> bool:
     """Whether what a statement leaves may change what a later one, which only reads, would see."""
     if left.reads or left.only_looks:
         return False
+    if not later.names.isdisjoint(_BY_TEXT):
+        return True  # what it reads stands in a text
     words = left.words
     if left.kind == "COPY" and copies_to(left):
         return _may_read(later, left.texts, catalog)
@@ -60,16 +63,23 @@ def _may_read(later: Classified, texts: tuple[str, ...], catalog: Catalog) -> bo
     """Whether a statement may read a file that is being written: by its path, or as a table's."""
     if any(_PATH.search(name) for name in later.names if len(name) > 1):
         return True
+    read = [table for table in catalog.tables.values() if table.name.lower() in later.names]
+    uris = [file.uri for table in read for file in table.files]
+    if not read:
+        return False
+    if not texts or any(scheme_of(place) for place in (*texts, *uris)):
+        return True  # where that lies is not plain
     written = [os.path.dirname(os.path.abspath(text)) for text in texts]
-    folders = {
-        os.path.dirname(file.uri)
-        for table in catalog.tables.values()
-        if table.name.lower() in later.names
-        for file in table.files
-        if not scheme_of(file.uri)
-    }
     return any(
         os.path.commonpath((place, folder)) in (place, folder)
         for place in written
-        for folder in folders
+        for folder in {_folder(uri) for uri in uris}
     )
+
+
+def _folder(uri: str) -> str:
+    """Where the files of a table lie, above folders such as region=EU."""
+    folder = os.path.dirname(uri)
+    while "=" in os.path.basename(folder):
+        folder = os.path.dirname(folder)
+    return folder

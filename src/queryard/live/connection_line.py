@@ -44,6 +44,12 @@ class ConnectionLine:
         turns = (self._at_turn, *self._turns) if self._at_turn is not None else self._turns
         return any(self._concerns(turn.asked, asked) for turn in turns)
 
+    @property
+    def due_s(self) -> float:
+        """Core-seconds of all in line."""
+        turns = (self._at_turn, *self._turns) if self._at_turn is not None else self._turns
+        return sum(turn.record.expected_s for turn in turns)
+
     def join(self, record: Record, asked: Asked) -> None:
         self._turns.append(_Turn(record, asked))
         self._next()

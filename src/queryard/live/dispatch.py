@@ -152,7 +152,11 @@ class Dispatch:
         most_s = self._gate.doubtful_s(asked, self._nodes.slots)
         if most_s is None:
             return 0.0
-        return self._waits.expected_s(asked, self._foresight.work_s(asked), most_s)
+        in_line_s = 0.0
+        if self._native.needs_connection(asked):
+            with self._lock:
+                in_line_s = self._line.due_s / self._nodes.slots
+        return max(in_line_s, self._waits.expected_s(asked, self._foresight.work_s(asked), most_s))
 
     def _concerns(self, earlier: Asked, later: Asked) -> bool:
         """Whether what a query leaves behind may matter to one that only reads."""
@@ -166,6 +170,8 @@ class Dispatch:
         """It is the turn of a query in line; whether it holds the session's connection now."""
         if record.ended:
             return False
+        # Those before it in line may have changed files: it joins no run that is under way.
+        record.runs_since = self._native.runs_made
         try:
             self._start(record, asked)
         except BaseException as error:

@@ -54,6 +54,11 @@ class NativeStart:
         """From which number on runs may answer a query as well; without the lock of the owner."""
         return self._runs.look(self._runs.key(asked))
 
+    @property
+    def runs_made(self) -> int:
+        """How many runs there were so far."""
+        return self._runs.made
+
     def work(self, record: Record, asked: Asked) -> NativeWork:
         """What a query consists of, with a run that will answer it."""
         key = None if self.needs_connection(asked) else self._runs.key(asked)

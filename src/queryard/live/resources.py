@@ -71,10 +71,10 @@ def memory_budget(memory: int | str | None) -> int:
     return int(total * MACHINE_SHARE)
 
 
-def divide(memory_bytes: int, catalog: Catalog) -> Budget:
-    """The session's part and the pool's; most goes to where the tables are."""
+def divide(memory_bytes: int, catalog: Catalog, writes: bool = False) -> Budget:
+    """The session's part and the pool's; most goes to where the tables are read."""
     kinds = {table.kind for table in catalog.tables.values()}
-    in_session = bool(kinds) and kinds <= {"frame", "database"}
+    in_session = bool(kinds) and kinds <= ({"frame", "database"} if writes else {"frame"})
     session = int(memory_bytes * (1 - SESSION_SHARE if in_session else SESSION_SHARE))
     return Budget(session, memory_bytes - session)
 

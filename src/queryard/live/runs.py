@@ -111,14 +111,14 @@ class Runs:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._runs: dict[Key, Run] = {}
-        self._made = 0
+        self.made = 0
 
     def look(self, key: Key | None) -> int:
         """From which number on runs will answer: all, if the files of one under way still stand.
 
         Tables may have thousands of files: nobody who waits for a lock should wait for this.
         """
-        made = self._made
+        made = self.made
         return 0 if key is not None and key in self._runs and _unchanged(key[1]) else made
 
     def find(self, key: Key | None, since: int) -> Run | None:
@@ -127,8 +127,8 @@ class Runs:
         return run if run is not None and run.number >= since else None
 
     def add(self, run: Run) -> None:
-        run.number = self._made
-        self._made += 1
+        run.number = self.made
+        self.made += 1
         if run.key is not None:
             self._runs[run.key] = run
 

@@ -117,7 +117,7 @@ class Session:
         self.memory_bytes = memory_budget(memory)
         self.plan = checked_plan(plan)
         self._writes = write
-        budget = divide(self.memory_bytes, catalog)
+        budget = divide(self.memory_bytes, catalog, write)
         self._pool_bytes = budget.pool_bytes
         nodes = (
             tuple(nodes)

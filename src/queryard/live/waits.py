@@ -26,6 +26,14 @@ class _Known(NamedTuple):
     wait_s: float
 
 
+_Kind = tuple[str, float, bool]
+
+
+def _kind(asked: Asked) -> _Kind:
+    """Queries that stand in the same place: of one tenant, as urgent as one another."""
+    return asked.tenant, asked.priority, asked.deadline_s is not None
+
+
 class Waits:
     """Remembers a forecast a tenant; from any thread.
 
@@ -36,28 +44,28 @@ class Waits:
         self._fork = fork
         self._now = now
         self._lock = threading.Lock()
-        self._known: dict[str, _Known] = {}
+        self._known: dict[_Kind, _Known] = {}
 
     def expected_s(self, asked: Asked, work_s: float, most_s: float) -> float:
         """When a query would begin, from now; nobody looks much further than `most_s`."""
         now = self._now()
-        known = self._known.get(asked.tenant)
+        kind = _kind(asked)
+        known = self._known.get(kind)
         if known is None or now - known.at_s > GOOD_FOR_S:
             known = _Known(now, _wait_s(self._fork(), asked, work_s, 2 * most_s))
             with self._lock:
                 self._known = {
-                    tenant: other
-                    for tenant, other in self._known.items()
-                    if now - other.at_s <= GOOD_FOR_S
+                    other: of for other, of in self._known.items() if now - of.at_s <= GOOD_FOR_S
                 }
-                self._known[asked.tenant] = known
+                self._known[kind] = known
         return max(0.0, known.wait_s - (now - known.at_s))
 
     def entered(self, asked: Asked, seconds: float) -> None:
         """One was let in, and stands before the next of its tenant."""
         with self._lock:
-            if (known := self._known.get(asked.tenant)) is not None:
-                self._known[asked.tenant] = known._replace(wait_s=known.wait_s + seconds)
+            for kind, known in self._known.items():
+                if kind[0] == asked.tenant:
+                    self._known[kind] = known._replace(wait_s=known.wait_s + seconds)
 
 
 def _wait_s(fork: Scheduler, asked: Asked, work_s: float, most_s: float) -> float:
@@ -70,6 +78,7 @@ def _wait_s(fork: Scheduler, asked: Asked, work_s: float, most_s: float) -> floa
         (job,),
         tenant=asked.tenant,
         priority=asked.priority,
+        memory_bytes=float(asked.memory_bytes or 0),
         submit_s=now,
         deadline_s=asked.deadline_s,
     )

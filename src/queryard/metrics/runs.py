@@ -22,7 +22,7 @@ from queryard.core.events import (
     TaskFailed,
     TaskFinished,
 )
-from queryard.core.journal import Journal
+from queryard.core.journal import Journal, Step
 from queryard.core.model import TaskId
 
 from .rows import (
@@ -41,18 +41,14 @@ from .scans import Scans
 
 def read_run(journal: Journal) -> Run:
     """The rows of a journal."""
-    reader = _Reader()
+    reader = RunReader()
     for step in journal.steps:
-        for event in step.events:
-            reader.see(event)
-        for command in step.commands:
-            reader.obey(command, step.time_s)
-        reader.run.last_step_s = max(reader.run.last_step_s, step.time_s)
+        reader.read(step)
     reader.close()
     return reader.run
 
 
-class _Reader:
+class RunReader:
     """The fold's state: the rows so far and what is still open."""
 
     def __init__(self) -> None:
@@ -68,7 +64,15 @@ class _Reader:
         self._good_s: dict[TaskId, float] = {}
         """Every task ever launched, with the seconds of its last good attempt (0 before one)."""
 
-    def see(self, event: Event) -> None:
+    def read(self, step: Step) -> None:
+        """One more step of a run."""
+        for event in step.events:
+            self._see(event)
+        for command in step.commands:
+            self._obey(command, step.time_s)
+        self.run.last_step_s = max(self.run.last_step_s, step.time_s)
+
+    def _see(self, event: Event) -> None:
         match event:
             case TaskFinished(time_s, number):
                 self._end_launch(number, time_s, "finished")
@@ -90,7 +94,7 @@ class _Reader:
             case TableChanged(_, table):
                 self._scans.change_table(table)
 
-    def obey(self, command: Command, now_s: float) -> None:
+    def _obey(self, command: Command, now_s: float) -> None:
         match command:
             case Launch():
                 self._launch(command, now_s)

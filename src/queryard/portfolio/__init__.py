@@ -3,7 +3,7 @@
 from .observed import schedule_of
 from .reflection import Reflection
 from .scores import METRICS, OBJECTIVES, Objective, QueryEnd, Schedule, objective_of
-from .selection import Decision, Selector
+from .selection import Decision, Selector, in_force
 from .settings import PortfolioSettings, candidates_of, parse_portfolio
 from .simulated import PortfolioRun, simulate_portfolio
 from .what_if import Trial, try_out
@@ -24,6 +24,7 @@ __all__ = [
     "Trial",
     "Workers",
     "candidates_of",
+    "in_force",
     "objective_of",
     "parse_portfolio",
     "schedule_of",

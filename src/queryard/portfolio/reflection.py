@@ -49,6 +49,7 @@ class Reflection:
     _expected: Forecasted | None = None
     _ended: dict[str, QueryEnd] = field(default_factory=dict)
     _work_s: float = 0.0
+    _drain_s: float = math.inf
 
     # --- bias --------------------------------------------------------------------------------
 
@@ -130,23 +131,30 @@ class Reflection:
         larger = max(work_s, self._work_s)
         return abs(work_s - self._work_s) / larger if larger else 0.0
 
-    def decided(self, work_s: float) -> None:
-        """A decision was made: the next one may come later if little has changed."""
+    def decided(self, work_s: float, drain_s: float) -> None:
+        """A decision was made on a queue that will be gone in `drain_s`.
+
+        The next one may come later if little has changed.
+        """
         change = self.change(work_s)
+        if work_s > self._work_s or change > BURST:
+            # While it only drains, what it was in the beginning counts.
+            self._drain_s = drain_s
         if change < CALM:
             self.period_s = min(self.most_s, self.period_s * STRETCH)
         elif change > BURST:
             self.period_s = max(self.least_s, self.period_s / STRETCH)
         self._work_s = work_s
 
-    def next_s(self, drain_s: float) -> float:
-        """How soon to look again; a queue that is gone in `drain_s` a few times until then."""
-        return max(self.least_s, min(self.period_s, drain_s / LOOKS))
+    @property
+    def next_s(self) -> float:
+        """How soon to look again: a few times while the queue drains."""
+        return max(self.least_s, min(self.period_s, self._drain_s / LOOKS))
 
-    def is_due(self, since_s: float, work_s: float, drain_s: float) -> bool:
+    def is_due(self, since_s: float, work_s: float) -> bool:
         """Whether to decide now: it is time, or the queue is no longer what it was."""
         burst = since_s >= self.least_s and self.change(work_s) > BURST
-        return burst or since_s >= self.next_s(drain_s)
+        return burst or since_s >= self.next_s
 
 
 def _regrets(scores: Mapping[str, float]) -> dict[str, float]:

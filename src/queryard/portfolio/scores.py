@@ -162,9 +162,26 @@ def objective_of(given: str | Mapping[str, float]) -> Objective:
 
     >>> objective_of("mixed").weights["slowdown"], objective_of({"makespan": 2}).name
     (100.0, 'makespan 2')
+    >>> dict(objective_of("violation=2+makespan=0.1").weights)
+    {'violation': 2.0, 'makespan': 0.1}
     """
+    if isinstance(given, str) and "=" in given:
+        given = _weights(given)
     if isinstance(given, Mapping):
         return Objective(", ".join(f"{name} {w:g}" for name, w in given.items()), dict(given))
     if given not in OBJECTIVES:
         raise InvalidProfile(unknown_name("objective", given, OBJECTIVES))
     return OBJECTIVES[given]
+
+
+def _weights(text: str) -> dict[str, float]:
+    """From `METRIC=WEIGHT+METRIC=WEIGHT`."""
+    weights = {}
+    for part in text.split("+"):
+        name, _, weight = part.partition("=")
+        try:
+            weights[name.strip()] = float(weight)
+        except ValueError as error:
+            problem = f"objective {text!r}: write METRIC=WEIGHT, joined by +, got {part!r}"
+            raise InvalidProfile(problem) from error
+    return weights

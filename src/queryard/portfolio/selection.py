@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from statistics import fmean
 
 from queryard.core.scheduler import Scheduler
@@ -67,12 +68,12 @@ class Selector:
         if not state.queries or state.now < self._not_before_s:
             return False
         since_s = state.now - self._last_s
-        return self.reflection.is_due(since_s, _work_s(scheduler), _drain_s(scheduler))
+        return self.reflection.is_due(since_s, _work_s(scheduler))
 
     def next_look_s(self, scheduler: Scheduler) -> float:
         """When to ask again whether a decision is due, if nobody arrives before."""
         now = scheduler.state.now
-        return max(now + self.reflection.next_s(_drain_s(scheduler)), self._not_before_s)
+        return max(now + self.reflection.next_s, self._not_before_s)
 
     def took(self, seconds: float) -> None:
         """What the last decision has cost: the next one waits until that is a small share."""
@@ -107,7 +108,8 @@ class Selector:
             sum(trial.wall_s for trial in trials),
             bias=self.reflection.bias(chosen),
         )
-        self.reflection.decided(_work_s(scheduler))
+        work_s = _work_s(scheduler)
+        self.reflection.decided(work_s, work_s / max(1, scheduler.state.total_slots))
         decision = replace(decision, period_s=self.reflection.period_s)
         self._last_s = now
         self._trials = {trial.name: trial for trial in trials}
@@ -156,6 +158,11 @@ def _work_s(scheduler: Scheduler) -> float:
     return sum(query.left_s for query in scheduler.state.queries.values())
 
 
-def _drain_s(scheduler: Scheduler) -> float:
-    """When the queue would be empty if all slots were busy until then."""
-    return _work_s(scheduler) / max(1, scheduler.state.total_slots)
+def in_force(decisions: Sequence[Decision], end_s: float) -> dict[str, float]:
+    """The share of the time in which each candidate was in force, the longest first."""
+    spans: dict[str, float] = {}
+    edges = [*((decision.time_s, decision.policy) for decision in decisions), (end_s, "")]
+    for (from_s, policy), (until_s, _) in pairwise(edges):
+        spans[policy] = spans.get(policy, 0.0) + max(0.0, until_s - from_s)
+    total = sum(spans.values()) or 1.0
+    return {name: span / total for name, span in sorted(spans.items(), key=lambda item: -item[1])}

@@ -66,16 +66,18 @@ class PortfolioSettings:
 
 
 def candidates_of(
-    names: Sequence[str] = DEFAULT, provisionings: Sequence[str] = ()
+    names: Sequence[str] = DEFAULT,
+    provisionings: Sequence[str] = (),
+    own: Mapping[str, Profile] | None = None,
 ) -> dict[str, Profile]:
-    """Profiles by name; with provisioning parts, each with each of them.
+    """Profiles by name, those of one's `own` first; with provisioning parts, each with each.
 
     >>> list(candidates_of(("fifo", "srtf"), ("+x", "dlx")))
     ['fifo +x', 'fifo dlx', 'srtf +x', 'srtf dlx']
     """
     found: dict[str, Profile] = {}
     for name in names:
-        profile = resolve_profile(name)
+        profile = own[name] if own and name in own else resolve_profile(name)
         for part in provisionings:
             found[f"{name} {part}"] = {**profile, "provisioning": part}
         if not provisionings:
@@ -83,7 +85,7 @@ def candidates_of(
     return found
 
 
-def parse_portfolio(text: str) -> PortfolioSettings:
+def parse_portfolio(text: str, own: Mapping[str, Profile] | None = None) -> PortfolioSettings:
     """From `portfolio[:OBJECTIVE[:POLICIES[:PROVISIONING]]]`, names joined by slashes.
 
     >>> settings = parse_portfolio("portfolio:response:fifo/swrd")
@@ -104,4 +106,4 @@ def parse_portfolio(text: str) -> PortfolioSettings:
     for name in sizing:
         if name not in PROVISIONINGS:
             raise InvalidProfile(unknown_name("provisioning part", name, PROVISIONINGS))
-    return PortfolioSettings(candidates_of(chosen, sizing), objective_of(objective or "mixed"))
+    return PortfolioSettings(candidates_of(chosen, sizing, own), objective_of(objective or "mixed"))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from queryard.core.events import Event, PolicyChosen
 from queryard.core.model import Node
 from queryard.core.state import Settings
+from queryard.metrics.runs import RunReader
 from queryard.sim.conditions import Conditions
 from queryard.sim.driver import SimDriver
 from queryard.sim.ordering import TIMERS
@@ -80,7 +81,8 @@ class _Meta:
     def __init__(self, driver: SimDriver, selector: Selector, workload: Workload) -> None:
         self._driver = driver
         self._selector = selector
-        self._arrivals = {arrival.query.id: arrival for arrival in workload.arrivals}
+        self._reader = RunReader()
+        self._read = 0
         # Of all looks that were planned, the latest one counts.
         self._next_s = -math.inf
         for arrival in workload.arrivals:
@@ -114,8 +116,12 @@ class _Meta:
             self._driver.post(now + takes_s, TIMERS, PolicyChosen(now + takes_s, profile))
 
     def ended(self, query: str) -> None:
-        arrival = self._arrivals[query]
-        spec = arrival.query
-        end_s = self._driver.now
-        task_s = arrival.work_s
-        self._selector.ended(QueryEnd(query, spec.submit_s, end_s, task_s, spec.deadline_s))
+        """Tell what was seen of a query: when it ended, and how long its tasks took."""
+        journal = self._driver.scheduler.journal
+        assert journal is not None
+        for step in journal.steps[self._read :]:
+            self._reader.read(step)
+        self._read = len(journal.steps)
+        row = self._reader.run.queries[query]
+        end = QueryEnd(query, row.submit_s, self._driver.now, row.task_s, row.query.deadline_s)
+        self._selector.ended(end)

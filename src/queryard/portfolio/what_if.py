@@ -33,6 +33,8 @@ class Worlds(NamedTuple):
 
 
 RIGHT = Worlds()
+# The first step is this part of what the queue will take; each is twice the one before.
+STEPS = 32
 # So many launches of one world are small enough to look at others as well.
 SMALL = 5_000
 
@@ -134,7 +136,7 @@ def _run(
         step_s *= 2
     ends_s = {**driver.ends, **_rest(fork, max(until_s, state.now))}
     queries = tuple(
-        QueryEnd(query, submit_s, ends_s.get(query, math.inf), task_s, deadline_s)
+        QueryEnd(query, submit_s, ends_s[query], task_s, deadline_s)
         for query, submit_s, task_s, deadline_s in active
         if query in ends_s
     )
@@ -145,10 +147,10 @@ def _run(
 
 
 def _step_s(scheduler: Scheduler, horizon_s: float) -> float:
-    """How far to go at first: the work of the queue over the slots, or less."""
+    """How far to go at first: a part of the work of the queue over the slots."""
     state = scheduler.state
     left_s = sum(query.left_s for query in state.queries.values())
-    return min(horizon_s, max(1.0, left_s / max(1, state.total_slots)))
+    return min(horizon_s, max(1e-3, left_s / max(1, state.total_slots) / STEPS))
 
 
 def _rest(fork: Scheduler, from_s: float) -> dict[str, float]:

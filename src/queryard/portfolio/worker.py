@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import signal
 import struct
 import sys
 import time
@@ -41,7 +42,10 @@ def read(stream: IO[bytes]) -> Any:
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         raise EOFError("it ended without an answer")
-    packed = stream.read(_LENGTH.unpack(head)[0])
+    (length,) = _LENGTH.unpack(head)
+    packed = stream.read(length)
+    if len(packed) < length:
+        raise EOFError("it ended in the middle of an answer")
     return pickle.loads(packed)
 
 
@@ -49,13 +53,15 @@ def serve(share: float) -> None:
     """Answer until the input ends; take no more than a share of a core."""
     with contextlib.suppress(OSError):
         os.nice(NICE)
+    # Ctrl-C is for whoever started it, who then ends its input or itself.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     # Whatever prints by mistake must not end up among the answers.
     sys.stdout = sys.stderr
     while True:
         try:
             request: Request = read(source)
-        except (EOFError, KeyboardInterrupt):
+        except EOFError:
             return
         pace = _Pace(share)
         answer: list[Trial] | str

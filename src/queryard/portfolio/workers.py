@@ -27,7 +27,7 @@ from .worker import Request, read, write
 # What a worker runs; the first argument is where the package lies.
 _BOOT = """
 import sys
-sys.path.insert(0, sys.argv[1])
+sys.path.append(sys.argv[1])
 from queryard.portfolio.worker import serve
 serve(float(sys.argv[2]))
 """
@@ -74,17 +74,18 @@ class Workers:
             while len(self._processes) < len(dealt):
                 self._processes.append(_Worker(self._share))
             until_s = None if within_s is None else time.monotonic() + within_s
+            requests = [Request(kernel, part, horizon_s, most_launches, worlds) for part in dealt]
             with ThreadPoolExecutor(len(dealt)) as threads:
                 asked = [
-                    threads.submit(
-                        self._ask,
-                        n,
-                        Request(kernel, part, horizon_s, most_launches, worlds),
-                        until_s,
-                    )
-                    for n, part in enumerate(dealt)
+                    threads.submit(self._ask, n, request, until_s)
+                    for n, request in enumerate(requests)
                 ]
-                found = {trial.name: trial for future in asked for trial in future.result()}
+                try:
+                    found = {trial.name: trial for future in asked for trial in future.result()}
+                except BaseException:
+                    # Nobody waits for the others: Ctrl-C, or one of them has failed.
+                    self._stop()
+                    raise
             return [found[name] for name in candidates]
 
     def _ask(self, number: int, request: Request, until_s: float | None) -> list[Trial]:
@@ -93,6 +94,8 @@ class Workers:
             try:
                 return worker.ask(request, until_s)
             except (OSError, EOFError) as error:
+                if worker.killed:
+                    raise QueryardError("the trial was given up") from None
                 worker.close()
                 self._processes[number] = _Worker(self._share)
                 if until_s is not None and time.monotonic() >= until_s:
@@ -100,6 +103,12 @@ class Workers:
                 if attempt == 2:
                     raise QueryardError(f"a worker of the portfolio died twice: {error}") from error
         raise AssertionError("not reached")
+
+    def _stop(self) -> None:
+        """End what is under way; new processes are started for whoever asks next."""
+        for worker in self._processes:
+            worker.kill()
+        self._processes.clear()
 
     def close(self) -> None:
         """End the processes."""
@@ -119,12 +128,18 @@ class _Worker:
     """One process, from this side."""
 
     def __init__(self, share: float) -> None:
+        self.killed = False
         package = Path(__file__).parents[2]
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _BOOT, str(package), repr(share)],
+            [sys.executable, "-P", "-c", _BOOT, str(package), repr(share)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
+
+    def kill(self) -> None:
+        self.killed = True
+        self._process.kill()
+        self.close()
 
     def ask(self, request: Request, until_s: float | None) -> list[Trial]:
         assert self._process.stdin is not None

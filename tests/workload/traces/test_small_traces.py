@@ -299,7 +299,7 @@ def test_the_topology_beside_a_rumen_trace(tmp_path: Path) -> None:
         ("node1", "rack1"),
         ("node2", "rack1"),
     ]
-    with pytest.raises(InvalidRecord, match="--topology"):
+    with pytest.raises(InvalidRecord, match="topology=FILE"):
         read_trace(tmp_path / "days-topology.json")
 
 

@@ -123,13 +123,17 @@ def _step(points: Sequence[Point], line: Line) -> Line | None:
 class Circle:
     """Tasks that have something in common, as (bytes, seconds); bytes unknown count as 0."""
 
-    __slots__ = ("_fitted_at", "_line", "_points", "_seen")
+    __slots__ = ("_factor", "_factor_at", "_fitted_at", "_line", "_points", "_seen", "_wider")
 
     def __init__(self) -> None:
         self._points: deque[Point] = deque(maxlen=MEMORY)
         self._seen = 0
         self._fitted_at = 0
         self._line: Line | None = None
+        # The last factor to a wider circle, of which line, and how many were seen then.
+        self._factor = 1.0
+        self._wider: Line | None = None
+        self._factor_at = 0
 
     def add(self, input_bytes: float, seconds: float) -> None:
         self._points.append((input_bytes, seconds))
@@ -142,7 +146,10 @@ class Circle:
             return own
         if wider is None:
             return Line(typical([t for _, t in self._points]), 0.0)
-        factor = self._factor(wider)
+        if wider != self._wider or self._seen > self._factor_at * (1 + GROWTH):
+            self._wider, self._factor_at = wider, self._seen
+            self._factor = self._factor_to(wider)
+        factor = self._factor
         return Line(wider.start_s * factor, wider.rate * factor)
 
     def _own(self) -> Line | None:
@@ -158,7 +165,7 @@ class Circle:
         low, high = sizes[len(sizes) // 10], sizes[-1 - len(sizes) // 10]
         return high > APART * max(low, 1.0)
 
-    def _factor(self, wider: Line) -> float:
+    def _factor_to(self, wider: Line) -> float:
         """How much longer its tasks take than the wider circle expects, with some doubt."""
         ratios = [max(t, TINY_S) / max(wider(x), TINY_S) for x, t in self._points]
         own = weighted_median((ratio, 1.0 / ratio) for ratio in ratios)

@@ -2,5 +2,8 @@
 
 from ..outcome import Experiment
 from .predictors import EXPERIMENT as _PREDICTORS
+from .provisioning import EXPERIMENT as _PROVISIONING
+from .scores import EXPERIMENT as _SCORES
+from .usage import EXPERIMENT as _USAGE
 
-EXPERIMENTS: tuple[Experiment, ...] = (_PREDICTORS,)
+EXPERIMENTS: tuple[Experiment, ...] = (_PREDICTORS, _SCORES, _USAGE, _PROVISIONING)

@@ -13,6 +13,8 @@ from .workloads import BINS
 
 # To reach: of the best fixed policy over all runs; of the best in hindsight of each, and how often.
 MOST_OF_FIXED, MOST_OF_HINDSIGHT, SHARE_OF_RUNS = 1.0, 1.1, 0.8
+# So much worse than a score of 0 counts one above it.
+PERFECT = 100.0
 COLUMNS = (
     *("policy", "mean (s)", "p95 (s)", "of SRPT", "of PS"),
     *(f"slowdown, {name}" for name, _ in BINS),
@@ -41,9 +43,8 @@ def _verdict(compared: Sequence[Compared], goal: str) -> Iterable[Finding]:
     fixed = {
         name: geometric_mean(
             [
-                ours / item.runs[name].scores[goal]
+                _ratio(ours, item.runs[name].scores[goal])
                 for ours, item in zip(own, compared, strict=True)
-                if item.runs[name].scores[goal] > 0
             ]
         )
         for name in compared[0].fixed
@@ -72,8 +73,15 @@ def hindsight_ratios(compared: Sequence[Compared], goal: str) -> list[float]:
     for item in compared:
         _, best = item.hindsight(goal)
         own = item.runs[_portfolio(goal)].scores[goal]
-        found.append(own / best if best > 0 else (1.0 if own <= 0 else math.inf))
+        found.append(_ratio(own, best))
     return found
+
+
+def _ratio(own: float, other: float) -> float:
+    """One score over another; of a perfect one, `PERFECT`."""
+    if other > 0:
+        return max(own / other, 1 / PERFECT)
+    return 1.0 if own <= 0 else PERFECT
 
 
 def geometric_mean(values: Sequence[float]) -> float:

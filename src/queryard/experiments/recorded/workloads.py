@@ -40,7 +40,7 @@ MIB = 2.0**20
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A recorded workload at a load; `seeds` are how often it is worth drawing anew."""
+    """A recorded workload at a load, drawn by a seed."""
 
     name: str
     load: float

@@ -38,7 +38,7 @@ def read_trace(place: str | Path, options: ReadOptions | None = None) -> Trace:
         if format.recognises(begin):
             return format.read(path, options)
     if topology.recognises(begin):
-        fail(path, "lists the nodes of a cluster and no jobs; name it with --topology")
+        fail(path, "lists the nodes of a cluster and no jobs; name it with --trace topology=FILE")
     if sls.is_recipe(begin):
         fail(path, "says how SLS is to draw jobs; draw them with --generate, or give a trace")
     known = ", ".join(format.name for format in FORMATS)

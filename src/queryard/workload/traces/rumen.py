@@ -51,7 +51,10 @@ def _jobs(file: Path) -> Iterator[HadoopJob]:
             if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
                 fail(file, f"job {job.id}: {group} must be a list of tasks", line)
             for number, task in enumerate(tasks):
-                job.tasks[str(task.get("taskID") or f"{group}{number}")] = _task(task)
+                try:
+                    job.tasks[str(task.get("taskID") or f"{group}{number}")] = _task(task)
+                except (AttributeError, TypeError, ValueError) as error:
+                    fail(file, f"job {job.id}: a task of {group} is written oddly ({error})", line)
         yield job
 
 

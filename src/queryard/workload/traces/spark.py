@@ -12,6 +12,7 @@ rows are broadcast is nobody's parent; the next stage to begin after its end is 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -51,6 +52,7 @@ def _trace(place: Path, logs: Sequence[SparkLog]) -> Trace:
     ]
     zero_ms = min(begins or first or [0])
     several = len(logs) > 1
+    apps = [log.app for log in logs]
     arrivals: list[Arrival] = []
     tasks: list[TaskRecord] = []
     finished_s: dict[str, float] = {}
@@ -58,6 +60,8 @@ def _trace(place: Path, logs: Sequence[SparkLog]) -> Trace:
     counts: dict[str, float] = {}
     for log in logs:
         prefix = f"{as_id(log.app)}." if several else ""
+        if apps.count(log.app) > 1:  # it was tried again
+            prefix += f"{apps[: logs.index(log)].count(log.app) + 1}."
         application = _Application(log, prefix, zero_ms)
         application.make()
         arrivals += application.arrivals
@@ -83,17 +87,32 @@ def _trace(place: Path, logs: Sequence[SparkLog]) -> Trace:
 
 def _nodes(logs: Sequence[SparkLog], tasks: Sequence[TaskRecord]) -> tuple[Node, ...]:
     """The executors, each with its cores; where none is named, as many slots as were busy."""
-    by_host: dict[str, int] = {}
+    came: dict[str, list[tuple[float, int]]] = {}
     for log in logs:
-        # Executors that replaced others were not there at the same time.
         used = {t.executor for s in log.stages.values() for t in s.tasks.values()}
         for executor, (host, cores) in log.executors.items():
             if executor in used and cores > 0:
-                by_host[host] = by_host.get(host, 0) + cores
+                left_ms = log.executors_left_ms.get(executor, math.inf)
+                came.setdefault(host, []).append((log.executors_came_ms[executor], cores))
+                came[host].append((left_ms, -cores))
+    by_host = {host: _most_at_once(changes) for host, changes in came.items()}
     if by_host:
         return tuple(Node(as_id(host), cores) for host, cores in sorted(by_host.items()))
     most = peak_at_once(tasks)
     return (Node("executor", most),) if most else ()
+
+
+def _most_at_once(changes: Sequence[tuple[float, int]]) -> int:
+    """The most cores at a time; executors that replaced others were not there together.
+
+    >>> _most_at_once([(0, 4), (10, -4), (10, 4), (20, -4)])
+    4
+    """
+    cores = most = 0
+    for _, change in sorted(changes):
+        cores += change
+        most = max(most, cores)
+    return most
 
 
 class _Application:

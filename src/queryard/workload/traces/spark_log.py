@@ -93,6 +93,8 @@ class SparkLog:
     executions: dict[str, Execution] = field(default_factory=dict)
     # Executor -> its host and cores.
     executors: dict[str, tuple[str, int]] = field(default_factory=dict)
+    executors_came_ms: dict[str, int] = field(default_factory=dict)
+    executors_left_ms: dict[str, int] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     # Why the log is not complete, if it is not.
     cut: str = ""
@@ -170,11 +172,15 @@ def _application_end(log: SparkLog, event: Mapping[str, Any]) -> None:
 def _executor_added(log: SparkLog, event: Mapping[str, Any]) -> None:
     info = event["Executor Info"]
     log.counts["executors added"] += 1
-    log.executors[str(event["Executor ID"])] = (str(info["Host"]), int(info["Total Cores"]))
+    executor = str(event["Executor ID"])
+    log.executors[executor] = (str(info["Host"]), int(info["Total Cores"]))
+    log.executors_came_ms[executor] = int(event.get("Timestamp") or 0)
 
 
 def _executor_removed(log: SparkLog, event: Mapping[str, Any]) -> None:
     log.counts["executors removed"] += 1
+    if event.get("Timestamp"):
+        log.executors_left_ms[str(event["Executor ID"])] = int(event["Timestamp"])
 
 
 def _job_start(log: SparkLog, event: Mapping[str, Any]) -> None:

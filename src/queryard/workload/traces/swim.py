@@ -8,6 +8,7 @@ maps, 105 reduces that read more than 8 MB).
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from queryard.core.model import Job, Phase, Query, TableInput
@@ -37,6 +38,7 @@ def read(file: Path, options: ReadOptions) -> Trace:
     totals = {"jobs": 0.0, "input bytes": 0.0, "shuffle bytes": 0.0, "output bytes": 0.0}
     maps_only = 0
     before_s = 0.0
+    names: set[str] = set()
     try:
         for number, line in lines(file):
             fields = line.rstrip("\r\n").split("\t")
@@ -46,11 +48,16 @@ def read(file: Path, options: ReadOptions) -> Trace:
                 at_s, _, input_bytes, shuffle_bytes, output_bytes = map(float, fields[1:6])
             except ValueError:
                 fail(file, "six fields or more are expected: a name and five numbers", number)
+            if not all(map(math.isfinite, (at_s, input_bytes, shuffle_bytes, output_bytes))):
+                fail(file, "times and bytes must be finite numbers", number)
             if min(at_s, input_bytes, shuffle_bytes, output_bytes) < 0:
                 fail(file, "times and bytes cannot be negative", number)
             if at_s < before_s:
                 fail(file, f"submitted at {at_s:g} s, before the job of the line above", number)
             before_s = at_s
+            if fields[0] in names:
+                fail(file, f"another line is about the job {fields[0]!r} as well", number)
+            names.add(fields[0])
             path = fields[6] if len(fields) > 6 else ""
             arrivals.append(
                 _arrival(fields[0], at_s, input_bytes, shuffle_bytes, output_bytes, path, options)

@@ -88,7 +88,7 @@ def head(file: Path) -> str:
     try:
         with open_text(file) as text:
             return text.read(_HEAD)
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         fail(file, f"cannot be decompressed ({error})")
 
 

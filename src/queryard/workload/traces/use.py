@@ -62,10 +62,14 @@ def parse_use(text: str) -> Use:
     (268435456.0, 0.95, 0.3)
     """
     use = Use()
+    given: set[str] = set()
     for pair in filter(None, (part.strip() for part in text.split(","))):
         key, equals, value = (part.strip() for part in pair.partition("="))
         if key not in KEYS:
             raise InvalidRecord(unknown_name("key", key, KEYS))
+        if key in given:
+            raise InvalidRecord(f"{key} is given twice")
+        given.add(key)
         if not equals or not value:
             raise InvalidRecord(f"{pair!r}: write {key}=VALUE")
         use = _with(use, key, value)
@@ -141,22 +145,38 @@ def _cluster(
             return tuple(found), ()
     load = use.load or USUAL_LOAD
     slots = use.slots or SLOTS_A_NODE
-    made = nodes_for_load(arrivals, load, slots)
-    note = f"the cluster is made up: {len(made):,} nodes of {slots} slots, used by {load:.0%}"
+    made = nodes_for_load(arrivals, load, slots, exactly=use.slots is not None)
+    nodes_are = "1 node" if len(made) == 1 else f"{len(made):,} nodes"
+    note = f"the cluster is made up: {nodes_are} of {made[0].slots} slots"
+    span_s = _span_s(arrivals)
+    if span_s > 0:
+        work_s = math.fsum(arrival.work_s for arrival in arrivals)
+        note += f", used by {work_s / (span_s * sum(node.slots for node in made)):.0%}"
     return made, (note,)
 
 
-def nodes_for_load(arrivals: Sequence[Arrival], load: float, slots: int) -> tuple[Node, ...]:
+def _span_s(arrivals: Sequence[Arrival]) -> float:
+    """From the first submission to the last."""
+    times_s = [arrival.query.submit_s for arrival in arrivals]
+    return max(times_s) - min(times_s)
+
+
+def nodes_for_load(
+    arrivals: Sequence[Arrival], load: float, slots: int, exactly: bool = False
+) -> tuple[Node, ...]:
     """As many nodes as make the work that arrives so large a part of what they can do.
 
-    Work arrives from the first submission to the last; there is at least one node.
+    Work arrives from the first submission to the last. Where few nodes would do, they have more
+    or fewer slots, unless these are to be exactly so many; there is at least one of each.
     """
-    times_s = [arrival.query.submit_s for arrival in arrivals]
-    span_s = max(times_s) - min(times_s)
+    span_s = _span_s(arrivals)
     work_s = math.fsum(arrival.work_s for arrival in arrivals)
     if span_s <= 0:  # all at once: any cluster is as busy as it can be
         return tuple(Node(name, slots) for name in numbered("n", 4))
-    count = max(1, round(work_s / (span_s * load * slots)))
+    wanted = work_s / (span_s * load)
+    count = max(1, round(wanted / slots))
+    if not exactly:
+        slots = max(1, round(wanted / count))
     return tuple(Node(name, slots) for name in numbered("n", count))
 
 

@@ -1,0 +1,84 @@
+"""The tables of `posum-provisioning`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+
+from ..outcome import Table, interval
+from ..trials import as_percent
+from .pairs import COST_WEIGHT, Runs, begun_hours, best_pair, node_hours, scored
+from .schedulers import Played
+
+
+def pairs_table(title: str, runs: Runs, names: Iterable[str]) -> Table:
+    rows = []
+    for name in names:
+        of = runs[name]
+        rows.append(
+            (
+                name,
+                interval([scored(run) for run in of]).text("{:,.0f}".format),
+                f"{fmean(run.batch for run in of):,.0f}",
+                f"{fmean(run.deadline for run in of):,.0f}",
+                f"{fmean(begun_hours(run) for run in of):.1f}",
+                f"{fmean(node_hours(run) for run in of):.1f}",
+            )
+        )
+    columns = (
+        "allocation, provisioning",
+        f"score with cost ({COST_WEIGHT:g} a begun node-hour)",
+        "batch",
+        "deadline",
+        "node-hours begun",
+        "node-hours used",
+    )
+    return Table(title, columns, tuple(rows))
+
+
+def in_force_table(portfolios: Mapping[str, Played]) -> Table:
+    """How long portfolios followed which pair."""
+    rows = []
+    for title, run in portfolios.items():
+        spans_s: dict[str, float] = {}
+        ends_s = [decision.time_s for decision in run.decisions[1:]] + [run.end_s]
+        for decision, end_s in zip(run.decisions, ends_s, strict=True):
+            spent_s = end_s - decision.time_s
+            spans_s[decision.policy] = spans_s.get(decision.policy, 0.0) + spent_s
+        total_s = sum(spans_s.values())
+        ordered = sorted(spans_s.items(), key=lambda item: (-item[1], item[0]))
+        followed = ", ".join(f"{name} {100 * span_s / total_s:.0f} %" for name, span_s in ordered)
+        switches = sum(decision.is_switch for decision in run.decisions)
+        rows.append((title, f"{len(run.decisions)}", f"{switches}", followed))
+    columns = ("portfolio", "decisions", "switches", "in force, of the time")
+    return Table("What the portfolios followed", columns, tuple(rows))
+
+
+def weights_table(
+    runs: Runs, weighed: Mapping[float, Played], published: Sequence[str], title: str
+) -> Table:
+    """What comes of it if a node-hour weighs less or more; the first run only."""
+    first = {name: of[:1] for name, of in runs.items()}
+    rows = []
+    for weight, played in sorted(weighed.items()):
+        best = best_pair(first, published, weight)
+        ours, theirs = scored(played, weight), scored(first[best][0], weight)
+        rows.append(
+            (
+                f"{weight:g}",
+                best,
+                f"{theirs:,.0f}",
+                f"{ours:,.0f}",
+                as_percent(ours / theirs - 1),
+                f"{begun_hours(played):.0f}",
+            )
+        )
+    columns = (
+        "a begun node-hour weighs",
+        "best pair in hindsight",
+        "its score",
+        title,
+        "against it",
+        "node-hours begun",
+    )
+    return Table("Sensitivity to the weight of cost", columns, tuple(rows))

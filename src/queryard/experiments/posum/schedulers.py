@@ -1,0 +1,202 @@
+"""POSUM's schedulers on its workloads: policies by themselves, and the portfolio in three modes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Literal
+
+from queryard.metrics.runs import read_run
+from queryard.policies import resolve_profile
+from queryard.portfolio import (
+    METRICS,
+    OBJECTIVES,
+    Decision,
+    PortfolioSettings,
+    QueryEnd,
+    Schedule,
+    candidates_of,
+    simulate_portfolio,
+)
+from queryard.sim import Run, simulate
+
+from ..outcome import Interval, interval
+from ..trials import Setting
+from .workloads import Draw, posum_setting
+
+POLICIES = ("srtf", "locf", "edls-sh", "edls-pr")
+MODES = ("mixed", "deadline", "batch")
+TITLES = {
+    "srtf": "SRTF",
+    "locf": "LOCF",
+    "edls-sh": "EDLS-Sh",
+    "edls-pr": "EDLS-Pr",
+    "mixed": "portfolio, mixed",
+    "deadline": "portfolio, deadline",
+    "batch": "portfolio, batch",
+}
+# What 100 weighs in the printed parts of the mixed score.
+BATCH_WEIGHT = OBJECTIVES["mixed"].weights["slowdown"]
+PERIOD_S = 30.0
+# A round of four policies took 14 s (figure 5.7); here it simulates about a thousand launches.
+SLOW_LAUNCH_S = 14.0 / 1000
+
+
+Rule = Literal["published", "slow", "reflecting"]
+
+
+def portfolio_of(mode: str, rule: Rule = "published") -> PortfolioSettings:
+    """As published: a decision every 30 s, in one world, for whatever scores best.
+
+    Slow ones take 14 s for each thousand launches they simulate, and reflecting ones are ours: a
+    period that follows the queue, several worlds, a memory, and a switch only if it is worth it.
+    """
+    settings = PortfolioSettings(candidates_of(POLICIES), OBJECTIVES[mode])
+    if rule == "reflecting":
+        return settings
+    settings = replace(
+        settings,
+        period_s=PERIOD_S,
+        least_s=PERIOD_S,
+        most_s=PERIOD_S,
+        margin=0.0,
+        worlds=1,
+        memory=0.0,
+        share=1.0,
+    )
+    return replace(settings, launch_cost_s=SLOW_LAUNCH_S) if rule == "slow" else settings
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What came of a workload under a scheduler."""
+
+    schedule: Schedule
+    end_s: float
+    decisions: tuple[Decision, ...] = ()
+
+    @property
+    def batch(self) -> float:
+        """The batch part of the mixed score."""
+        return BATCH_WEIGHT * METRICS["slowdown"](self.schedule)
+
+    @property
+    def deadline(self) -> float:
+        """The deadline part of the mixed score."""
+        return METRICS["violation"](self.schedule)
+
+    def score(self, objective: str) -> float:
+        weighed = OBJECTIVES[objective]
+        return weighed.score(weighed.vector(self.schedule))
+
+
+def play(setting: Setting, profile: str | Mapping[str, Any], seed: int) -> Played:
+    """A workload under one policy."""
+    run = simulate(
+        setting.workload,
+        setting.nodes,
+        resolve_profile(profile) if isinstance(profile, str) else profile,
+        conditions=setting.conditions,
+        estimates=setting.estimates,
+        seed=seed,
+        slow_start=setting.slow_start,
+    )
+    return _played(run)
+
+
+def play_portfolio(setting: Setting, settings: PortfolioSettings, seed: int) -> Played:
+    """A workload under a portfolio."""
+    found = simulate_portfolio(
+        setting.workload,
+        setting.nodes,
+        settings,
+        conditions=setting.conditions,
+        estimates=setting.estimates,
+        seed=seed,
+        slow_start=setting.slow_start,
+    )
+    return replace(_played(found.run), decisions=found.decisions)
+
+
+def _played(run: Run) -> Played:
+    if run.unfinished:
+        raise AssertionError(f"{run.unfinished} jobs never ended")
+    rows = read_run(run.journal)
+    queries = []
+    for row in rows.queries.values():
+        assert row.end_s is not None
+        submit_s, deadline_s = row.submit_s, row.query.deadline_s
+        queries.append(QueryEnd(row.query.id, submit_s, row.end_s, row.task_s, deadline_s))
+    end_s = rows.closed_s
+    leases_s = tuple(
+        max(0.0, (end_s if row.lost_s is None else min(row.lost_s, end_s)) - row.joined_s)
+        for row in rows.nodes
+    )
+    return Played(Schedule(tuple(queries), leases_s), end_s)
+
+
+def by_policy(draw: Draw, run: int, policy: str, estimates: str = "standard") -> Played:
+    """One run of a workload; remembered, as several tables show the same one."""
+    return _by_policy(draw, run, policy, estimates)
+
+
+def by_portfolio(
+    draw: Draw, run: int, mode: str, rule: Rule = "published", estimates: str = "standard"
+) -> Played:
+    """The same for POSUM's portfolio."""
+    return _by_portfolio(draw, run, mode, rule, estimates)
+
+
+# Defaults are filled in before, or the same run would be remembered under two names.
+@cache
+def _by_policy(draw: Draw, run: int, policy: str, estimates: str) -> Played:
+    return play(posum_setting(draw, run, estimates), policy, run)
+
+
+@cache
+def _by_portfolio(draw: Draw, run: int, mode: str, rule: Rule, estimates: str) -> Played:
+    return play_portfolio(posum_setting(draw, run, estimates), portfolio_of(mode, rule), run)
+
+
+def peak_queue(schedule: Schedule) -> int:
+    """How many jobs there were at most at a time.
+
+    >>> peak_queue(Schedule((QueryEnd("a", 0, 9, 1), QueryEnd("b", 3, 5, 1))))
+    2
+    """
+    changes = [(query.submit_s, 1) for query in schedule.queries]
+    changes += [(query.end_s, -1) for query in schedule.queries]
+    most = here = 0
+    for _, change in sorted(changes):
+        here += change
+        most = max(most, here)
+    return most
+
+
+def gap(ours: Sequence[float], theirs: Sequence[float]) -> Interval | None:
+    """By which share of their mean ours are above theirs, run by run; None if they are all 0.
+
+    >>> gap([6.0, 5.0], [10.0, 10.0]).mean
+    -0.45
+    """
+    scale = sum(theirs) / len(theirs)
+    if not scale:
+        return None
+    return interval([(new - old) / scale for new, old in zip(ours, theirs, strict=True)])
+
+
+def is_above(found: Interval | None) -> bool | None:
+    """Whether a gap is above 0; None where chance may have made it.
+
+    >>> is_above(gap([12.0, 13.0], [10.0, 11.0])), is_above(gap([1.0, 3.0], [2.0, 2.5]))
+    (True, None)
+    """
+    if found is None or found.low <= 0 <= found.high:
+        return None
+    return found.mean > 0
+
+
+def best_of(runs: Mapping[str, Sequence[Played]], names: Sequence[str], objective: str) -> str:
+    """Who was best on an objective in hindsight, on average; ties by the order of names."""
+    return min(names, key=lambda name: sum(run.score(objective) for run in runs[name]))
