@@ -306,3 +306,19 @@ def test_a_name_that_means_another_table_is_another_query(open_session, tmp_path
     blocking.cancel()
     assert first.wait(30)
     assert second.wait(30)
+
+
+def test_a_query_behind_a_copy_sees_what_was_copied(tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    duckdb.sql("SELECT 1 AS a").write_parquet(str(folder / "t.parquet"))
+    asked = "SELECT max(a), count(*) FROM t, range(20000) x, range(3000) y"
+    with sessions(folder, tmp_path / "temp", slots=2, memory="2 GB", write=True) as make:
+        qy = make()
+        first = qy.submit(asked)
+        copied = qy.submit(f"COPY (SELECT 2 AS a) TO '{folder / 't.parquet'}'")
+        second = qy.submit(asked)
+        assert copied.wait(60)
+        assert second.result(60).fetchall()[0][0] == 2
+        assert not second.timing.shared
+        assert first.wait(60)

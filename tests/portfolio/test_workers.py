@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -128,3 +130,25 @@ def test_an_unguarded_script_can_use_them(tmp_path) -> None:
         [sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False
     )
     assert (ended.returncode, ended.stdout) == (0, "begins\n1\n"), ended.stderr
+
+
+def test_a_file_in_the_users_folder_is_not_taken_for_the_standard_library(
+    kernel: Scheduler, tmp_path, monkeypatch
+) -> None:
+    (tmp_path / "random.py").write_text("raise RuntimeError('not this one')")
+    monkeypatch.chdir(tmp_path)
+    with Workers(1) as workers:
+        assert workers.try_out(kernel, candidates_of(("fifo",)))
+
+
+def test_ctrl_c_ends_trials_at_once(kernel: Scheduler) -> None:
+    with Workers(1) as workers:
+        workers.try_out(kernel, candidates_of(("fifo",)))
+        first = workers._processes[0]._process
+        many = {f"tls {n}": resolve_profile("tls") for n in range(3000)}
+        timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            workers.try_out(kernel, many)
+        assert first.poll() is not None
+        assert workers.try_out(kernel, candidates_of(("fifo",)))

@@ -520,3 +520,78 @@ def test_a_cluster_made_for_a_load(tmp_path: Path) -> None:
 def test_wrong_wishes(text: str, message: str) -> None:
     with pytest.raises(InvalidRecord, match=message):
         parse_use(text)
+
+
+def test_executors_that_replace_one_another_are_not_added_up(tmp_path: Path) -> None:
+    events = [event for event in spark_events() if event["Event"] != "SparkListenerExecutorAdded"]
+    for number, (came, left) in enumerate([(0, 1000), (1000, 2000), (2000, 0)], 1):
+        info = {"Host": "h1", "Total Cores": 4}
+        events.insert(
+            1,
+            {
+                "Event": "SparkListenerExecutorAdded",
+                "Timestamp": came,
+                "Executor ID": str(number),
+                "Executor Info": info,
+            },
+        )
+        if left:
+            gone = {"Event": "SparkListenerExecutorRemoved", "Timestamp": left}
+            events.append({**gone, "Executor ID": str(number)})
+    for number, event in enumerate(event for event in events if "Task Info" in event):
+        event["Task Info"] = {**event["Task Info"], "Executor ID": str(number % 3 + 1)}
+    trace = read_trace(written(tmp_path, "log", as_lines(events)))
+    assert [(node.id, node.slots) for node in trace.workload.nodes] == [("h1", 4)]
+
+
+def test_an_application_that_was_tried_again(tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for name in ("app_1", "app_2"):
+        written(folder, name, as_lines(spark_events()))
+    trace = read_trace(folder)
+    ids = [arrival.query.id for arrival in trace.workload.arrivals]
+    assert len(set(ids)) == len(ids) > 0
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        {"taskType": "MAP", "attempts": [3]},
+        {"taskType": "MAP", "attempts": 3},
+        {"taskType": "MAP", "preferredLocations": [3]},
+    ],
+)
+def test_an_odd_task_of_a_rumen_trace_names_the_line(tmp_path: Path, task: Any) -> None:
+    job = {**rumen_job(1, 0, [1000], []), "mapTasks": [task]}
+    with pytest.raises(InvalidRecord, match=r"days-trace.json.*mapTasks"):
+        read_trace(written(tmp_path, "days-trace.json", json.dumps(job)))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("job1\t30\t30\tnan\t0\t0", "line 2: times and bytes must be finite"),
+        ("job0\t30\t30\t10\t0\t0", "line 2: another line is about the job 'job0'"),
+    ],
+)
+def test_an_odd_line_of_a_swim_day(tmp_path: Path, line: str, message: str) -> None:
+    file = written(tmp_path, "day.tsv", f"job0\t0\t0\t1000\t0\t0\n{line}\n")
+    with pytest.raises(InvalidRecord, match=message):
+        read_trace(file)
+
+
+def test_a_broken_xz(tmp_path: Path) -> None:
+    file = tmp_path / "log.xz"
+    file.write_bytes(b"\xfd7zXZ\x00" + b"nonsense" * 9)
+    with pytest.raises(InvalidRecord, match="cannot be decompressed"):
+        read_trace(file)
+
+
+@pytest.mark.parametrize("load", [0.5, 0.9, 1.5])
+def test_a_cluster_for_a_load_has_nodes_that_fit(load: float) -> None:
+    example = Path(__file__).parents[3] / "examples" / "spark-eventlog.gz"
+    trace = use_trace(example, parse_use(f"load={load}"))
+    (note,) = [note for note in trace.notes if "made up" in note]
+    reached = int(note.rpartition("used by ")[2].removesuffix("%")) / 100
+    assert reached == pytest.approx(load, rel=0.1)

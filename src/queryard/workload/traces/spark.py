@@ -58,10 +58,10 @@ def _trace(place: Path, logs: Sequence[SparkLog]) -> Trace:
     finished_s: dict[str, float] = {}
     notes: list[str] = []
     counts: dict[str, float] = {}
-    for log in logs:
+    for number, log in enumerate(logs):
         prefix = f"{as_id(log.app)}." if several else ""
         if apps.count(log.app) > 1:  # it was tried again
-            prefix += f"{apps[: logs.index(log)].count(log.app) + 1}."
+            prefix += f"{apps[:number].count(log.app) + 1}."
         application = _Application(log, prefix, zero_ms)
         application.make()
         arrivals += application.arrivals
