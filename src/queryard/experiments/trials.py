@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from queryard.core.model import Node
+from queryard.core.parts import Policy
+from queryard.core.scheduler import Compose, Scheduler
 from queryard.metrics import Summary, summarise
-from queryard.sim import Conditions, alone_times, simulate
+from queryard.sim import Conditions, Run, alone_times, simulate
 from queryard.workload import Workload
 
 from .outcome import Interval, Wish, interval
@@ -26,11 +28,39 @@ class Setting:
     slow_start: float = 1.0
     estimates: str = "oracle"
 
+    def given(self, seed: int) -> dict[str, Any]:
+        """The world it happens in, for `simulate` and its like."""
+        return {
+            "conditions": self.conditions,
+            "estimates": self.estimates,
+            "seed": seed,
+            "slow_start": self.slow_start,
+        }
+
+    def simulate(self, profile: Mapping[str, Any], seed: int, keep_journal: bool = True) -> Run:
+        """It under one scheduler; queries that never end are an error of ours."""
+        run = simulate(
+            self.workload, self.nodes, profile, **self.given(seed), keep_journal=keep_journal
+        )
+        if run.unfinished:
+            raise AssertionError(f"{run.unfinished} queries never ended under {profile}")
+        return run
+
     def alone_s(self, seed: int) -> dict[str, float]:
         """What each query takes alone on the idle cluster."""
         return alone_times(
             self.workload, self.nodes, self.conditions, slow_start=self.slow_start, seed=seed
         )
+
+
+def kernel_with(change: Callable[[Policy], Policy]) -> type[Scheduler]:
+    """A kernel whose policies are changed after they were composed: for parts no profile names."""
+
+    class Changed(Scheduler):
+        def __init__(self, compose: Compose, *args: Any, **kwargs: Any) -> None:
+            super().__init__(lambda profile: change(compose(profile)), *args, **kwargs)
+
+    return Changed
 
 
 def run_one(
@@ -39,18 +69,8 @@ def run_one(
     seed: int,
     alone_s: Mapping[str, float] | None = None,
 ) -> Summary:
-    """One scheduler on one setting; queries that never end are an error of ours."""
-    run = simulate(
-        setting.workload,
-        setting.nodes,
-        profile,
-        conditions=setting.conditions,
-        estimates=setting.estimates,
-        seed=seed,
-        slow_start=setting.slow_start,
-    )
-    if run.unfinished:
-        raise AssertionError(f"{run.unfinished} queries never ended under {profile}")
+    """One scheduler on one setting, in numbers."""
+    run = setting.simulate(profile, seed)
     bins = {arrival.query.id: arrival.size_bin for arrival in setting.workload.arrivals}
     return summarise(run.journal, alone_s=alone_s, size_bins=bins)
 

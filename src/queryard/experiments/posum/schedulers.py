@@ -19,7 +19,7 @@ from queryard.portfolio import (
     candidates_of,
     simulate_portfolio,
 )
-from queryard.sim import Run, simulate
+from queryard.sim import Run
 
 from ..outcome import Interval, interval
 from ..trials import Setting
@@ -93,29 +93,13 @@ class Played:
 
 def play(setting: Setting, profile: str | Mapping[str, Any], seed: int) -> Played:
     """A workload under one policy."""
-    run = simulate(
-        setting.workload,
-        setting.nodes,
-        resolve_profile(profile) if isinstance(profile, str) else profile,
-        conditions=setting.conditions,
-        estimates=setting.estimates,
-        seed=seed,
-        slow_start=setting.slow_start,
-    )
-    return _played(run)
+    resolved = resolve_profile(profile) if isinstance(profile, str) else profile
+    return _played(setting.simulate(resolved, seed))
 
 
 def play_portfolio(setting: Setting, settings: PortfolioSettings, seed: int) -> Played:
     """A workload under a portfolio."""
-    found = simulate_portfolio(
-        setting.workload,
-        setting.nodes,
-        settings,
-        conditions=setting.conditions,
-        estimates=setting.estimates,
-        seed=seed,
-        slow_start=setting.slow_start,
-    )
+    found = simulate_portfolio(setting.workload, setting.nodes, settings, **setting.given(seed))
     return replace(_played(found.run), decisions=found.decisions)
 
 

@@ -18,7 +18,6 @@ from queryard.portfolio import (
     schedule_of,
     simulate_portfolio,
 )
-from queryard.sim import simulate
 from queryard.sim.references import demands_of, processor_sharing, shortest_remaining_first
 from queryard.workload.alone import capacity_slots
 
@@ -89,14 +88,7 @@ def compare(case: Case, tell: Callable[[str], None]) -> Compared:
     runs: dict[str, Ran] = {}
     for name in POLICIES:
         began = time.perf_counter()
-        run = simulate(
-            setting.workload,
-            setting.nodes,
-            resolve_profile(name),
-            conditions=setting.conditions,
-            estimates=setting.estimates,
-            seed=case.seed,
-        )
+        run = setting.simulate(resolve_profile(name), case.seed)
         wall_s = time.perf_counter() - began
         runs[name] = _ran(case, run.journal, alone_s, wall_s, run.tasks)
         tell(f"{case.title}: {name}, {wall_s:.0f} s")
@@ -104,12 +96,7 @@ def compare(case: Case, tell: Callable[[str], None]) -> Compared:
         settings = PortfolioSettings(candidates_of(CANDIDATES), OBJECTIVES[goal], share=SHARE)
         began = time.perf_counter()
         found = simulate_portfolio(
-            setting.workload,
-            setting.nodes,
-            settings,
-            conditions=setting.conditions,
-            estimates=setting.estimates,
-            seed=case.seed,
+            setting.workload, setting.nodes, settings, **setting.given(case.seed)
         )
         wall_s = time.perf_counter() - began
         name = f"{PORTFOLIO} ({goal})"

@@ -17,7 +17,6 @@ from queryard.core.events import AnswerReported
 from queryard.metrics.online import error_left
 from queryard.metrics.runs import read_run
 from queryard.policies.profiles import PROFILES
-from queryard.sim import simulate
 from queryard.sim.leases import LeasedJob
 from queryard.workload import Arrival
 
@@ -95,17 +94,7 @@ def curves(
 
 def curve(built: Setting, profile: Mapping[str, Any], seed: int) -> Curve:
     """One scheduler on the queries of one seed."""
-    simulated = simulate(
-        built.workload,
-        built.nodes,
-        profile,
-        conditions=built.conditions,
-        estimates=built.estimates,
-        seed=seed,
-    )
-    if simulated.unfinished:
-        raise AssertionError(f"{simulated.unfinished} queries never ended under {profile}")
-    run = read_run(simulated.journal)
+    run = read_run(built.simulate(profile, seed).journal)
     of_job: dict[str, list[AnswerReported]] = {}
     for answer in run.answers:
         of_job.setdefault(answer.job, []).append(answer)

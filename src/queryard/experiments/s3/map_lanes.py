@@ -7,17 +7,15 @@ is told what it may count.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from queryard.core.entities import JobState
-from queryard.core.journal import Journal
 from queryard.core.parts import Policy
-from queryard.core.scheduler import Compose, Scheduler
-from queryard.core.state import Settings, State
+from queryard.core.state import State
 from queryard.policies.sharing.circular import Circular
 from queryard.policies.sharing.merged import MergedScan
+
+from ..trials import kernel_with
 
 # On every node.
 MAP_SLOTS = 1
@@ -39,21 +37,12 @@ class MapLaneRing(Circular):
         return super()._scan_for(job, state)
 
 
-class LaneKernel(Scheduler):
-    """The kernel, whose circular scans count map slots."""
+def _with_lanes(policy: Policy) -> Policy:
+    sharing = policy.sharing
+    if isinstance(sharing, Circular):
+        return replace(policy, sharing=MapLaneRing(sharing.waves, sharing.check_s))
+    return policy
 
-    def __init__(
-        self,
-        compose: Compose,
-        profile: Mapping[str, Any],
-        settings: Settings | None = None,
-        journal: Journal | None = None,
-    ) -> None:
-        def with_lanes(data: Mapping[str, Any]) -> Policy:
-            policy = compose(data)
-            sharing = policy.sharing
-            if isinstance(sharing, Circular):
-                policy = replace(policy, sharing=MapLaneRing(sharing.waves, sharing.check_s))
-            return policy
 
-        super().__init__(with_lanes, profile, settings, journal)
+# The kernel, whose circular scans count map slots.
+LaneKernel = kernel_with(_with_lanes)

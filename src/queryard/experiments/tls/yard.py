@@ -10,7 +10,7 @@ from typing import Any
 
 from queryard.core.model import Job, Phase, Query, Table, TableInput
 from queryard.policies.profiles import PROFILES
-from queryard.sim import Conditions, simulate
+from queryard.sim import Conditions
 from queryard.workload import Workload
 from queryard.workload.cluster import equal_splits, parse_nodes, place_table
 from queryard.workload.model import Arrival, JobTruth
@@ -152,16 +152,7 @@ def workload_of(name: str, built: Iterable[tuple[Arrival, list[Table]]]) -> Work
 
 def responses_s(setting: Setting, profile: Mapping[str, Any], seed: int) -> dict[str, float]:
     """What each query took under a scheduler."""
-    run = simulate(
-        setting.workload,
-        setting.nodes,
-        profile,
-        conditions=setting.conditions,
-        estimates=setting.estimates,
-        seed=seed,
-        slow_start=setting.slow_start,
-        keep_journal=False,
-    )
+    run = setting.simulate(profile, seed, keep_journal=False)
     return {
         arrival.query.id: run.ends[arrival.query.id] - arrival.query.submit_s
         for arrival in setting.workload.arrivals

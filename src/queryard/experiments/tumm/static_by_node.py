@@ -8,12 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from queryard.core.entities import NodeState
-from queryard.core.journal import Journal
-from queryard.core.parts import Policy
-from queryard.core.scheduler import Compose, Scheduler
 from queryard.core.state import Settings, State
 from queryard.metrics import Summary, summarise
 from queryard.policies.splits.static import Static
@@ -21,7 +17,7 @@ from queryard.sim import Run, build
 from queryard.sim.run import run_to_end
 
 from ..outcome import Wish
-from ..trials import Setting, over_seeds
+from ..trials import Setting, kernel_with, over_seeds
 from .clusters import Groups, group_nodes
 from .shared import H_TUMM, TUMM
 
@@ -43,25 +39,6 @@ class StaticByNode(Static):
         return self._splits[node.spec.id].serve(node, state)
 
 
-def kernel_of(ratios: Ratios) -> type[Scheduler]:
-    """A kernel whose nodes keep these slots, whatever split the profile names."""
-
-    class FixedByNode(Scheduler):
-        def __init__(
-            self,
-            compose: Compose,
-            profile: Mapping[str, Any],
-            settings: Settings | None = None,
-            journal: Journal | None = None,
-        ) -> None:
-            def with_fixed_slots(given: Mapping[str, Any]) -> Policy:
-                return replace(compose(given), split=StaticByNode(ratios))
-
-            super().__init__(with_fixed_slots, profile, settings, journal)
-
-    return FixedByNode
-
-
 def simulate_fixed(setting: Setting, groups: Groups, order: str, seed: int) -> Run:
     """A setting under an order, with the slots that Table 3 gives each node."""
     ratios = {name: (group.maps, group.reduces) for name, group in group_nodes(groups).items()}
@@ -73,7 +50,7 @@ def simulate_fixed(setting: Setting, groups: Groups, order: str, seed: int) -> R
         estimates=setting.estimates,
         seed=seed,
         settings=Settings(slow_start=setting.slow_start, seed=seed),
-        kernel=kernel_of(ratios),
+        kernel=kernel_with(lambda policy: replace(policy, split=StaticByNode(ratios))),
     )
     run = run_to_end(driver)
     if run.unfinished:
