@@ -9,8 +9,8 @@ from queryard.figures.panels import Axis, Bar, Key, Panel
 
 from .outcome import Interval
 
-# Of the room a group has, what its bars take; and how thin the line of an interval is.
-FILLED, WHISKER = 0.8, 0.04
+# Of the room a group has, what its bars take; of a bar, what the line of its interval takes.
+FILLED, WHISKER = 0.8, 0.12
 INK = "#222222"
 
 
@@ -32,10 +32,10 @@ def bar_panel(
             low, high = sorted((0.0, value.mean))
             bars.append(Bar(left, left + width * 0.94, low, high, policy_colour(place), text))
             if value.seeds > 1:
-                middle = left + width * 0.47
-                bars.append(
-                    Bar(middle - WHISKER / 2, middle + WHISKER / 2, value.low, value.high, INK)
-                )
+                middle, half = left + width * 0.47, width * WHISKER / 2
+                # A mean above 0 of what cannot be below it.
+                least = max(0.0, value.low) if value.mean > 0 else value.low
+                bars.append(Bar(middle - half, middle + half, least, value.high, INK))
     seen = [value for of_name in values.values() for value in of_name if value is not None]
     top = max([0.0, *(max(value.mean, min(value.high, 2 * value.mean)) for value in seen)])
     bottom = min([0.0, *(value.low for value in seen if value.mean < 0)])

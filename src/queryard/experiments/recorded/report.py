@@ -175,13 +175,17 @@ def _usage(groups: Mapping[str, Sequence[Compared]]) -> Table:
 
 def _chart(groups: Mapping[str, Sequence[Compared]], name: str) -> Chart:
     shown = ("fifo", "fair", "tls", "marshal", "srtf", _portfolio("response"))
+    by_name: dict[str, list[str]] = {}
+    for title, items in groups.items():
+        by_name.setdefault(items[0].case.name, []).append(title)
     panels = []
-    values: dict[str, list[Interval | None]] = {policy: [] for policy in shown}
-    for items in groups.values():
-        for policy in shown:
-            of_ideal = [item.runs[policy].mean_s / item.ideals["SRPT"] for item in items]
-            values[policy].append(interval(of_ideal))
-    panels.append(
-        bar_panel("Mean response", "of clairvoyant SRPT's", list(groups), values),
-    )
+    for workload, titles in by_name.items():
+        values: dict[str, list[Interval | None]] = {
+            policy: [
+                interval([item.runs[policy].mean_s / item.ideals["SRPT"] for item in groups[title]])
+                for title in titles
+            ]
+            for policy in shown
+        }
+        panels.append(bar_panel(workload, "mean response, of SRPT's", titles, values))
     return Chart(f"recorded-{name}", "Recorded workloads", tuple(panels), bar_keys(shown))
