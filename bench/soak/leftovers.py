@@ -125,7 +125,7 @@ def _busy(session: Session) -> list[str]:
         "bytes reserved": lambda: dispatch._readers._reserved_bytes,
         "runs to join": lambda: len(dispatch._native._runs._runs),
         "waiting": lambda: sum(dispatch._gate._waiting.values()),
-        "core-seconds due": lambda: dispatch._gate._due_s,
+        "queries inside": lambda: len(dispatch._gate._inside),
         "temporary files": lambda: sum(
             1 for file in dispatch._temp.path.rglob("*") if file.is_file() and file.name != ".lock"
         ),
