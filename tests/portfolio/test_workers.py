@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
@@ -141,14 +139,29 @@ def test_a_file_in_the_users_folder_is_not_taken_for_the_standard_library(
         assert workers.try_out(kernel, candidates_of(("fifo",)))
 
 
-def test_ctrl_c_ends_trials_at_once(kernel: Scheduler) -> None:
-    with Workers(1) as workers:
-        workers.try_out(kernel, candidates_of(("fifo",)))
-        first = workers._processes[0]._process
-        many = {f"tls {n}": resolve_profile("tls") for n in range(3000)}
-        timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
-        timer.start()
-        with pytest.raises(KeyboardInterrupt):
-            workers.try_out(kernel, many)
-        assert first.poll() is not None
-        assert workers.try_out(kernel, candidates_of(("fifo",)))
+def test_ctrl_c_ends_trials_at_once(tmp_path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, signal, threading\n"
+        "from queryard.policies import resolve_profile\n"
+        "from queryard.portfolio import Workers, candidates_of\n"
+        "from queryard.sim.run import build\n"
+        "from queryard.workload import Mix, generate, parse_nodes\n"
+        "nodes = parse_nodes('2x2')\n"
+        "driver = build(generate(Mix(queries=9), 1, nodes), nodes, resolve_profile('fifo'))\n"
+        "driver.run(1.0)\n"
+        "workers = Workers(1)\n"
+        "workers.try_out(driver.scheduler, candidates_of(('fifo',)))\n"
+        "first = workers._processes[0]._process\n"
+        "many = {f'tls {n}': resolve_profile('tls') for n in range(100000)}\n"
+        "threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
+        "try:\n"
+        "    workers.try_out(driver.scheduler, many)\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted', first.poll() is not None)\n"
+        "print(len(workers.try_out(driver.scheduler, candidates_of(('fifo',)))))\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (0, "interrupted True\n1\n"), ended.stderr
