@@ -41,14 +41,16 @@ class ConnectionLine:
 
     def concerns(self, asked: Asked) -> bool:
         """Whether a statement in line may leave something behind that a query would see."""
-        turns = (self._at_turn, *self._turns) if self._at_turn is not None else self._turns
-        return any(self._concerns(turn.asked, asked) for turn in turns)
+        return any(self._concerns(turn.asked, asked) for turn in self._all())
 
     @property
     def due_s(self) -> float:
         """Core-seconds of all in line."""
-        turns = (self._at_turn, *self._turns) if self._at_turn is not None else self._turns
-        return sum(turn.record.expected_s for turn in turns)
+        return sum(turn.record.expected_s for turn in self._all())
+
+    def _all(self) -> list[_Turn]:
+        """Who is at its turn, and who comes after."""
+        return [*([self._at_turn] if self._at_turn is not None else []), *self._turns]
 
     def join(self, record: Record, asked: Asked) -> None:
         self._turns.append(_Turn(record, asked))

@@ -23,10 +23,7 @@ def cost(run: Run, unit_s: float = HOUR_S) -> Cost:
     """Hours from a node's joining to its loss or the run's end, billed in units of `unit_s`."""
     if not unit_s > 0:
         raise ValueError(f"unit_s must be above 0, got {unit_s!r}")
-    stays_s = []
-    for row in run.nodes:
-        end_s = run.closed_s if row.lost_s is None else min(row.lost_s, run.closed_s)
-        stays_s.append(max(0.0, end_s - row.joined_s))
+    stays_s = node_stays_s(run)
     # A hair less, so that the rounding of floats does not open a new unit.
     units = sum(math.ceil(stay_s / unit_s - 1e-9) for stay_s in stays_s)
     return Cost(
@@ -34,3 +31,12 @@ def cost(run: Run, unit_s: float = HOUR_S) -> Cost:
         node_hours=math.fsum(stays_s) / HOUR_S,
         leased_hours=units * unit_s / HOUR_S,
     )
+
+
+def node_stays_s(run: Run) -> list[float]:
+    """For how long each node was there, to the end of the run at most."""
+    found = []
+    for row in run.nodes:
+        end_s = run.closed_s if row.lost_s is None else min(row.lost_s, run.closed_s)
+        found.append(max(0.0, end_s - row.joined_s))
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from queryard.metrics import Run
+from queryard.metrics.cost import node_stays_s
 
 from .scores import QueryEnd, Schedule
 
@@ -19,9 +20,4 @@ def schedule_of(run: Run) -> Schedule:
         )
         for row in run.queries.values()
     )
-    stays_s = tuple(
-        max(0.0, (run.closed_s if row.lost_s is None else min(row.lost_s, run.closed_s)) - joined_s)
-        for row in run.nodes
-        for joined_s in (row.joined_s,)
-    )
-    return Schedule(queries, stays_s)
+    return Schedule(queries, tuple(node_stays_s(run)))
