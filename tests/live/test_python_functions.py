@@ -108,6 +108,23 @@ def test_errors_name_the_function_and_leave_the_engine_well(qy):
     assert rows(qy, "SELECT fails(2)") == [(2,)]
 
 
+def test_one_slot_fails_while_another_is_inside_the_function(qy):
+    first, inside = threading.Lock(), threading.Event()
+
+    def fails(x):
+        if first.acquire(blocking=False):
+            inside.set()
+            time.sleep(0.5)
+            return x
+        inside.wait(10)
+        raise ValueError("the other one")
+
+    qy.create_function("fails", fails, ["BIGINT"], "BIGINT")
+    with pytest.raises(QueryFailed, match="the other one"):
+        rows(qy, "SELECT sum(fails(id)) FROM facts")
+    assert rows(qy, "SELECT count(*) FROM dims") == [(1000,)]
+
+
 def test_in_joins_groups_orders_and_windows(qy):
     qy.create_function("bucket", lambda x: x % 7, ["BIGINT"], "BIGINT")
     qy.create_function("shout", lambda s: s.upper(), ["VARCHAR"], "VARCHAR")

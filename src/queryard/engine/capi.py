@@ -126,6 +126,8 @@ _LONG: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "duckdb_destroy_pending": (None, (_out,)),
     "duckdb_execute_pending": (c.c_int, (Handle, _result)),
     "duckdb_execute_tasks_state": (None, (Handle,)),
+    # Of a query that has failed it waits for its tasks, which may be calling Python functions.
+    "duckdb_pending_execute_check_state": (c.c_int, (Handle,)),
     "duckdb_fetch_chunk": (Handle, (Result,)),
     "duckdb_data_chunk_to_arrow": (Handle, (Handle, Handle, c.POINTER(ArrowArray))),
     "duckdb_arrow_scan": (c.c_int, (Handle, _text, c.POINTER(ArrowArrayStream))),
@@ -145,7 +147,6 @@ _INSTANT: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "duckdb_parameter_name": (Handle, (Handle, _count)),
     "duckdb_bind_value": (c.c_int, (Handle, _count, Handle)),
     "duckdb_pending_error": (_text, (Handle,)),
-    "duckdb_pending_execute_check_state": (c.c_int, (Handle,)),
     "duckdb_create_task_state": (Handle, (Handle,)),
     "duckdb_finish_execution": (None, (Handle,)),
     "duckdb_destroy_task_state": (None, (Handle,)),
