@@ -16,6 +16,12 @@ def test_a_report(call, tmp_path: Path):
     assert (tmp_path / "out" / "index.html").is_file()
 
 
+def test_recorded_workloads_must_be_named(call):
+    ended = call("experiment", "recorded-days")
+    assert ended.code == 2
+    assert "--traces" in ended.err
+
+
 def test_mistakes(call, tmp_path: Path):
     for args, message in (
         (("experiment", "predictor"), "did you mean 'predictors'"),

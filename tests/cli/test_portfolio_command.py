@@ -31,7 +31,16 @@ def test_a_wrong_objective_is_refused_before_anything_runs(call):
     assert "unknown objective 'fastest'" in ended.err
 
 
-def test_a_portfolio_does_not_go_inside_tenants(call):
-    ended = call("compare", *SMALL, "--policy", "portfolio", "--by-tenant")
+def test_a_portfolio_inside_the_shares_of_tenants(call):
+    policy = ("--policy", "portfolio:response:fifo/srtf")
+    shared = call("compare", "examples/tenants.toml", *policy, "--by-tenant", "--json")
+    found = json.loads(shared.out)
+    (facts,) = found["portfolios"].values()
+    assert set(facts["usage"]) <= {"fifo", "srtf"}
+    assert len(found["policies"]) == 3
+
+
+def test_a_portfolio_is_for_compare(call):
+    ended = call("simulate", *SMALL, "--policy", "portfolio:response")
     assert ended.code == 2
-    assert "--by-tenant" in ended.err
+    assert "queryard compare" in ended.err

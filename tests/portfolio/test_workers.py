@@ -53,7 +53,7 @@ def test_a_run_is_the_same_with_them_and_without() -> None:
     settings = PortfolioSettings(candidates_of(("fifo", "srtf", "edf")), period_s=20.0)
     alone = simulate_portfolio(workload, NODES, settings)
     with Workers(1) as workers:
-        helped = simulate_portfolio(workload, NODES, settings, trials=workers.try_out)
+        helped = simulate_portfolio(workload, NODES, settings, trials=workers)
     assert helped.run.ends == alone.run.ends
     assert [d.policy for d in helped.decisions] == [d.policy for d in alone.decisions]
 

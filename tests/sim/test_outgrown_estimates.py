@@ -28,8 +28,7 @@ def told(work_s: float) -> EstimateSource:
 def driver_of(estimate_s: float, *later_s: float) -> SimDriver:
     query = Query("q", (Job("d", divisible=Divisible(1)),))
     workload = Workload("w", (Arrival(query, {"d": JobTruth(work_s=TRUE_S)}),))
-    driver = build(workload, [Node("n", 1)], resolve_profile("swrd"))
-    driver._estimates = told(estimate_s)
+    driver = build(workload, [Node("n", 1)], resolve_profile("swrd"), estimates=told(estimate_s))
     for time_s in later_s:
         driver.post(time_s, 3, ev.Woke(time_s))
     return driver

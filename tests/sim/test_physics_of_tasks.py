@@ -7,6 +7,8 @@ import statistics
 from collections import Counter
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from small_worlds import arrival, commands, events, maps, run, scan, seconds, spans, table
 
 from queryard.core import commands as do
@@ -14,7 +16,8 @@ from queryard.core import events as ev
 from queryard.core.errors import InvalidModel
 from queryard.core.model import Job, Node, Phase, Query
 from queryard.policies import resolve_profile
-from queryard.sim import Conditions, alone_times
+from queryard.sim import Conditions, alone_times, simulate
+from queryard.workload import Mix, generate, parse_nodes
 from queryard.workload.model import Arrival, JobTruth, Workload
 
 ONE = [Node("a", 1)]
@@ -306,6 +309,18 @@ def test_nobody_can_cancel_before_asking():
 def test_a_query_alone_is_not_slowed_by_others():
     queries = (arrival("q", (maps(4), 10.0), at=7.0), arrival("r", (maps(2), 5.0)))
     assert alone_times(Workload("w", queries), [Node("a", 2)]) == {"q": 20.0, "r": 5.0}
+
+
+@given(seed=st.integers(0, 1000), noise=st.sampled_from((0.0, 0.4)))
+def test_nodes_that_a_query_cannot_fill_make_no_difference(seed: int, noise: float):
+    nodes = parse_nodes("12x2")
+    workload = generate(Mix(queries=2), seed, nodes)
+    conditions = Conditions(noise=noise)
+    found = alone_times(workload, nodes, conditions, seed=seed)
+    for query in workload.arrivals:
+        alone = Workload("w", (query,), workload.tables)
+        ends = simulate(alone, nodes, {"order": "fifo"}, conditions=conditions, seed=seed).ends
+        assert ends[query.query.id] - query.query.submit_s == pytest.approx(found[query.query.id])
 
 
 def test_the_same_question_twice_is_answered_once():

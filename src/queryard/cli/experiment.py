@@ -76,6 +76,8 @@ def experiment(
         raise InvalidRecord(unknown_name("experiment", name, [*EXPERIMENTS, ALL]))
     if traces is not None and not traces.is_dir():
         raise InvalidRecord(f"--traces {traces}: there is no such folder")
+    if name != ALL and traces is None and EXPERIMENTS[name].needs_traces:
+        raise InvalidRecord(f"{name} replays recorded workloads: name their folder with --traces")
     results = {}
     aside = Console(stderr=True)
     for chosen in EXPERIMENTS.values() if name == ALL else [EXPERIMENTS[name]]:

@@ -120,6 +120,7 @@ def portfolio_facts(results: Sequence[Result]) -> dict[str, Any]:
                         "dropped": decision.dropped,
                         "period_s": decision.period_s,
                         "bias": decision.bias,
+                        "rehearsed": decision.rehearsed,
                     }
                     for decision in result.decisions
                 ],

@@ -10,7 +10,7 @@ from typing import Any
 
 from queryard.core.errors import InvalidProfile, InvalidRecord, unknown_name
 from queryard.core.journal import Journal
-from queryard.core.model import MAP, REDUCE, Kind
+from queryard.core.model import MAP, REDUCE, Kind, Tenant
 from queryard.figures import (
     Choice,
     FigureRun,
@@ -23,7 +23,14 @@ from queryard.figures import (
 from queryard.figures.panels import Panel
 from queryard.metrics import Summary, read_run, summarise
 from queryard.policies import catalogue, for_tenants, load_profiles, resolve_profile
-from queryard.portfolio import Decision, Reflection, Workers, parse_portfolio, simulate_portfolio
+from queryard.portfolio import (
+    Decision,
+    PortfolioSettings,
+    Reflection,
+    Workers,
+    parse_portfolio,
+    simulate_portfolio,
+)
 from queryard.sim import Conditions, alone_times, simulate
 from queryard.sim.estimates import estimate_source
 from queryard.sim.references import demands_of, processor_sharing, shortest_remaining_first
@@ -128,6 +135,11 @@ def choose_profiles(
             portfolio = parse_portfolio(name, own)
             chosen = {**portfolio.candidates, **chosen, name: {PORTFOLIO: portfolio}}
         else:
+            if name.partition(":")[0] == PORTFOLIO:
+                raise InvalidProfile(
+                    f"--policy {name}: a portfolio runs beside its candidates; "
+                    f"write `queryard compare … --policy {name}`"
+                )
             known = [*built_in, *own, *others, ALL]
             raise InvalidProfile(unknown_name("policy", name, known))
     if own.keys().isdisjoint(chosen):
@@ -141,9 +153,15 @@ def settle_tenants(
     """The profiles as they are, or inside the shares of the workload's tenants."""
     if not settings.by_tenant:
         return profiles
-    if any(PORTFOLIO in profile for profile in profiles.values()):
-        raise InvalidProfile("--by-tenant: a portfolio cannot be put inside the shares of tenants")
-    return {name: for_tenants(profile, workload.tenants) for name, profile in profiles.items()}
+    return {name: _settled(profile, workload.tenants) for name, profile in profiles.items()}
+
+
+def _settled(profile: Profile, tenants: Sequence[Tenant]) -> Profile:
+    if PORTFOLIO not in profile:
+        return for_tenants(profile, tenants)
+    portfolio: PortfolioSettings = profile[PORTFOLIO]
+    inside = {name: for_tenants(part, tenants) for name, part in portfolio.candidates.items()}
+    return {PORTFOLIO: replace(portfolio, candidates=inside)}
 
 
 def run_policy(
@@ -167,7 +185,7 @@ def run_policy(
     if PORTFOLIO in profile:
         with nullcontext() if workload.tasks < MANY_TASKS else Workers() as workers:
             if workers is not None:
-                given["trials"] = workers.try_out
+                given["trials"] = workers
             found = simulate_portfolio(workload, workload.nodes, profile[PORTFOLIO], **given)
         run, decisions, reflection = found.run, found.decisions, found.reflection
     else:

@@ -110,3 +110,4 @@ class Experiment:
     run: Callable[[Wish], Outcome]
     parameters: Mapping[str, str] = field(default_factory=dict)
     """What the source leaves open, and what was chosen."""
+    needs_traces: bool = False

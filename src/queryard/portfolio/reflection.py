@@ -6,7 +6,7 @@ POSUM §4.4 asks for it and leaves it unbuilt.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from .scores import Objective, QueryEnd, Schedule
@@ -17,6 +17,10 @@ LATEST, DOUBT = 0.3, 2.0
 USUAL_DOUBT, LASTING = 0.3, 0.9
 # A candidate that is many times worse counts as this much worse, and no more.
 MOST_REGRET = math.log(10.0)
+# After so many queries a rehearsal of the past is believed half.
+TRUST = 5.0
+# Who would have been so much worse is not tried out.
+HOPELESS = math.log(1.5)
 # A period grows by this while little changes, and shrinks by it when much does.
 STRETCH = 1.5
 CALM, BURST = 0.2, 0.6
@@ -46,6 +50,8 @@ class Reflection:
     doubt: float = USUAL_DOUBT
     # How much worse than the best each candidate was, on average: the log of the ratio.
     regrets: dict[str, float] = field(default_factory=dict)
+    # Of how many queries that was seen in a rehearsal of the past, if it was.
+    rehearsals: int = 0
     _expected: Forecasted | None = None
     _ended: dict[str, QueryEnd] = field(default_factory=dict)
     _work_s: float = 0.0
@@ -101,9 +107,24 @@ class Reflection:
 
     def compared(self, scores: Mapping[str, float]) -> None:
         """How candidates did in one more decision."""
+        if self.rehearsals:
+            return
         for name, regret in _regrets(scores).items():
             before = self.regrets.get(name, regret)
             self.regrets[name] = LASTING * before + (1 - LASTING) * regret
+
+    def rehearsed(self, scores: Mapping[str, float], queries: int) -> None:
+        """How candidates would have done in the past; the fewer queries, the less it says."""
+        self.rehearsals += 1
+        trust = queries / (queries + TRUST)
+        self.regrets = {name: trust * regret for name, regret in _regrets(scores).items()}
+
+    def promising(self, names: Iterable[str]) -> set[str]:
+        """Those who are not hopeless by what was rehearsed."""
+        if not self.rehearsals:
+            return set(names)
+        least = min(self.regrets.values())
+        return {name for name in names if self.regrets.get(name, least) - least < HOPELESS}
 
     def weighed(self, scores: Mapping[str, float], memory: float) -> dict[str, float]:
         """Factors by which candidates are worse than the best: now, and by memory before."""

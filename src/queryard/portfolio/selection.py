@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean
@@ -10,9 +10,11 @@ from statistics import fmean
 from queryard.core.scheduler import Scheduler
 
 from .reflection import Reflection
+from .rehearsal import Past
 from .scores import QueryEnd
 from .settings import PortfolioSettings, Profile
-from .what_if import Trial, Worlds, try_out
+from .trying import Here, Trying
+from .what_if import Trial, Worlds
 
 # A switch that is taken back at once makes the next one dearer, for a while.
 FLAPPING, MOST_MARGIN, EASING = 2.0, 0.4, 0.8
@@ -34,6 +36,8 @@ class Decision:
     # score was expected to come out higher than simulated.
     period_s: float = 0.0
     bias: float = 1.0
+    # How many queries of the past were rehearsed for it.
+    rehearsed: int = 0
 
     @property
     def is_switch(self) -> bool:
@@ -43,17 +47,20 @@ class Decision:
 class Selector:
     """Decides for one kernel; `current` is the candidate in force.
 
-    `trials` tries candidates out: here, or in processes of their own (`Workers.try_out`).
+    `trials` tries candidates out: in this process, or in others (`Workers`). With a `past`, what
+    they would have made of that counts as well.
     """
 
     def __init__(
         self,
         settings: PortfolioSettings,
         current: str | None = None,
-        trials: Callable[..., list[Trial]] = try_out,
+        trials: Trying | None = None,
+        past: Past | None = None,
     ) -> None:
         self.settings = settings
-        self._try_out = trials
+        self.past = past
+        self._trials_by: Trying = trials or Here()
         self.current = current or next(iter(settings.candidates))
         self.decisions: list[Decision] = []
         self.reflection = Reflection(
@@ -82,9 +89,15 @@ class Selector:
     def decide(self, scheduler: Scheduler) -> Decision:
         """Try all candidates; what comes of it is in force once `apply` was called."""
         settings, now = self.settings, scheduler.state.now
-        trials = self._try_out(
+        rehearsals = self._rehearse(scheduler)
+        promising = self.reflection.promising(settings.candidates)
+        trials = self._trials_by.try_out(
             scheduler,
-            settings.candidates,
+            {
+                name: profile
+                for name, profile in settings.candidates.items()
+                if name in promising or name == self.current
+            },
             horizon_s=settings.horizon_s,
             most_launches=settings.most_launches,
             worlds=Worlds(settings.worlds, self.reflection.doubt),
@@ -104,9 +117,10 @@ class Selector:
             self.current,
             scores,
             len(scheduler.state.queries),
-            sum(trial.launches for trial in trials),
-            sum(trial.wall_s for trial in trials),
+            sum(trial.launches for trial in (*trials, *rehearsals)),
+            sum(trial.wall_s for trial in (*trials, *rehearsals)),
             bias=self.reflection.bias(chosen),
+            rehearsed=len(rehearsals[0].schedule.queries) if rehearsals else 0,
         )
         work_s = _work_s(scheduler)
         self.reflection.decided(work_s, work_s / max(1, scheduler.state.total_slots))
@@ -129,6 +143,20 @@ class Selector:
 
     def ended(self, query: QueryEnd) -> None:
         self.reflection.ended(query)
+
+    def _rehearse(self, scheduler: Scheduler) -> list[Trial]:
+        """Look back, where there is something new to see."""
+        scene = self.past.scene(scheduler) if self.past is not None else None
+        if scene is None:
+            return []
+        trials = self._trials_by.rehearse(scene, self.settings.candidates)
+        objective = self.settings.objective
+        scores = {
+            trial.name: objective.score(self._vector(trial), self.reflection.usual)
+            for trial in trials
+        }
+        self.reflection.rehearsed(scores, len(trials[0].schedule.queries))
+        return trials
 
     def _vector(self, trial: Trial) -> dict[str, float]:
         """What a candidate is worth, on average over the worlds in which it was tried out."""

@@ -26,10 +26,11 @@ DEFAULT = (*NEW_ALLOCATIONS, *ALLOCATIONS)
 class PortfolioSettings:
     """`period_s` is where the time between two decisions begins; reflection moves it between
     `least_s` and `most_s`. `margin` is by how much another policy must be better than the one in
-    force. Candidates are tried out in so many `worlds` (see `what_if.Worlds`); what they were
-    worth so far counts by `memory` beside what they are worth now. A decision that takes longer
-    than `too_late` of the period is dropped; in simulation it takes `launch_cost_s` for each task
-    that was simulated. Deciding takes at most `share` of a core on average.
+    force. Candidates are tried out in so many `worlds` (see `what_if.Worlds`). What they would have
+    made of the latest past (with `rehearse`; else what they were worth in earlier decisions) counts
+    by `memory` beside what they would make of the queue. A decision that takes longer than
+    `too_late` of the period is dropped; in simulation it takes `launch_cost_s` for each task that
+    was simulated. Deciding takes at most `share` of a core on average.
     """
 
     candidates: Mapping[str, Profile] = field(default_factory=dict)
@@ -37,9 +38,10 @@ class PortfolioSettings:
     period_s: float = 30.0
     least_s: float = 0.5
     most_s: float = 240.0
-    margin: float = 0.05
+    margin: float = 0.1
     worlds: int = 3
-    memory: float = 0.5
+    memory: float = 2.0
+    rehearse: bool = True
     horizon_s: float = math.inf
     most_launches: int = 20_000
     too_late: float = 1.0

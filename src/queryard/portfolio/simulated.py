@@ -17,10 +17,11 @@ from queryard.sim.run import Run, build, run_to_end
 from queryard.workload.model import Workload
 
 from .reflection import Reflection
+from .rehearsal import Past
 from .scores import QueryEnd
 from .selection import Decision, Selector
 from .settings import PortfolioSettings
-from .what_if import Trial, try_out
+from .trying import Trying
 
 MOMENT_S = 1e-3
 
@@ -44,11 +45,11 @@ def simulate_portfolio(
     seed: int = 0,
     slow_start: float = 1.0,
     on_progress: Callable[[int], None] | None = None,
-    trials: Callable[..., list[Trial]] = try_out,
+    trials: Trying | None = None,
 ) -> PortfolioRun:
     """Run a workload to its end, and choose the policy anew as the queue changes.
 
-    `trials` tries candidates out: here, or in processes of their own (`Workers.try_out`).
+    `trials` tries candidates out: in this process, or in others (`Workers`).
     """
     selector = Selector(settings, trials=trials)
     ended = 0
@@ -70,6 +71,8 @@ def simulate_portfolio(
         settings=Settings(slow_start=slow_start, seed=seed),
         on_end=note_end,
     )
+    if settings.rehearse:
+        selector.past = Past(driver.estimates, driver.scheduler.state.settings)
     meta = _Meta(driver, selector, workload)
     run = run_to_end(driver)
     return PortfolioRun(run, tuple(selector.decisions), selector.reflection)
@@ -105,6 +108,7 @@ class _Meta:
 
     def _decide(self, now: float) -> None:
         selector, settings = self._selector, self._selector.settings
+        self._catch_up()
         decision = selector.decide(self._driver.scheduler)
         takes_s = decision.launches * settings.launch_cost_s
         selector.took(takes_s)
@@ -117,11 +121,16 @@ class _Meta:
 
     def ended(self, query: str) -> None:
         """Tell what was seen of a query: when it ended, and how long its tasks took."""
+        self._catch_up()
+        row = self._reader.run.queries[query]
+        end = QueryEnd(query, row.submit_s, self._driver.now, row.task_s, row.query.deadline_s)
+        self._selector.ended(end)
+
+    def _catch_up(self) -> None:
         journal = self._driver.scheduler.journal
         assert journal is not None
         for step in journal.steps[self._read :]:
             self._reader.read(step)
+            if self._selector.past is not None:
+                self._selector.past.read(step)
         self._read = len(journal.steps)
-        row = self._reader.run.queries[query]
-        end = QueryEnd(query, row.submit_s, self._driver.now, row.task_s, row.query.deadline_s)
-        self._selector.ended(end)

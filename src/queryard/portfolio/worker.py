@@ -1,4 +1,4 @@
-"""A process that tries candidates out: a kernel and candidates come in, trials go out, pickled."""
+"""A process that tries candidates out: a task and candidates come in, trials go out, pickled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import IO, Any, NamedTuple
 
 from queryard.core.errors import QueryardError
 
-from .what_if import RIGHT, Profile, Trial, Worlds, try_out
+from .what_if import Profile, Trial
 
 _LENGTH = struct.Struct("!Q")
 # How politely a worker asks for a core.
@@ -22,13 +22,10 @@ NICE = 10
 
 
 class Request(NamedTuple):
-    """A pickled kernel, and what to try out on it."""
+    """What to do with candidates, as a pickled function of them and of `rest`."""
 
-    kernel: bytes
+    task: bytes
     candidates: Mapping[str, Profile]
-    horizon_s: float
-    most_launches: int
-    worlds: Worlds = RIGHT
 
 
 def write(stream: IO[bytes], what: Any) -> None:
@@ -66,14 +63,7 @@ def serve(share: float) -> None:
         pace = _Pace(share)
         answer: list[Trial] | str
         try:
-            answer = try_out(
-                pickle.loads(request.kernel),
-                request.candidates,
-                horizon_s=request.horizon_s,
-                most_launches=request.most_launches,
-                worlds=request.worlds,
-                rest=pace.rest,
-            )
+            answer = pickle.loads(request.task)(request.candidates, rest=pace.rest)
         except QueryardError as error:
             answer = str(error)
         except Exception as error:

@@ -14,14 +14,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from queryard.core.errors import QueryardError
 from queryard.core.scheduler import Scheduler
 
-from .what_if import MOST_LAUNCHES, RIGHT, Profile, Trial, Worlds
+from .rehearsal import Scene, rehearse
+from .what_if import MOST_LAUNCHES, RIGHT, Profile, Trial, Worlds, try_out
 from .worker import Request, read, write
 
 # What a worker runs; the first argument is where the package lies.
@@ -63,18 +65,38 @@ class Workers:
         worlds: Worlds = RIGHT,
         within_s: float | None = None,
     ) -> list[Trial]:
-        """As `what_if.try_out`, dealt out among the workers; `TooLate` if it takes too long.
+        """As `what_if.try_out`, dealt out among the workers; `TooLate` if it takes too long."""
+        task = partial(
+            try_out,
+            _bare(scheduler),
+            horizon_s=horizon_s,
+            most_launches=most_launches,
+            worlds=worlds,
+        )
+        return self._deal(task, candidates, within_s)
 
-        A worker that died is replaced, once; then its error is raised.
+    def rehearse(self, scene: Scene, candidates: Mapping[str, Profile]) -> list[Trial]:
+        """As `rehearsal.rehearse`, dealt out among the workers."""
+        return self._deal(partial(rehearse, scene), candidates)
+
+    def _deal(
+        self,
+        task: Callable[..., list[Trial]],
+        candidates: Mapping[str, Profile],
+        within_s: float | None = None,
+    ) -> list[Trial]:
+        """Every worker does it with a part of the candidates.
+
+        One that died is replaced, once; then its error is raised.
         """
         with self._lock:
-            kernel = pickle.dumps(_bare(scheduler), protocol=pickle.HIGHEST_PROTOCOL)
+            packed = pickle.dumps(task, protocol=pickle.HIGHEST_PROTOCOL)
             dealt = [dict(list(candidates.items())[n :: self._count]) for n in range(self._count)]
             dealt = [part for part in dealt if part]
             while len(self._processes) < len(dealt):
                 self._processes.append(_Worker(self._share))
             until_s = None if within_s is None else time.monotonic() + within_s
-            requests = [Request(kernel, part, horizon_s, most_launches, worlds) for part in dealt]
+            requests = [Request(packed, part) for part in dealt]
             with ThreadPoolExecutor(len(dealt)) as threads:
                 asked = [
                     threads.submit(self._ask, n, request, until_s)

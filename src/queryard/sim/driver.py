@@ -73,7 +73,7 @@ class SimDriver:
         self.ends: dict[str, float] = {}
         self.failed: dict[str, str] = {}
         self.now = scheduler.state.now
-        self._estimates = estimates
+        self.estimates = estimates
         self._learner = estimates if isinstance(estimates, Predicting) else None
         self._seed = seed
         self._on_end = on_end
@@ -280,7 +280,7 @@ class SimDriver:
                 physics = self.truth.add(query.job_id(job.name), job, arrival.truth[job.name])
                 physics.read(tables[name] for name in job.scans if name in tables)
         events.append(ev.QuerySubmitted(now, query))
-        events.extend(self._estimates(now, arrival))
+        events.extend(self.estimates(now, arrival))
 
     # --- tasks -----------------------------------------------------------------------------
 

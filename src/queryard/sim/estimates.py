@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from functools import partial
 
 from queryard.core.errors import QueryardError, unknown_name
 from queryard.core.events import EstimateChanged
@@ -48,14 +49,17 @@ def observed(now: float, arrival: Arrival) -> list[EstimateChanged]:
     return []
 
 
-def erring_oracle(error: float, seed: int) -> EstimateSource:
+def erring_oracle(
+    now: float, arrival: Arrival, *, error: float, seed: int
+) -> list[EstimateChanged]:
     """The true means, each wrong by a factor that stays the same under every policy."""
+    draw = random.Random(f"{seed}:{arrival.query.id}:estimate")
+    return _tell(now, arrival, lambda: math.exp(draw.gauss(0.0, error)))
 
-    def tell(now: float, arrival: Arrival) -> list[EstimateChanged]:
-        draw = random.Random(f"{seed}:{arrival.query.id}:estimate")
-        return _tell(now, arrival, lambda: math.exp(draw.gauss(0.0, error)))
 
-    return tell
+def fork_source(source: EstimateSource) -> EstimateSource:
+    """The source as it is now, for another run: what either learns from then on is its own."""
+    return source.fork() if isinstance(source, Predicting) else source
 
 
 def estimate_source(name: str, seed: int = 0) -> EstimateSource:
@@ -72,7 +76,7 @@ def estimate_source(name: str, seed: int = 0) -> EstimateSource:
             error = -1.0
         if not 0 <= error < math.inf:
             raise QueryardError(f"estimates {name!r}: the error must be a number, as in oracle:0.3")
-        return erring_oracle(error, seed)
+        return partial(erring_oracle, error=error, seed=seed)
     if name in PREDICTORS:
         return Predicting(make_predictor(name))
     raise QueryardError(

@@ -6,6 +6,7 @@ and with all others of its class when so many tasks of the class have.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 
 from queryard.core.commands import Launch
@@ -33,6 +34,12 @@ class Predicting:
         self._queries: dict[str, list[str]] = {}
         self._classes: dict[str, dict[str, _Job]] = {}
         self._ended: dict[str, int] = {}
+
+    def fork(self) -> Predicting:
+        """One that knows as much, and has no queries yet."""
+        fork = Predicting(copy.deepcopy(self._predictor))
+        fork._ended = dict(self._ended)
+        return fork
 
     def __call__(self, now: float, arrival: Arrival) -> list[EstimateChanged]:
         """A query was submitted; divisible work is not made of tasks and stays unknown."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -10,7 +11,7 @@ from typing import Any
 from queryard.core import events as ev
 from queryard.core.errors import QueryardError
 from queryard.core.journal import Journal
-from queryard.core.model import Node
+from queryard.core.model import UNBOUNDED, Node, Query
 from queryard.core.scheduler import Scheduler
 from queryard.core.state import Settings
 from queryard.policies import compose
@@ -18,7 +19,7 @@ from queryard.workload.model import Arrival, Workload
 
 from .conditions import Conditions
 from .driver import SimDriver
-from .estimates import estimate_source
+from .estimates import EstimateSource, estimate_source
 from .ordering import CLUSTER
 from .truth import Truth
 
@@ -41,7 +42,7 @@ def build(
     profile: Mapping[str, Any],
     *,
     conditions: Conditions | None = None,
-    estimates: str = "oracle",
+    estimates: str | EstimateSource = "oracle",
     seed: int = 0,
     settings: Settings | None = None,
     keep_journal: bool = True,
@@ -55,9 +56,8 @@ def build(
     journal = Journal(asdict(settings), dict(profile)) if keep_journal else None
     scheduler = kernel(compose, profile, settings, journal)
     truth = Truth(conditions or Conditions(), seed)
-    driver = SimDriver(
-        scheduler, truth, estimates=estimate_source(estimates, seed), seed=seed, on_end=on_end
-    )
+    source = estimate_source(estimates, seed) if isinstance(estimates, str) else estimates
+    driver = SimDriver(scheduler, truth, estimates=source, seed=seed, on_end=on_end)
     for table in workload.tables:
         driver.post(0.0, CLUSTER, ev.TableChanged(0.0, table))
     driver.add_nodes(nodes)
@@ -132,7 +132,7 @@ def alone_times(
         single = Workload(workload.name, (Arrival(arrival.query, arrival.truth),), tables)
         run = simulate(
             single,
-            nodes,
+            _enough(nodes, arrival.query, conditions),
             {"order": "fifo"},
             conditions=conditions,
             seed=seed,
@@ -143,3 +143,22 @@ def alone_times(
         if query.id in run.ends:
             alone[query.id] = run.ends[query.id] - query.submit_s
     return alone
+
+
+def _enough(nodes: Sequence[Node], query: Query, conditions: Conditions) -> Sequence[Node]:
+    """As many nodes as a query can fill, where all are alike and it matters not which it is on.
+
+    A query of ten tasks takes as long on three nodes as on three hundred.
+    """
+    first = nodes[0]
+    place_matters = conditions.contention or conditions.remote_penalty or conditions.rack_penalty
+    if place_matters or conditions.memory_cache_bytes or first.memory_bytes != UNBOUNDED:
+        return nodes
+    if any(replace(node, id=first.id, rack=first.rack) != first for node in nodes):
+        return nodes
+    slots = 0
+    for job in query.jobs:
+        slots += job.map.tasks if job.map else 0
+        slots += job.reduce.tasks if job.reduce else 0
+        slots += job.divisible.width if job.divisible else 0
+    return nodes[: max(1, math.ceil(slots / first.slots))]

@@ -19,7 +19,7 @@ from queryard.portfolio import (
     simulate_portfolio,
 )
 from queryard.sim.references import demands_of, processor_sharing, shortest_remaining_first
-from queryard.workload.alone import capacity_slots
+from queryard.workload.alone import alone_time_s, capacity_slots
 
 from .workloads import Case
 
@@ -29,15 +29,15 @@ POLICIES = (
     *("fifo", "fair", "tls", "swrd", "srtf", "edf", "edls-sh", "edls-pr"),
     *("deadline-first", "marshal"),
 )
-# What the portfolios choose from: the first is in force until there is something to choose.
+# What the portfolios choose from.
 CANDIDATES = (
     *("tls", "marshal", "swrd", "deadline-first", "edf", "fair"),
     *("srtf", "edls-pr", "edls-sh"),
 )
-# Deciding may take so much of a core.
-SHARE = 0.01
-# The goals of the portfolios; all runs are judged by each.
-GOALS = ("response", "mixed")
+# The goals of the portfolios, and what is in force until there is something to choose.
+FIRST = {"response": "tls", "mixed": "deadline-first"}
+# All runs are judged by each goal.
+GOALS = tuple(FIRST)
 PORTFOLIO = "portfolio"
 
 
@@ -84,7 +84,7 @@ class Compared:
 def compare(case: Case, tell: Callable[[str], None]) -> Compared:
     """Run all policies and a portfolio for every goal."""
     setting = case.setting
-    alone_s = setting.alone_s(case.seed)
+    alone_s = times_alone_s(case)
     runs: dict[str, Ran] = {}
     for name in POLICIES:
         began = time.perf_counter()
@@ -93,7 +93,8 @@ def compare(case: Case, tell: Callable[[str], None]) -> Compared:
         runs[name] = _ran(case, run.journal, alone_s, wall_s, run.tasks)
         tell(f"{case.title}: {name}, {wall_s:.0f} s")
     for goal in GOALS:
-        settings = PortfolioSettings(candidates_of(CANDIDATES), OBJECTIVES[goal], share=SHARE)
+        candidates = candidates_of(tuple(dict.fromkeys((FIRST[goal], *CANDIDATES))))
+        settings = PortfolioSettings(candidates, OBJECTIVES[goal], share=case.share)
         began = time.perf_counter()
         found = simulate_portfolio(
             setting.workload, setting.nodes, settings, **setting.given(case.seed)
@@ -110,6 +111,15 @@ def compare(case: Case, tell: Callable[[str], None]) -> Compared:
         responses = rule(demands, slots)
         ideals[name] = sum(responses.values()) / len(responses)
     return Compared(case, runs, ideals)
+
+
+def times_alone_s(case: Case) -> dict[str, float]:
+    """What every query takes alone: by arithmetic, which is exact where tasks are all alike."""
+    setting = case.setting
+    if not case.is_alike:
+        return setting.alone_s(case.seed)
+    slots = capacity_slots(setting.nodes)
+    return {arrival.query.id: alone_time_s(arrival, slots) for arrival in setting.workload.arrivals}
 
 
 def _ran(

@@ -34,4 +34,5 @@ EXPERIMENT = Experiment(
         "candidates of the portfolio": ", ".join(CANDIDATES),
         "size": "1 is all hours; 0.1 the first tenth of them",
     },
+    needs_traces=True,
 )

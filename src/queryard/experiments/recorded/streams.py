@@ -31,4 +31,5 @@ EXPERIMENT = Experiment(
         "estimates": f"{ESTIMATES}: learnt from tasks that have ended",
         "candidates of the portfolio": ", ".join(CANDIDATES),
     },
+    needs_traces=True,
 )

@@ -31,6 +31,8 @@ DEADLINES = 0.3
 ESTIMATES = "regression"
 STREAM_QUERIES = 100
 STREAM_NODES = parse_nodes("5x10")
+# What deciding may take of a core: 0.2 % of the cluster; for days, what one can wait for.
+STREAM_SHARE, DAY_SHARE = 0.1, 0.004
 # Of the work of a workload's queries: up to the median, to the ninth decile, above.
 BINS = (("small", 0.5), ("medium", 0.9), ("large", 1.0))
 FACEBOOK_2009 = "swim-facebook/FB-2009_samples_24_times_1hr_0.tsv"
@@ -40,12 +42,17 @@ MIB = 2.0**20
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A recorded workload at a load, drawn by a seed."""
+    """A recorded workload at a load, drawn by a seed; its portfolios may take `share` of a core.
+
+    `is_alike` says that all tasks of a job take the same time.
+    """
 
     name: str
     load: float
     setting: Setting
     seed: int
+    share: float = STREAM_SHARE
+    is_alike: bool = False
 
     @property
     def title(self) -> str:
@@ -124,7 +131,7 @@ def days(wish: Wish) -> Iterator[Case]:
             workload = use_trace(file, use, seed=0).workload
             workload = replace(workload, arrivals=binned(workload.arrivals))
             setting = Setting(workload, workload.nodes, estimates=ESTIMATES)
-            yield Case(name, load, setting, 0)
+            yield Case(name, load, setting, 0, DAY_SHARE, is_alike=True)
 
 
 def binned(arrivals: Sequence[Arrival]) -> tuple[Arrival, ...]:

@@ -1,0 +1,210 @@
+"""What each candidate would have made of the latest past.
+
+Trials of the queue believe estimates. A rehearsal meets the queries that really came and the task
+times that were really seen, with estimates as they could have been had at the time, so that a
+policy that relies on them too much is found out. What has not run yet takes what is expected of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from queryard.core.commands import Launch
+from queryard.core.events import NodeJoined, QueryCancelled, QuerySubmitted, TaskFinished
+from queryard.core.journal import Step
+from queryard.core.model import MAP, REDUCE, Job, Kind, Node, Query, TaskId
+from queryard.core.scheduler import Scheduler
+from queryard.core.state import Settings
+from queryard.sim.driver import SimDriver
+from queryard.sim.estimates import EstimateSource, fork_source
+from queryard.sim.run import build
+from queryard.sim.truth import believed
+from queryard.workload.model import Arrival, JobTruth, Workload
+
+from .scores import QueryEnd, Schedule
+from .what_if import Profile, Trial
+
+# The past is kept in stretches; with so many of them, the oldest goes.
+STRETCHES = 4
+STRETCH_QUERIES, STRETCH_TASKS = 25, 2_500
+# It is rehearsed anew when it has changed by so much.
+GROWTH = 0.5
+# Work that was not seen and of which nothing is expected any more: a query has failed.
+NOTHING = JobTruth(map_s=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """All that a rehearsal needs."""
+
+    workload: Workload
+    nodes: tuple[Node, ...]
+    estimates: EstimateSource
+    settings: Settings
+
+
+def rehearse(
+    scene: Scene,
+    candidates: Mapping[str, Profile],
+    *,
+    rest: Callable[[], None] = lambda: None,
+) -> list[Trial]:
+    """What every candidate makes of the past; `rest` is called between two of them."""
+    trials = []
+    for name, profile in candidates.items():
+        began = time.perf_counter()
+        driver = build(
+            scene.workload,
+            scene.nodes,
+            profile,
+            estimates=fork_source(scene.estimates),
+            settings=scene.settings,
+            keep_journal=False,
+        )
+        driver.run()
+        rest()
+        launches = driver.scheduler.state.next_launch
+        took_s = time.perf_counter() - began
+        schedule = _schedule(scene.workload, driver)
+        trials.append(Trial(name, (schedule,), launches, not driver.unfinished, took_s))
+    return trials
+
+
+@dataclass(slots=True)
+class _Stretch:
+    """Queries that came one after another, and what was known when the first of them did."""
+
+    estimates: EstimateSource
+    queries: dict[str, Query] = field(default_factory=dict)
+    tasks: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.queries) >= STRETCH_QUERIES or self.tasks >= STRETCH_TASKS
+
+
+class Past:
+    """The latest queries and how long their tasks took, read from the journal as it grows.
+
+    Queries with divisible work are left out: it is not made of tasks that are seen one by one.
+    """
+
+    def __init__(self, estimates: EstimateSource, settings: Settings) -> None:
+        self._estimates = estimates
+        self._settings = settings
+        self._stretches: deque[_Stretch] = deque()
+        self._launched: dict[int, Launch] = {}
+        self._nodes: dict[str, Node] = {}
+        # Seconds on a node of speed 1, by query and task.
+        self._seen_s: dict[str, dict[TaskId, float]] = {}
+        self._tasks = self._rehearsed = 0
+
+    def read(self, step: Step) -> None:
+        """One more step of the run."""
+        for event in step.events:
+            if isinstance(event, TaskFinished):
+                self._finish(event)
+            elif isinstance(event, QuerySubmitted):
+                self._submit(event.query)
+            elif isinstance(event, QueryCancelled):
+                self._forget(event.query)
+            elif isinstance(event, NodeJoined):
+                self._nodes[event.node.id] = event.node
+        for command in step.commands:
+            # Riders of one read tell nothing of a task alone.
+            if isinstance(command, Launch) and len(command.tasks) == 1:
+                self._launched[command.number] = command
+
+    def _submit(self, query: Query) -> None:
+        if any(job.divisible is not None for job in query.jobs) or query.id in self._seen_s:
+            return
+        if not self._stretches or self._stretches[-1].is_full:
+            self._stretches.append(_Stretch(fork_source(self._estimates)))
+        if len(self._stretches) > STRETCHES:
+            for old in list(self._stretches[0].queries):
+                self._forget(old)
+            self._stretches.popleft()
+        self._stretches[-1].queries[query.id] = query
+        self._stretches[-1].tasks += sum(
+            _count(job, MAP) + _count(job, REDUCE) for job in query.jobs
+        )
+        self._seen_s[query.id] = {}
+
+    def _forget(self, query: str) -> None:
+        for stretch in self._stretches:
+            if stretch.queries.pop(query, None) is not None:
+                self._tasks -= len(self._seen_s.pop(query))
+
+    def _finish(self, event: TaskFinished) -> None:
+        launch = self._launched.pop(event.launch, None)
+        if launch is None:
+            return
+        task = launch.tasks[0]
+        seen_s = self._seen_s.get(task.job.partition("/")[0])
+        if seen_s is not None and task not in seen_s:
+            node = self._nodes[launch.node]
+            speed = node.map_speed if task.kind == MAP else node.reduce_speed
+            seen_s[task] = (event.time_s - launch.time_s) * speed
+            self._tasks += 1
+
+    def scene(self, scheduler: Scheduler) -> Scene | None:
+        """The past on today's cluster; None where little has come to it since it was asked for."""
+        if abs(self._tasks - self._rehearsed) <= GROWTH * self._rehearsed:
+            return None
+        self._rehearsed = self._tasks
+        arrivals = tuple(
+            Arrival(query, self._truth(query, scheduler))
+            for stretch in self._stretches
+            for query in stretch.queries.values()
+        )
+        state = scheduler.state
+        return Scene(
+            Workload("the past", arrivals, tuple(state.tables.values())),
+            tuple(node.spec for node in state.nodes.values()),
+            fork_source(self._stretches[0].estimates),
+            self._settings,
+        )
+
+    def _truth(self, query: Query, scheduler: Scheduler) -> dict[str, JobTruth]:
+        seen_s = self._seen_s[query.id]
+        truth = {}
+        for job in query.jobs:
+            job_id = query.job_id(job.name)
+            state = scheduler.state.jobs.get(job_id)
+            expected = NOTHING if state is None else believed(state)
+            maps_s = _times(job_id, job, MAP, seen_s, expected.map_s)
+            reduces_s = _times(job_id, job, REDUCE, seen_s, expected.reduce_s)
+            truth[job.name] = JobTruth(
+                map_s=sum(maps_s) / max(1, len(maps_s)),
+                reduce_s=sum(reduces_s) / max(1, len(reduces_s)),
+                map_times_s=maps_s,
+                reduce_times_s=reduces_s,
+            )
+        return truth
+
+
+def _count(job: Job, kind: Kind) -> int:
+    phase = job.map if kind == MAP else job.reduce
+    return phase.tasks if phase else 0
+
+
+def _times(
+    job_id: str, job: Job, kind: Kind, seen_s: Mapping[TaskId, float], expected_s: float
+) -> tuple[float, ...]:
+    """What every task took; of one that was not seen to end, what is expected."""
+    tasks = (TaskId(job_id, kind, index) for index in range(_count(job, kind)))
+    return tuple(seen_s.get(task, expected_s) for task in tasks)
+
+
+def _schedule(workload: Workload, driver: SimDriver) -> Schedule:
+    queries = tuple(
+        QueryEnd(query.id, query.submit_s, driver.ends[query.id], arrival.work_s, query.deadline_s)
+        for arrival in workload.arrivals
+        for query in (arrival.query,)
+        if query.id in driver.ends
+    )
+    last_s = max((query.end_s for query in queries), default=0.0)
+    return Schedule(queries, driver.stays_s(last_s))
