@@ -8,7 +8,7 @@ from small_worlds import arrival, maps, run, spans
 from queryard.core import events as ev
 from queryard.core.model import Node
 from queryard.core.state import Settings
-from queryard.sim.driver import CLUSTER
+from queryard.sim.ordering import CLUSTER
 from queryard.sim.run import build
 from queryard.workload.model import JobTruth, Workload
 

@@ -7,9 +7,7 @@ call of `Scheduler.handle`, and there is no other way into the kernel.
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from heapq import heappop, heappush
 from typing import Any
 
@@ -24,14 +22,15 @@ from queryard.workload.model import Arrival
 from .conditions import Conditions
 from .estimates import EstimateSource, oracle
 from .leasing import BatchEnds, Leasing, Outgrows, Returns
-from .ordering import CLUSTER, TIMERS, USERS, WORK
+from .machines import Machines
+from .ordering import TIMERS, USERS, WORK
 from .predicting import Predicting
-from .truth import Truth, is_local
+from .shuffling import Shuffling
+from .truth import BY_CHANCE, Truth, is_local
 
 _new = tuple.__new__
 
 
-BY_CHANCE = "the task failed by chance"
 # How many decisions within one instant are believed to lead somewhere.
 MOST_ROUNDS = 10_000
 
@@ -81,34 +80,26 @@ class SimDriver:
         self._sequence = 0
         # Launch -> when it will end, where that has changed since it was posted.
         self._moved: dict[int, float] = {}
-        # Job -> launches of reduces that hold their slots and wait for maps.
-        self._waiting: dict[str, list[int]] = {}
-        # Launch of a reduce -> (job, launched, shuffle, merge and reduce, share at which it
-        # fails or None).
-        self._shuffles: dict[int, tuple[str, float, float, float, float | None]] = {}
         self._failing = truth.conditions.task_failure > 0
         self._early_reduces = (
             scheduler.state.settings.slow_start < 1 or truth.conditions.node_mtbf_s > 0
         )
+        self._shuffling = Shuffling(scheduler.state, self.post, self._moved)
+        self._machines = Machines(scheduler.state, self.conditions, self.post, seed)
         self._leasing = Leasing(scheduler.state, truth, self.post, seed)
         self._rounds = 0
         self._rounds_s = -math.inf
         self._open = 0
-        self._booting: set[str] = set()
-        # For how long nodes were there that are no more.
-        self._stays_s: list[float] = []
         # Idempotency keys seen, also those of this very instant.
         self._keys: set[str] = set()
-        self._names = 0
-        self._node_draw = random.Random(f"{seed}:nodes")
         self._executors: dict[type, Callable[[Any], None]] = {
             do.Launch: self._launch,
             do.Kill: self._kill,
             do.Grant: self._leasing.grant,
             do.Revoke: self._leasing.revoke,
             do.WakeAt: self._wake_at,
-            do.Scale: self._scale,
-            do.Release: self._release,
+            do.Scale: self._machines.scale,
+            do.Release: self._machines.release,
             do.Finish: self._finish,
             do.Fail: self._fail,
         }
@@ -126,14 +117,7 @@ class SimDriver:
         self.post(time_s, priority, Calls(call))
 
     def add_nodes(self, nodes: Iterable[Node], time_s: float = 0.0) -> None:
-        for node in nodes:
-            self.post(time_s, CLUSTER, ev.NodeJoined(time_s, node))
-            self._plan_failure(node, time_s)
-
-    def _plan_failure(self, node: Node, time_s: float) -> None:
-        if self.conditions.node_mtbf_s:
-            fails_s = time_s + self._node_draw.expovariate(1.0 / self.conditions.node_mtbf_s)
-            self.post(fails_s, CLUSTER, ev.NodeLost(fails_s, node.id))
+        self._machines.add(nodes, time_s)
 
     def add_arrival(self, arrival: Arrival) -> None:
         query = arrival.query
@@ -152,7 +136,6 @@ class SimDriver:
         self._open += len(state.queries) - len(held)
         for number, run in state.running.items():
             task = run.tasks[0]
-            job = state.jobs[task.job]
             if number in state.killed:
                 self._kill(do.Kill(number))
                 continue
@@ -160,12 +143,8 @@ class SimDriver:
                 seconds = self.truth.map_seconds(run, state)
             else:
                 seconds = sum(self.truth.reduce_seconds(run, state))
-                if self._early_reduces:
-                    self._shuffles[number] = (job.id, run.time_s, 0.0, seconds, None)
-                    if not job.maps_done:
-                        self._waiting.setdefault(job.id, []).append(number)
-                        self._moved[number] = math.inf
-                        continue
+                if self._early_reduces and self._shuffling.waits(run, 0.0, seconds):
+                    continue
             end = max(now, run.time_s + seconds)
             self.post(end, WORK, ev.TaskFinished(end, number, run.node))
         self._leasing.resume()
@@ -182,8 +161,7 @@ class SimDriver:
 
     def stays_s(self, until_s: float) -> tuple[float, ...]:
         """For how long each node was there, up to a time."""
-        there = (until_s - node.since_s for node in self.scheduler.state.nodes.values())
-        return (*self._stays_s, *there)
+        return self._machines.stays_s(until_s)
 
     @property
     def has_more(self) -> bool:
@@ -223,8 +201,8 @@ class SimDriver:
                 events += self._learn(now, self._learner, events)
             for command in handle(*events):
                 executors[type(command)](command)
-            if self._waiting:
-                self._release_reduces(now)
+            if self._early_reduces:
+                self._shuffling.release(now)
 
     def _learn(self, now: float, learner: Predicting, events: Sequence[ev.Event]) -> list[ev.Event]:
         """What the tasks that have just ended teach a predictor."""
@@ -262,7 +240,7 @@ class SimDriver:
         elif isinstance(what, Calls):
             events.extend(what.call(now))
         elif isinstance(what, ev.NodeJoined):
-            self._join(what, events)
+            self._machines.join(what, events)
         elif isinstance(what, ev.NodeLost):
             self._lose(now, what, events)
         else:
@@ -293,7 +271,7 @@ class SimDriver:
         else:
             shuffle_s, rest_s = truth.reduce_seconds(command, self._state)
             end = now + shuffle_s + rest_s
-            if self._early_reduces and self._waits(command, shuffle_s, rest_s, at):
+            if self._early_reduces and self._shuffling.waits(command, shuffle_s, rest_s, at):
                 return
         if at is not None:
             end = now + (end - now) * at
@@ -305,39 +283,6 @@ class SimDriver:
         event = _new(TaskFinished, (end, number, node, output_bytes))
         heappush(self._heap, (end, WORK, sequence, event))
 
-    def _waits(self, command: do.Launch, shuffle_s: float, rest_s: float, at: float | None) -> bool:
-        """Whether a reduce holds its slot until the maps of its job are done."""
-        number, job_id = command.number, command.tasks[0].job
-        self._shuffles[number] = (job_id, command.time_s, shuffle_s, rest_s, at)
-        if self._state.jobs[job_id].maps_done:
-            return False
-        self._waiting.setdefault(job_id, []).append(number)
-        self._moved[number] = math.inf
-        return True
-
-    def _release_reduces(self, now: float) -> None:
-        """Maps are done: reduces that waited with their slots go on."""
-        state = self.scheduler.state
-        for job_id in list(self._waiting):
-            job = state.jobs.get(job_id)
-            if job is not None and not job.maps_done:
-                continue
-            for number in self._waiting.pop(job_id):
-                if number in state.killed:
-                    continue
-                if job is None or number not in state.running:
-                    self._moved.pop(number, None)
-                    continue
-                _, launched_s, shuffle_s, rest_s, at = self._shuffles[number]
-                ready_s = max(now, launched_s + shuffle_s)
-                end = ready_s + rest_s * (1.0 if at is None else at)
-                self._moved[number] = end
-                node = state.running[number].node
-                if at is None:
-                    self.post(end, WORK, ev.TaskFinished(end, number, node))
-                else:
-                    self.post(end, WORK, ev.TaskFailed(end, number, BY_CHANCE))
-
     def _kill(self, command: do.Kill) -> None:
         now = self.scheduler.state.now
         self._moved[command.number] = now
@@ -345,58 +290,15 @@ class SimDriver:
 
     # --- the cluster -----------------------------------------------------------------------
 
-    def _join(self, event: ev.NodeJoined, events: list[ev.Event]) -> None:
-        if event.node.id not in self.scheduler.state.nodes:
-            self._booting.discard(event.node.id)
-            events.append(event)
-
     def _lose(self, now: float, event: ev.NodeLost, events: list[ev.Event]) -> None:
-        state = self.scheduler.state
-        node = state.nodes.get(event.node)
+        node = self._state.nodes.get(event.node)
         if node is None:
             return  # released in the meantime
         events.append(event)
-        self._stays_s.append(now - node.since_s)
         self.truth.lose(event.node)
         self._leasing.lose(now, node)
-        self._unshuffle(now, event.node)
-        if not node.draining:
-            # A moment later at the least: it cannot be back before it is gone.
-            back_s = now + max(self.conditions.node_repair_s, 1e-6)
-            self._booting.add(node.id)
-            self.add_nodes([node.spec], back_s)
-
-    def _unshuffle(self, now: float, node: str) -> None:
-        """Reduces that have not fetched the outputs of a lost node wait for its maps again."""
-        state = self.scheduler.state
-        for number, (job_id, launched_s, shuffle_s, _, _) in list(self._shuffles.items()):
-            if number not in state.running:
-                del self._shuffles[number]
-                continue
-            job = state.jobs.get(job_id)
-            if job is None or job.map is None or not job.map.outputs:
-                continue
-            unfetched = node in job.map.outputs and launched_s + shuffle_s > now
-            if unfetched and self._moved.get(number) != math.inf:
-                self._moved[number] = math.inf
-                self._waiting.setdefault(job_id, []).append(number)
-
-    def _scale(self, command: do.Scale) -> None:
-        state = self.scheduler.state
-        template = next(iter(state.nodes.values()), None)
-        if template is None:
-            return
-        missing = command.nodes - len(state.nodes) - len(self._booting)
-        for _ in range(missing):
-            self._names += 1
-            spec = template.spec
-            node = replace(spec, id=f"{spec.id.split('+')[0]}+{self._names}")
-            self._booting.add(node.id)
-            self.add_nodes([node], state.now + self.conditions.node_boot_s)
-
-    def _release(self, command: do.Release) -> None:
-        now = self.scheduler.state.now
-        self.post(now, CLUSTER, ev.NodeLost(now, command.node))
+        self._shuffling.lose(now, event.node)
+        self._machines.lose(now, node)
 
     # --- queries and timers ----------------------------------------------------------------
 

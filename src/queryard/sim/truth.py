@@ -26,6 +26,7 @@ TABLE = 1 << 14
 # Odd strides walk the whole table; two so that luck and failure are not the same draw.
 TASK_STRIDE = 7919
 TRY_STRIDE = 104_729
+BY_CHANCE = "the task failed by chance"
 
 
 class JobPhysics:
