@@ -436,3 +436,20 @@ def test_a_closed_session_answers_at_once_that_nothing_is_there(data: Path, file
     with pytest.raises(QueryardError, match="closed"):
         session.submit("SELECT 1")
     assert time.monotonic() - began < 5.0
+
+
+def test_how_much_is_kept_is_the_users_choice(tmp_path: Path) -> None:
+    file = tmp_path / "h.sqlite"
+    given = {"days": 7, "size": "200 MB"}
+    with queryard.connect(tables={}, history=file, retention=given) as session:
+        session.sql("SELECT 1").fetchall()
+    assert file.exists()
+    for wrong, complaint in (
+        ({"days": 0}, "days must be a number above 0, got 0"),
+        ({"days": "seven"}, "days must be a number above 0, got 'seven'"),
+        ({"size": "much"}, "much"),
+        ({"weeks": 1}, "unknown key 'weeks'"),
+        (7, "give days and size"),
+    ):
+        with pytest.raises(QueryardError, match=complaint):
+            queryard.connect(tables={}, history=file, retention=wrong)

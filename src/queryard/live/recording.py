@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from queryard import __version__
+from queryard.core.errors import QueryardError, unknown_name
 from queryard.core.journal import Journal
 from queryard.core.scheduler import Scheduler
 from queryard.core.state import Settings
@@ -22,6 +23,7 @@ from queryard.history import (
     History,
     HistoryReader,
     PastRow,
+    Retention,
     SessionRow,
     Steps,
     file_to_write,
@@ -29,6 +31,7 @@ from queryard.history import (
 from queryard.policies import compose
 from queryard.sql.catalog import Catalog
 
+from .amounts import as_bytes
 from .asked import Asked
 from .limits import Refused
 from .record import Record
@@ -54,12 +57,33 @@ def kept_in(catalog: Catalog) -> Path | None:
     return None if statistics is None else statistics.parent
 
 
+def read_retention(given: Mapping[str, Any] | None) -> Retention | None:
+    """How much of a history is kept, from `{"days": 7, "size": "200 MB"}`."""
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):
+        raise QueryardError(
+            f'retention: give days and size, as {{"days": 7, "size": "200 MB"}}, got {given!r}'
+        )
+    for key in given:
+        if key not in ("days", "size"):
+            raise QueryardError(f"retention: {unknown_name('key', str(key), ('days', 'size'))}")
+    kept: dict[str, Any] = {}
+    if "days" in given:
+        days = kept["days"] = given["days"]
+        if isinstance(days, bool) or not isinstance(days, int | float):
+            raise QueryardError(f"retention: days must be a number above 0, got {days!r}")
+    if "size" in given:
+        kept["max_bytes"] = as_bytes(given["size"], "retention: size")
+    return Retention(**kept)
+
+
 class Recorder:
     """Writes rows for one session; without a file it writes none."""
 
-    def __init__(self, file: Path | None) -> None:
+    def __init__(self, file: Path | None, keep: Retention | None = None) -> None:
         self.session = uuid.uuid4().hex[:12]
-        self.history = None if file is None else History.open(file)
+        self.history = None if file is None else History.open(file, keep=keep)
         # Queries on their way of which it is recorded that they were asked for.
         self._known: set[str] = set()
 

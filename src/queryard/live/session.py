@@ -35,7 +35,7 @@ from .local_nodes import nodes_of
 from .outlook import Outlook, outlook
 from .overlook import SessionReport
 from .record import QueryView, Record
-from .recording import Recorder, history_file, kept_in
+from .recording import Recorder, history_file, kept_in, read_retention
 from .resources import divide, kept_bytes, memory_budget, reservation, slot_range
 from .settings import session_settings, sized
 from .tenants import Tenants, read_tenants
@@ -61,6 +61,7 @@ def connect(
     tenants: Mapping[str, Any] | Sequence[Tenant] | None = None,
     limits: Mapping[str, Any] | None = None,
     history: bool | str | Path | None = None,
+    retention: Mapping[str, Any] | None = None,
 ) -> Session:
     """Open a session on data.
 
@@ -73,7 +74,9 @@ def connect(
     the slots (`queryard policies`). `tenants` have shares and limits by name, as
     `{"web": {"weight": 3, "guarantee": 0.25, "limits": {"waiting": 100}}}`; `limits` are those of
     all together: `waiting` queries, the `wait` to be expected, the `memory` of one query. What
-    happens is recorded beside the data, or in the file `history`; False records nothing.
+    happens is recorded beside the data, or in the file `history`; False records nothing. The record
+    goes back 30 days and has up to about 1 GB, unless `retention` says otherwise, as
+    `{"days": 7, "size": "200 MB"}`.
 
     A catalog file may hold all of these under `[session]`, `[tenants]` and `[limits]`; what is
     given here counts first.
@@ -88,6 +91,7 @@ def connect(
         "tenants": tenants,
         "limits": limits,
         "history": history,
+        "retention": retention,
     }
     chosen = {key: value for key, value in given.items() if value is not None}
     return Session(catalog, write=write, **{**session_settings(catalog.settings), **chosen})
@@ -109,6 +113,7 @@ class Session:
         tenants: Mapping[str, Any] | Sequence[Tenant] | Tenants | None = None,
         limits: Mapping[str, Any] | Limits | None = None,
         history: bool | str | Path | None = None,
+        retention: Mapping[str, Any] | None = None,
         nodes: Sequence[Node] | None = None,
     ) -> None:
         """As `connect`; `nodes` stand for unequal machines, each with slots and a speed."""
@@ -128,7 +133,7 @@ class Session:
         self._tenants = read_tenants(tenants)
         self.profile = self._shared(profile)
         gatekeeper = Gatekeeper(read_limits(limits or {}, "limits"), self._tenants.limits)
-        recorder = Recorder(history_file(history, catalog))
+        recorder = Recorder(history_file(history, catalog), read_retention(retention))
         kernel = recorder.kernel(self.profile, self.slots, self.memory_bytes)
         self._dispatch = Dispatch(
             catalog, kernel, nodes, budget, TempSpace(temp), write, gatekeeper, recorder

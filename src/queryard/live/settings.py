@@ -4,6 +4,7 @@
 slots = [1, 8]
 memory = "16 GB"
 profile = "marshal"
+retention = { days = 7, size = "200 MB" }
 
 [tenants.web]
 weight = 3
@@ -23,7 +24,7 @@ from queryard.core.errors import InvalidProfile, QueryardError, unknown_name
 from queryard.policies import compose
 from queryard.policies.compose import settings_of
 
-KEYS = ("slots", "memory", "temp", "plan", "profile", "history")
+KEYS = ("slots", "memory", "temp", "plan", "profile", "history", "retention")
 
 
 def session_settings(given: Mapping[str, object]) -> dict[str, Any]:
