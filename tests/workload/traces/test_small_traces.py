@@ -595,3 +595,10 @@ def test_a_cluster_for_a_load_has_nodes_that_fit(load: float) -> None:
     (note,) = [note for note in trace.notes if "made up" in note]
     reached = int(note.rpartition("used by ")[2].removesuffix("%")) / 100
     assert reached == pytest.approx(load, rel=0.1)
+
+
+@pytest.mark.parametrize(("text", "of"), [("block=1MiB", "SWIM"), ("executors=8", "Decima")])
+def test_what_a_format_does_not_know_is_not_left_unheard(text: str, of: str) -> None:
+    example = Path(__file__).parents[3] / "examples" / "spark-eventlog.gz"
+    with pytest.raises(InvalidRecord, match=f"is for {of}.*Spark event log"):
+        use_trace(example, parse_use(text))

@@ -75,6 +75,13 @@ def _trace(place: Path, logs: Sequence[SparkLog]) -> Trace:
     ended = [log.ended_ms for log in logs if log.ended_ms is not None]
     if begins and ended and len(ended) == len(logs):
         counts["application ms"] = max(ended) - min(begins)
+    failed = [
+        f"{name}: {counts[name]:,.0f}"
+        for name in ("jobs failed", "stage attempts failed")
+        if counts.get(name)
+    ]
+    if failed:
+        notes.append(f"{', '.join(failed)}; only tasks that succeeded are replayed")
     if arrivals:
         notes.append(
             "planning and other work of the driver is not replayed: only tasks take slots, and a "

@@ -30,6 +30,7 @@ from queryard.workload.generate import SLACK
 from queryard.workload.model import Arrival, Workload
 from queryard.workload.quantities import parse_bytes, parse_seconds
 
+from . import decima, swim
 from .formats import read_trace
 from .model import ReadOptions, Trace
 from .topology import read_nodes
@@ -111,6 +112,7 @@ def _above_0(key: str, value: float) -> float:
 def use_trace(place: Path, use: Use, nodes: Sequence[Node] = (), seed: int = 0) -> Trace:
     """Read a trace and settle on what nodes it runs; given ones come first."""
     trace = read_trace(place, use.read)
+    _check_fits(place, trace.format, use.read)
     if not trace.workload.arrivals:
         raise InvalidRecord(f"{place}: there is no job in it that could be replayed")
     arrivals = [a for a in trace.workload.arrivals if a.query.submit_s < use.until_s]
@@ -129,6 +131,17 @@ def use_trace(place: Path, use: Use, nodes: Sequence[Node] = (), seed: int = 0) 
         tasks=tuple(task for task in trace.tasks if task.job.partition("/")[0] in kept),
         notes=(*trace.notes, *note),
     )
+
+
+def _check_fits(place: Path, format: str, given: ReadOptions) -> None:
+    """What is said to a reader of another format would be left unheard."""
+    usual = ReadOptions()
+    for key, is_given, of in (
+        ("block", given.block_bytes != usual.block_bytes, swim.NAME),
+        ("executors", given.executors != usual.executors, decima.NAME),
+    ):
+        if is_given and format != of:
+            raise InvalidRecord(f"--trace {key}=…: that is for {of}, and {place} is: {format}")
 
 
 def _cluster(
