@@ -256,7 +256,10 @@ class Statement:
     # --- from outside ------------------------------------------------------------------------
 
     def poll(self) -> None:
-        """See whether the result is ready, and remind slots that were called back; instant."""
+        """See whether the result is ready, and remind slots that were called back.
+
+        It is instant, but for a query that has failed while slots of it call a Python function.
+        """
         with self._changed:
             for lease in self._leases:
                 if lease.recalled:

@@ -50,10 +50,13 @@ class Reflection:
     doubt: float = USUAL_DOUBT
     # How much worse than the best each candidate was, on average: the log of the ratio.
     regrets: dict[str, float] = field(default_factory=dict)
-    # Of how many queries that was seen in a rehearsal of the past, if it was.
+    # How often the past was rehearsed.
     rehearsals: int = 0
     _expected: Forecasted | None = None
     _ended: dict[str, QueryEnd] = field(default_factory=dict)
+    # What scores were like in all decisions so far, on average, and how many these were.
+    _stake: float = 0.0
+    _looks: int = 0
     _work_s: float = 0.0
     _drain_s: float = math.inf
 
@@ -127,8 +130,14 @@ class Reflection:
         return {name for name in names if self.regrets.get(name, least) - least < HOPELESS}
 
     def weighed(self, scores: Mapping[str, float], memory: float) -> dict[str, float]:
-        """Factors by which candidates are worse than the best: now, and by memory before."""
-        now = _regrets(scores)
+        """Factors by which candidates are worse than the best: now, and by memory before.
+
+        Now counts by what is at stake: of a queue that hardly matters, little is to be had.
+        """
+        now = _regrets(scores, self._stake)
+        mean = sum(scores.values()) / len(scores)
+        self._looks += 1
+        self._stake += (mean - self._stake) / self._looks
         return {
             name: math.exp(regret + memory * self.regrets.get(name, regret))
             for name, regret in now.items()
@@ -178,11 +187,13 @@ class Reflection:
         return burst or since_s >= self.next_s
 
 
-def _regrets(scores: Mapping[str, float]) -> dict[str, float]:
-    """The log of how much worse than the best each is; where the best is 0, of how much above 0.
+def _regrets(scores: Mapping[str, float], stake: float = 0.0) -> dict[str, float]:
+    """The log of how much worse than the best each is, seen against what is usually at stake.
 
     >>> _regrets({"a": 2.0, "b": 2.0})
     {'a': 0.0, 'b': 0.0}
+    >>> [round(math.exp(regret), 3) for regret in _regrets({"a": 1.0, "b": 2.0}, 10.0).values()]
+    [1.0, 1.1]
     """
     best = min(scores.values())
     found = {}
@@ -190,5 +201,7 @@ def _regrets(scores: Mapping[str, float]) -> dict[str, float]:
         if score <= best:
             found[name] = 0.0
         else:
-            found[name] = min(MOST_REGRET, math.log(score / best)) if best > 0 else MOST_REGRET
+            base = max(best, stake)
+            worse = math.log1p((score - best) / base) if base > 0 else MOST_REGRET
+            found[name] = min(MOST_REGRET, worse)
     return found

@@ -13,7 +13,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from queryard.core.commands import Launch
-from queryard.core.events import NodeJoined, QueryCancelled, QuerySubmitted, TaskFinished
+from queryard.core.events import (
+    NodeJoined,
+    NodeLost,
+    QueryCancelled,
+    QuerySubmitted,
+    TaskFailed,
+    TaskFinished,
+)
 from queryard.core.journal import Step
 from queryard.core.model import MAP, REDUCE, Job, Kind, Node, Query, TaskId
 from queryard.core.scheduler import Scheduler
@@ -30,7 +37,7 @@ from .what_if import Profile, Trial
 # The past is kept in stretches; with so many of them, the oldest goes.
 STRETCHES = 4
 STRETCH_QUERIES, STRETCH_TASKS = 25, 2_500
-# It is rehearsed anew when it has changed by so much.
+# It is rehearsed anew when so much has come to it.
 GROWTH = 0.5
 # Work that was not seen and of which nothing is expected any more: a query has failed.
 NOTHING = JobTruth(map_s=0.0)
@@ -63,6 +70,7 @@ def rehearse(
             estimates=fork_source(scene.estimates),
             settings=scene.settings,
             keep_journal=False,
+            from_s=scene.workload.arrivals[0].query.submit_s,
         )
         driver.run()
         rest()
@@ -71,6 +79,17 @@ def rehearse(
         schedule = _schedule(scene.workload, driver)
         trials.append(Trial(name, (schedule,), launches, not driver.unfinished, took_s))
     return trials
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What was seen of a query: the seconds of its tasks on a node of speed 1, and by job when its
+    last map ended and what its maps have left in all.
+    """
+
+    tasks_s: dict[TaskId, float] = field(default_factory=dict)
+    mapped_s: dict[str, float] = field(default_factory=dict)
+    left_bytes: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -98,68 +117,92 @@ class Past:
         self._stretches: deque[_Stretch] = deque()
         self._launched: dict[int, Launch] = {}
         self._nodes: dict[str, Node] = {}
-        # Seconds on a node of speed 1, by query and task.
-        self._seen_s: dict[str, dict[TaskId, float]] = {}
-        self._tasks = self._rehearsed = 0
+        self._keys: set[str] = set()
+        self._seen: dict[str, _Seen] = {}
+        # Tasks that are kept; those that came since the last rehearsal, and that it had.
+        self._tasks = self._new = self._rehearsed = 0
 
     def read(self, step: Step) -> None:
         """One more step of the run."""
         for event in step.events:
             if isinstance(event, TaskFinished):
                 self._finish(event)
+            elif isinstance(event, TaskFailed):
+                self._launched.pop(event.launch, None)
             elif isinstance(event, QuerySubmitted):
                 self._submit(event.query)
             elif isinstance(event, QueryCancelled):
                 self._forget(event.query)
             elif isinstance(event, NodeJoined):
                 self._nodes[event.node.id] = event.node
+            elif isinstance(event, NodeLost):
+                for number in [n for n, of in self._launched.items() if of.node == event.node]:
+                    del self._launched[number]
         for command in step.commands:
-            # Riders of one read tell nothing of a task alone.
-            if isinstance(command, Launch) and len(command.tasks) == 1:
+            if isinstance(command, Launch):
                 self._launched[command.number] = command
 
     def _submit(self, query: Query) -> None:
-        if any(job.divisible is not None for job in query.jobs) or query.id in self._seen_s:
+        if any(job.divisible is not None for job in query.jobs) or query.id in self._seen:
             return
+        if query.idempotency_key:
+            if query.idempotency_key in self._keys:
+                return  # it is the earlier one
+            self._keys.add(query.idempotency_key)
         if not self._stretches or self._stretches[-1].is_full:
             self._stretches.append(_Stretch(fork_source(self._estimates)))
         if len(self._stretches) > STRETCHES:
             for old in list(self._stretches[0].queries):
                 self._forget(old)
             self._stretches.popleft()
-        self._stretches[-1].queries[query.id] = query
-        self._stretches[-1].tasks += sum(
-            _count(job, MAP) + _count(job, REDUCE) for job in query.jobs
-        )
-        self._seen_s[query.id] = {}
+        stretch = self._stretches[-1]
+        stretch.queries[query.id] = query
+        stretch.tasks += sum(_count(job, MAP) + _count(job, REDUCE) for job in query.jobs)
+        self._seen[query.id] = _Seen()
 
     def _forget(self, query: str) -> None:
         for stretch in self._stretches:
             if stretch.queries.pop(query, None) is not None:
-                self._tasks -= len(self._seen_s.pop(query))
+                self._tasks -= len(self._seen.pop(query).tasks_s)
 
     def _finish(self, event: TaskFinished) -> None:
         launch = self._launched.pop(event.launch, None)
         if launch is None:
             return
-        task = launch.tasks[0]
-        seen_s = self._seen_s.get(task.job.partition("/")[0])
-        if seen_s is not None and task not in seen_s:
-            node = self._nodes[launch.node]
-            speed = node.map_speed if task.kind == MAP else node.reduce_speed
-            seen_s[task] = (event.time_s - launch.time_s) * speed
+        node = self._nodes[launch.node]
+        # Who rode along with others took as long as they did.
+        for task in launch.tasks:
+            seen = self._seen.get(task.job.partition("/")[0])
+            if seen is None or task in seen.tasks_s:
+                continue
+            if task.kind == MAP:
+                seconds = (event.time_s - launch.time_s) * node.map_speed
+                seen.mapped_s[task.job] = event.time_s
+                left_bytes = event.output_bytes / len(launch.tasks)
+                seen.left_bytes[task.job] = seen.left_bytes.get(task.job, 0.0) + left_bytes
+            else:
+                # An early reduce holds its slot until the maps of its job are done.
+                began_s = max(launch.time_s, seen.mapped_s.get(task.job, 0.0))
+                seconds = (event.time_s - began_s) * node.reduce_speed
+            seen.tasks_s[task] = seconds
             self._tasks += 1
+            self._new += 1
 
     def scene(self, scheduler: Scheduler) -> Scene | None:
-        """The past on today's cluster; None where little has come to it since it was asked for."""
-        if abs(self._tasks - self._rehearsed) <= GROWTH * self._rehearsed:
+        """The past on today's cluster; None where little has come to it since it was asked for.
+
+        Without a single node there is nothing to rehearse on, either.
+        """
+        if not scheduler.state.nodes or self._new <= GROWTH * self._rehearsed:
             return None
-        self._rehearsed = self._tasks
+        self._rehearsed, self._new = self._tasks, 0
         arrivals = tuple(
             Arrival(query, self._truth(query, scheduler))
             for stretch in self._stretches
             for query in stretch.queries.values()
         )
+        if not arrivals:
+            return None
         state = scheduler.state
         return Scene(
             Workload("the past", arrivals, tuple(state.tables.values())),
@@ -169,17 +212,19 @@ class Past:
         )
 
     def _truth(self, query: Query, scheduler: Scheduler) -> dict[str, JobTruth]:
-        seen_s = self._seen_s[query.id]
+        seen = self._seen[query.id]
         truth = {}
         for job in query.jobs:
             job_id = query.job_id(job.name)
             state = scheduler.state.jobs.get(job_id)
             expected = NOTHING if state is None else believed(state)
-            maps_s = _times(job_id, job, MAP, seen_s, expected.map_s)
-            reduces_s = _times(job_id, job, REDUCE, seen_s, expected.reduce_s)
+            maps_s = _times(job_id, job, MAP, seen.tasks_s, expected.map_s)
+            reduces_s = _times(job_id, job, REDUCE, seen.tasks_s, expected.reduce_s)
+            mapped = sum(TaskId(job_id, MAP, index) in seen.tasks_s for index in range(len(maps_s)))
             truth[job.name] = JobTruth(
                 map_s=sum(maps_s) / max(1, len(maps_s)),
                 reduce_s=sum(reduces_s) / max(1, len(reduces_s)),
+                map_output_bytes=seen.left_bytes.get(job_id, 0.0) / max(1, mapped),
                 map_times_s=maps_s,
                 reduce_times_s=reduces_s,
             )

@@ -150,11 +150,14 @@ class Selector:
         if scene is None:
             return []
         trials = self._trials_by.rehearse(scene, self.settings.candidates)
-        objective = self.settings.objective
-        scores = {
-            trial.name: objective.score(self._vector(trial), self.reflection.usual)
-            for trial in trials
+        vectors = {trial.name: self._vector(trial) for trial in trials}
+        # Magnitudes of the whole past, which is longer than any queue.
+        usual = {
+            metric: fmean(vector[metric] for vector in vectors.values())
+            for metric in vectors[trials[0].name]
         }
+        objective = self.settings.objective
+        scores = {name: objective.score(vector, usual) for name, vector in vectors.items()}
         self.reflection.rehearsed(scores, len(trials[0].schedule.queries))
         return trials
 

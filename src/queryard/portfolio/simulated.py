@@ -12,6 +12,7 @@ from queryard.core.state import Settings
 from queryard.metrics.runs import RunReader
 from queryard.sim.conditions import Conditions
 from queryard.sim.driver import SimDriver
+from queryard.sim.estimates import EstimateSource
 from queryard.sim.ordering import TIMERS
 from queryard.sim.run import Run, build, run_to_end
 from queryard.workload.model import Workload
@@ -41,7 +42,7 @@ def simulate_portfolio(
     settings: PortfolioSettings,
     *,
     conditions: Conditions | None = None,
-    estimates: str = "oracle",
+    estimates: str | EstimateSource = "oracle",
     seed: int = 0,
     slow_start: float = 1.0,
     on_progress: Callable[[int], None] | None = None,
@@ -71,7 +72,7 @@ def simulate_portfolio(
         settings=Settings(slow_start=slow_start, seed=seed),
         on_end=note_end,
     )
-    if settings.rehearse:
+    if settings.rehearse and settings.memory:
         selector.past = Past(driver.estimates, driver.scheduler.state.settings)
     meta = _Meta(driver, selector, workload)
     run = run_to_end(driver)
@@ -99,6 +100,7 @@ class _Meta:
         """The kernel has seen all that happened before; what happens now comes after."""
         selector, settings = self._selector, self._selector.settings
         scheduler = self._driver.scheduler
+        self._catch_up()
         if selector.is_due(scheduler):
             self._decide(now)
         if scheduler.state.queries:
@@ -108,7 +110,6 @@ class _Meta:
 
     def _decide(self, now: float) -> None:
         selector, settings = self._selector, self._selector.settings
-        self._catch_up()
         decision = selector.decide(self._driver.scheduler)
         takes_s = decision.launches * settings.launch_cost_s
         selector.took(takes_s)

@@ -48,8 +48,12 @@ def build(
     keep_journal: bool = True,
     on_end: Callable[[str], None] | None = None,
     kernel: type[Scheduler] = Scheduler,
+    from_s: float = 0.0,
 ) -> SimDriver:
-    """A driver ready to run the workload; `kernel` lets tests watch every step."""
+    """A driver ready to run the workload; `kernel` lets tests watch every step.
+
+    The cluster is there `from_s` on.
+    """
     if not nodes:
         raise QueryardError("a cluster needs at least one node; give --nodes 16x12, for example")
     settings = settings or Settings(seed=seed)
@@ -59,8 +63,8 @@ def build(
     source = estimate_source(estimates, seed) if isinstance(estimates, str) else estimates
     driver = SimDriver(scheduler, truth, estimates=source, seed=seed, on_end=on_end)
     for table in workload.tables:
-        driver.post(0.0, CLUSTER, ev.TableChanged(0.0, table))
-    driver.add_nodes(nodes)
+        driver.post(from_s, CLUSTER, ev.TableChanged(from_s, table))
+    driver.add_nodes(nodes, from_s)
     for arrival in workload.arrivals:
         driver.add_arrival(arrival)
     return driver
@@ -150,6 +154,8 @@ def _enough(nodes: Sequence[Node], query: Query, conditions: Conditions) -> Sequ
 
     A query of ten tasks takes as long on three nodes as on three hundred.
     """
+    if not nodes:
+        return nodes
     first = nodes[0]
     place_matters = conditions.contention or conditions.remote_penalty or conditions.rack_penalty
     if place_matters or conditions.memory_cache_bytes or first.memory_bytes != UNBOUNDED:

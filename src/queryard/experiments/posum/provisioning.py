@@ -211,7 +211,7 @@ EXPERIMENT = Experiment(
         "lease": f"whole hours; each that is begun weighs {COST_WEIGHT:g}, so that eight nodes for "
         "an hour count like either part of the published score",
         "the portfolio": f"a decision every {PERIOD_S:g} s, or after {LEAST_S:g} s if the queue "
-        "has changed much, in one world, with a margin of 5 %; one run from each of four pairs to "
+        "has changed much, in one world, with a margin of 10 %; one run from each of four pairs to "
         "begin with",
     },
 )
