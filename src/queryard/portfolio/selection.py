@@ -12,9 +12,9 @@ from queryard.core.scheduler import Scheduler
 from .reflection import Reflection
 from .rehearsal import Past
 from .scores import QueryEnd
-from .settings import PortfolioSettings, Profile
+from .settings import PortfolioSettings
 from .trying import Here, Trying
-from .what_if import Trial, Worlds
+from .what_if import Profile, Trial, Worlds
 
 # A switch that is taken back at once makes the next one dearer, for a while.
 FLAPPING, MOST_MARGIN, EASING = 2.0, 0.4, 0.8
@@ -196,4 +196,7 @@ def in_force(decisions: Sequence[Decision], end_s: float) -> dict[str, float]:
     for (from_s, policy), (until_s, _) in pairwise(edges):
         spans[policy] = spans.get(policy, 0.0) + max(0.0, until_s - from_s)
     total = sum(spans.values()) or 1.0
-    return {name: span / total for name, span in sorted(spans.items(), key=lambda item: -item[1])}
+    return {
+        name: span / total
+        for name, span in sorted(spans.items(), key=lambda item: (-item[1], item[0]))
+    }

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from queryard.core.errors import InvalidProfile, unknown_name
 from queryard.policies import resolve_profile
 
 from .scores import OBJECTIVES, Objective, objective_of
-
-Profile = Mapping[str, Any]
+from .what_if import Profile
 
 # POSUM §4.3.1; and those that have done well where the paper's do not.
 ALLOCATIONS = ("edls-sh", "edls-pr", "srtf", "locf")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
+from queryard.portfolio import in_force
+
 from ..outcome import Table, interval
 from ..trials import as_percent
 from .pairs import COST_WEIGHT, Runs, begun_hours, best_pair, node_hours, scored
@@ -40,14 +42,8 @@ def in_force_table(portfolios: Mapping[str, Played]) -> Table:
     """How long portfolios followed which pair."""
     rows = []
     for title, run in portfolios.items():
-        spans_s: dict[str, float] = {}
-        ends_s = [decision.time_s for decision in run.decisions[1:]] + [run.end_s]
-        for decision, end_s in zip(run.decisions, ends_s, strict=True):
-            spent_s = end_s - decision.time_s
-            spans_s[decision.policy] = spans_s.get(decision.policy, 0.0) + spent_s
-        total_s = sum(spans_s.values())
-        ordered = sorted(spans_s.items(), key=lambda item: (-item[1], item[0]))
-        followed = ", ".join(f"{name} {100 * span_s / total_s:.0f} %" for name, span_s in ordered)
+        shares = in_force(run.decisions, run.end_s)
+        followed = ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares.items())
         switches = sum(decision.is_switch for decision in run.decisions)
         rows.append((title, f"{len(run.decisions)}", f"{switches}", followed))
     columns = ("portfolio", "decisions", "switches", "in force, of the time")

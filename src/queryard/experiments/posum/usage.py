@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from queryard.portfolio import Decision
+from queryard.portfolio import Decision, in_force
 
 from ..bars import bar_keys, bar_panel
 from ..outcome import Chart, Experiment, Finding, Interval, Outcome, Table, Wish, interval
@@ -29,13 +29,7 @@ Shares = Mapping[str, Sequence[float]]
 
 def shares(run: Played) -> dict[str, float]:
     """For which share of the time from the first decision each policy was in force."""
-    decisions = run.decisions
-    ends_s = [decision.time_s for decision in decisions[1:]] + [run.end_s]
-    spans_s = dict.fromkeys(POLICIES, 0.0)
-    for decision, end_s in zip(decisions, ends_s, strict=True):
-        spans_s[decision.policy] += end_s - decision.time_s
-    total_s = sum(spans_s.values())
-    return {name: span_s / total_s for name, span_s in spans_s.items()}
+    return dict.fromkeys(POLICIES, 0.0) | in_force(run.decisions, run.end_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +206,8 @@ def _cost_table(used: Iterable[_Usage]) -> Table:
 
 def _is_indifferent(decision: Decision) -> bool:
     """Whether the second best was as good as the best."""
-    best, second = sorted(decision.scores.values())[:2]
-    return second <= best * (1 + ALIKE)
+    ranked = sorted(decision.scores.values())
+    return len(ranked) > 1 and ranked[1] <= ranked[0] * (1 + ALIKE)
 
 
 def _chart(used: Mapping[tuple[str, str], _Usage]) -> Chart:
