@@ -31,6 +31,44 @@ def test_nothing_is_known_at_first(name: str) -> None:
     assert predictor.predict(a_reduce("a")) is None
 
 
+@pytest.mark.parametrize("name", PREDICTORS)
+@given(seed=st.integers(0, 10_000))
+def test_a_fork_knows_as_much_and_learns_by_itself(name: str, seed: int) -> None:
+    random = Random(seed)
+
+    def seen() -> Seen:
+        job, kind = f"j{random.randrange(40)}", random.choice(("sort", "grep", ""))
+        if random.random() < 0.3:
+            reduce = a_reduce(job, kind, map_bytes=500.0, map_tasks=5, reduces=2)
+            seconds = random.uniform(1.0, 9.0)
+            return Seen(reduce, seconds, shuffle_s=seconds / 4, merge_s=seconds / 8)
+        is_local = random.choice((True, False, None))
+        task = a_map(job, random.uniform(1.0, 99.0), kind, is_local=is_local)
+        return Seen(task, random.uniform(1.0, 9.0), output_bytes=random.uniform(0.0, 9.0))
+
+    asked = [
+        ask("new", kind=kind, **more)
+        for kind in ("sort", "grep", "")
+        for ask, more in (
+            (lambda job, **more: a_map(job, 50.0, **more), {"is_local": True}),
+            (a_reduce, {"map_bytes": 400.0, "map_tasks": 4, "reduces": 2}),
+        )
+    ]
+    predictor = make_predictor(name)
+    for _ in range(60):
+        predictor.learn(seen())
+    fork = predictor.fork()
+    before = [predictor.predict(task) for task in asked]
+    assert [fork.predict(task) for task in asked] == before
+    for _ in range(60):
+        fork.learn(seen())
+    assert [predictor.predict(task) for task in asked] == before
+    other = predictor.fork()
+    for _ in range(60):
+        predictor.learn(seen())
+    assert [other.predict(task) for task in asked] == before
+
+
 def test_an_unknown_predictor_is_refused() -> None:
     with pytest.raises(QueryardError, match="did you mean 'regression'"):
         make_predictor("regresion")

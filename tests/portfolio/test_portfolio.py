@@ -25,7 +25,7 @@ from queryard.portfolio import (
     simulate_portfolio,
     try_out,
 )
-from queryard.portfolio.reflection import Reflection
+from queryard.portfolio.reflection import Reflection, surely
 from queryard.sim import simulate
 from queryard.sim.forecast import forecast
 from queryard.sim.replay import replay
@@ -243,3 +243,28 @@ def test_leases_are_counted_node_by_node() -> None:
     seen = schedule_of(read_run(driver.scheduler.journal))
     assert seen.leases_s == pytest.approx([max(driver.ends.values())] * len(nodes))
     assert {query.id: query.end_s for query in seen.queries} == driver.ends
+
+
+def test_what_one_query_makes_all_of_may_be_chance() -> None:
+    same = {f"q{n}": 1.0 for n in range(10)}
+    once = {**same, "q0": 6.0}
+    often = dict.fromkeys(same, 1.5)
+    scores = {"best": 10.0, "once": 15.0, "often": 15.0}
+    found = surely(scores, {"best": same, "once": once, "often": often})
+    assert found == {"best": 10.0, "once": 10.0, "often": 15.0}
+
+
+def test_where_nobody_waits_nothing_is_decided() -> None:
+    """Two queries of one task on two slots, then three."""
+    for count, decided in ((2, False), (3, True)):
+        workload = Workload("w", tuple(query(f"q{n}", 1, 5.0) for n in range(count)))
+        found = simulate_portfolio(
+            workload, NODES, PortfolioSettings(candidates_of(("fifo", "fair")))
+        )
+        assert bool(found.decisions) is decided
+
+
+def test_how_many_nodes_there_should_be_is_decided_though_nobody_waits() -> None:
+    workload = Workload("w", (query("q", 1, 5.0),))
+    candidates = candidates_of(("fifo",), ("+x", "-x"))
+    assert simulate_portfolio(workload, NODES, PortfolioSettings(candidates)).decisions

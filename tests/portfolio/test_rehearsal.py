@@ -174,7 +174,7 @@ def test_a_portfolio_finds_out_who_is_misled_by_estimates() -> None:
 
 
 def test_it_goes_on_when_as_much_is_forgotten_as_comes() -> None:
-    workload = Workload("w", tuple(query(f"q{n}", 2, 1.0, 10.0 * n) for n in range(400)))
+    workload = Workload("w", tuple(query(f"q{n}", 20, 1.0, 10.0 * n) for n in range(400)))
     chosen = PortfolioSettings(candidates_of(("fifo", "fair")), share=1.0, period_s=20.0)
     found = simulate_portfolio(workload, NODES, chosen)
     rehearsed = [d.time_s for d in found.decisions if d.rehearsed]

@@ -16,6 +16,7 @@ from .job_orders.dfa import DepthFirst
 from .job_orders.hlfet import HighestLevel
 from .job_orders.lodfa import LocalDepthFirst
 from .job_orders.submission import Submission
+from .orders.dearest import Dearest
 from .orders.edf import EarliestDeadline
 from .orders.fair import Fair, FairJobs
 from .orders.fifo import Fifo, FifoJobs
@@ -55,6 +56,7 @@ ORDERS: tuple[type[QueryOrder], ...] = (
     EfficientFair,
     Progress,
     Soonest,
+    Dearest,
 )
 JOB_ORDERS: tuple[type[JobOrder], ...] = (Submission, HighestLevel, DepthFirst, LocalDepthFirst)
 SPLITS: tuple[type[SlotSplit], ...] = (Open, Static, BestStatic, Tumm, HeterogeneousTumm)

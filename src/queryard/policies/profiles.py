@@ -210,6 +210,12 @@ NEW: tuple[Profile, ...] = (
         "pools": {"by": "tenant", "choice": "turns", "default": {"order": "soonest"}},
     },
     {
+        "name": "dearest",
+        "summary": "Whoever's waiting costs most for the work it needs, by slowdown and deadlines.",
+        "order": "dearest",
+        "jobs": "lodfa",
+    },
+    {
         "name": "tls-circular",
         "summary": "TLS decides whose turn it is, and all who scan that table ride along.",
         "order": "qef",

@@ -17,8 +17,8 @@ LATEST, DOUBT = 0.3, 2.0
 USUAL_DOUBT, LASTING = 0.3, 0.9
 # A candidate that is many times worse counts as this much worse, and no more.
 MOST_REGRET = math.log(10.0)
-# After so many queries a rehearsal of the past is believed half.
-TRUST = 5.0
+# What is worse by less than so many standard errors may be chance.
+CHANCE = 1.0
 # Who would have been so much worse is not tried out.
 HOPELESS = math.log(1.5)
 # A period grows by this while little changes, and shrinks by it when much does.
@@ -116,11 +116,12 @@ class Reflection:
             before = self.regrets.get(name, regret)
             self.regrets[name] = LASTING * before + (1 - LASTING) * regret
 
-    def rehearsed(self, scores: Mapping[str, float], queries: int) -> None:
-        """How candidates would have done in the past; the fewer queries, the less it says."""
+    def rehearsed(
+        self, scores: Mapping[str, float], parts: Mapping[str, Mapping[str, float]]
+    ) -> None:
+        """How candidates would have done in the past, and what each query contributed to that."""
         self.rehearsals += 1
-        trust = queries / (queries + TRUST)
-        self.regrets = {name: trust * regret for name, regret in _regrets(scores).items()}
+        self.regrets = _regrets(surely(scores, parts))
 
     def promising(self, names: Iterable[str]) -> set[str]:
         """Those who are not hopeless by what was rehearsed."""
@@ -185,6 +186,38 @@ class Reflection:
         """Whether to decide now: it is time, or the queue is no longer what it was."""
         burst = since_s >= self.least_s and self.change(work_s) > BURST
         return burst or since_s >= self.next_s
+
+
+def surely(
+    scores: Mapping[str, float], parts: Mapping[str, Mapping[str, float]]
+) -> dict[str, float]:
+    """Scores in which others are worse than the best by no more than is no chance.
+
+    `parts` are what each query, or each world, contributes. A difference to which many of them
+    contribute counts, one that comes from a single one does not.
+    """
+    best = min(scores, key=lambda name: (scores[name], name))
+    return {
+        name: max(scores[best], score - CHANCE * _standard_error(parts[name], parts[best]))
+        for name, score in scores.items()
+    }
+
+
+def _standard_error(parts: Mapping[str, float], others: Mapping[str, float]) -> float:
+    """Of the sum of differences between two candidates, query by query.
+
+    >>> _standard_error({"a": 3.0, "b": 3.0}, {"a": 1.0, "b": 1.0})
+    0.0
+    >>> _standard_error({"a": 5.0, "b": 1.0}, {"a": 1.0, "b": 1.0})
+    4.0
+    """
+    differences = [part - others[query] for query, part in parts.items() if query in others]
+    count = len(differences)
+    if count < 2:
+        return 0.0
+    mean = math.fsum(differences) / count
+    squares = math.fsum((difference - mean) ** 2 for difference in differences)
+    return math.sqrt(squares * count / (count - 1))
 
 
 def _regrets(scores: Mapping[str, float], stake: float = 0.0) -> dict[str, float]:

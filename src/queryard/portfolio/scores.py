@@ -35,10 +35,17 @@ class QueryEnd(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The ends of some queries, and for how long each node was leased."""
+    """The ends of some queries, and for how long each node was leased.
+
+    Of a part of a run: how many queries the whole has (`count`), and how many of them deadlines
+    (`due`). Means are then parts of those over the whole, so that they weigh against sums as they
+    do there.
+    """
 
     queries: tuple[QueryEnd, ...]
     leases_s: tuple[float, ...] = ()
+    count: int | None = None
+    due: int | None = None
 
 
 def violation(schedule: Schedule) -> float:
@@ -50,7 +57,7 @@ def violation(schedule: Schedule) -> float:
     """
     due = [query for query in schedule.queries if query.deadline_s is not None]
     late = (max(0.0, query.end_s - (query.deadline_s or 0.0)) ** 2 for query in due)
-    return math.fsum(late) / len(due) if due else 0.0
+    return math.fsum(late) / (schedule.due or len(due)) if due else 0.0
 
 
 def slowdown(schedule: Schedule) -> float:
@@ -85,7 +92,7 @@ def response(schedule: Schedule) -> float:
     if not schedule.queries:
         return 0.0
     total = math.fsum(query.response_s for query in schedule.queries)
-    return total / len(schedule.queries)
+    return total / (schedule.count or len(schedule.queries))
 
 
 Metric = Callable[[Schedule], float]
@@ -98,6 +105,9 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "response": response,
     }
 )
+
+# Those to which every query contributes by itself.
+SUMMED = frozenset({"violation", "slowdown", "response"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +143,24 @@ class Objective:
             magnitude = (usual or {}).get(name, 1.0) if self.scaled else 1.0
             total += self.weights[name] * value / (magnitude or 1.0)
         return total
+
+    def parts(
+        self, schedule: Schedule, usual: Mapping[str, float] | None = None
+    ) -> dict[str, float]:
+        """What each query contributes to the score, by metrics that are sums over queries.
+
+        >>> queries = QueryEnd("a", 0.0, 13.0, 1.0, 10.0), QueryEnd("b", 0.0, 5.0, 50.0)
+        >>> OBJECTIVES["mixed"].parts(Schedule(queries))
+        {'a': 9.0, 'b': 10.0}
+        """
+        count = schedule.count or len(schedule.queries)
+        due = schedule.due or sum(query.deadline_s is not None for query in schedule.queries)
+        summed = [name for name, weight in self.weights.items() if weight and name in SUMMED]
+        found = {}
+        for query in schedule.queries:
+            alone = Schedule((query,), count=count, due=due)
+            found[query.id] = self.score({name: METRICS[name](alone) for name in summed}, usual)
+        return found
 
 
 # POSUM §5.4.3: what favours batch, what favours deadlines, and what is mixed.

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from queryard.core.scheduler import Scheduler
 
-from .reflection import Reflection
+from .reflection import Reflection, surely
 from .rehearsal import Past
 from .scores import QueryEnd
 from .settings import PortfolioSettings
@@ -66,16 +66,23 @@ class Selector:
         self.reflection = Reflection(
             settings.objective, settings.period_s, settings.least_s, settings.most_s
         )
+        # How many queries have ended, and how many of these had a deadline.
+        self._ended = self._ended_due = 0
         self._margin = settings.margin
+        self._is_sizing = any("provisioning" in of for of in settings.candidates.values())
         self._last_s = self._not_before_s = float("-inf")
 
     def is_due(self, scheduler: Scheduler) -> bool:
-        """Whether to decide now; an empty queue needs no decision."""
+        """Whether to decide now; where nobody has to wait for anything, there is no need."""
         state = scheduler.state
-        if not state.queries or state.now < self._not_before_s:
+        if state.now < self._not_before_s or not self._has_choice(scheduler):
             return False
         since_s = state.now - self._last_s
         return self.reflection.is_due(since_s, _work_s(scheduler))
+
+    def _has_choice(self, scheduler: Scheduler) -> bool:
+        """Whether somebody waits, or will; how many nodes there should be is always a question."""
+        return (self._is_sizing and bool(scheduler.state.queries)) or _is_contended(scheduler)
 
     def next_look_s(self, scheduler: Scheduler) -> float:
         """When to ask again whether a decision is due, if nobody arrives before."""
@@ -102,6 +109,7 @@ class Selector:
             most_launches=settings.most_launches,
             worlds=Worlds(settings.worlds, self.reflection.doubt),
         )
+        trials = self._of_the_run(trials, scheduler)
         vectors = {trial.name: self._vector(trial) for trial in trials}
         self.reflection.saw(vectors)
         scores = {
@@ -109,7 +117,8 @@ class Selector:
             * self.reflection.bias(name)
             for name, vector in vectors.items()
         }
-        chosen = self._choose(self.reflection.weighed(scores, settings.memory))
+        parts = {trial.name: self._by_world(trial) for trial in trials}
+        chosen = self._choose(self.reflection.weighed(surely(scores, parts), settings.memory))
         self.reflection.compared(scores)
         decision = Decision(
             now,
@@ -142,6 +151,8 @@ class Selector:
         self.decisions.append(replace(decision, policy=decision.before, dropped=True))
 
     def ended(self, query: QueryEnd) -> None:
+        self._ended += 1
+        self._ended_due += query.deadline_s is not None
         self.reflection.ended(query)
 
     def _rehearse(self, scheduler: Scheduler) -> list[Trial]:
@@ -149,7 +160,9 @@ class Selector:
         scene = self.past.scene(scheduler) if self.past is not None else None
         if scene is None:
             return []
-        trials = self._trials_by.rehearse(scene, self.settings.candidates)
+        trials = self._of_the_run(
+            self._trials_by.rehearse(scene, self.settings.candidates), scheduler
+        )
         vectors = {trial.name: self._vector(trial) for trial in trials}
         # Magnitudes of the whole past, which is longer than any queue.
         usual = {
@@ -158,13 +171,38 @@ class Selector:
         }
         objective = self.settings.objective
         scores = {name: objective.score(vector, usual) for name, vector in vectors.items()}
-        self.reflection.rehearsed(scores, len(trials[0].schedule.queries))
+        parts = {trial.name: objective.parts(trial.schedule, usual) for trial in trials}
+        self.reflection.rehearsed(scores, parts)
         return trials
+
+    def _of_the_run(self, trials: Sequence[Trial], scheduler: Scheduler) -> list[Trial]:
+        """Their schedules as a part of all queries of the run so far, if these are remembered."""
+        if not self.settings.memory:
+            return list(trials)
+        active = scheduler.state.queries.values()
+        count = self._ended + len(active)
+        due = self._ended_due + sum(query.spec.deadline_s is not None for query in active)
+        return [
+            replace(
+                trial,
+                schedules=tuple(replace(of, count=count, due=due) for of in trial.schedules),
+            )
+            for trial in trials
+        ]
 
     def _vector(self, trial: Trial) -> dict[str, float]:
         """What a candidate is worth, on average over the worlds in which it was tried out."""
         vectors = [self.settings.objective.vector(schedule) for schedule in trial.schedules]
         return {name: fmean(vector[name] for vector in vectors) for name in vectors[0]}
+
+    def _by_world(self, trial: Trial) -> dict[str, float]:
+        """What each world contributes to the score of a candidate."""
+        objective, reflection = self.settings.objective, self.reflection
+        share = reflection.bias(trial.name) / len(trial.schedules)
+        return {
+            str(world): share * objective.score(objective.vector(schedule), reflection.usual)
+            for world, schedule in enumerate(trial.schedules)
+        }
 
     def _choose(self, scores: Mapping[str, float]) -> str:
         """The best, if it is better than the one in force by the margin; ties by name."""
@@ -183,6 +221,21 @@ class Selector:
             self._margin = max(self.settings.margin, self._margin * EASING)
 
     _trials: Mapping[str, Trial]
+
+
+def _is_contended(scheduler: Scheduler) -> bool:
+    """Whether a task could run that does not, or there are more to come than free slots."""
+    state = scheduler.state
+    free = sum(node.free for node in state.nodes.values())
+    for job in state.jobs.values():
+        if job.spec.divisible is not None:
+            return True
+        for phase in (job.map, job.reduce):
+            if phase is not None and phase.pending:
+                free -= phase.pending
+                if free < 0 or (not job.blockers and phase is job.map):
+                    return True
+    return False
 
 
 def _work_s(scheduler: Scheduler) -> float:

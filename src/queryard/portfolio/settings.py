@@ -17,7 +17,7 @@ ALLOCATIONS = ("edls-sh", "edls-pr", "srtf", "locf")
 NEW_ALLOCATIONS = ("tls", "swrd", "edf", "fair")
 PROVISIONINGS = ("+x", "-x", "dlx", "maxbsd")
 # The first is in force until there is something to decide.
-DEFAULT = (*NEW_ALLOCATIONS, *ALLOCATIONS)
+DEFAULT = ("dearest", *NEW_ALLOCATIONS, *ALLOCATIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,10 @@ class PortfolioSettings:
     `least_s` and `most_s`. `margin` is by how much another policy must be better than the one in
     force. Candidates are tried out in so many `worlds` (see `what_if.Worlds`). What they would have
     made of the latest past (with `rehearse`; else what they were worth in earlier decisions) counts
-    by `memory` beside what they would make of the queue. A decision that takes longer than
-    `too_late` of the period is dropped; in simulation it takes `launch_cost_s` for each task that
-    was simulated. Deciding takes at most `share` of a core on average.
+    by `memory` beside what they would make of the queue; with 0, only the queue counts. A decision
+    that takes longer than `too_late` of the period is dropped; in simulation it takes
+    `launch_cost_s` for each task that was simulated. Deciding takes at most `share` of a core on
+    average.
     """
 
     candidates: Mapping[str, Profile] = field(default_factory=dict)

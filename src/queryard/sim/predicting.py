@@ -6,7 +6,6 @@ and with all others of its class when so many tasks of the class have.
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 
 from queryard.core.commands import Launch
@@ -37,7 +36,7 @@ class Predicting:
 
     def fork(self) -> Predicting:
         """One that knows as much, and has no queries yet."""
-        fork = Predicting(copy.deepcopy(self._predictor))
+        fork = Predicting(self._predictor.fork())
         fork._ended = dict(self._ended)
         return fork
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from operator import attrgetter
 
 from queryard.core.model import MAP
@@ -33,3 +34,8 @@ class Basic:
         pick = _MAP_S if task.kind == MAP else _REDUCE_S
         own = self._tallies.own(task, pick)
         return self._tallies.past(task, pick) if own is None else own
+
+    def fork(self) -> Basic:
+        fork = copy.copy(self)
+        fork._tallies = self._tallies.fork()
+        return fork

@@ -45,3 +45,6 @@ class Predictor(Protocol):
 
     def predict(self, task: Asked) -> float | None:
         """Its seconds; None while nothing is known that bears on it."""
+
+    def fork(self) -> Predictor:
+        """One for other jobs, that knows as much of those before them."""

@@ -12,6 +12,7 @@ other, and what is predicted too high, which costs more, is avoided.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -135,6 +136,11 @@ class Circle:
         self._wider: Line | None = None
         self._factor_at = 0
 
+    def fork(self) -> Circle:
+        fork = copy.copy(self)
+        fork._points = self._points.copy()
+        return fork
+
     def add(self, input_bytes: float, seconds: float) -> None:
         self._points.append((input_bytes, seconds))
         self._seen += 1
@@ -185,6 +191,14 @@ class _Phase:
     def __init__(self) -> None:
         self._circles: dict[tuple[str, ...], Circle] = {}
 
+    def fork(self) -> _Phase:
+        """Without the circles of jobs, of which nobody else learns."""
+        fork = _Phase()
+        fork._circles = {
+            key: circle.fork() for key, circle in self._circles.items() if key[0] != "job"
+        }
+        return fork
+
     def add(self, task: Asked, input_bytes: float, seconds: float) -> None:
         for key in _circles_of(task):
             self._circles.setdefault(key, Circle()).add(input_bytes, seconds)
@@ -212,6 +226,11 @@ class _Places:
 
     def __init__(self) -> None:
         self._ratios: dict[tuple[str, str, bool], deque[float]] = {}
+
+    def fork(self) -> _Places:
+        fork = _Places()
+        fork._ratios = {key: ratios.copy() for key, ratios in self._ratios.items()}
+        return fork
 
     def add(self, task: Asked, ratio: float) -> None:
         if task.is_local is not None:
@@ -266,6 +285,13 @@ class Regression:
     def predict(self, task: Asked) -> float | None:
         expected_s = self._anywhere(task)
         return None if expected_s is None else expected_s * self._places.factor(task)
+
+    def fork(self) -> Regression:
+        fork = Regression()
+        fork._tallies = self._tallies.fork()
+        fork._phases = {name: phase.fork() for name, phase in self._phases.items()}
+        fork._places = self._places.fork()
+        return fork
 
     def _anywhere(self, task: Asked) -> float | None:
         """What it takes, wherever it runs."""

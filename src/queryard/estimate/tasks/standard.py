@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from operator import attrgetter
-from typing import Literal
+from typing import Literal, Self
 
 from queryard.core.model import MAP
 
@@ -45,6 +46,11 @@ class Standard:
 
     def predict(self, task: Asked) -> float | None:
         return self.map_s(task) if task.kind == MAP else self.reduce_s(task)
+
+    def fork(self) -> Self:
+        fork = copy.copy(self)
+        fork.tallies = self.tallies.fork()
+        return fork
 
     def map_s(self, task: Asked) -> float | None:
         tallies = self.tallies

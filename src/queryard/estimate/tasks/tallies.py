@@ -28,6 +28,11 @@ class Average:
         self.total += value
         self.count += 1
 
+    def fork(self) -> Average:
+        fork = Average()
+        fork.total, fork.count = self.total, self.count
+        return fork
+
 
 class JobTally:
     """What was seen of one job. Rates are seconds a byte, a mean over its tasks."""
@@ -59,6 +64,13 @@ class JobTally:
     def selectivity(self) -> float | None:
         """Bytes that maps leave for each they read; None while none with an input has ended."""
         return self.map_out_bytes / self.map_in_bytes if self.map_in_bytes else None
+
+    def fork(self) -> JobTally:
+        fork = JobTally()
+        for name in self.__slots__:
+            value = getattr(self, name)
+            setattr(fork, name, value.fork() if isinstance(value, Average) else value)
+        return fork
 
     def add(self, seen: Seen, input_bytes: float | None) -> None:
         if seen.asked.kind == MAP:
@@ -116,6 +128,14 @@ class Tallies:
             if job not in alike:
                 alike.append(job)
         tally.add(seen, self.input_bytes(seen.asked))
+
+    def fork(self) -> Tallies:
+        """With those jobs only that tell something of others."""
+        fork = Tallies(self._past_jobs)
+        fork._alike = {key: alike.copy() for key, alike in self._alike.items()}
+        told = {job for alike in fork._alike.values() for job in alike}
+        fork._jobs.update((job, tally.fork()) for job, tally in self._jobs.items() if job in told)
+        return fork
 
     def own(self, task: Asked, pick: Pick) -> float | None:
         """The mean of the task's own job."""

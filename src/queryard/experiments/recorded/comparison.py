@@ -27,15 +27,15 @@ from .workloads import Case
 # would be FIFO, and what divides by tenant what it is without.
 POLICIES = (
     *("fifo", "fair", "tls", "swrd", "srtf", "edf", "edls-sh", "edls-pr"),
-    *("deadline-first", "marshal"),
+    *("deadline-first", "marshal", "dearest"),
 )
 # What the portfolios choose from.
 CANDIDATES = (
     *("tls", "marshal", "swrd", "deadline-first", "edf", "fair"),
-    *("srtf", "edls-pr", "edls-sh"),
+    *("srtf", "edls-pr", "edls-sh", "dearest"),
 )
 # The goals of the portfolios, and what is in force until there is something to choose.
-FIRST = {"response": "tls", "mixed": "deadline-first"}
+FIRST = {"response": "tls", "mixed": "dearest"}
 # All runs are judged by each goal.
 GOALS = tuple(FIRST)
 PORTFOLIO = "portfolio"
