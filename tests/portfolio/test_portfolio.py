@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queryard.core.errors import InvalidProfile
-from queryard.core.events import PolicyChosen
+from queryard.core.events import NodeLost, PolicyChosen
 from queryard.core.model import Job, Node, Phase, Query
 from queryard.metrics import read_run
 from queryard.policies import resolve_profile
@@ -268,3 +268,21 @@ def test_how_many_nodes_there_should_be_is_decided_though_nobody_waits() -> None
     workload = Workload("w", (query("q", 1, 5.0),))
     candidates = candidates_of(("fifo",), ("+x", "-x"))
     assert simulate_portfolio(workload, NODES, PortfolioSettings(candidates)).decisions
+
+
+def test_a_trial_of_a_queue_that_cannot_move_ends() -> None:
+    """No node is left, and a provisioning part goes on asking whether there should be more."""
+    driver = driver_at(LONG_THEN_SHORT, 2.0)
+    driver.scheduler.handle(NodeLost(2.5, "n1"))
+    for trial in try_out(driver.scheduler, candidates_of(("fifo",), ("dlx", "-x"))):
+        assert not trial.complete
+        assert {query.id for query in trial.schedule.queries} == {"long", "short"}
+
+
+def test_the_first_candidate_comes_back_when_it_is_as_good() -> None:
+    selector = Selector(PortfolioSettings(candidates_of(("fifo", "swrd", "fair"))))
+    assert selector._choose({"fifo": 1.05, "swrd": 1.0, "fair": 1.0}) == "fifo"
+    assert selector._choose({"fifo": 1.5, "swrd": 1.0, "fair": 1.0}) == "fair"
+    selector.current = "swrd"
+    assert selector._choose({"fifo": 1.05, "swrd": 1.02, "fair": 1.0}) == "swrd"
+    assert selector._choose({"fifo": 1.02, "swrd": 1.02, "fair": 1.0}) == "fifo"

@@ -103,6 +103,28 @@ def test_cancelled_queries_and_divisible_work_are_left_out() -> None:
     assert set(ends_of(past_of(driver), driver, "fifo")) == {"stays"}
 
 
+def test_failed_queries_are_left_out() -> None:
+    """They stopped halfway; what they would have taken was not seen."""
+    workload = Workload("w", tuple(query(f"q{n}", 30, 1.0, 0.0) for n in range(8)))
+    conditions = Conditions(task_failure=0.3)
+    driver = build(workload, NODES, resolve_profile("fifo"), conditions=conditions, seed=1)
+    driver.run()
+    failed = set(driver.failed)
+    assert failed
+    assert set(ends_of(past_of(driver), driver, "fifo")) == set(driver.ends) - failed
+
+
+def test_whoever_must_not_take_a_whole_core_rests_during_a_rehearsal() -> None:
+    workload = Workload("w", tuple(query(f"q{n}", 2, 1.0, float(n)) for n in range(10)))
+    driver = build(workload, NODES, resolve_profile("fifo"))
+    driver.run()
+    scene = past_of(driver).scene(driver.scheduler)
+    assert scene is not None
+    rests: list[None] = []
+    rehearse(scene, candidates_of(("fifo",)), rest=lambda: rests.append(None))
+    assert len(rests) >= 10
+
+
 def test_only_the_latest_past_is_kept() -> None:
     many = Workload("w", tuple(query(f"q{n}", 1, 1.0, float(n)) for n in range(300)))
     driver = build(many, NODES, resolve_profile("fifo"))
@@ -217,7 +239,7 @@ def test_early_reduces_do_not_wait_twice() -> None:
 @pytest.mark.parametrize("policy", ["s3", "tls", "srtf"])
 def test_failures_riders_and_lost_nodes_do_no_harm(policy: str) -> None:
     nodes = parse_nodes("2x4")
-    workload = generate(Mix(queries=15, deadlines=0.3), 4, nodes)
+    workload = generate(Mix(queries=10, deadlines=0.3), 4, nodes)
     conditions = Conditions(noise=0.3, task_failure=0.05, node_mtbf_s=300.0, node_repair_s=60.0)
     chosen = PortfolioSettings(candidates_of((policy, "fair")), share=1.0, period_s=5.0)
     found = simulate_portfolio(

@@ -230,6 +230,16 @@ class Job:
         if self.divisible is not None and (self.map or self.reduce or self.scans):
             raise InvalidModel(f"{where}: divisible work has no phases and no scans")
 
+    @property
+    def maps(self) -> int:
+        """How many map tasks it has."""
+        return self.map.tasks if self.map else 0
+
+    @property
+    def reduces(self) -> int:
+        """How many reduce tasks it has."""
+        return self.reduce.tasks if self.reduce else 0
+
 
 @dataclass(frozen=True, slots=True)
 class Query:

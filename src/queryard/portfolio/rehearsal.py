@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from queryard.core.commands import Launch
+from queryard.core.commands import Fail, Launch
 from queryard.core.events import (
     NodeJoined,
     NodeLost,
@@ -39,7 +39,7 @@ STRETCHES = 4
 STRETCH_QUERIES, STRETCH_TASKS = 25, 2_500
 # It is rehearsed anew when so much has come to it.
 GROWTH = 0.5
-# Work that was not seen and of which nothing is expected any more: a query has failed.
+# What is expected of jobs that are done: all of their tasks were seen.
 NOTHING = JobTruth(map_s=0.0)
 
 
@@ -59,7 +59,7 @@ def rehearse(
     *,
     rest: Callable[[], None] = lambda: None,
 ) -> list[Trial]:
-    """What every candidate makes of the past; `rest` is called between two of them."""
+    """What every candidate makes of the past; `rest` is called whenever a query ends."""
     trials = []
     for name, profile in candidates.items():
         began = time.perf_counter()
@@ -71,9 +71,9 @@ def rehearse(
             settings=scene.settings,
             keep_journal=False,
             from_s=scene.workload.arrivals[0].query.submit_s,
+            on_end=lambda _: rest(),
         )
         driver.run()
-        rest()
         launches = driver.scheduler.state.next_launch
         took_s = time.perf_counter() - began
         schedule = _schedule(scene.workload, driver)
@@ -108,7 +108,8 @@ class _Stretch:
 class Past:
     """The latest queries and how long their tasks took, read from the journal as it grows.
 
-    Queries with divisible work are left out: it is not made of tasks that are seen one by one.
+    Queries with divisible work are left out: it is not made of tasks that are seen one by one. So
+    are those that failed or were cancelled.
     """
 
     def __init__(self, estimates: EstimateSource, settings: Settings) -> None:
@@ -141,6 +142,8 @@ class Past:
         for command in step.commands:
             if isinstance(command, Launch):
                 self._launched[command.number] = command
+            elif isinstance(command, Fail):
+                self._forget(command.query)
 
     def _submit(self, query: Query) -> None:
         if any(job.divisible is not None for job in query.jobs) or query.id in self._seen:
@@ -157,7 +160,7 @@ class Past:
             self._stretches.popleft()
         stretch = self._stretches[-1]
         stretch.queries[query.id] = query
-        stretch.tasks += sum(_count(job, MAP) + _count(job, REDUCE) for job in query.jobs)
+        stretch.tasks += sum(job.maps + job.reduces for job in query.jobs)
         self._seen[query.id] = _Seen()
 
     def _forget(self, query: str) -> None:
@@ -231,16 +234,13 @@ class Past:
         return truth
 
 
-def _count(job: Job, kind: Kind) -> int:
-    phase = job.map if kind == MAP else job.reduce
-    return phase.tasks if phase else 0
-
-
 def _times(
     job_id: str, job: Job, kind: Kind, seen_s: Mapping[TaskId, float], expected_s: float
 ) -> tuple[float, ...]:
     """What every task took; of one that was not seen to end, what is expected."""
-    tasks = (TaskId(job_id, kind, index) for index in range(_count(job, kind)))
+    tasks = (
+        TaskId(job_id, kind, index) for index in range(job.maps if kind == MAP else job.reduces)
+    )
     return tuple(seen_s.get(task, expected_s) for task in tasks)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -61,7 +62,8 @@ class Selector:
         self.settings = settings
         self.past = past
         self._trials_by: Trying = trials or Here()
-        self.current = current or next(iter(settings.candidates))
+        self._first = next(iter(settings.candidates))
+        self.current = current or self._first
         self.decisions: list[Decision] = []
         self.reflection = Reflection(
             settings.objective, settings.period_s, settings.least_s, settings.most_s
@@ -103,7 +105,7 @@ class Selector:
             {
                 name: profile
                 for name, profile in settings.candidates.items()
-                if name in promising or name == self.current
+                if name in promising or name in (self.current, self._first)
             },
             horizon_s=settings.horizon_s,
             most_launches=settings.most_launches,
@@ -205,12 +207,16 @@ class Selector:
         }
 
     def _choose(self, scores: Mapping[str, float]) -> str:
-        """The best, if it is better than the one in force by the margin; ties by name."""
+        """The best (ties by name), if it is better than the one in force by the margin.
+
+        The first candidate comes back when it is as good as the one in force: what made a queue
+        special is gone with the queue.
+        """
         best = min(scores, key=lambda name: (scores[name], name))
-        now = scores.get(self.current)
-        if now is None:
+        if self.current not in scores or scores[best] < scores[self.current] * (1 - self._margin):
             return best
-        return best if scores[best] < now * (1 - self._margin) else self.current
+        first = scores.get(self._first, math.inf)
+        return self._first if first <= scores[self.current] else self.current
 
     def _ease(self, decision: Decision) -> None:
         """A switch back to where we came from is flapping; calm makes switching cheaper again."""

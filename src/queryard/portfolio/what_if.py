@@ -35,6 +35,9 @@ class Worlds(NamedTuple):
 RIGHT = Worlds()
 # The first step is this part of what the queue will take; each is twice the one before.
 STEPS = 32
+# Where nothing was launched and nothing has ended for so many steps, nothing will: reduces that
+# started early may hold the last slots that their maps would need.
+IDLE_STEPS = 10
 # So many launches of one world are small enough to look at others as well.
 SMALL = 5_000
 
@@ -127,12 +130,15 @@ def _run(
     driver.post(now, 0, PolicyChosen(now, profile))
     step_s = _step_s(scheduler, horizon_s)
     until_s = now
-    while driver.unfinished and until_s < now + horizon_s:
+    idle, done = 0, (before, 0)
+    while driver.unfinished and until_s < now + horizon_s and idle < IDLE_STEPS:
         until_s = min(now + horizon_s, until_s + step_s)
         driver.run(until_s)
         rest()
         if state.next_launch - before > most_launches or not driver.has_more:
             break
+        was, done = done, (state.next_launch, driver.unfinished)
+        idle = idle + 1 if done == was else 0
         step_s *= 2
     ends_s = {**driver.ends, **_rest(fork, max(until_s, state.now))}
     queries = tuple(

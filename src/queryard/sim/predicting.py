@@ -105,7 +105,7 @@ def _question(job_id: str, query: Query, spec: Job) -> Asked:
         query.tenant,
         map_bytes=spec.map.bytes,
         map_tasks=spec.map.tasks,
-        reduces=spec.reduce.tasks if spec.reduce else 0,
+        reduces=spec.reduces,
     )
 
 

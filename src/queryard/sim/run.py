@@ -164,7 +164,6 @@ def _enough(nodes: Sequence[Node], query: Query, conditions: Conditions) -> Sequ
         return nodes
     slots = 0
     for job in query.jobs:
-        slots += job.map.tasks if job.map else 0
-        slots += job.reduce.tasks if job.reduce else 0
+        slots += job.maps + job.reduces
         slots += job.divisible.width if job.divisible else 0
     return nodes[: max(1, math.ceil(slots / first.slots))]

@@ -66,9 +66,8 @@ class JobTruth:
             batches = job.divisible.batches
             run = self.batches_run(batches, target_error)
             return self.work_s * run / batches + self.growth_s * run * (run + 1) / 2
-        maps = job.map.tasks if job.map else 0
-        reduces = job.reduce.tasks if job.reduce else 0
-        return maps * self.map_s + reduces * (self.shuffle_s + self.merge_s + self.reduce_s)
+        reduce_s = self.shuffle_s + self.merge_s + self.reduce_s
+        return job.maps * self.map_s + job.reduces * reduce_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +130,5 @@ class Workload:
     def tasks(self) -> int:
         """How many map and reduce tasks there are in all."""
         return sum(
-            (job.map.tasks if job.map else 0) + (job.reduce.tasks if job.reduce else 0)
-            for arrival in self.arrivals
-            for job in arrival.query.jobs
+            job.maps + job.reduces for arrival in self.arrivals for job in arrival.query.jobs
         )

@@ -29,15 +29,13 @@ POLICIES = (
     *("fifo", "fair", "tls", "swrd", "srtf", "edf", "edls-sh", "edls-pr"),
     *("deadline-first", "marshal", "dearest"),
 )
-# What the portfolios choose from.
+# What the portfolios choose from; the first is in force until there is something to choose.
 CANDIDATES = (
-    *("tls", "marshal", "swrd", "deadline-first", "edf", "fair"),
-    *("srtf", "edls-pr", "edls-sh", "dearest"),
+    *("dearest", "tls", "marshal", "swrd", "deadline-first", "edf", "fair"),
+    *("srtf", "edls-pr", "edls-sh"),
 )
-# The goals of the portfolios, and what is in force until there is something to choose.
-FIRST = {"response": "tls", "mixed": "dearest"}
-# All runs are judged by each goal.
-GOALS = tuple(FIRST)
+# There is a portfolio for each goal, and all runs are judged by each.
+GOALS = ("response", "mixed")
 PORTFOLIO = "portfolio"
 
 
@@ -93,7 +91,7 @@ def compare(case: Case, tell: Callable[[str], None]) -> Compared:
         runs[name] = _ran(case, run.journal, alone_s, wall_s, run.tasks)
         tell(f"{case.title}: {name}, {wall_s:.0f} s")
     for goal in GOALS:
-        candidates = candidates_of(tuple(dict.fromkeys((FIRST[goal], *CANDIDATES))))
+        candidates = candidates_of(CANDIDATES)
         settings = PortfolioSettings(candidates, OBJECTIVES[goal], share=case.share)
         began = time.perf_counter()
         found = simulate_portfolio(
