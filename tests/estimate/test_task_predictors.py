@@ -69,6 +69,18 @@ def test_a_fork_knows_as_much_and_learns_by_itself(name: str, seed: int) -> None
     assert [other.predict(task) for task in asked] == before
 
 
+def test_the_regression_keeps_no_circles_of_jobs_that_are_gone() -> None:
+    predictor = make_predictor("regression")
+    for n in range(100):
+        predictor.learn(Seen(a_map(f"j{n}", 10.0 + n), 1.0 + n))
+    before = predictor.predict(a_map("new", 50.0))
+    circles = len(predictor._phases["map"]._circles)  # type: ignore[attr-defined]
+    for n in range(100):
+        predictor.forget(f"j{n}")
+    assert len(predictor._phases["map"]._circles) == circles - 100  # type: ignore[attr-defined]
+    assert predictor.predict(a_map("new", 50.0)) == before
+
+
 def test_an_unknown_predictor_is_refused() -> None:
     with pytest.raises(QueryardError, match="did you mean 'regression'"):
         make_predictor("regresion")

@@ -281,8 +281,38 @@ def test_a_trial_of_a_queue_that_cannot_move_ends() -> None:
 
 def test_the_first_candidate_comes_back_when_it_is_as_good() -> None:
     selector = Selector(PortfolioSettings(candidates_of(("fifo", "swrd", "fair"))))
-    assert selector._choose({"fifo": 1.05, "swrd": 1.0, "fair": 1.0}) == "fifo"
-    assert selector._choose({"fifo": 1.5, "swrd": 1.0, "fair": 1.0}) == "fair"
+
+    def choose(fifo: float, swrd: float, fair: float, raw_fair: float = 1.0) -> str:
+        scores = {"fifo": fifo, "swrd": swrd, "fair": fair}
+        return selector._choose(scores, {**scores, "fair": raw_fair})
+
+    assert choose(1.05, 1.0, 1.0) == "fifo"
+    assert choose(1.5, 1.0, 1.0) == "fair"
+    # As good for certain, but not if chance is counted.
+    assert choose(1.5, 1.0, 1.0, raw_fair=1.2) == "swrd"
     selector.current = "swrd"
-    assert selector._choose({"fifo": 1.05, "swrd": 1.02, "fair": 1.0}) == "swrd"
-    assert selector._choose({"fifo": 1.02, "swrd": 1.02, "fair": 1.0}) == "fifo"
+    assert choose(1.05, 1.02, 1.0) == "swrd"
+    assert choose(1.02, 1.02, 1.0) == "fifo"
+    assert choose(1.0, 1.5, 1.0) == "fifo"
+
+
+def test_reduces_that_a_cap_holds_back_are_a_choice() -> None:
+    """Seven reduces of a batch query on ten slots, of which it may use three."""
+    job = Job("j", map=Phase(2), reduce=Phase(7))
+    arrival = Arrival(Query("q", (job,)), {"j": JobTruth(map_s=1.0, reduce_s=100.0)})
+    settings = PortfolioSettings(candidates_of(("edls-sh", "tls")), OBJECTIVES["response"])
+    found = simulate_portfolio(Workload("w", (arrival,)), (Node("n", 10),), settings)
+    assert found.run.ends["q"] < 250.0
+
+
+def test_a_task_that_outlasts_all_others_does_not_end_a_trial() -> None:
+    nodes = parse_nodes("50x12")
+    job = Job("j", map=Phase(2), reduce=Phase(600))
+    arrivals = tuple(
+        Arrival(Query(f"q{n}", (job,)), {"j": JobTruth(map_s=1000.0, reduce_s=5.0)})
+        for n in range(2)
+    )
+    driver = build(Workload("w", arrivals), nodes, resolve_profile("fifo"))
+    driver.run(1.0)
+    for trial in try_out(driver.scheduler, candidates_of(("fifo", "swrd"))):
+        assert trial.complete

@@ -23,7 +23,7 @@ def reduces_to_kill(
     """(launch, job) of at most one waiting reduce for each pool that is stuck."""
     for pool in tree.pools.values():
         whole = pool is tree.root
-        full = not any(node.free for node in state.nodes.values()) if whole else False
+        full = not any(n.free for n in state.nodes.values() if not n.draining) if whole else False
         if (full or pool.used >= pool.cap) and any(pool.ready):
             victim = _stuck_reduce(state, tree, pool, payer)
             if victim is not None:

@@ -34,6 +34,9 @@ class Forecasted:
 
     policy: str
     queries: Mapping[str, QueryEnd]
+    # Of how many queries they are a part, see `Schedule`.
+    count: int | None
+    due: int | None
 
 
 @dataclass(slots=True)
@@ -54,7 +57,8 @@ class Reflection:
     rehearsals: int = 0
     _expected: Forecasted | None = None
     _ended: dict[str, QueryEnd] = field(default_factory=dict)
-    # What scores were like in all decisions so far, on average, and how many these were.
+    # What scores times queries were like in all decisions so far, on average, and how many these
+    # were.
     _stake: float = 0.0
     _looks: int = 0
     _work_s: float = 0.0
@@ -65,7 +69,8 @@ class Reflection:
     def applied(self, policy: str, schedule: Schedule) -> None:
         """A policy is in force; so its queries are expected to end."""
         self._judge()
-        self._expected = Forecasted(policy, {query.id: query for query in schedule.queries})
+        queries = {query.id: query for query in schedule.queries}
+        self._expected = Forecasted(policy, queries, schedule.count, schedule.due)
         self._ended = {}
 
     def ended(self, query: QueryEnd) -> None:
@@ -82,9 +87,11 @@ class Reflection:
         """Compare what was expected of those that have ended with what came."""
         if self._expected is None or not self._ended:
             return
+        count, due = self._expected.count, self._expected.due
         expected = tuple(self._expected.queries[query] for query in self._ended)
-        foreseen = self._score(Schedule(expected))
-        observed = self._score(Schedule(tuple(self._ended.values())))
+        ended = tuple(self._ended.values())
+        foreseen = self._score(Schedule(expected, count=count, due=due))
+        observed = self._score(Schedule(ended, count=count, due=due))
         if foreseen <= 0 or observed <= 0:
             return
         error = math.log(observed / foreseen)
@@ -130,15 +137,18 @@ class Reflection:
         least = min(self.regrets.values())
         return {name for name in names if self.regrets.get(name, least) - least < HOPELESS}
 
-    def weighed(self, scores: Mapping[str, float], memory: float) -> dict[str, float]:
+    def weighed(
+        self, scores: Mapping[str, float], memory: float, queries: int = 1
+    ) -> dict[str, float]:
         """Factors by which candidates are worse than the best: now, and by memory before.
 
-        Now counts by what is at stake: of a queue that hardly matters, little is to be had.
+        Now counts by what is at stake: of a queue that hardly matters, little is to be had. Scores
+        are parts of means over so many `queries`, which become more and more.
         """
-        mean = sum(scores.values()) / len(scores)
+        mean = queries * sum(scores.values()) / len(scores)
         self._looks += 1
         self._stake += (mean - self._stake) / self._looks
-        now = _regrets(scores, self._stake)
+        now = _regrets(scores, self._stake / queries)
         return {
             name: math.exp(regret + memory * self.regrets.get(name, regret))
             for name, regret in now.items()
@@ -214,7 +224,7 @@ def _standard_error(parts: Mapping[str, float], others: Mapping[str, float]) -> 
     differences = [part - others[query] for query, part in parts.items() if query in others]
     count = len(differences)
     if count < 2:
-        return 0.0
+        return abs(math.fsum(differences))
     mean = math.fsum(differences) / count
     squares = math.fsum((difference - mean) ** 2 for difference in differences)
     return math.sqrt(squares * count / (count - 1))

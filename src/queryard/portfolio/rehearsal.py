@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from queryard.core.changes.queries import KEYS_KEPT
 from queryard.core.commands import Fail, Launch
 from queryard.core.events import (
     NodeJoined,
@@ -32,7 +33,7 @@ from queryard.sim.truth import believed
 from queryard.workload.model import Arrival, JobTruth, Workload
 
 from .scores import QueryEnd, Schedule
-from .what_if import Profile, Trial
+from .what_if import Profile, Trial, steps
 
 # The past is kept in stretches; with so many of them, the oldest goes.
 STRETCHES = 4
@@ -63,6 +64,7 @@ def rehearse(
     trials = []
     for name, profile in candidates.items():
         began = time.perf_counter()
+        first_s, last_s = (scene.workload.arrivals[n].query.submit_s for n in (0, -1))
         driver = build(
             scene.workload,
             scene.nodes,
@@ -70,10 +72,11 @@ def rehearse(
             estimates=fork_source(scene.estimates),
             settings=scene.settings,
             keep_journal=False,
-            from_s=scene.workload.arrivals[0].query.submit_s,
+            from_s=first_s,
             on_end=lambda _: rest(),
         )
-        driver.run()
+        for _ in steps(driver, first_s, max(1.0, last_s - first_s)):
+            rest()
         launches = driver.scheduler.state.next_launch
         took_s = time.perf_counter() - began
         schedule = _schedule(scene.workload, driver)
@@ -118,7 +121,7 @@ class Past:
         self._stretches: deque[_Stretch] = deque()
         self._launched: dict[int, Launch] = {}
         self._nodes: dict[str, Node] = {}
-        self._keys: set[str] = set()
+        self._keys: dict[str, None] = {}
         self._seen: dict[str, _Seen] = {}
         # Tasks that are kept; those that came since the last rehearsal, and that it had.
         self._tasks = self._new = self._rehearsed = 0
@@ -151,7 +154,9 @@ class Past:
         if query.idempotency_key:
             if query.idempotency_key in self._keys:
                 return  # it is the earlier one
-            self._keys.add(query.idempotency_key)
+            self._keys[query.idempotency_key] = None
+            if len(self._keys) > KEYS_KEPT:
+                del self._keys[next(iter(self._keys))]
         if not self._stretches or self._stretches[-1].is_full:
             self._stretches.append(_Stretch(fork_source(self._estimates)))
         if len(self._stretches) > STRETCHES:
@@ -245,11 +250,17 @@ def _times(
 
 
 def _schedule(workload: Workload, driver: SimDriver) -> Schedule:
+    """All queries; one that would never end has ended by the end of the rehearsal."""
     queries = tuple(
-        QueryEnd(query.id, query.submit_s, driver.ends[query.id], arrival.work_s, query.deadline_s)
+        QueryEnd(
+            query.id,
+            query.submit_s,
+            driver.ends.get(query.id, driver.now),
+            arrival.work_s,
+            query.deadline_s,
+        )
         for arrival in workload.arrivals
         for query in (arrival.query,)
-        if query.id in driver.ends
     )
     last_s = max((query.end_s for query in queries), default=0.0)
     return Schedule(queries, driver.stays_s(last_s))

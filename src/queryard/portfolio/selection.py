@@ -71,20 +71,21 @@ class Selector:
         # How many queries have ended, and how many of these had a deadline.
         self._ended = self._ended_due = 0
         self._margin = settings.margin
-        self._is_sizing = any("provisioning" in of for of in settings.candidates.values())
+        # How many nodes there should be is always a question, and a fixed period is kept.
+        self._is_always_due = settings.least_s == settings.most_s or any(
+            "provisioning" in of for of in settings.candidates.values()
+        )
         self._last_s = self._not_before_s = float("-inf")
 
     def is_due(self, scheduler: Scheduler) -> bool:
         """Whether to decide now; where nobody has to wait for anything, there is no need."""
         state = scheduler.state
-        if state.now < self._not_before_s or not self._has_choice(scheduler):
+        if not state.queries or state.now < self._not_before_s:
+            return False
+        if not self._is_always_due and not _is_contended(scheduler):
             return False
         since_s = state.now - self._last_s
         return self.reflection.is_due(since_s, _work_s(scheduler))
-
-    def _has_choice(self, scheduler: Scheduler) -> bool:
-        """Whether somebody waits, or will; how many nodes there should be is always a question."""
-        return (self._is_sizing and bool(scheduler.state.queries)) or _is_contended(scheduler)
 
     def next_look_s(self, scheduler: Scheduler) -> float:
         """When to ask again whether a decision is due, if nobody arrives before."""
@@ -119,8 +120,11 @@ class Selector:
             * self.reflection.bias(name)
             for name, vector in vectors.items()
         }
-        parts = {trial.name: self._by_world(trial) for trial in trials}
-        chosen = self._choose(self.reflection.weighed(surely(scores, parts), settings.memory))
+        sure = scores
+        if all(len(trial.schedules) > 1 for trial in trials):
+            sure = surely(scores, {trial.name: self._by_world(trial) for trial in trials})
+        weighed = self.reflection.weighed(sure, settings.memory, trials[0].schedule.count or 1)
+        chosen = self._choose(weighed, scores)
         self.reflection.compared(scores)
         decision = Decision(
             now,
@@ -206,13 +210,14 @@ class Selector:
             for world, schedule in enumerate(trial.schedules)
         }
 
-    def _choose(self, scores: Mapping[str, float]) -> str:
-        """The best (ties by name), if it is better than the one in force by the margin.
+    def _choose(self, scores: Mapping[str, float], raw: Mapping[str, float]) -> str:
+        """The best, if it is better than the one in force by the margin.
 
-        The first candidate comes back when it is as good as the one in force: what made a queue
-        special is gone with the queue.
+        Of those that are as good, the first candidate, or what is better if chance counts as well.
+        The first comes back when it is as good as the one in force: what made a queue special is
+        gone with the queue.
         """
-        best = min(scores, key=lambda name: (scores[name], name))
+        best = min(scores, key=lambda name: (scores[name], name != self._first, raw[name], name))
         if self.current not in scores or scores[best] < scores[self.current] * (1 - self._margin):
             return best
         first = scores.get(self._first, math.inf)
@@ -239,7 +244,7 @@ def _is_contended(scheduler: Scheduler) -> bool:
         for phase in (job.map, job.reduce):
             if phase is not None and phase.pending:
                 free -= phase.pending
-                if free < 0 or (not job.blockers and phase is job.map):
+                if free < 0 or (not job.blockers and (phase is job.map or job.maps_done)):
                     return True
     return False
 

@@ -16,8 +16,9 @@ from .what_if import Profile
 ALLOCATIONS = ("edls-sh", "edls-pr", "srtf", "locf")
 NEW_ALLOCATIONS = ("tls", "swrd", "edf", "fair")
 PROVISIONINGS = ("+x", "-x", "dlx", "maxbsd")
-# The first is in force until there is something to decide.
-DEFAULT = ("dearest", *NEW_ALLOCATIONS, *ALLOCATIONS)
+DEFAULT = (*NEW_ALLOCATIONS, *ALLOCATIONS)
+# Where deadlines count, this one has slowdown and deadlines in one rule.
+FOR_DEADLINES = "dearest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,17 @@ def candidates_of(
     return found
 
 
+def default_for(objective: Objective) -> tuple[str, ...]:
+    """What is chosen from if nobody says; the first is in force until there is something to decide.
+
+    >>> default_for(OBJECTIVES["response"])[:2], default_for(OBJECTIVES["mixed"])[:2]
+    (('tls', 'swrd'), ('dearest', 'tls'))
+    """
+    weights = objective.weights
+    due = weights.get("violation", 0.0) > weights.get("slowdown", 0.0) / 1000
+    return (FOR_DEADLINES, *DEFAULT) if due else DEFAULT
+
+
 def parse_portfolio(text: str, own: Mapping[str, Profile] | None = None) -> PortfolioSettings:
     """From `portfolio[:OBJECTIVE[:POLICIES[:PROVISIONING]]]`, names joined by slashes.
 
@@ -102,9 +114,10 @@ def parse_portfolio(text: str, own: Mapping[str, Profile] | None = None) -> Port
             "portfolio:priced:srtf/locf:+x/-x"
         )
     objective, names, provisionings = (*parts[1:], "", "", "")[:3]
-    chosen = [name for name in names.split("/") if name] or list(DEFAULT)
+    chosen = [name for name in names.split("/") if name]
     sizing = [name for name in provisionings.split("/") if name]
     for name in sizing:
         if name not in PROVISIONINGS:
             raise InvalidProfile(unknown_name("provisioning part", name, PROVISIONINGS))
-    return PortfolioSettings(candidates_of(chosen, sizing, own), objective_of(objective or "mixed"))
+    goal = objective_of(objective or "mixed")
+    return PortfolioSettings(candidates_of(chosen or default_for(goal), sizing, own), goal)

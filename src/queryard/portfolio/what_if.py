@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
 
 from queryard.core.events import PolicyChosen
 from queryard.core.scheduler import Scheduler
+from queryard.sim.driver import SimDriver
 from queryard.sim.forecast import resume
 
 from .scores import QueryEnd, Schedule
@@ -35,8 +36,7 @@ class Worlds(NamedTuple):
 RIGHT = Worlds()
 # The first step is this part of what the queue will take; each is twice the one before.
 STEPS = 32
-# Where nothing was launched and nothing has ended for so many steps, nothing will: reduces that
-# started early may hold the last slots that their maps would need.
+# Where only timers ring for so many steps, nothing else will happen: no node is left, say.
 IDLE_STEPS = 10
 # So many launches of one world are small enough to look at others as well.
 SMALL = 5_000
@@ -128,19 +128,13 @@ def _run(
     ]
     driver = resume(fork, luck=luck)
     driver.post(now, 0, PolicyChosen(now, profile))
-    step_s = _step_s(scheduler, horizon_s)
-    until_s = now
-    idle, done = 0, (before, 0)
-    while driver.unfinished and until_s < now + horizon_s and idle < IDLE_STEPS:
-        until_s = min(now + horizon_s, until_s + step_s)
-        driver.run(until_s)
+    reached_s = now
+    for at_s in steps(driver, now, _step_s(scheduler, horizon_s), now + horizon_s):
+        reached_s = at_s
         rest()
-        if state.next_launch - before > most_launches or not driver.has_more:
+        if state.next_launch - before > most_launches:
             break
-        was, done = done, (state.next_launch, driver.unfinished)
-        idle = idle + 1 if done == was else 0
-        step_s *= 2
-    ends_s = {**driver.ends, **_rest(fork, max(until_s, state.now))}
+    ends_s = {**driver.ends, **_rest(fork, max(reached_s, state.now))}
     queries = tuple(
         QueryEnd(query, submit_s, ends_s[query], task_s, deadline_s)
         for query, submit_s, task_s, deadline_s in active
@@ -150,6 +144,19 @@ def _run(
     last_s = max((query.end_s for query in queries), default=now)
     schedule = Schedule(queries, driver.stays_s(last_s))
     return _Ran(schedule, state.next_launch - before, not driver.unfinished)
+
+
+def steps(
+    driver: SimDriver, from_s: float, step_s: float, until_s: float = math.inf
+) -> Iterator[float]:
+    """Run a simulation until all queries have ended, or none ever will; the time of each step."""
+    idle = 0
+    while driver.unfinished and from_s < until_s and idle < IDLE_STEPS and driver.has_more:
+        from_s = min(until_s, from_s + step_s)
+        driver.run(from_s)
+        yield from_s
+        idle = idle + 1 if driver.only_rings else 0
+        step_s *= 2
 
 
 def _step_s(scheduler: Scheduler, horizon_s: float) -> float:

@@ -168,6 +168,11 @@ class SimDriver:
         """Whether anything can still happen."""
         return bool(self._heap)
 
+    @property
+    def only_rings(self) -> bool:
+        """Whether nothing is under way but timers, which may go on for ever."""
+        return all(priority == TIMERS for _, priority, _, _ in self._heap)
+
     def run(self, until_s: float = math.inf) -> None:
         """Go on until every query has ended, or to a time."""
         heap = self._heap

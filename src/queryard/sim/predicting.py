@@ -82,6 +82,7 @@ class Predicting:
         for job_id in self._queries.pop(query, ()):
             job = self._jobs.pop(job_id)
             self._classes[job.asked.class_name].pop(job_id, None)
+            self._predictor.forget(job_id)
 
     def _estimate(self, now: float, job_id: str, job: _Job) -> list[EstimateChanged]:
         """What a task of mean size is predicted to take; nothing while nothing is known."""

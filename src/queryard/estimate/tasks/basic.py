@@ -35,6 +35,9 @@ class Basic:
         own = self._tallies.own(task, pick)
         return self._tallies.past(task, pick) if own is None else own
 
+    def forget(self, job: str) -> None:
+        """It counts among past jobs."""
+
     def fork(self) -> Basic:
         fork = copy.copy(self)
         fork._tallies = self._tallies.fork()

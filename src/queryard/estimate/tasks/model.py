@@ -46,5 +46,8 @@ class Predictor(Protocol):
     def predict(self, task: Asked) -> float | None:
         """Its seconds; None while nothing is known that bears on it."""
 
+    def forget(self, job: str) -> None:
+        """No task of the job will be asked for any more."""
+
     def fork(self) -> Predictor:
         """One for other jobs, that knows as much of those before them."""

@@ -191,6 +191,9 @@ class _Phase:
     def __init__(self) -> None:
         self._circles: dict[tuple[str, ...], Circle] = {}
 
+    def forget(self, job: str) -> None:
+        self._circles.pop(("job", job), None)
+
     def fork(self) -> _Phase:
         """Without the circles of jobs, of which nobody else learns."""
         fork = _Phase()
@@ -285,6 +288,10 @@ class Regression:
     def predict(self, task: Asked) -> float | None:
         expected_s = self._anywhere(task)
         return None if expected_s is None else expected_s * self._places.factor(task)
+
+    def forget(self, job: str) -> None:
+        for phase in self._phases.values():
+            phase.forget(job)
 
     def fork(self) -> Regression:
         fork = Regression()

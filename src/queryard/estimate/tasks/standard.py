@@ -47,6 +47,9 @@ class Standard:
     def predict(self, task: Asked) -> float | None:
         return self.map_s(task) if task.kind == MAP else self.reduce_s(task)
 
+    def forget(self, job: str) -> None:
+        """It counts among past jobs."""
+
     def fork(self) -> Self:
         fork = copy.copy(self)
         fork.tallies = self.tallies.fork()

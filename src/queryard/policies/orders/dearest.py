@@ -1,4 +1,4 @@
-"""Whoever's waiting costs most for the work it needs, by POSUM's score."""
+"""Whoever's waiting costs most for the work it needs, by slowdown and lateness together."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ class Dearest(QueryOrder):
     amortised.
 
     A second of waiting costs a query `slowdown` / its work; one that is t seconds late costs
-    `violation` · t² / D besides, D being those with deadlines that wait (the weights are those of
-    POSUM's score, §5.4.3). Who goes first takes what it takes alone, who goes last comes after
-    all that wait now. Clock and queue are those of the last refresh.
+    `violation` · t² / D besides, D being those with deadlines that wait (weights as in POSUM's
+    score, §5.4.3, in which only queries without a deadline have a slowdown). Who goes first takes
+    what it takes alone, who goes last comes after all that wait now. Clock and queue are those of
+    the last refresh.
 
     Without deadlines the least work · work left goes first: of 10 and 60 core-seconds the 10, and
     the 60 before new 10s when less than 1.7 of them are left. While 100 s of work wait, a query
