@@ -289,6 +289,11 @@ class QueryState:
         """So that a query and a job can both be candidates of an order."""
         return self
 
+    @property
+    def alone_left_s(self) -> float:
+        """What it would still take with all slots to itself."""
+        return self.alone_s * self.left_s / self.total_s if self.total_s else 0.0
+
     def fork(self) -> QueryState:
         copy = QueryState.__new__(QueryState)
         copy.uid = self.uid

@@ -22,8 +22,9 @@ def reduces_to_kill(
 ) -> Iterator[tuple[int, JobState]]:
     """(launch, job) of at most one waiting reduce for each pool that is stuck."""
     for pool in tree.pools.values():
-        whole = pool is tree.root
-        full = not any(n.free for n in state.nodes.values() if not n.draining) if whole else False
+        full = pool is tree.root and not any(
+            node.free for node in state.nodes.values() if not node.draining
+        )
         if (full or pool.used >= pool.cap) and any(pool.ready):
             victim = _stuck_reduce(state, tree, pool, payer)
             if victim is not None:

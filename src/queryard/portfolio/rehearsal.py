@@ -62,9 +62,9 @@ def rehearse(
 ) -> list[Trial]:
     """What every candidate makes of the past; `rest` is called whenever a query ends."""
     trials = []
+    first_s, last_s = (scene.workload.arrivals[n].query.submit_s for n in (0, -1))
     for name, profile in candidates.items():
         began = time.perf_counter()
-        first_s, last_s = (scene.workload.arrivals[n].query.submit_s for n in (0, -1))
         driver = build(
             scene.workload,
             scene.nodes,

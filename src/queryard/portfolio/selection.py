@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -113,7 +112,11 @@ class Selector:
             worlds=Worlds(settings.worlds, self.reflection.doubt),
         )
         trials = self._of_the_run(trials, scheduler)
-        vectors = {trial.name: self._vector(trial) for trial in trials}
+        by_world = {
+            trial.name: [settings.objective.vector(of) for of in trial.schedules]
+            for trial in trials
+        }
+        vectors = {name: _mean(worlds) for name, worlds in by_world.items()}
         self.reflection.saw(vectors)
         scores = {
             name: settings.objective.score(vector, self.reflection.usual)
@@ -121,8 +124,9 @@ class Selector:
             for name, vector in vectors.items()
         }
         sure = scores
-        if all(len(trial.schedules) > 1 for trial in trials):
-            sure = surely(scores, {trial.name: self._by_world(trial) for trial in trials})
+        if all(len(worlds) > 1 for worlds in by_world.values()):
+            parts = {name: self._parts(name, worlds) for name, worlds in by_world.items()}
+            sure = surely(scores, parts)
         weighed = self.reflection.weighed(sure, settings.memory, trials[0].schedule.count or 1)
         chosen = self._choose(weighed, scores)
         self.reflection.compared(scores)
@@ -169,13 +173,10 @@ class Selector:
         trials = self._of_the_run(
             self._trials_by.rehearse(scene, self.settings.candidates), scheduler
         )
-        vectors = {trial.name: self._vector(trial) for trial in trials}
-        # Magnitudes of the whole past, which is longer than any queue.
-        usual = {
-            metric: fmean(vector[metric] for vector in vectors.values())
-            for metric in vectors[trials[0].name]
-        }
         objective = self.settings.objective
+        vectors = {trial.name: objective.vector(trial.schedule) for trial in trials}
+        # Magnitudes of the whole past, which is longer than any queue.
+        usual = _mean(list(vectors.values()))
         scores = {name: objective.score(vector, usual) for name, vector in vectors.items()}
         parts = {trial.name: objective.parts(trial.schedule, usual) for trial in trials}
         self.reflection.rehearsed(scores, parts)
@@ -196,18 +197,13 @@ class Selector:
             for trial in trials
         ]
 
-    def _vector(self, trial: Trial) -> dict[str, float]:
-        """What a candidate is worth, on average over the worlds in which it was tried out."""
-        vectors = [self.settings.objective.vector(schedule) for schedule in trial.schedules]
-        return {name: fmean(vector[name] for vector in vectors) for name in vectors[0]}
-
-    def _by_world(self, trial: Trial) -> dict[str, float]:
+    def _parts(self, name: str, worlds: Sequence[Mapping[str, float]]) -> dict[str, float]:
         """What each world contributes to the score of a candidate."""
         objective, reflection = self.settings.objective, self.reflection
-        share = reflection.bias(trial.name) / len(trial.schedules)
+        share = reflection.bias(name) / len(worlds)
         return {
-            str(world): share * objective.score(objective.vector(schedule), reflection.usual)
-            for world, schedule in enumerate(trial.schedules)
+            str(world): share * objective.score(vector, reflection.usual)
+            for world, vector in enumerate(worlds)
         }
 
     def _choose(self, scores: Mapping[str, float], raw: Mapping[str, float]) -> str:
@@ -218,10 +214,9 @@ class Selector:
         gone with the queue.
         """
         best = min(scores, key=lambda name: (scores[name], name != self._first, raw[name], name))
-        if self.current not in scores or scores[best] < scores[self.current] * (1 - self._margin):
+        if scores[best] < scores[self.current] * (1 - self._margin):
             return best
-        first = scores.get(self._first, math.inf)
-        return self._first if first <= scores[self.current] else self.current
+        return self._first if scores[self._first] <= scores[self.current] else self.current
 
     def _ease(self, decision: Decision) -> None:
         """A switch back to where we came from is flapping; calm makes switching cheaper again."""
@@ -232,6 +227,11 @@ class Selector:
             self._margin = max(self.settings.margin, self._margin * EASING)
 
     _trials: Mapping[str, Trial]
+
+
+def _mean(vectors: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Metric by metric."""
+    return {name: fmean(vector[name] for vector in vectors) for name in vectors[0]}
 
 
 def _is_contended(scheduler: Scheduler) -> bool:

@@ -173,5 +173,5 @@ def _rest(fork: Scheduler, from_s: float) -> dict[str, float]:
     at_s = from_s
     for query in sorted(fork.state.queries.values(), key=lambda query: (query.left_s, query.id)):
         at_s += query.left_s / slots
-        ends_s[query.id] = max(at_s, from_s + query.alone_s * query.left_s / (query.total_s or 1.0))
+        ends_s[query.id] = max(at_s, from_s + query.alone_left_s)
     return ends_s

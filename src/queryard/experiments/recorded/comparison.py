@@ -30,10 +30,7 @@ POLICIES = (
     *("deadline-first", "marshal", "dearest"),
 )
 # What the portfolios choose from.
-CANDIDATES = (
-    *("tls", "marshal", "swrd", "deadline-first", "edf", "fair"),
-    *("srtf", "edls-pr", "edls-sh", "dearest"),
-)
+CANDIDATES = tuple(name for name in POLICIES if name != "fifo")
 # There is a portfolio for each goal; what is in force until there is something to choose.
 FIRST = {"response": "tls", "mixed": "dearest"}
 # All runs are judged by each goal.

@@ -58,7 +58,7 @@ class Dearest(QueryOrder):
 
     def _gain(self, query: QueryState) -> float:
         """What its turn is worth, of now and after all others."""
-        takes_s = query.alone_s * query.left_s / query.total_s if query.total_s else 0.0
+        takes_s = query.alone_left_s
         waits_s = max(self._drain_s, takes_s)
         gain = self.slowdown * waits_s / max(query.total_s, MIN_E_S)
         if query.deadline is not None:

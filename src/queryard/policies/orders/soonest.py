@@ -82,8 +82,7 @@ class Soonest(QueryOrder):
     def _hurries(self, query: QueryState, state: State) -> bool:
         """Whether its deadline is in sight; when that will change is noted."""
         assert query.deadline is not None
-        alone_s = query.alone_s * query.left_s / query.total_s if query.total_s else 0.0
-        in_sight_s = query.deadline - self.slack * alone_s
+        in_sight_s = query.deadline - self.slack * query.alone_left_s
         if state.now >= query.deadline:
             return False
         time_s = query.deadline if state.now >= in_sight_s else in_sight_s
