@@ -14,11 +14,10 @@ from .what_if import Profile
 
 # POSUM §4.3.1; and those that have done well where the paper's do not.
 ALLOCATIONS = ("edls-sh", "edls-pr", "srtf", "locf")
-NEW_ALLOCATIONS = ("tls", "swrd", "edf", "fair")
+NEW_ALLOCATIONS = ("dearest", "tls", "swrd", "edf", "fair")
 PROVISIONINGS = ("+x", "-x", "dlx", "maxbsd")
+# What is chosen from if nobody says; the first is in force until there is something to decide.
 DEFAULT = (*NEW_ALLOCATIONS, *ALLOCATIONS)
-# Where deadlines count, this one has slowdown and deadlines in one rule.
-FOR_DEADLINES = "dearest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +86,6 @@ def candidates_of(
     return found
 
 
-def default_for(objective: Objective) -> tuple[str, ...]:
-    """What is chosen from if nobody says; the first is in force until there is something to decide.
-
-    >>> default_for(OBJECTIVES["response"])[:2], default_for(OBJECTIVES["mixed"])[:2]
-    (('tls', 'swrd'), ('dearest', 'tls'))
-    """
-    weights = objective.weights
-    due = weights.get("violation", 0.0) > weights.get("slowdown", 0.0) / 1000
-    return (FOR_DEADLINES, *DEFAULT) if due else DEFAULT
-
-
 def parse_portfolio(text: str, own: Mapping[str, Profile] | None = None) -> PortfolioSettings:
     """From `portfolio[:OBJECTIVE[:POLICIES[:PROVISIONING]]]`, names joined by slashes.
 
@@ -120,4 +108,4 @@ def parse_portfolio(text: str, own: Mapping[str, Profile] | None = None) -> Port
         if name not in PROVISIONINGS:
             raise InvalidProfile(unknown_name("provisioning part", name, PROVISIONINGS))
     goal = objective_of(objective or "mixed")
-    return PortfolioSettings(candidates_of(chosen or default_for(goal), sizing, own), goal)
+    return PortfolioSettings(candidates_of(chosen or DEFAULT, sizing, own), goal)

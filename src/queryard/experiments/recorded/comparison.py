@@ -29,15 +29,10 @@ POLICIES = (
     *("fifo", "fair", "tls", "swrd", "srtf", "edf", "edls-sh", "edls-pr"),
     *("deadline-first", "marshal", "dearest"),
 )
-# What the portfolios choose from.
-CANDIDATES = tuple(name for name in POLICIES if name != "fifo")
-# There is a portfolio for each goal; what is in force until there is something to choose.
-FIRST = {"response": "tls", "mixed": "dearest"}
-# All runs are judged by each goal.
-GOALS = tuple(FIRST)
-CHOICE = f"{', '.join(CANDIDATES)}; at first " + ", ".join(
-    f"{name} for {goal}" for goal, name in FIRST.items()
-)
+# What the portfolios choose from; the first is in force until there is something to choose.
+CANDIDATES = ("dearest", *(name for name in POLICIES if name not in ("fifo", "dearest")))
+# There is a portfolio for each goal, and all runs are judged by each.
+GOALS = ("response", "mixed")
 PORTFOLIO = "portfolio"
 
 
@@ -93,8 +88,7 @@ def compare(case: Case, tell: Callable[[str], None]) -> Compared:
         runs[name] = _ran(case, run.journal, alone_s, wall_s, run.tasks)
         tell(f"{case.title}: {name}, {wall_s:.0f} s")
     for goal in GOALS:
-        candidates = candidates_of(tuple(dict.fromkeys((FIRST[goal], *CANDIDATES))))
-        settings = PortfolioSettings(candidates, OBJECTIVES[goal], share=case.share)
+        settings = PortfolioSettings(candidates_of(CANDIDATES), OBJECTIVES[goal], share=case.share)
         began = time.perf_counter()
         found = simulate_portfolio(
             setting.workload, setting.nodes, settings, **setting.given(case.seed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..outcome import Experiment, Outcome, Wish
-from .comparison import CHOICE, compare
+from .comparison import CANDIDATES, compare
 from .report import outcome
 from .streams import MISSING
 from .workloads import DEADLINES, ESTIMATES, LOADS, days
@@ -31,7 +31,7 @@ EXPERIMENT = Experiment(
         "cluster": f"nodes of 12 slots, so many that {LOADS[0]:.0%} or {LOADS[1]:.0%} are used",
         "deadlines": f"{DEADLINES:.0%} of the jobs, time alone x U(1, 3)",
         "estimates": f"{ESTIMATES}: learnt from tasks that have ended",
-        "candidates of the portfolio": CHOICE,
+        "candidates of the portfolio": ", ".join(CANDIDATES),
         "size": "1 is all hours; 0.1 the first tenth of them",
     },
     needs_traces=True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..outcome import Experiment, Outcome, Wish
-from .comparison import CHOICE, compare
+from .comparison import CANDIDATES, compare
 from .report import outcome
 from .workloads import DEADLINES, ESTIMATES, LOADS, STREAM_QUERIES, streams
 
@@ -29,7 +29,7 @@ EXPERIMENT = Experiment(
         f"loads of {LOADS[0]:.0%} and {LOADS[1]:.0%} on 50 slots",
         "deadlines": f"{DEADLINES:.0%} of the queries, time alone x U(1, 3)",
         "estimates": f"{ESTIMATES}: learnt from tasks that have ended",
-        "candidates of the portfolio": CHOICE,
+        "candidates of the portfolio": ", ".join(CANDIDATES),
     },
     needs_traces=True,
 )

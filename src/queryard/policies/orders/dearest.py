@@ -17,8 +17,8 @@ MIN_E_S = 1.0
 
 
 class Dearest(QueryOrder):
-    """Serve the largest (cost if it goes last - cost if it goes first) / work left. O(log n),
-    amortised.
+    """Serve the largest (cost if it goes last - cost if it goes first) / work left, of which the
+    next slot saves the part 1 / ((k + 1)(k + 2)) if it holds k. O(log n), amortised.
 
     A second of waiting costs a query `slowdown` / its work; one that is t seconds late costs
     `violation` · t² / D besides, D being those with deadlines that wait (weights as in POSUM's
@@ -29,11 +29,14 @@ class Dearest(QueryOrder):
     Without deadlines the least work · work left goes first: of 10 and 60 core-seconds the 10, and
     the 60 before new 10s when less than 1.7 of them are left. While 100 s of work wait, a query
     that must end in 50 s gains from going first; one that must end in 200 s does not yet.
+
+    Who is twice as dear holds 1.4 times the slots of another: tasks are not taken back, and if
+    the long ones of one query filled all slots, whoever comes next would wait for them.
     """
 
     name = "dearest"
     citation = "after the generalised cµ-rule (van Mieghem 1995)"
-    changes_with = frozenset({"work", "size", "time"})
+    changes_with = frozenset({"slots", "work", "size", "time"})
 
     def __init__(self, slowdown: float = 100.0, violation: float = 1.0) -> None:
         self.slowdown = above_zero("slowdown", slowdown)
@@ -54,7 +57,8 @@ class Dearest(QueryOrder):
 
     def key(self, candidate: Candidate, state: State) -> float:
         query = candidate.query
-        return -self._gain(query) / max(query.left_s, LEAST_WORK_S)
+        held = candidate.slots
+        return -self._gain(query) / max(query.left_s, LEAST_WORK_S) / ((held + 1) * (held + 2))
 
     def _gain(self, query: QueryState) -> float:
         """What its turn is worth, of now and after all others."""
