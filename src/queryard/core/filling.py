@@ -64,7 +64,9 @@ class Filling:
         self.shares_scans = crew.sharing.name != "none"
         self._one_lane = tree.lanes == 1
         # The lanes that hold maps, and reduces (see `SlotSplit`).
-        self._map_lanes, self._reduce_lanes = ((0,), (0,)) if tree.lanes == 1 else ((0,), (1,))
+        self._map_lanes = _lanes(crew.split.map_bits)
+        self._reduce_lanes = _lanes(crew.split.reduce_bits)
+        self._is_picky = crew.split.is_picky
         self._front = tree.root.lanes[0]
         order = policy.pools.order
         # A lone pool without a cap needs no meter.
@@ -143,10 +145,22 @@ class Filling:
         maps = job.map
         if maps is None:
             return None
-        pending = maps.counts[PENDING] and lane in self._map_lanes and not job.held_back
-        if pending and (not job.spec.scans or self._crew.placement.accepts(job, node, self._state)):
+        if self._may_map(job, maps, lane) and (
+            not job.spec.scans or self._crew.placement.accepts(job, node, self._state)
+        ):
             return maps
-        return job.reduce if lane in self._reduce_lanes and self._standing.can_reduce(job) else None
+        return job.reduce if self._may_reduce(job, lane) else None
+
+    def _may_map(self, job: JobState, maps: PhaseState, lane: int) -> bool:
+        if not maps.counts[PENDING] or job.held_back or lane not in self._map_lanes:
+            return False
+        return not self._is_picky or self._crew.split.suits(job, maps, lane)
+
+    def _may_reduce(self, job: JobState, lane: int) -> bool:
+        reduces = job.reduce
+        if reduces is None or lane not in self._reduce_lanes or not self._standing.can_reduce(job):
+            return False
+        return not self._is_picky or self._crew.split.suits(job, reduces, lane)
 
     def _attempt(self, candidate: Candidate, lane: int, node: NodeState) -> bool:
         """Let a candidate use a slot of the node, if it can."""
@@ -185,7 +199,7 @@ class Filling:
         if maps is None:
             self._grant(job, node)
             return True
-        if maps.counts[PENDING] and lane in self._map_lanes and not job.held_back:
+        if self._may_map(job, maps, lane):
             index: int | None
             if not job.spec.scans:
                 index = maps.take()
@@ -197,7 +211,7 @@ class Filling:
                 self._launch(job, maps, index, node)
                 return True
         reduces = job.reduce
-        if reduces is not None and lane in self._reduce_lanes and self._standing.can_reduce(job):
+        if reduces is not None and self._may_reduce(job, lane):
             self._launch(job, reduces, reduces.take(), node)
             return True
         return False
@@ -276,6 +290,11 @@ class Filling:
         self._standing.refresh(job)
         key = (job.id, node.id)
         self.grants[key] = self.grants.get(key, 0) + 1
+
+
+def _lanes(bits: int) -> tuple[int, ...]:
+    """The numbers of the lanes that are set."""
+    return tuple(lane for lane in range(bits.bit_length()) if bits >> lane & 1)
 
 
 def _most_free(node: NodeState) -> tuple[int, float, str]:

@@ -1,8 +1,12 @@
-"""Running mean and variance in one pass (Welford), as TuMM's Alg. 2 keeps them."""
+"""Means of values as they come: by Welford, as TuMM's Alg. 2 keeps them, and of the latest."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
+
+# How much the latest value counts in what is typical, once there were many.
+LATEST = 0.02
 
 
 class Mean:
@@ -85,6 +89,35 @@ class Mean:
         if self._new:
             self._look()
         return Mean(self._n, self._mean, self._m2)
+
+
+class Typical:
+    """The geometric mean of the latest values above 0; infinite before the first.
+
+    >>> typical = Typical()
+    >>> for value in (1.0, 100.0): typical.add(value)
+    >>> round(typical.value, 6)
+    10.0
+    """
+
+    __slots__ = ("_log", "_n")
+
+    def __init__(self, n: int = 0, log: float = math.inf) -> None:
+        self._n = n
+        self._log = log
+
+    def add(self, value: float) -> None:
+        self._n += 1
+        log = math.log(value)
+        before = self._log if self._n > 1 else log
+        self._log = before + (log - before) * max(LATEST, 1.0 / self._n)
+
+    @property
+    def value(self) -> float:
+        return math.exp(self._log)
+
+    def fork(self) -> Typical:
+        return Typical(self._n, self._log)
 
 
 def pooled_mean(means: Iterable[Mean]) -> float | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from .entities import Candidate, JobState, NodeState, QueryState
 from .errors import InvalidProfile, unknown_name
+from .phases import PhaseState
 
 if TYPE_CHECKING:
     from .commands import Launch
@@ -90,15 +91,23 @@ class JobOrder(Part):
 
 
 class SlotSplit(Part):
-    """Whether a free slot of a node serves maps or reduces.
+    """Which work a free slot of a node serves.
 
-    A split with one lane leaves that to the query's order; one with two lanes (maps, reduces)
-    says which lane, or lanes in turn, the free slot is offered to. Divisible work stands in
-    every lane.
+    Work is ranked in lanes. A split with one lane leaves everything to the query's order; one
+    with more says in which of them maps, reduces and divisible work stand, and which lane, or
+    lanes in turn, the free slot is offered to.
     """
 
     lanes: ClassVar[int] = 1
+    # The lanes, as bits, in which these stand.
+    map_bits: ClassVar[int] = 1
+    reduce_bits: ClassVar[int] = 1
+    lease_bits: ClassVar[int] = 1
     _ONE_LANE: ClassVar[tuple[int, ...]] = (0,)
+
+    def suits(self, job: JobState, phase: PhaseState, lane: int) -> bool:
+        """Whether tasks of a phase of the job may stand in a lane that is open to their kind."""
+        return True
 
     def serve(self, node: NodeState, state: State) -> tuple[int, ...]:
         """The lanes to try for a free slot of the node, best first."""
@@ -106,6 +115,15 @@ class SlotSplit(Part):
 
     def note(self, job: JobState, state: State) -> None:
         """A job changed: a task was launched, finished, failed, or it ended."""
+
+    def ended(self, state: State) -> bool:
+        """A query is gone; whether others therefore suit other lanes than before."""
+        return False
+
+    @property
+    def is_picky(self) -> bool:
+        """Whether some tasks of a kind may not stand where others do."""
+        return type(self).suits is not SlotSplit.suits
 
 
 class Placement(Part):

@@ -18,12 +18,15 @@ from .state import State
 
 
 def reduces_to_kill(
-    state: State, tree: PoolTree, payer: Callable[[int], int]
+    state: State, tree: PoolTree, payer: Callable[[int], int], keeps_slots: bool
 ) -> Iterator[tuple[int, JobState]]:
-    """(launch, job) of at most one waiting reduce for each pool that is stuck."""
+    """(launch, job) of at most one waiting reduce for each pool that is stuck.
+
+    Where slots are kept for some tasks (`keeps_slots`), there may be free ones.
+    """
     for pool in tree.pools.values():
-        full = pool is tree.root and not any(
-            node.free for node in state.nodes.values() if not node.draining
+        full = pool is tree.root and (
+            keeps_slots or not any(node.free for node in state.nodes.values() if not node.draining)
         )
         if (full or pool.used >= pool.cap) and any(pool.ready):
             victim = _stuck_reduce(state, tree, pool, payer)

@@ -325,6 +325,8 @@ class Scheduler:
                     self.standing.refresh_all(self._crew.sharing.left(job, self.state))
             self._out.append(_verdict(query))
         notes.ended.clear()
+        if self._crew.split.ended(self.state):
+            self.standing.refresh_all(self.state.jobs.values())
         if self.filling.meters and self.tree.forget():
             self._timed_parts = [part for part in self.parts if part.is_timed]
 
@@ -376,7 +378,9 @@ class Scheduler:
         self._out.append(Revoke(job.id, node_id, slots))
 
     def _relieve(self) -> None:
-        for number, job in list(reduces_to_kill(self.state, self.tree, self.filling.payer)):
+        keeps_slots = self._crew.split.is_picky
+        stuck = reduces_to_kill(self.state, self.tree, self.filling.payer, keeps_slots)
+        for number, job in list(stuck):
             job.barred = True
             self.standing.refresh(job)
             self.state.killed.add(number)

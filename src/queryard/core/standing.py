@@ -1,7 +1,6 @@
 """Who stands in which ranking: what each job could use a slot for, kept up to date.
 
-Work is ranked in lanes (see `SlotSplit`). With one lane everything stands in it; with two,
-maps stand in the first, reduces in the second and divisible work in both.
+Work is ranked in lanes (see `SlotSplit`), which say who may stand in them.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from collections.abc import Iterable
 from .entities import JobState
 from .lifecycle import DONE, PENDING
 from .parts import Policy, SlotSplit
+from .phases import PhaseState
 from .ranks import PoolTree
 from .state import State
 
@@ -24,9 +24,8 @@ class Standing:
         self.split = split
         # Whether somebody can use a slot who could not before.
         self.news = True
-        # Which lanes, as bits, hold maps, reduces and leases.
         one = split.lanes == 1
-        self.map_bits, self.reduce_bits, self.lease_bits = (1, 1, 1) if one else (1, 2, 3)
+        self._is_picky = split.is_picky
         self._notes_jobs = not one
         self._slow_start = state.settings.slow_start < 1
         # Whether rankings depend on every task that is launched, or that ends, or only on
@@ -41,14 +40,23 @@ class Standing:
             return 0
         maps = job.map
         if maps is None:
-            return self.lease_bits if job.slots < job.width and not job.finishing else 0
-        lanes = self.map_bits if maps.counts[PENDING] and not job.held_back else 0
+            return self.split.lease_bits if job.slots < job.width and not job.finishing else 0
+        lanes = 0
+        if maps.counts[PENDING] and not job.held_back:
+            lanes = self._suiting(job, maps, self.split.map_bits)
         if job.reduce is not None:
             if not job.reduce.left:
                 return 0  # maps that a lost node took away are needed no more
             if self.can_reduce(job):
-                lanes |= self.reduce_bits
+                lanes |= self._suiting(job, job.reduce, self.split.reduce_bits)
         return lanes
+
+    def _suiting(self, job: JobState, phase: PhaseState, bits: int) -> int:
+        """Of some lanes, those that tasks of a phase may stand in."""
+        if not self._is_picky:
+            return bits
+        lanes = (lane for lane in range(self.tree.lanes) if bits >> lane & 1)
+        return sum(1 << lane for lane in lanes if self.split.suits(job, phase, lane))
 
     def can_reduce(self, job: JobState) -> bool:
         """Whether a reduce may start: maps are done, or enough of them with slow start."""
@@ -69,8 +77,8 @@ class Standing:
         self._note(job)
 
     def touch_all(self, jobs: Iterable[JobState]) -> None:
-        """A task of each job ended; with slow start that may let its reduces start."""
-        note = self.refresh if self._slow_start else self._note
+        """A task of each job ended: its reduces may start, or others be expected to be longer."""
+        note = self.refresh if self._slow_start or self._is_picky else self._note
         for job in jobs:
             note(job)
 

@@ -15,7 +15,7 @@ from .commands import Launch
 from .entities import JobState, NodeState, QueryState
 from .errors import InvalidEvent, InvalidModel
 from .events import Event, PolicyChosen
-from .means import Mean, pooled_mean
+from .means import Mean, Typical, pooled_mean
 from .model import MAP, UNBOUNDED, Kind, Table
 
 # A query is small if it needs no more than this part of what is kept for small ones.
@@ -118,6 +118,8 @@ class State:
         self.leaseholders: dict[str, JobState] = {}
         self.keys: dict[str, str] = {}
         self.class_means: dict[tuple[str, str, Kind], Mean] = {}
+        # What queries that were completed took alone, by their last estimates.
+        self.alone_s = Typical()
         self.total_slots = 0
         # Whether nodes differ in speed.
         self.uneven = False
@@ -210,6 +212,7 @@ class State:
         copy.leaseholders = {job_id: copy.jobs[job_id] for job_id in self.leaseholders}
         copy.keys = self.keys.copy()
         copy.class_means = {key: mean.fork() for key, mean in self.class_means.items()}
+        copy.alone_s = self.alone_s.fork()
         copy.total_slots = self.total_slots
         copy.uneven = self.uneven
         copy.memory_bytes = self.memory_bytes

@@ -40,6 +40,7 @@ from .sharing.mrshare import Batches
 from .splits.best_static import BestStatic
 from .splits.h_tumm import HeterogeneousTumm
 from .splits.open import Open
+from .splits.room import Room
 from .splits.static import Static
 from .splits.tumm import Tumm
 
@@ -59,7 +60,7 @@ ORDERS: tuple[type[QueryOrder], ...] = (
     Dearest,
 )
 JOB_ORDERS: tuple[type[JobOrder], ...] = (Submission, HighestLevel, DepthFirst, LocalDepthFirst)
-SPLITS: tuple[type[SlotSplit], ...] = (Open, Static, BestStatic, Tumm, HeterogeneousTumm)
+SPLITS: tuple[type[SlotSplit], ...] = (Open, Static, BestStatic, Tumm, HeterogeneousTumm, Room)
 PLACEMENTS: tuple[type[Placement], ...] = (LocalFirst, Anywhere, SkipLimited)
 SHARINGS: tuple[type[ScanSharing], ...] = (Alone, Batches, Circular)
 PROVISIONINGS: tuple[type[Provisioning], ...] = (

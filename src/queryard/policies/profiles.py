@@ -214,6 +214,7 @@ NEW: tuple[Profile, ...] = (
         "summary": "Whoever's waiting costs most for the work it needs, by slowdown and deadlines.",
         "order": "dearest",
         "jobs": "lodfa",
+        "slots": "room",
     },
     {
         "name": "tls-circular",

@@ -167,6 +167,8 @@ def job_done(state: State, job: JobState) -> None:
             state.notes.touched.append(down)
     if not query.open_jobs:
         query.stage = next_stage(query.id, query.stage, "completed")
+        if query.alone_s > 0:
+            state.alone_s.add(query.alone_s)
         _forget(state, query)
 
 

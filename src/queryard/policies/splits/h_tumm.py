@@ -6,15 +6,14 @@ from typing import Self
 
 from queryard.core.entities import JobState, NodeState
 from queryard.core.model import MAP, REDUCE
-from queryard.core.parts import SlotSplit
 from queryard.core.state import State
 
-from .lanes import BOTH_MAPS_FIRST, BOTH_REDUCES_FIRST
+from .lanes import BOTH_MAPS_FIRST, BOTH_REDUCES_FIRST, SplitByKind
 from .running_work import RunningWork
 from .tumm_formulas import divide_node, map_share
 
 
-class HeterogeneousTumm(SlotSplit):
+class HeterogeneousTumm(SplitByKind):
     """Divide a node's slots by the tasks left in running jobs times its own task times. O(1).
 
     TuMM §5.2, Alg. 4: s_m = floor(S · t_m·n'_m / (t_m·n'_m + t_r·n'_r)) with the node's means;
@@ -32,7 +31,6 @@ class HeterogeneousTumm(SlotSplit):
 
     name = "h-tumm"
     citation = "TuMM §5.2, Alg. 4"
-    lanes = 2
 
     def __init__(self) -> None:
         self._work = RunningWork()

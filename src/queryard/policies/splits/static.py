@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from queryard.core.entities import NodeState
-from queryard.core.parts import SlotSplit
 from queryard.core.state import State
 
 from ..checks import whole
-from .lanes import BOTH_MAPS_FIRST, BOTH_REDUCES_FIRST, ONLY_MAPS, ONLY_REDUCES
+from .lanes import BOTH_MAPS_FIRST, BOTH_REDUCES_FIRST, ONLY_MAPS, ONLY_REDUCES, SplitByKind
 
 
 def divide(slots: int, maps: float, reduces: float) -> tuple[int, int]:
@@ -24,7 +23,7 @@ def divide(slots: int, maps: float, reduces: float) -> tuple[int, int]:
     return share, slots - share
 
 
-class Static(SlotSplit):
+class Static(SplitByKind):
     """Run at most so many maps and so many reduces at once on a node, in a fixed ratio. O(1).
 
     TuMM §2: Hadoop's configuration, 2:2 on nodes of four slots. The ratio `maps : reduces` is
@@ -36,7 +35,6 @@ class Static(SlotSplit):
 
     name = "static"
     citation = "TuMM §2"
-    lanes = 2
     work_conserving = False
 
     def __init__(self, maps: int = 2, reduces: int = 2) -> None:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Self
 
 from queryard.core.entities import JobState, NodeState
-from queryard.core.parts import SlotSplit
 from queryard.core.state import State
 
 from ..checks import above_zero
-from .lanes import BOTH_MAPS_FIRST, BOTH_REDUCES_FIRST
+from .lanes import BOTH_MAPS_FIRST, BOTH_REDUCES_FIRST, SplitByKind
 from .running_work import RunningWork
 from .tumm_formulas import ALPHA, bounded, feedback, lacks_maps, map_share, target
 
 
-class Tumm(SlotSplit):
+class Tumm(SplitByKind):
     """Serve the kind that lacks more slots of its share of the work left in running jobs. O(1).
 
     TuMM §4: the target s_m = floor(w'_m / (w'_m + w'_r) · S) (Eq. 4), moved by `alpha` times
@@ -29,7 +28,6 @@ class Tumm(SlotSplit):
 
     name = "tumm"
     citation = "TuMM §4, Alg. 2 and 3"
-    lanes = 2
 
     def __init__(self, alpha: float = ALPHA) -> None:
         self.alpha = above_zero("alpha", alpha)

@@ -1,0 +1,124 @@
+"""Slots that long tasks may not take."""
+
+from __future__ import annotations
+
+import pytest
+
+from queryard.core.errors import InvalidProfile
+from queryard.core.events import NodeLost, PolicyChosen
+from queryard.core.model import Divisible, Job, Node, Phase, Query
+from queryard.core.state import Settings
+from queryard.policies import compose
+from queryard.sim.driver import SimDriver
+from queryard.sim.forecast import resume
+from queryard.sim.run import build
+from queryard.workload.model import Arrival, JobTruth, Workload
+
+NODES = [Node(f"n{number}", 10) for number in range(2)]
+ROOM = {"order": "fifo", "slots": "room"}
+
+
+def asked(name: str, tasks: int, task_s: float, at_s: float = 0.0) -> Arrival:
+    jobs = (Job("j", map=Phase(tasks)),)
+    return Arrival(Query(name, jobs, submit_s=at_s), {"j": JobTruth(map_s=task_s)})
+
+
+# They make queries of a second the typical ones.
+SHORT = [asked(f"short{number}", 1, 1.0, float(number)) for number in range(10)]
+
+
+def played(*arrivals: Arrival, until_s: float, profile: dict[str, object] = ROOM) -> SimDriver:
+    driver = build(Workload("w", (*SHORT, *arrivals)), NODES, profile, estimates="oracle")
+    driver.run(until_s=until_s)
+    driver.scheduler.validate()
+    return driver
+
+
+def slots_of(driver: SimDriver) -> dict[str, int]:
+    return {query.id: query.slots for query in driver.scheduler.state.queries.values()}
+
+
+def test_long_tasks_leave_a_tenth_of_the_slots_to_short_ones() -> None:
+    long = asked("long", 100, 60.0, 20.0)
+    assert slots_of(played(long, until_s=30.0)) == {"long": 18}
+    late = played(long, asked("late", 3, 0.5, 30.0), until_s=30.0)
+    assert slots_of(late) == {"long": 18, "late": 2}
+    late.run(until_s=32.0)
+    assert late.ends["late"] == 31.0
+
+
+def test_with_open_slots_the_same_query_waits_for_a_long_task() -> None:
+    long, late = asked("long", 100, 60.0, 20.0), asked("late", 3, 0.5, 30.0)
+    driver = played(long, late, until_s=90.0, profile={"order": "fair"})
+    assert driver.ends["late"] > 80.0
+
+
+def test_short_tasks_may_have_all_slots() -> None:
+    assert slots_of(played(asked("wide", 1000, 0.9, 20.0), until_s=20.5)) == {"wide": 20}
+
+
+def test_nothing_is_kept_where_nothing_is_typical_yet() -> None:
+    driver = build(Workload("w", (asked("long", 100, 60.0),)), NODES, ROOM, estimates="oracle")
+    driver.run(until_s=1.0)
+    assert slots_of(driver) == {"long": 20}
+
+
+def test_few_slots_are_not_divided() -> None:
+    workload = Workload("w", (*SHORT, asked("long", 100, 60.0, 20.0)))
+    driver = build(workload, [Node("n", 9)], ROOM, estimates="oracle")
+    driver.run(until_s=30.0)
+    assert slots_of(driver) == {"long": 9}
+
+
+def test_a_policy_that_is_chosen_later_counts_the_long_tasks_that_run() -> None:
+    workload = Workload("w", (*SHORT, asked("long", 100, 60.0, 20.0)))
+    driver = build(workload, NODES, {"order": "fifo"}, estimates="oracle")
+    driver.run(until_s=30.0)
+    assert slots_of(driver) == {"long": 20}
+    driver.post(31.0, 0, PolicyChosen(31.0, ROOM))
+    driver.run(until_s=81.0)
+    assert slots_of(driver) == {"long": 18}
+
+
+def test_a_fork_counts_on_by_itself() -> None:
+    driver = played(asked("long", 100, 60.0, 20.0), until_s=30.0)
+    twin = resume(driver.scheduler.fork())
+    twin.run(until_s=81.0)
+    assert slots_of(twin) == {"long": 18}
+    driver.scheduler.validate()
+    assert slots_of(driver) == {"long": 18}
+
+
+def test_beside_leases_nothing_is_kept_as_they_come_back() -> None:
+    scan = Job("s", divisible=Divisible(width=4))
+    online = Arrival(Query("online", (scan,), submit_s=20.0), {"s": JobTruth(work_s=4000.0)})
+    driver = played(online, asked("long", 100, 60.0, 21.0), until_s=30.0)
+    assert sum(slots_of(driver).values()) == 20
+
+
+def test_reduces_that_wait_for_lost_maps_make_way_for_them() -> None:
+    """All that long tasks may hold is held by reduces, whose maps were lost and are long."""
+    job = Job("j", map=Phase(18), reduce=Phase(9))
+    times_s = (50.0, 500.0, *(16 * [50.0]))
+    truth = JobTruth(map_s=75.0, reduce_s=50.0, map_times_s=times_s)
+    early = Arrival(Query("early", (job,), submit_s=20.0), {"j": truth})
+    driver = build(
+        Workload("w", (*SHORT, early)),
+        NODES,
+        ROOM,
+        estimates="oracle",
+        settings=Settings(slow_start=0.0),
+    )
+    driver.post(100.0, 0, NodeLost(100.0, "n1"))
+    driver.run(until_s=101.0)
+    job_state = driver.scheduler.state.jobs["early/j"]
+    assert job_state.reduce is not None
+    assert job_state.map is not None
+    assert (job_state.reduce.running, job_state.map.running) == (8, 1)
+    driver.run()
+    assert not driver.unfinished
+
+
+def test_a_share_of_everything_is_refused() -> None:
+    with pytest.raises(InvalidProfile, match="below 1"):
+        compose({"slots": {"name": "room", "share": 1}})
