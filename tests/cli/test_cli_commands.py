@@ -221,6 +221,7 @@ def test_the_profiles_of_the_example(queryard) -> None:
             ["compare", "--demo", "--policy", "fifoo"],
             "unknown policy 'fifoo'; did you mean 'fifo'?",
         ),
+        (["compare", "--demo", "--policy", ""], "--policy: name at least one policy"),
         (["compare", "--demo", "--nodes", "16 by 12"], "cannot read '16 by 12'; write groups"),
         (["compare", "--generate", "size=3"], "--generate: unknown key 'size'"),
         (["compare", "--demo", "--figure", "x.gif"], "unknown ending '.gif'"),

@@ -50,7 +50,7 @@ def test_recorded_tasks_are_missed_aloud(outcome: Outcome) -> None:
 
 def test_a_report(outcome: Outcome, tmp_path) -> None:
     experiment = EXPERIMENTS["predictors"]
-    page = write_report(tmp_path / "out", {"predictors": (experiment, outcome, 1.0)})
+    page = write_report(tmp_path / "out", {"predictors": (experiment, outcome, 1.0)}, "Ran.")
     text = page.read_text()
     assert experiment.title in text
     for chart in outcome.charts:

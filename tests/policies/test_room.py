@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from queryard.core.errors import InvalidProfile
-from queryard.core.events import NodeLost, PolicyChosen
+from queryard.core.events import NodeLost, PolicyChosen, QueryCancelled
 from queryard.core.model import Divisible, Job, Node, Phase, Query
 from queryard.core.state import Settings
 from queryard.policies import compose
@@ -87,6 +87,16 @@ def test_a_fork_counts_on_by_itself() -> None:
     assert slots_of(twin) == {"long": 18}
     driver.scheduler.validate()
     assert slots_of(driver) == {"long": 18}
+
+
+def test_tasks_of_cancelled_queries_hold_nothing_any_more() -> None:
+    first, second = asked("first", 100, 60.0, 20.0), asked("second", 100, 60.0, 40.0)
+    driver = build(Workload("w", (*SHORT, first, second)), NODES, ROOM, estimates="oracle")
+    driver.post(30.0, 0, QueryCancelled(30.0, "first", "no longer wanted"))
+    driver.run(until_s=30.0)
+    driver.run(until_s=50.0)
+    driver.scheduler.validate()
+    assert slots_of(driver) == {"second": 18}
 
 
 def test_beside_leases_nothing_is_kept_as_they_come_back() -> None:

@@ -63,6 +63,19 @@ def test_a_trial_is_what_the_policy_would_do() -> None:
     assert ends["swrd"]["short"] < ends["fifo"]["short"]
 
 
+def test_slots_are_not_kept_in_a_trial_in_which_nobody_else_arrives() -> None:
+    profiles = {
+        name: {"order": "fifo", "slots": slots} for name, slots in (("a", "open"), ("b", "room"))
+    }
+    short = tuple(query(f"short{n}", 1, 1.0, submit_s=float(n)) for n in range(5))
+    workload = Workload("w", (*short, query("long", 100, 60.0, submit_s=10.0)))
+    driver = build(workload, (Node("n1", 20),), profiles["b"])
+    driver.run(20.0)
+    assert sum(query.slots for query in driver.scheduler.state.queries.values()) == 18
+    trials = try_out(driver.scheduler, profiles)
+    assert trials[0].schedule == trials[1].schedule
+
+
 def test_trials_leave_the_kernel_as_it_was() -> None:
     driver = driver_at(LONG_THEN_SHORT, 2.0)
     before = forecast(driver.scheduler)

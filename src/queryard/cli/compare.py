@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from queryard.core.errors import InvalidProfile
 from queryard.workload import Workload
 
 from . import options, run
@@ -71,6 +72,8 @@ def compare(
     figures = figure or []
     run.check_outputs(figures)
     names = _split(policy) if policy else DEFAULT_POLICIES.split(",")
+    if not names:
+        raise InvalidProfile("--policy: name at least one policy, such as fair,tls")
     profiles: Mapping[str, run.Profile] = run.choose_profiles(names, profile, (run.PORTFOLIO,))
     settings = run.make_settings(
         estimates=estimates,

@@ -87,6 +87,8 @@ def experiment(
 
         began = time.perf_counter()
         outcome = chosen.run(Wish(seeds, size, traces, tell))
+        if name != ALL and not (outcome.findings or outcome.tables):
+            raise InvalidRecord(f"{name}: {'; '.join(outcome.notes)}")
         results[chosen.name] = (chosen, outcome, time.perf_counter() - began)
         if markdown:
             typer.echo(as_markdown(chosen, outcome))
@@ -95,13 +97,22 @@ def experiment(
         tables = [findings_table(outcome.findings)] if outcome.findings else []
         for table in (*tables, *outcome.tables):
             console.print(_table(table.title, table.columns, table.rows))
-        if outcome.notes and (seeds, size) != USUAL:
-            console.print("The notes were written for 5 seeds and size 1.", style="dim")
         for note in outcome.notes:
             console.print(f"Note: {note}.", style="dim", highlight=False)
+    if not markdown:
+        console.print(ran(seeds, size), style="dim", highlight=False)
     if report is not None:
-        page = write_report(report, results)
+        page = write_report(report, results, ran(seeds, size))
         aside.print(f"Report: {page}", highlight=False, soft_wrap=True)
+
+
+def ran(seeds: int, size: float) -> str:
+    """With what experiments ran."""
+    told = f"Ran with {seeds} seed{'s' if seeds > 1 else ''} and size {size:g}."
+    usual_seeds, usual_size = USUAL
+    if (seeds, size) != USUAL:
+        told += f" The notes were written for {usual_seeds} seeds and size {usual_size:g}."
+    return told
 
 
 def check_folder(report: Path) -> None:

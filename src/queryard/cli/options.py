@@ -29,7 +29,7 @@ WorkloadFile = Annotated[
     typer.Argument(
         metavar="WORKLOAD",
         help="A workload file (.toml or .json; see docs/workloads.md), or a trace: a Spark event "
-        "log, a Hadoop history, Rumen, SLS, SWIM (docs/traces.md).",
+        "log, a Hadoop history, Rumen, SLS, SWIM, Decima (docs/traces.md).",
         show_default=False,
     ),
 ]

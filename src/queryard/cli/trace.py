@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -16,13 +17,13 @@ from .trace_tables import facts_of, trace_tables
 trace = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    help="Look into recorded workloads: Spark event logs, Hadoop histories, Rumen, SLS, SWIM.",
+    help="Look into recorded workloads: Spark event logs, Hadoop, Rumen, SLS, SWIM, Decima.",
 )
 
 
 @trace.callback()
 def group() -> None:
-    """Look into recorded workloads: Spark event logs, Hadoop histories, Rumen, SLS, SWIM.
+    """Look into recorded workloads: Spark event logs, Hadoop, Rumen, SLS, SWIM, Decima.
 
     `queryard compare FILE` replays one under other policies.
     """
@@ -60,8 +61,9 @@ def info(
         console.print(table)
     for note in found.notes:
         console.print(f"Note: {note}.", style="dim", highlight=False)
+    used = f" --trace {quote(how)}" if how else ""
     console.print(
-        f"Replay it under other policies: [bold]queryard compare {escape(str(file))}[/bold]",
+        f"Replay it under other policies: [bold]queryard compare {escape(f'{file}{used}')}[/bold]",
         highlight=False,
         soft_wrap=True,
     )

@@ -42,6 +42,10 @@ class Part:
     def attach(self, state: State) -> None:
         """Begin with this state; whatever the part keeps is rebuilt from it."""
 
+    def wrong(self, state: State) -> Iterable[str]:
+        """What the part remembers and is not so (see `validate`)."""
+        return ()
+
     def wake_s(self, state: State) -> float | None:
         """When the part wants to be asked again though nothing happens; None for never."""
         return None

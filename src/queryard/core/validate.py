@@ -28,6 +28,7 @@ def validate(scheduler: Scheduler) -> None:
         *_queries(scheduler),
         *_pools(scheduler),
         *_rankings(scheduler),
+        *(problem for part in scheduler.parts for problem in part.wrong(scheduler.state)),
     ]
     if wrong:
         raise BrokenInvariant(f"at {scheduler.state.now}: " + "; ".join(wrong))

@@ -21,10 +21,12 @@ img { max-width: 100%; } .note { color: #666; }
 _AGREES = {True: "yes", False: "no", None: ""}
 
 
-def write_report(folder: Path, results: Mapping[str, tuple[Experiment, Outcome, float]]) -> Path:
-    """A page with all experiments and the images it shows; returns the page."""
+def write_report(
+    folder: Path, results: Mapping[str, tuple[Experiment, Outcome, float]], ran: str
+) -> Path:
+    """A page with all experiments, how they `ran`, and the images it shows; returns the page."""
     folder.mkdir(parents=True, exist_ok=True)
-    parts = ["<h1>The papers, rerun</h1>", _contents(results)]
+    parts = ["<h1>The papers, rerun</h1>", f'<p class="note">{escape(ran)}</p>', _contents(results)]
     for name, (experiment, outcome, wall_s) in results.items():
         parts.append(f'<h2 id="{name}">{escape(experiment.title)}</h2>')
         parts.append(f'<p class="note">{escape(experiment.source)}; ran for {wall_s:,.0f} s</p>')

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from queryard.core.events import PolicyChosen
 from queryard.core.scheduler import Scheduler
+from queryard.policies.splits.open import Open
+from queryard.policies.splits.room import Room
 from queryard.sim.driver import SimDriver
 from queryard.sim.forecast import resume
 
@@ -91,6 +93,13 @@ def try_out(
     return trials
 
 
+def _for_this_queue(profile: Profile) -> Profile:
+    """As nobody else arrives, slots are not kept for those who might; rehearsals judge that."""
+    slots = profile.get("slots")
+    name = slots.get("name") if isinstance(slots, Mapping) else slots
+    return {**profile, "slots": Open.name} if name == Room.name else profile
+
+
 def _certain(job: str) -> float:
     return 1.0
 
@@ -127,7 +136,7 @@ def _run(
         for query in state.queries.values()
     ]
     driver = resume(fork, luck=luck)
-    driver.post(now, 0, PolicyChosen(now, profile))
+    driver.post(now, 0, PolicyChosen(now, _for_this_queue(profile)))
     reached_s = now
     for at_s in steps(driver, now, _step_s(scheduler, horizon_s), now + horizon_s):
         reached_s = at_s

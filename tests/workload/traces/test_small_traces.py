@@ -207,6 +207,17 @@ def test_a_compressed_spark_log_that_was_cut(tmp_path: Path, spark_file: Path) -
     assert "ends in the middle" in trace.notes[0]
 
 
+def test_a_compressed_spark_log_that_was_cut_early(tmp_path: Path) -> None:
+    """There is less of it than one looks at to see what it is."""
+    whole = gzip.compress(as_lines(spark_events()).encode())
+    file = tmp_path / "app.gz"
+    file.write_bytes(whole[: len(whole) * 9 // 10])
+    assert "ends in the middle" in read_trace(file).notes[0]
+    file.write_bytes(whole[:12])
+    with pytest.raises(InvalidRecord, match="cannot be decompressed"):
+        read_trace(file)
+
+
 def test_a_spark_log_that_is_broken_names_the_line(tmp_path: Path) -> None:
     lines = as_lines(spark_events()).splitlines()
     lines[5] = lines[5][:30]

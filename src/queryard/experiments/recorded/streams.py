@@ -7,7 +7,7 @@ from .comparison import CANDIDATES, compare
 from .report import outcome
 from .workloads import DEADLINES, ESTIMATES, LOADS, STREAM_QUERIES, streams
 
-MISSING = "left out: name a folder of public traces with --traces"
+MISSING = "left out: name a folder of public traces (docs/traces.md) with --traces"
 
 
 def run(wish: Wish) -> Outcome:

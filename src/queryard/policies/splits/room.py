@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Self
 
 from queryard.core.entities import JobState, NodeState
@@ -67,20 +68,32 @@ class Room(SlotSplit):
         return True
 
     def note(self, job: JobState, state: State) -> None:
-        held = sum(
-            phase.counts[RUNNING]
-            for phase in (job.map, job.reduce)
-            if phase is not None and not self._is_short(job, phase)
-        )
-        self._held += held - self._long.pop(job.uid, 0)
-        if held:
-            self._long[job.uid] = held
+        held, before = self._long_tasks(job), self._long.get(job.uid, 0)
+        if held != before:
+            self._held += held - before
+            if held:
+                self._long[job.uid] = held
+            else:
+                del self._long[job.uid]
+
+    def _long_tasks(self, job: JobState) -> int:
+        """How many of them run; those of a query that is stopped do not count any more."""
+        if job.query.stage != "running":
+            return 0
+        held = 0
+        if job.map is not None and job.map_s > self._typical_s:
+            held = job.map.counts[RUNNING]
+        if job.reduce is not None and job.reduce_s > self._typical_s:
+            held += job.reduce.counts[RUNNING]
+        return held
+
+    def wrong(self, state: State) -> Iterator[str]:
+        held = sum(self._long_tasks(job) for job in state.jobs.values())
+        if held != self._held:
+            yield f"{self._held} slots count as held by long tasks, {held} are"
 
     def suits(self, job: JobState, phase: PhaseState, lane: int) -> bool:
-        return lane == 0 or self._is_short(job, phase)
-
-    def _is_short(self, job: JobState, phase: PhaseState) -> bool:
-        return (job.map_s if phase is job.map else job.reduce_s) <= self._typical_s
+        return lane == 0 or (job.map_s if phase is job.map else job.reduce_s) <= self._typical_s
 
     def serve(self, node: NodeState, state: State) -> tuple[int, ...]:
         slots = state.total_slots

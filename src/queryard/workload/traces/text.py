@@ -84,12 +84,16 @@ class _Arrow(io.RawIOBase):
 
 
 def head(file: Path) -> str:
-    """The beginning of a file, to see what it is."""
+    """The beginning of a file, to see what it is; what there is of one that is cut off."""
+    found = ""
     try:
         with open_text(file) as text:
-            return text.read(_HEAD)
+            while len(found) < _HEAD and (line := text.readline(_HEAD)):
+                found += line
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-        fail(file, f"cannot be decompressed ({error})")
+        if not found:
+            fail(file, f"cannot be decompressed ({error})")
+    return found[:_HEAD]
 
 
 def lines(file: Path) -> Iterator[tuple[int, str]]:
