@@ -270,8 +270,11 @@ def save_figures(
 
 def _portfolio_row(result: Result) -> tuple[Panel, Panel]:
     run = read_run(result.journal)
-    choices = [Choice(d.time_s, d.policy, d.scores) for d in result.decisions]
-    return portfolio_panels(result.name, choices, run.first_submit_s or 0.0, run.closed_s)
+    start_s = run.first_submit_s or 0.0
+    # What was in force until there was something to decide.
+    choices = [Choice(start_s, d.before, {}) for d in result.decisions[:1]]
+    choices += [Choice(d.time_s, d.policy, d.scores) for d in result.decisions]
+    return portfolio_panels(result.name, choices, start_s, run.closed_s)
 
 
 def save_trace_figures(files: Sequence[Path], trace: Trace) -> None:

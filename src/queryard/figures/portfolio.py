@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from .palette import policy_colour
-from .panels import Axis, Bar, Line, Panel
+from .panels import Axis, Bar, Line, Panel, Scale
 from .timescale import Timescale
 
 GAP = 0.1
+# From here on scores are drawn by their logarithm.
+WIDE = 5.0
 
 
 class Choice(NamedTuple):
@@ -85,5 +87,7 @@ def _scores(
             most = max(most, *(ratio for _, ratio in points))
             x, y = zip(*points, strict=True)
             lines.append(Line(policy, tuple(x), tuple(y), policy_colour(lane)))
-    y_axis = Axis("expected score, of the best", 0.95, min(1e3, most * 1.05), "log")
+    # A logarithm says nothing about differences of some per cent.
+    scale: Scale = "log" if most > WIDE else "linear"
+    y_axis = Axis("expected score, of the best", 0.95, min(1e3, most * 1.05), scale)
     return Panel(f"{name}: scores", time.axis, y_axis, lines=tuple(lines))

@@ -485,6 +485,12 @@ def decima_text() -> str:
     return json.dumps({"scale": "2g", "queries": [query]})
 
 
+def test_a_load_of_queries_that_come_at_once_cannot_be_set(tmp_path: Path) -> None:
+    file = written(tmp_path, "tpch-2g.json", decima_text())
+    trace = use_trace(file, parse_use("load=0.5"))
+    assert "no load can be set" in trace.notes[-1]
+
+
 def test_the_stages_of_decima(tmp_path: Path) -> None:
     file = written(tmp_path, "tpch-2g.json", decima_text())
     trace = read_trace(file, ReadOptions(executors=3))

@@ -165,6 +165,8 @@ def _cluster(
     if span_s > 0:
         work_s = math.fsum(arrival.work_s for arrival in arrivals)
         note += f", used by {work_s / (span_s * sum(node.slots for node in made)):.0%}"
+    elif use.load is not None:
+        note += "; all queries come at once, so that no load can be set"
     return made, (note,)
 
 
