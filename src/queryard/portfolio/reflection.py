@@ -18,7 +18,7 @@ USUAL_DOUBT, LASTING = 0.3, 0.9
 # A candidate that is many times worse counts as this much worse, and no more.
 MOST_REGRET = math.log(10.0)
 # What is worse by less than so many standard errors may be chance.
-CHANCE = 2.0
+CHANCE = 1.0
 # Who would have been so much worse is not tried out.
 HOPELESS = math.log(1.5)
 # A period grows by this while little changes, and shrinks by it when much does.
