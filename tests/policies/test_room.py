@@ -38,23 +38,33 @@ def slots_of(driver: SimDriver) -> dict[str, int]:
     return {query.id: query.slots for query in driver.scheduler.state.queries.values()}
 
 
-def test_long_tasks_leave_a_tenth_of_the_slots_to_short_ones() -> None:
-    long = asked("long", 100, 60.0, 20.0)
-    assert slots_of(played(long, until_s=30.0)) == {"long": 18}
-    late = played(long, asked("late", 3, 0.5, 30.0), until_s=30.0)
-    assert slots_of(late) == {"long": 18, "late": 2}
-    late.run(until_s=32.0)
-    assert late.ends["late"] == 31.0
+@pytest.mark.parametrize(("task_s", "slots"), [(0.9, 20), (5.0, 18), (60.0, 16), (5000.0, 14)])
+def test_the_longer_tasks_are_the_more_slots_they_leave_to_others(
+    task_s: float, slots: int
+) -> None:
+    assert slots_of(played(asked("q", 1000, task_s, 20.0), until_s=20.5)) == {"q": slots}
+
+
+def test_a_short_query_need_not_wait_for_long_tasks() -> None:
+    long, late = asked("long", 100, 5.0, 20.0), asked("late", 3, 0.5, 21.0)
+    driver = played(long, late, until_s=21.0)
+    assert slots_of(driver) == {"long": 18, "late": 2}
+    driver.run(until_s=23.0)
+    assert driver.ends["late"] == 22.0
+
+
+def test_what_is_kept_serves_all_who_are_short_enough() -> None:
+    """Tasks of an hour leave six slots; four of these are for tasks of a minute."""
+    driver = played(
+        asked("hour", 100, 3600.0, 20.0), asked("minute", 100, 60.0, 21.0), until_s=22.0
+    )
+    assert slots_of(driver) == {"hour": 14, "minute": 2}
 
 
 def test_with_open_slots_the_same_query_waits_for_a_long_task() -> None:
     long, late = asked("long", 100, 60.0, 20.0), asked("late", 3, 0.5, 30.0)
     driver = played(long, late, until_s=90.0, profile={"order": "fair"})
     assert driver.ends["late"] > 80.0
-
-
-def test_short_tasks_may_have_all_slots() -> None:
-    assert slots_of(played(asked("wide", 1000, 0.9, 20.0), until_s=20.5)) == {"wide": 20}
 
 
 def test_nothing_is_kept_where_nothing_is_typical_yet() -> None:
@@ -77,16 +87,16 @@ def test_a_policy_that_is_chosen_later_counts_the_long_tasks_that_run() -> None:
     assert slots_of(driver) == {"long": 20}
     driver.post(31.0, 0, PolicyChosen(31.0, ROOM))
     driver.run(until_s=81.0)
-    assert slots_of(driver) == {"long": 18}
+    assert slots_of(driver) == {"long": 16}
 
 
 def test_a_fork_counts_on_by_itself() -> None:
     driver = played(asked("long", 100, 60.0, 20.0), until_s=30.0)
     twin = resume(driver.scheduler.fork())
     twin.run(until_s=81.0)
-    assert slots_of(twin) == {"long": 18}
+    assert slots_of(twin) == {"long": 16}
     driver.scheduler.validate()
-    assert slots_of(driver) == {"long": 18}
+    assert slots_of(driver) == {"long": 16}
 
 
 def test_tasks_of_cancelled_queries_hold_nothing_any_more() -> None:
@@ -96,7 +106,7 @@ def test_tasks_of_cancelled_queries_hold_nothing_any_more() -> None:
     driver.run(until_s=30.0)
     driver.run(until_s=50.0)
     driver.scheduler.validate()
-    assert slots_of(driver) == {"second": 18}
+    assert slots_of(driver) == {"second": 16}
 
 
 def test_beside_leases_nothing_is_kept_as_they_come_back() -> None:
@@ -108,8 +118,8 @@ def test_beside_leases_nothing_is_kept_as_they_come_back() -> None:
 
 def test_reduces_that_wait_for_lost_maps_make_way_for_them() -> None:
     """All that long tasks may hold is held by reduces, whose maps were lost and are long."""
-    job = Job("j", map=Phase(18), reduce=Phase(9))
-    times_s = (50.0, 500.0, *(16 * [50.0]))
+    job = Job("j", map=Phase(16), reduce=Phase(9))
+    times_s = (50.0, 500.0, *(14 * [50.0]))
     truth = JobTruth(map_s=75.0, reduce_s=50.0, map_times_s=times_s)
     early = Arrival(Query("early", (job,), submit_s=20.0), {"j": truth})
     driver = build(
@@ -124,11 +134,11 @@ def test_reduces_that_wait_for_lost_maps_make_way_for_them() -> None:
     job_state = driver.scheduler.state.jobs["early/j"]
     assert job_state.reduce is not None
     assert job_state.map is not None
-    assert (job_state.reduce.running, job_state.map.running) == (8, 1)
+    assert (job_state.reduce.running, job_state.map.running) == (7, 1)
     driver.run()
     assert not driver.unfinished
 
 
 def test_a_share_of_everything_is_refused() -> None:
-    with pytest.raises(InvalidProfile, match="below 1"):
+    with pytest.raises(InvalidProfile, match="below 1/3"):
         compose({"slots": {"name": "room", "share": 1}})

@@ -121,13 +121,51 @@ def _step(points: Sequence[Point], line: Line) -> Line | None:
     return Line((st - rate * sx) / total, rate)
 
 
+class Memory:
+    """The latest points, of which those of one size do not drive out those of others.
+
+    >>> memory = Memory()
+    >>> for point in [(5.0, 1.0), *((1000.0, float(n)) for n in range(2 * MEMORY))]:
+    ...     memory.add(point)
+    >>> len(memory.points), memory.points[0], memory.points[-1]
+    (256, (5.0, 1.0), (1000.0, 511.0))
+    """
+
+    __slots__ = ("_by_size", "_count")
+
+    def __init__(self) -> None:
+        # By the logarithm of the size.
+        self._by_size: dict[int, deque[Point]] = {}
+        self._count = 0
+
+    def fork(self) -> Memory:
+        fork = Memory()
+        fork._by_size = {size: points.copy() for size, points in self._by_size.items()}
+        fork._count = self._count
+        return fork
+
+    def add(self, point: Point) -> None:
+        size = math.frexp(point[0])[1]
+        if size not in self._by_size:
+            self._by_size[size] = deque()
+        self._by_size[size].append(point)
+        self._count += 1
+        if self._count > MEMORY:
+            max(self._by_size.values(), key=len).popleft()
+            self._count -= 1
+
+    @property
+    def points(self) -> list[Point]:
+        return [point for points in self._by_size.values() for point in points]
+
+
 class Circle:
     """Tasks that have something in common, as (bytes, seconds); bytes unknown count as 0."""
 
-    __slots__ = ("_factor", "_factor_at", "_fitted_at", "_line", "_points", "_seen", "_wider")
+    __slots__ = ("_factor", "_factor_at", "_fitted_at", "_line", "_memory", "_seen", "_wider")
 
     def __init__(self) -> None:
-        self._points: deque[Point] = deque(maxlen=MEMORY)
+        self._memory = Memory()
         self._seen = 0
         self._fitted_at = 0
         self._line: Line | None = None
@@ -138,11 +176,11 @@ class Circle:
 
     def fork(self) -> Circle:
         fork = copy.copy(self)
-        fork._points = self._points.copy()
+        fork._memory = self._memory.fork()
         return fork
 
     def add(self, input_bytes: float, seconds: float) -> None:
-        self._points.append((input_bytes, seconds))
+        self._memory.add((input_bytes, seconds))
         self._seen += 1
 
     def line(self, wider: Line | None) -> Line:
@@ -151,7 +189,7 @@ class Circle:
         if own is not None:
             return own
         if wider is None:
-            return Line(typical([t for _, t in self._points]), 0.0)
+            return Line(typical([t for _, t in self._memory.points]), 0.0)
         if wider != self._wider or self._seen > self._factor_at * (1 + GROWTH):
             self._wider, self._factor_at = wider, self._seen
             self._factor = self._factor_to(wider)
@@ -161,19 +199,13 @@ class Circle:
     def _own(self) -> Line | None:
         if self._seen > self._fitted_at * (1 + GROWTH):
             self._fitted_at = self._seen
-            self._line = fit_line(self._points) if self._tells_sizes() else None
+            points = self._memory.points
+            self._line = fit_line(points) if _tells_sizes(points) else None
         return self._line
-
-    def _tells_sizes(self) -> bool:
-        if len(self._points) < ENOUGH:
-            return False
-        sizes = sorted(x for x, _ in self._points)
-        low, high = sizes[len(sizes) // 10], sizes[-1 - len(sizes) // 10]
-        return high > APART * max(low, 1.0)
 
     def _factor_to(self, wider: Line) -> float:
         """How much longer its tasks take than the wider circle expects, with some doubt."""
-        ratios = [max(t, TINY_S) / max(wider(x), TINY_S) for x, t in self._points]
+        ratios = [max(t, TINY_S) / max(wider(x), TINY_S) for x, t in self._memory.points]
         own = weighted_median((ratio, 1.0 / ratio) for ratio in ratios)
         count = len(ratios)
         doubt = DOUBT
@@ -183,6 +215,15 @@ class Circle:
             doubt *= spread / (spread + AGREEMENT)
         factor: float = own ** (count / (count + doubt))
         return factor
+
+
+def _tells_sizes(points: Sequence[Point]) -> bool:
+    """Whether there are enough of them, some much larger than others."""
+    if len(points) < ENOUGH:
+        return False
+    sizes = sorted(x for x, _ in points)
+    edge = min(FEW, len(sizes) // 10)
+    return sizes[-1 - edge] > APART * max(sizes[edge], 1.0)
 
 
 class _Phase:
