@@ -248,10 +248,10 @@ def test_the_regression_remembers_sizes_although_many_tasks_of_one_size_came_sin
     regression = make_predictor("regression")
     sizes = [2.0**power for power in range(10, 30)]
     for number, size in enumerate(sizes * 2):
-        task = Asked(f"early{number}", "reduce", input_bytes=size)
+        task = Asked(f"early{number}", "map", input_bytes=size)
         regression.learn(Seen(task, 2.0 + 1e-6 * size))
     for _ in range(2000):
-        regression.learn(Seen(Asked("large", "reduce", input_bytes=1024.0), 2.0))
+        regression.learn(Seen(Asked("large", "map", input_bytes=1024.0), 2.0))
     for size in (1024.0, 2.0**28, 2.0**33):
-        expected_s = regression.predict(Asked("new", "reduce", input_bytes=size))
+        expected_s = regression.predict(Asked("new", "map", input_bytes=size))
         assert expected_s == pytest.approx(2.0 + 1e-6 * size, rel=0.05)
