@@ -198,6 +198,7 @@ def test_a_time_limit_ends_it(qy, limit):
 
 def test_a_time_limit_counts_waiting_too_and_does_not_hurt_the_quick(qy):
     first = qy.submit(LONG, memory=qy._pool_bytes)
+    wait_until(lambda: first.status == "running", 10.0)
     second = qy.submit("SELECT 1", memory=qy._pool_bytes, time_limit=0.2)
     with pytest.raises(QueryTimedOut):
         second.result(10)
