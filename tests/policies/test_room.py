@@ -23,8 +23,8 @@ def asked(name: str, tasks: int, task_s: float, at_s: float = 0.0) -> Arrival:
     return Arrival(Query(name, jobs, submit_s=at_s), {"j": JobTruth(map_s=task_s)})
 
 
-# They make queries of a second the typical ones.
-SHORT = [asked(f"short{number}", 1, 1.0, float(number)) for number in range(10)]
+# They make queries of a second the typical ones, and tasks of a second hold a dozen slots.
+SHORT = [asked(f"short{number}", 12, 1.0, float(number)) for number in range(20)]
 
 
 def played(*arrivals: Arrival, until_s: float, profile: dict[str, object] = ROOM) -> SimDriver:
@@ -43,6 +43,24 @@ def test_the_longer_tasks_are_the_more_slots_they_leave_to_others(
     task_s: float, slots: int
 ) -> None:
     assert slots_of(played(asked("q", 1000, task_s, 20.0), until_s=20.5)) == {"q": slots}
+
+
+def test_no_more_slots_are_kept_than_shorter_tasks_have_needed_of_late() -> None:
+    """Of a hundred, five of a second each ten seconds hold half a slot."""
+    few = [asked(f"few{number}", 5, 1.0, 10.0 * number) for number in range(100)]
+    long = asked("long", 1000, 300.0, 1000.0)
+    driver = build(Workload("w", (*few, long)), [Node("n", 100)], ROOM, estimates="oracle")
+    driver.run(until_s=1001.0)
+    driver.scheduler.validate()
+    assert slots_of(driver) == {"long": 98}
+
+
+def test_one_slot_is_kept_however_little_is_needed() -> None:
+    first, long = asked("first", 1, 1.0), asked("long", 1000, 300.0, 1000.0)
+    late = asked("late", 1, 1.0, 1100.0)
+    driver = build(Workload("w", (first, long, late)), NODES, ROOM, estimates="oracle")
+    driver.run(until_s=1101.0)
+    assert (slots_of(driver)["long"], driver.ends["late"]) == (19, 1101.0)
 
 
 def test_a_short_query_need_not_wait_for_long_tasks() -> None:
@@ -87,7 +105,7 @@ def test_a_policy_that_is_chosen_later_counts_the_long_tasks_that_run() -> None:
     assert slots_of(driver) == {"long": 20}
     driver.post(31.0, 0, PolicyChosen(31.0, ROOM))
     driver.run(until_s=81.0)
-    assert slots_of(driver) == {"long": 16}
+    assert slots_of(driver) == {"long": 19}
 
 
 def test_a_fork_counts_on_by_itself() -> None:

@@ -71,7 +71,7 @@ def test_slots_are_not_kept_in_a_trial_in_which_nobody_else_arrives() -> None:
     workload = Workload("w", (*short, query("long", 100, 60.0, submit_s=10.0)))
     driver = build(workload, (Node("n1", 20),), profiles["b"])
     driver.run(20.0)
-    assert sum(query.slots for query in driver.scheduler.state.queries.values()) == 16
+    assert sum(query.slots for query in driver.scheduler.state.queries.values()) == 18
     trials = try_out(driver.scheduler, profiles)
     assert trials[0].schedule == trials[1].schedule
 

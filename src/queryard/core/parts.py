@@ -34,6 +34,9 @@ class Part:
     citation: ClassVar[str] = ""
     # False where the rule may leave a slot free although a task could use it.
     work_conserving: ClassVar[bool] = True
+    # True where the rule is for the sake of those who have yet to come: it only costs a queue to
+    # which nobody is added.
+    is_for_arrivals: ClassVar[bool] = False
 
     def fork(self) -> Self:
         """An independent copy; override where the part keeps containers."""

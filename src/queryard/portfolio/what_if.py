@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from queryard.core.events import PolicyChosen
 from queryard.core.scheduler import Scheduler
-from queryard.policies.splits.open import Open
-from queryard.policies.splits.room import Room
+from queryard.policies.compose import make_part
+from queryard.policies.parts import PARTS
 from queryard.sim.driver import SimDriver
 from queryard.sim.forecast import resume
 
@@ -94,10 +94,12 @@ def try_out(
 
 
 def _for_this_queue(profile: Profile) -> Profile:
-    """As nobody else arrives, slots are not kept for those who might; rehearsals judge that."""
-    slots = profile.get("slots")
-    name = slots.get("name") if isinstance(slots, Mapping) else slots
-    return {**profile, "slots": Open.name} if name == Room.name else profile
+    """Without the parts that are for others, as nobody else arrives; rehearsals judge those."""
+    return {
+        decision: chosen
+        for decision, chosen in profile.items()
+        if decision not in PARTS or not make_part(decision, chosen, decision).is_for_arrivals
+    }
 
 
 def _certain(job: str) -> float:
