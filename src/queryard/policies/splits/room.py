@@ -41,8 +41,8 @@ class Room(SlotSplit):
     all slots, rounded down, for each degree. Leased slots come back when somebody asks for them, so
     that nothing is kept beside them. A merged scan counts once a rider.
 
-    On 50 slots where queries typically take 2 s, tasks of 10 s hold 45 at least, those of 100 s 40
-    and those of an hour 35, and all of them 49 where shorter ones are few.
+    On 50 slots where queries typically take 2 s, tasks of 10 s may hold 45 at least, those of 100 s
+    40 and those of an hour 35; and 49 where shorter ones are few.
     """
 
     name = "room"
