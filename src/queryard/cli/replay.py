@@ -132,7 +132,7 @@ def _print(
 
 def _title(found: Recorded) -> str:
     slots = sum(node.slots for node in found.workload.nodes)
-    queries = f"{readable.count(len(found.real.queries))} answered queries"
+    queries = readable.several(len(found.real.queries), "answered query")
     return f"session {found.session.session}: {queries} on {readable.several(slots, 'slot')}"
 
 

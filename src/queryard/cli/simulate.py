@@ -103,6 +103,6 @@ def _effort(queries: int, result: run.Result) -> str:
     """What the simulation took. Work under leases is no tasks, so queries count where all is."""
     wall = f"{readable.seconds(result.wall_s)} s"
     if not result.tasks:
-        return f"Simulated {readable.count(queries)} queries, all under leases, in {wall}."
+        return f"Simulated {readable.several(queries, 'query')}, all under leases, in {wall}."
     rate = f" ({result.tasks / result.wall_s:,.0f} a second)" if result.wall_s else ""
-    return f"Simulated {readable.count(result.tasks)} tasks in {wall}{rate}."
+    return f"Simulated {readable.several(result.tasks, 'task')} in {wall}{rate}."

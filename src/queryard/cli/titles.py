@@ -22,8 +22,8 @@ def describe(workload: Workload) -> str:
         f"{count}x{slots}" + (f"@{speed:g}" if speed != 1 else "")
         for (slots, speed, _, _), count in groups.items()
     )
-    queries = f"{readable.count(len(workload.arrivals))} queries"
-    tasks = f", {readable.count(workload.tasks)} tasks" if workload.tasks else ""
+    queries = readable.several(len(workload.arrivals), "query")
+    tasks = f", {readable.several(workload.tasks, 'task')}" if workload.tasks else ""
     return f"{workload.name}: {queries}{tasks} on {cluster} slots"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from .hadoop import HadoopJob, HadoopTask, first_known, hadoop_trace, place, whole_number
 from .model import ReadOptions, Trace
-from .text import Cut, fail, lines
+from .text import Cut, fail, lines, name_of
 
 NAME = "Hadoop job history (2, 3)"
 _OUTCOMES = {"SUCCEEDED": "SUCCESS"}
@@ -39,7 +39,7 @@ def read(file: Path, options: ReadOptions) -> Trace:
             _take(jobs, kind, values)
     except Cut as error:
         fail(file, f"ends in the middle ({error})")
-    trace = hadoop_trace(file.name.split(".")[0], NAME, list(jobs.values()))
+    trace = hadoop_trace(name_of(file), NAME, list(jobs.values()))
     return replace(trace, counts={**trace.counts, **events})
 
 

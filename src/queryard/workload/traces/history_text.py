@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from .hadoop import HadoopJob, HadoopTask, first_known, hadoop_trace, place, whole_number
 from .model import ReadOptions, Trace
-from .text import Cut, fail, lines
+from .text import Cut, fail, lines, name_of
 
 NAME = "Hadoop job history (0.20, 1.x)"
 KINDS = ("Meta", "Job", "Task", "MapAttempt", "ReduceAttempt")
@@ -34,7 +34,7 @@ def read(file: Path, options: ReadOptions) -> Trace:
     for kind, text in _records(file):
         records[kind] = records.get(kind, 0) + 1
         _take(jobs, kind, _pairs(text))
-    trace = hadoop_trace(file.name.split(".")[0], NAME, list(jobs.values()))
+    trace = hadoop_trace(name_of(file), NAME, list(jobs.values()))
     counts = {f"{kind} records": count for kind, count in records.items()}
     return replace(trace, counts={**trace.counts, **counts})
 

@@ -16,7 +16,7 @@ from .hadoop import (
     whole_number,
 )
 from .model import ReadOptions, Trace
-from .text import fail, json_objects
+from .text import fail, json_objects, name_of
 from .topology import beside
 
 NAME = "Rumen trace"
@@ -30,7 +30,7 @@ def read(file: Path, options: ReadOptions) -> Trace:
     """A job an object; on the hosts of a topology beside it, if there is one."""
     jobs = list(_jobs(file))
     nodes, notes = beside(file)
-    return hadoop_trace(file.name.split(".")[0], NAME, jobs, nodes, notes)
+    return hadoop_trace(name_of(file), NAME, jobs, nodes, notes)
 
 
 def _jobs(file: Path) -> Iterator[HadoopJob]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from .hadoop import SUCCESS, Attempt, HadoopJob, HadoopTask, hadoop_trace, place, whole_number
 from .model import ReadOptions, Trace
-from .text import fail, json_objects
+from .text import fail, json_objects, name_of
 
 NAME = "SLS jobs"
 # Priorities of YARN's MapReduce, for containers that have no type.
@@ -32,7 +32,7 @@ def read(file: Path, options: ReadOptions) -> Trace:
             jobs += _job(file, line, item, len(jobs))
             is_delayed |= any("container.request.delay" in task for task in item["job.tasks"])
     notes = ["delays of requests (container.request.delay) are not kept"] if is_delayed else []
-    return hadoop_trace(file.name.split(".")[0], NAME, jobs, notes=notes)
+    return hadoop_trace(name_of(file), NAME, jobs, notes=notes)
 
 
 def _job(file: Path, line: int, data: Any, number: int) -> list[HadoopJob]:

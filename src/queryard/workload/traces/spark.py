@@ -21,6 +21,7 @@ from queryard.workload.model import Arrival, JobTruth, Workload
 
 from .model import Locality, ReadOptions, TaskRecord, Trace, as_id, measured_job, peak_at_once
 from .spark_log import SparkJob, SparkLog, SparkStage, SparkTask, read_log
+from .text import name_of
 
 NAME = "Spark event log"
 _PLACES: Mapping[str, Locality] = {
@@ -87,7 +88,7 @@ def _trace(place: Path, logs: Sequence[SparkLog]) -> Trace:
             "planning and other work of the driver is not replayed: only tasks take slots, and a "
             "stage begins when those before it have ended"
         )
-    name = place.name.removesuffix(".gz")
+    name = name_of(place)
     workload = Workload(name, tuple(arrivals), nodes=_nodes(logs, tasks))
     return Trace(name, NAME, workload, tuple(tasks), finished_s, counts, tuple(notes))
 

@@ -15,7 +15,7 @@ from queryard.core.model import Job, Phase, Query, TableInput
 from queryard.workload.model import Arrival, JobTruth, Workload
 
 from .model import ReadOptions, Trace, as_id
-from .text import Cut, fail, lines
+from .text import Cut, fail, lines, name_of
 
 NAME = "SWIM"
 # A task's own time, then bytes a second.
@@ -80,7 +80,7 @@ def read(file: Path, options: ReadOptions) -> Trace:
     )
     totals["jobs without a shuffle"] = maps_only
     return Trace(
-        file.name.split(".")[0], NAME, Workload(file.name, tuple(arrivals)), (), {}, totals, notes
+        name_of(file), NAME, Workload(name_of(file), tuple(arrivals)), (), {}, totals, notes
     )
 
 

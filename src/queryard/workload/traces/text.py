@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import lzma
+import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -22,6 +23,7 @@ _STANDARD: Mapping[bytes, Callable[..., Any]] = {
     b"\xfd7zXZ": lzma.open,
 }
 _ARROW = {b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
+_ENDINGS = re.compile(r"(\.(json|jhist|tsv|txt|log))?(\.(gz|bz2|xz|zst|lz4))?$")
 _SPARK_ONLY = {b"LZ4Block": "lz4", b"\x82SNAPPY\x00": "snappy", b"ZV": "lzf"}
 
 
@@ -29,6 +31,15 @@ def fail(file: Path, problem: str, line: int | None = None) -> NoReturn:
     """Say what is wrong with a file, and where."""
     where = f"{file}" if line is None else f"{file}, line {line}"
     raise InvalidRecord(f"{where}: {problem}")
+
+
+def name_of(file: Path) -> str:
+    """A trace's name: its file's without what says how it is written.
+
+    >>> name_of(Path("logs/job_0.23.9-FAILED.jhist")), name_of(Path("19-jobs.trace.json.gz"))
+    ('job_0.23.9-FAILED', '19-jobs.trace')
+    """
+    return _ENDINGS.sub("", file.name) or file.name
 
 
 class Cut(Exception):
