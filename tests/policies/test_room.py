@@ -6,7 +6,7 @@ import pytest
 
 from queryard.core.errors import InvalidProfile
 from queryard.core.events import NodeLost, PolicyChosen, QueryCancelled
-from queryard.core.model import Divisible, Job, Node, Phase, Query
+from queryard.core.model import Divisible, Job, Node, Phase, Query, Split, Table
 from queryard.core.state import Settings
 from queryard.policies import compose
 from queryard.sim.driver import SimDriver
@@ -61,6 +61,46 @@ def test_one_slot_is_kept_however_little_is_needed() -> None:
     driver = build(Workload("w", (first, long, late)), NODES, ROOM, estimates="oracle")
     driver.run(until_s=1101.0)
     assert (slots_of(driver)["long"], driver.ends["late"]) == (19, 1101.0)
+
+
+@pytest.mark.parametrize("slots_a_node", [1, 10])
+def test_slots_that_are_kept_no_longer_are_used(slots_a_node: int) -> None:
+    """Nobody short comes any more, and no task ends where the slots are free."""
+    nodes = [Node(f"n{number}", slots_a_node) for number in range(20 // slots_a_node)]
+    long = asked("long", 2000, 60.0, 20.0)
+    driver = build(Workload("w", (*SHORT, long)), nodes, ROOM, estimates="oracle")
+    driver.run(until_s=25.0)
+    assert slots_of(driver) == {"long": 16}
+    driver.run(until_s=5000.0)
+    driver.scheduler.validate()
+    assert slots_of(driver) == {"long": 19}
+
+
+def test_long_tasks_on_nodes_that_leave_do_not_count() -> None:
+    nodes = [Node(f"n{number:02}", 10) for number in range(10)]
+    long = [asked(f"long{n}", 10, 200.0 + 40 * n, 20.0 + n / 10) for n in range(30)]
+    driver = build(Workload("w", (*SHORT, *long)), nodes, ROOM, estimates="oracle")
+    fewer = {"name": "-x", "x": 5, "period_s": 1e6, "minimum": 5, "maximum": 10}
+    driver.post(60.0, 0, PolicyChosen(60.0, {**ROOM, "provisioning": fewer}))
+    driver.run(until_s=350.0)
+    state = driver.scheduler.state
+    leaving = [node for node in state.nodes.values() if node.draining]
+    assert any(node.free < node.spec.slots for node in leaving)
+    assert sum(node.free for node in state.nodes.values() if not node.draining) <= 1
+
+
+def test_a_merged_scan_takes_one_slot_however_many_ride_on_it() -> None:
+    table = Table("t", tuple(Split(64e6) for _ in range(200)))
+    job = Job("s", map=Phase(200), scans=("t",))
+    riders = [
+        Arrival(Query(f"q{number}", (job,), submit_s=20.0), {"s": JobTruth(map_s=60.0)})
+        for number in range(18)
+    ]
+    workload = Workload("w", (*SHORT, *riders), (table,))
+    profile = {**ROOM, "sharing": "circular"}
+    driver = build(workload, NODES, profile, estimates="oracle")
+    driver.run(until_s=30.0)
+    assert driver.scheduler.state.busy_slots >= 14
 
 
 def test_a_short_query_need_not_wait_for_long_tasks() -> None:

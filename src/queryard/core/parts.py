@@ -127,6 +127,10 @@ class SlotSplit(Part):
         """A query is gone; whether others therefore suit other lanes than before."""
         return False
 
+    def opened(self, state: State) -> bool:
+        """Whether slots may be used that were kept, beside those of nodes where some came free."""
+        return False
+
     @property
     def is_picky(self) -> bool:
         """Whether some tasks of a kind may not stand where others do."""

@@ -158,6 +158,7 @@ class Scheduler:
         self._drifts = any(
             "time" in order.changes_with and not order.is_timed for order in policy.pools.orders
         )
+        self._keeps_slots = self._crew.split.is_picky
         # Whether an order goes by how long slots have been leased.
         self._rotates = any("leased" in order.changes_with for order in policy.pools.orders)
         self._resizes = type(policy.provisioning).nodes is not Provisioning.nodes
@@ -225,6 +226,8 @@ class Scheduler:
             notes.touched.clear()
         if notes.ended:
             self._settle_ended()
+        if self._keeps_slots and self._crew.split.opened(self.state):
+            self.standing.news = True
 
     def _settle_runs(self) -> None:
         """Launches ended: their pools use less, and a round of a shared scan may be over."""
@@ -378,8 +381,7 @@ class Scheduler:
         self._out.append(Revoke(job.id, node_id, slots))
 
     def _relieve(self) -> None:
-        keeps_slots = self._crew.split.is_picky
-        stuck = reduces_to_kill(self.state, self.tree, self.filling.payer, keeps_slots)
+        stuck = reduces_to_kill(self.state, self.tree, self.filling.payer, self._keeps_slots)
         for number, job in list(stuck):
             job.barred = True
             self.standing.refresh(job)

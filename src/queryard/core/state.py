@@ -120,7 +120,9 @@ class State:
         self.class_means: dict[tuple[str, str, Kind], Mean] = {}
         # What queries that were completed took alone, by their last estimates.
         self.alone_s = Typical()
+        # Of nodes that take work, and the nodes that do no longer.
         self.total_slots = 0
+        self.draining: tuple[NodeState, ...] = ()
         # Whether nodes differ in speed.
         self.uneven = False
         self.memory_bytes = 0.0
@@ -214,6 +216,7 @@ class State:
         copy.class_means = {key: mean.fork() for key, mean in self.class_means.items()}
         copy.alone_s = self.alone_s.fork()
         copy.total_slots = self.total_slots
+        copy.draining = tuple(copy.nodes[node.id] for node in self.draining)
         copy.uneven = self.uneven
         copy.memory_bytes = self.memory_bytes
         copy.kept_bytes = self.kept_bytes

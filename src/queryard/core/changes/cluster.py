@@ -57,6 +57,7 @@ def drain(state: State, node_ids: Iterable[str], draining: bool) -> None:
 def _resized(state: State) -> None:
     active = [node for node in state.nodes.values() if not node.draining]
     state.total_slots = sum(node.spec.slots for node in active)
+    state.draining = tuple(node for node in state.nodes.values() if node.draining)
     state.memory_bytes = math.fsum(node.spec.memory_bytes for node in state.nodes.values())
     state.kept_bytes = math.fsum(node.spec.kept_bytes for node in state.nodes.values())
     state.most_memory_bytes = max(state.most_memory_bytes, state.memory_bytes)

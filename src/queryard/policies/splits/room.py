@@ -21,8 +21,8 @@ STEP = 1.1
 # How long a while is over which it is seen how many slots shorter tasks need: as long as tasks of
 # the degree take at most, who will hold their slots for as long.
 WHILE = WIDER
-# Of a job of which no task runs.
-NONE = (0,) * (DEGREES + 1)
+# Of a job of which no short task runs.
+NONE = (0,) * DEGREES
 # The lane for a slot: all stand in the first, the longest not in the second, and so on.
 SERVED = tuple((lane,) for lane in range(DEGREES + 1))
 
@@ -39,7 +39,7 @@ class Room(SlotSplit):
     Kept are as many slots as shorter tasks have held of late and the square root of that, as many
     more as they need now and then if they come by chance; at least one, and at most a `share` of
     all slots, rounded down, for each degree. Leased slots come back when somebody asks for them, so
-    that nothing is kept beside them. A merged scan counts once a rider.
+    that nothing is kept beside them. Short riders of a merged scan count one by one.
 
     On 50 slots where queries typically take 2 s, tasks of 10 s may hold 45 at least, those of 100 s
     40 and those of an hour 35; and 49 where shorter ones are few.
@@ -56,31 +56,34 @@ class Room(SlotSplit):
         self.share = a_share("share", share)
         if share * DEGREES >= 1:
             raise ValueError(f"share must be below 1/{DEGREES}: long tasks need slots, too")
-        # By job, how many of its tasks run, and how many of these are long by each degree.
-        self._tasks: dict[int, tuple[int, ...]] = {}
-        # Of all jobs, how many that run are long by each degree, and how many are not.
-        self._long = [0] * DEGREES
+        # How many tasks run that are not long by each degree: by job, in all, and on average over
+        # a while, with the time from which and until when that was reckoned.
+        self._by_job: dict[int, tuple[int, ...]] = {}
         self._short = [0] * DEGREES
-        # How many are not on average over a while, and from when until when that was reckoned.
         self._usual = [0.0] * DEGREES
         self._since_s = self._until_s = 0.0
         # From when on a task is long by each degree, when all jobs were last looked at.
         self._from_s = [math.inf] * DEGREES
+        # Slots may be free for which only those in this lane, or a later one, were asked.
+        self._closed = 0
 
     def fork(self) -> Self:
         twin = super().fork()
-        twin._tasks = self._tasks.copy()
-        twin._long = self._long.copy()
+        twin._by_job = self._by_job.copy()
         twin._short = self._short.copy()
         twin._usual = self._usual.copy()
         return twin
 
     def attach(self, state: State) -> None:
-        self._tasks, self._long, self._short = {}, [0] * DEGREES, [0] * DEGREES
+        self._by_job, self._short, self._closed = {}, [0] * DEGREES, 0
         self._since_s = self._until_s = state.now
         self._look_anew(state)
         for job in state.jobs.values():
             self.note(job, state)
+        if state.alone_s.value < math.inf:
+            # What went before is unknown: as if it had been so for a typical time.
+            self._usual = [float(short) for short in self._short]
+            self._since_s -= state.alone_s.value
 
     def _look_anew(self, state: State) -> None:
         typical_s = state.alone_s.value
@@ -98,19 +101,16 @@ class Room(SlotSplit):
     def note(self, job: JobState, state: State) -> None:
         if state.now > self._until_s:
             self._pass_time(state.now)
-        now = self._tasks_of(job)
-        before = self._tasks.get(job.uid, NONE)
+        now = self._short_tasks(job)
+        before = self._by_job.get(job.uid, NONE)
         if now == before:
             return
-        running = now[0] - before[0]
         for degree in range(DEGREES):
-            long = now[degree + 1] - before[degree + 1]
-            self._long[degree] += long
-            self._short[degree] += running - long
+            self._short[degree] += now[degree] - before[degree]
         if now != NONE:
-            self._tasks[job.uid] = now
+            self._by_job[job.uid] = now
         else:
-            del self._tasks[job.uid]
+            del self._by_job[job.uid]
 
     def _pass_time(self, now: float) -> None:
         passed_s, before_s = now - self._until_s, self._until_s - self._since_s
@@ -119,32 +119,24 @@ class Room(SlotSplit):
             gap = self._short[degree] - self._usual[degree]
             self._usual[degree] += gap * passed_s / (passed_s + min(before_s, WHILE * from_s))
 
-    def _tasks_of(self, job: JobState) -> tuple[int, ...]:
-        """How many run, in all and by degree; those of a query that is stopped count no more."""
+    def _short_tasks(self, job: JobState) -> tuple[int, ...]:
+        """How many run, by degree; those of a query that is stopped count no more."""
         if job.query.stage != "running":
             return NONE
-        tasks = [0] * (DEGREES + 1)
+        short = [0] * DEGREES
         for phase, task_s in ((job.map, job.map_s), (job.reduce, job.reduce_s)):
             running = phase.counts[RUNNING] if phase is not None else 0
-            if not running:
-                continue
-            tasks[0] += running
-            for degree, from_s in enumerate(self._from_s, 1):
-                if task_s <= from_s:
-                    break
-                tasks[degree] += running
-        return tuple(tasks)
+            if running:
+                for degree, from_s in enumerate(self._from_s):
+                    if task_s <= from_s:
+                        short[degree] += running
+        return tuple(short)
 
     def wrong(self, state: State) -> Iterator[str]:
-        found = [self._tasks_of(job) for job in state.jobs.values()]
-        for degree in range(DEGREES):
-            long = sum(tasks[degree + 1] for tasks in found)
-            short = sum(tasks[0] for tasks in found) - long
-            if (long, short) != (self._long[degree], self._short[degree]):
-                yield (
-                    f"{self._long[degree]} tasks count as long by {degree + 1} degrees and "
-                    f"{self._short[degree]} as shorter; {long} and {short} are"
-                )
+        found = [self._short_tasks(job) for job in state.jobs.values()]
+        short = [sum(tasks[degree] for tasks in found) for degree in range(DEGREES)]
+        if short != self._short:
+            yield f"{self._short} tasks count as short, {short} are"
 
     def suits(self, job: JobState, phase: PhaseState, lane: int) -> bool:
         # Of the longest degree in the first lane, of the one below in the second.
@@ -153,13 +145,32 @@ class Room(SlotSplit):
         return (job.map_s if phase is job.map else job.reduce_s) <= self._from_s[DEGREES - lane]
 
     def serve(self, node: NodeState, state: State) -> tuple[int, ...]:
+        lane = self._lane(state)
+        self._closed = max(self._closed, lane)
+        return SERVED[lane]
+
+    def opened(self, state: State) -> bool:
+        if not self._closed:
+            return False
+        if state.now > self._until_s:
+            self._pass_time(state.now)
+        freed = (node.free for node in set(state.notes.freed) if not node.draining)
+        lane = self._lane(state, sum(freed))
+        before, self._closed = self._closed, min(self._closed, lane)
+        return lane < before
+
+    def _lane(self, state: State, spent: int = 0) -> int:
+        """The one for the next slot, if so many of the free ones are given away."""
         if state.leaseholders:
-            return SERVED[0]
+            return 0
         slots = state.total_slots
-        for degree, held in enumerate(self._long):
-            if held >= slots - self._kept(degree, slots):
-                return SERVED[DEGREES - degree]
-        return SERVED[0]
+        # Launches, as a merged scan of many riders takes one slot; not those on nodes that leave.
+        leaving = sum(node.spec.slots - node.free for node in state.draining)
+        free = slots - (len(state.running) - leaving) - spent
+        for degree, short in enumerate(self._short):
+            if free + short <= self._kept(degree, slots):
+                return DEGREES - degree
+        return 0
 
     def _kept(self, degree: int, slots: int) -> int:
         usual = self._usual[degree]
