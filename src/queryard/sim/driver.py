@@ -24,7 +24,7 @@ from .estimates import EstimateSource, oracle
 from .leasing import BatchEnds, Leasing, Outgrows, Returns
 from .machines import Machines
 from .ordering import TIMERS, USERS, WORK
-from .predicting import Predicting
+from .predicting import Predicting, Report
 from .shuffling import Shuffling
 from .truth import BY_CHANCE, Truth, is_local
 
@@ -215,9 +215,24 @@ class SimDriver:
         for event in events:
             if isinstance(event, TaskFinished):
                 launch = self._state.running[event.launch]
-                near = is_local(launch, self._state)
-                told += learner.ended(now, launch, event.output_bytes, near)
+                told += learner.ended(now, launch, self._report(now, launch, event))
         return told
+
+    def _report(self, now: float, launch: do.Launch, event: TaskFinished) -> Report:
+        """What the node of a task has measured beside its time."""
+        truth = self.truth
+        if launch.tasks[0].kind == MAP:
+            left_bytes = event.output_bytes if truth.has_outputs else None
+            return Report(left_bytes, is_local(launch, self._state))
+        parts = truth.parts_of_reduces(launch.tasks[0].job)
+        if parts is None:
+            return Report()
+        _, merge, rest = parts
+        after_s = (now - launch.time_s) * (merge + rest)
+        if self._early_reduces:
+            after_s = self._shuffling.rest_s(launch.number)
+        merge_s = after_s * merge / (merge + rest) if merge else 0.0
+        return Report(merge_s=merge_s, rest_s=after_s - merge_s)
 
     def _check_moving(self, now: float) -> None:
         """A policy that decides back and forth within one instant would never end."""

@@ -7,11 +7,12 @@ and with all others of its class when so many tasks of the class have.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from queryard.core.commands import Launch
 from queryard.core.events import EstimateChanged
 from queryard.core.model import MAP, REDUCE, Job, Query, TaskId
-from queryard.estimate.tasks import Asked, Predictor, Seen
+from queryard.estimate.tasks import Asked, Predictor, Seen, class_of
 from queryard.workload.model import Arrival
 
 
@@ -22,6 +23,19 @@ class _Job:
     spec: Job
     asked: Asked
     ended: int = 0
+    mapped_s: float = 0.0
+
+
+class Report(NamedTuple):
+    """What a node says of a task that has ended there, as far as it knows.
+
+    `merge_s` and `rest_s` are what a reduce took after its shuffle, if it has such parts.
+    """
+
+    output_bytes: float | None = None
+    is_local: bool | None = None
+    merge_s: float | None = None
+    rest_s: float | None = None
 
 
 class Predicting:
@@ -53,9 +67,7 @@ class Predicting:
             events += self._estimate(now, job_id, job)
         return events
 
-    def ended(
-        self, now: float, launch: Launch, output_bytes: float, is_local: bool | None
-    ) -> list[EstimateChanged]:
+    def ended(self, now: float, launch: Launch, report: Report) -> list[EstimateChanged]:
         """A launch has ended well; riders of one read tell nothing of a task alone."""
         if len(launch.tasks) > 1:
             return []
@@ -63,9 +75,7 @@ class Predicting:
         job = self._jobs.get(task.job)
         if job is None:
             return []
-        asked = _of_task(job, task)._replace(is_local=is_local)
-        left = output_bytes if task.kind == MAP else None
-        self._predictor.learn(Seen(asked, now - launch.time_s, left))
+        self._predictor.learn(_seen(job, launch, now, report))
         job.ended += 1
         kind = job.asked.class_name
         self._ended[kind] = self._ended.get(kind, 0) + 1
@@ -102,7 +112,7 @@ def _question(job_id: str, query: Query, spec: Job) -> Asked:
     return Asked(
         job_id,
         MAP,
-        f"{query.class_name}/{spec.name}" if query.class_name else "",
+        class_of(query, spec),
         query.tenant,
         map_bytes=spec.map.bytes,
         map_tasks=spec.map.tasks,
@@ -115,6 +125,22 @@ def _of_task(job: _Job, task: TaskId) -> Asked:
         assert job.spec.map is not None
         return job.asked._replace(input_bytes=job.spec.map.size_of(task.index))
     return job.asked._replace(kind=REDUCE)
+
+
+def _seen(job: _Job, launch: Launch, now: float, report: Report) -> Seen:
+    task = launch.tasks[0]
+    asked = _of_task(job, task)
+    if task.kind == MAP:
+        job.mapped_s = now
+        asked = asked._replace(is_local=report.is_local)
+        return Seen(asked, now - launch.time_s, report.output_bytes)
+    # One that is launched early waits for maps, which is no work of its own.
+    asked = asked._replace(is_first_wave=launch.time_s < job.mapped_s)
+    seconds = now - max(launch.time_s, job.mapped_s)
+    if report.merge_s is None or report.rest_s is None:
+        return Seen(asked, seconds)
+    shuffle_s = max(0.0, seconds - report.merge_s - report.rest_s)
+    return Seen(asked, seconds, None, shuffle_s, report.merge_s)
 
 
 def _is_power_of_two(count: int) -> bool:

@@ -49,6 +49,10 @@ class Shuffling:
         self._hold(number, job_id)
         return True
 
+    def rest_s(self, number: int) -> float:
+        """What a reduce takes after its shuffle."""
+        return self._shuffles[number].rest_s
+
     def _hold(self, number: int, job_id: str) -> None:
         self._waiting.setdefault(job_id, []).append(number)
         self._moved[number] = math.inf

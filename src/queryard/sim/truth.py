@@ -146,6 +146,15 @@ class Truth:
         start = self._start_cost(physics, "", state.now) if self._starts else 0.0
         return physics.shuffle_s * factor + start, physics.rest_s * factor
 
+    def parts_of_reduces(self, job: str) -> tuple[float, float, float] | None:
+        """The shares of shuffle, merge and reduce; None where reduces are of one piece."""
+        truth = self.jobs[job].truth
+        parts = (truth.shuffle_s, truth.merge_s, truth.reduce_s)
+        if sum(part > 0 for part in parts) < 2:
+            return None
+        shuffle, merge, rest = (part / sum(parts) for part in parts)
+        return shuffle, merge, rest
+
     def fails(self, launch: Launch) -> float | None:
         """The share of its duration after which this attempt fails, or None."""
         if not self._chance:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from queryard.core.model import Kind
+from queryard.core.model import Job, Kind, Query
 
 
 class Asked(NamedTuple):
@@ -27,8 +27,17 @@ class Asked(NamedTuple):
     is_first_wave: bool = False
 
 
+def class_of(query: Query, job: Job) -> str:
+    """The jobs that are like this one: of this name, in queries of the same class; "" if none."""
+    return f"{query.class_name}/{job.name}" if query.class_name else ""
+
+
 class Seen(NamedTuple):
-    """A task that has ended, and what it took; the parts of a reduce where they were measured."""
+    """A task that has ended, and what it took; the parts of a reduce where they were measured.
+
+    Of a reduce that was launched before the maps of its job were done (`is_first_wave`), time
+    counts from then on.
+    """
 
     asked: Asked
     seconds: float

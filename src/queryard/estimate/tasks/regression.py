@@ -35,6 +35,8 @@ STEPS, SLACK = 12, 0.03
 MANY = 20
 # Nothing takes less.
 TINY_S = 1e-6
+# The parts of tasks: maps and reduces as a whole, and what reduces are made of.
+PHASES = ("map", "reduce", "first shuffle", "shuffle", "merge", "rest")
 # A circle is fitted anew when it has grown by this share.
 GROWTH = 0.1
 
@@ -307,7 +309,7 @@ class Regression:
 
     def __init__(self) -> None:
         self._tallies = Tallies()
-        self._phases = {name: _Phase() for name in ("map", "shuffle", "merge", "rest", "reduce")}
+        self._phases = {name: _Phase() for name in PHASES}
         self._places = _Places()
 
     def learn(self, seen: Seen) -> None:
@@ -320,7 +322,7 @@ class Regression:
         if seen.shuffle_s is not None and seen.merge_s is not None:
             rest_s = seen.seconds - seen.shuffle_s - seen.merge_s
             for name, seconds in (
-                ("shuffle", seen.shuffle_s),
+                ("first shuffle" if task.is_first_wave else "shuffle", seen.shuffle_s),
                 ("merge", seen.merge_s),
                 ("rest", rest_s),
             ):
@@ -347,9 +349,12 @@ class Regression:
         if task.kind == MAP:
             return self._phases["map"].predict(task, input_bytes)
         whole_s = self._phases["reduce"].predict(task, input_bytes)
-        parts = [
-            self._phases[name].predict(task, input_bytes) for name in ("shuffle", "merge", "rest")
-        ]
-        if whole_s is None or any(part is None for part in parts):
+        # Of which there was one at least, if a reduce was seen in parts.
+        shuffles = ("shuffle", "first shuffle")
+        names = reversed(shuffles) if task.is_first_wave else shuffles
+        known = (self._phases[name].predict(task, input_bytes) for name in names)
+        shuffle_s = next((part for part in known if part is not None), None)
+        parts = [self._phases[name].predict(task, input_bytes) for name in ("merge", "rest")]
+        if whole_s is None or shuffle_s is None or any(part is None for part in parts):
             return whole_s
-        return sum(part for part in parts if part is not None)
+        return shuffle_s + sum(part for part in parts if part is not None)

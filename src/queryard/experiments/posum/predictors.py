@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from pathlib import Path
 
 from queryard.core.model import MAP, REDUCE, Kind
-from queryard.estimate.tasks import PREDICTORS, Asked, Seen, make_predictor
+from queryard.estimate.tasks import PREDICTORS, Asked, Seen, class_of, make_predictor
 from queryard.figures.palette import policy_colour
 from queryard.figures.panels import Axis, Line, Panel
 from queryard.metrics.response import quantile
@@ -87,7 +87,7 @@ def recorded(trace: Trace) -> list[tuple[float, Seen]]:
         asked = Asked(
             job,
             MAP,
-            f"{query.class_name}/{len(spec.upstream)}" if query.class_name else "",
+            class_of(query, spec),
             query.tenant,
             map_bytes=sum(task.input_bytes or 0.0 for task in maps) if known else None,
             map_tasks=len(maps),
@@ -224,7 +224,7 @@ EXPERIMENT = Experiment(
     "POSUM §3.2 and tables 5.2 and 5.3",
     run,
     {
-        "class of a job": "its name (Hadoop) or its description and number of parents (Spark)",
+        "class of a job": "its name (Hadoop) or its query's description and its place there (Spark)",
         "past jobs": "20 of a class, 20 of a tenant",
         "first waves": "none: reduces start when all maps are done, as in the paper's final runs",
     },
