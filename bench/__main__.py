@@ -97,8 +97,9 @@ def main() -> None:
         f"{forks[slowest] * 1000:.1f} ms ({slowest}; target: below 20 ms) "
         f"{_verdict(forks[slowest] < 0.02)}"
     )
-    table = Table(title="A decision of the portfolio: 8 candidates tried out on a queue")
-    for column in ("queries", "tasks", "seconds", "of a bare loop's", "target", ""):
+    table = Table(title="A decision of the portfolio")
+    columns = ("queries", "tasks", "candidates", "seconds", "of a bare loop's")
+    for column in (*columns, "with the past", "target", ""):
         table.add_column(column, justify="right")
     decisions = []
     for queries, size_gb, target_s in track(
@@ -109,8 +110,10 @@ def main() -> None:
         table.add_row(
             f"{decision.queries:,}",
             f"{decision.tasks:,}",
+            f"{decision.candidates}",
             f"{decision.wall_s:.2f}",
             f"{decision.ratio:.1f}x",
+            f"{decision.rehearsed_s:.2f}",
             f"{target_s:g} s",
             _verdict(decision.wall_s <= target_s),
         )

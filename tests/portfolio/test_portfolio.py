@@ -15,11 +15,13 @@ from queryard.metrics import read_run
 from queryard.policies import resolve_profile
 from queryard.portfolio import (
     OBJECTIVES,
+    Decision,
     PortfolioSettings,
     QueryEnd,
     Schedule,
     Selector,
     candidates_of,
+    in_force,
     parse_portfolio,
     schedule_of,
     simulate_portfolio,
@@ -178,15 +180,52 @@ def end(name: str, end_s: float) -> QueryEnd:
 def test_a_policy_that_does_worse_than_foreseen_is_believed_less() -> None:
     learnt = reflection()
     for _ in range(10):
-        learnt.applied("a", Schedule((end("q", 10.0),)))
+        learnt.applied(0.0, "a", Schedule((end("q", 10.0),)))
         learnt.ended(end("q", 20.0))
-    learnt.applied("b", Schedule((end("q", 10.0),)))
+    learnt.applied(0.0, "b", Schedule((end("q", 10.0),)))
     assert learnt.bias("a") == pytest.approx(2.0, rel=0.1)
     assert learnt.bias("unknown") == pytest.approx(learnt.bias("a"), rel=0.2)
     for _ in range(10):
         learnt.ended(end("q", 10.0))
-        learnt.applied("b", Schedule((end("q", 10.0),)))
+        learnt.applied(0.0, "b", Schedule((end("q", 10.0),)))
     assert learnt.bias("b") < learnt.bias("a")
+
+
+def test_queries_that_should_have_ended_long_ago_count_against_the_forecast() -> None:
+    learnt = reflection()
+    for period in range(20):
+        now = 30.0 * period
+        learnt.applied(now, "a", Schedule((end("late", now + 10.0), end("later", now + 500.0))))
+    assert learnt.bias("a") > 1.03
+
+
+def test_what_is_not_due_yet_says_nothing() -> None:
+    learnt = reflection()
+    for period in range(20):
+        now = 30.0 * period
+        learnt.applied(now, "a", Schedule((end("q", now + 500.0),)))
+    assert learnt.bias("a") == 1.0
+
+
+def test_the_policy_before_the_first_decision_counts_from_the_start() -> None:
+    decisions = [
+        Decision(at_s, policy, before, {}, 1, 1, 0.0)
+        for at_s, before, policy in ((60.0, "a", "b"), (80.0, "b", "a"))
+    ]
+    assert in_force(decisions, 100.0) == {"a": 0.5, "b": 0.5}
+    assert in_force(decisions, 100.0, 0.0) == {"a": 0.8, "b": 0.2}
+    assert in_force([], 100.0, 0.0) == {}
+
+
+def test_a_decision_says_whether_candidates_were_followed_to_the_end() -> None:
+    driver = driver_at(LONG_THEN_SHORT, 2.0)
+    for most_launches, complete in ((20_000, True), (3, False)):
+        chosen = PortfolioSettings(
+            candidates_of(("fifo", "swrd")),
+            OBJECTIVES["response"],
+            most_launches=most_launches,
+        )
+        assert Selector(chosen).decide(driver.scheduler).complete is complete
 
 
 def test_the_period_follows_the_queue() -> None:

@@ -54,13 +54,21 @@ def _choices(result: Result) -> Table:
     table.add_column("share of the time", justify="right")
     table.add_column("times chosen", justify="right")
     table.add_column("score came out", justify="right")
-    shares = in_force(result.decisions, read_run(result.journal).closed_s)
+    shares = _usage(result)
     for name, share in shares.items():
         chosen = sum(d.is_switch and d.policy == name for d in result.decisions)
         known = result.reflection is not None and name in result.reflection.biases
         bias = f"{result.reflection.bias(name):.2f}x as foreseen" if known else ""  # type: ignore[union-attr]
         table.add_row(name, readable.percent(share), readable.count(chosen), bias)
     return table
+
+
+def _usage(result: Result) -> dict[str, float]:
+    """The share of the run in which each candidate was in force."""
+    if not result.decisions:
+        return {next(iter(result.profile[PORTFOLIO].candidates)): 1.0}
+    run = read_run(result.journal)
+    return in_force(result.decisions, run.closed_s, run.first_submit_s)
 
 
 def hindsight(result: Result, results: Sequence[Result]) -> str:
@@ -109,7 +117,7 @@ def portfolio_facts(results: Sequence[Result]) -> dict[str, Any]:
             facts[result.name] = {
                 "objective": objective.name,
                 "scores": observed_scores(objective, results),
-                "usage": in_force(result.decisions, read_run(result.journal).closed_s),
+                "usage": _usage(result),
                 "decisions": [
                     {
                         "time_s": decision.time_s,
@@ -121,6 +129,10 @@ def portfolio_facts(results: Sequence[Result]) -> dict[str, Any]:
                         "period_s": decision.period_s,
                         "bias": decision.bias,
                         "rehearsed": decision.rehearsed,
+                        "complete": decision.complete,
+                        "margin": decision.margin,
+                        "doubt": decision.doubt,
+                        "regrets": dict(decision.regrets),
                     }
                     for decision in result.decisions
                 ],

@@ -13,6 +13,8 @@ from .scores import Objective, QueryEnd, Schedule
 
 # How much the latest observation counts, and after how many one is believed half.
 LATEST, DOUBT = 0.3, 2.0
+# Of queries there are more: how much the latest one counts.
+LATEST_QUERY = 0.09
 # How far estimates are off until that is known; how slowly what candidates are worth is forgotten.
 USUAL_DOUBT, LASTING = 0.3, 0.9
 # A candidate that is many times worse counts as this much worse, and no more.
@@ -66,9 +68,9 @@ class Reflection:
 
     # --- bias --------------------------------------------------------------------------------
 
-    def applied(self, policy: str, schedule: Schedule) -> None:
+    def applied(self, now: float, policy: str, schedule: Schedule) -> None:
         """A policy is in force; so its queries are expected to end."""
-        self._judge()
+        self._judge(now)
         queries = {query.id: query for query in schedule.queries}
         self._expected = Forecasted(policy, queries, schedule.count, schedule.due)
         self._ended = {}
@@ -80,16 +82,23 @@ class Reflection:
             expected_s = self._expected.queries[query.id].task_s
             if expected_s > 0 and query.task_s > 0:
                 error = math.log(query.task_s / expected_s)
-                square = self.doubt**2 + LATEST**2 * (error**2 - self.doubt**2)
+                square = self.doubt**2 + LATEST_QUERY * (error**2 - self.doubt**2)
                 self.doubt = math.sqrt(max(0.0, square))
 
-    def _judge(self) -> None:
-        """Compare what was expected of those that have ended with what came."""
-        if self._expected is None or not self._ended:
+    def _judge(self, now: float) -> None:
+        """Compare what was expected of those that have ended, or should have, with what came."""
+        if self._expected is None:
             return
         count, due = self._expected.count, self._expected.due
-        expected = tuple(self._expected.queries[query] for query in self._ended)
-        ended = tuple(self._ended.values())
+        came = dict(self._ended)
+        for query in self._expected.queries.values():
+            if query.id not in came and query.end_s < now:
+                # It will end later than now, and nobody knows how much.
+                came[query.id] = query._replace(end_s=now)
+        if not came:
+            return
+        expected = tuple(self._expected.queries[query] for query in came)
+        ended = tuple(came.values())
         foreseen = self._score(Schedule(expected, count=count, due=due))
         observed = self._score(Schedule(ended, count=count, due=due))
         if foreseen <= 0 or observed <= 0:

@@ -106,6 +106,8 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
     }
 )
 
+# Before weights of one's own: they are of metrics in relation to what these usually are.
+BALANCED = "balanced+"
 # Those to which every query contributes by itself.
 SUMMED = frozenset({"violation", "slowdown", "response"})
 
@@ -192,11 +194,16 @@ def objective_of(given: str | Mapping[str, float]) -> Objective:
     (100.0, 'makespan 2')
     >>> dict(objective_of("violation=2+makespan=0.1").weights)
     {'violation': 2.0, 'makespan': 0.1}
+    >>> objective_of("balanced+violation=2+makespan=1").scaled
+    True
     """
+    scaled = False
     if isinstance(given, str) and "=" in given:
-        given = _weights(given)
+        scaled = given.startswith(BALANCED)
+        given = _weights(given.removeprefix(BALANCED))
     if isinstance(given, Mapping):
-        return Objective(", ".join(f"{name} {w:g}" for name, w in given.items()), dict(given))
+        name = ", ".join(f"{name} {w:g}" for name, w in given.items())
+        return Objective(f"balanced {name}" if scaled else name, dict(given), scaled)
     if given not in OBJECTIVES:
         raise InvalidProfile(unknown_name("objective", given, OBJECTIVES))
     return OBJECTIVES[given]

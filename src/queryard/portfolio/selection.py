@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from math import exp
 from statistics import fmean
 
 from queryard.core.scheduler import Scheduler
@@ -38,6 +39,14 @@ class Decision:
     bias: float = 1.0
     # How many queries of the past were rehearsed for it.
     rehearsed: int = 0
+    # Whether all candidates were followed to the end of the queue, or the horizon.
+    complete: bool = True
+    # By how much a policy had to be better to be chosen, and how far estimates were taken to be
+    # off (the spread of log(real / expected)).
+    margin: float = 0.0
+    doubt: float = 0.0
+    # How many times as bad as the best each candidate would have been in the past.
+    regrets: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def is_switch(self) -> bool:
@@ -140,6 +149,10 @@ class Selector:
             sum(trial.wall_s for trial in (*trials, *rehearsals)),
             bias=self.reflection.bias(chosen),
             rehearsed=len(rehearsals[0].schedule.queries) if rehearsals else 0,
+            complete=all(trial.complete for trial in trials),
+            margin=self._margin,
+            doubt=self.reflection.doubt,
+            regrets={name: exp(regret) for name, regret in self.reflection.regrets.items()},
         )
         work_s = _work_s(scheduler)
         self.reflection.decided(work_s, work_s / max(1, scheduler.state.total_slots))
@@ -153,7 +166,8 @@ class Selector:
         self._ease(decision)
         self.current = decision.policy
         self.decisions.append(decision)
-        self.reflection.applied(decision.policy, self._trials[decision.policy].schedule)
+        foreseen = self._trials[decision.policy].schedule
+        self.reflection.applied(decision.time_s, decision.policy, foreseen)
         return self.settings.candidates[decision.policy]
 
     def drop(self, decision: Decision) -> None:
@@ -253,10 +267,17 @@ def _work_s(scheduler: Scheduler) -> float:
     return sum(query.left_s for query in scheduler.state.queries.values())
 
 
-def in_force(decisions: Sequence[Decision], end_s: float) -> dict[str, float]:
-    """The share of the time in which each candidate was in force, the longest first."""
+def in_force(
+    decisions: Sequence[Decision], end_s: float, start_s: float | None = None
+) -> dict[str, float]:
+    """The share of the time in which each candidate was in force, the longest first.
+
+    Time counts from the first decision, or from `start_s`.
+    """
     spans: dict[str, float] = {}
     edges = [*((decision.time_s, decision.policy) for decision in decisions), (end_s, "")]
+    if decisions and start_s is not None:
+        edges.insert(0, (min(start_s, decisions[0].time_s), decisions[0].before))
     for (from_s, policy), (until_s, _) in pairwise(edges):
         spans[policy] = spans.get(policy, 0.0) + max(0.0, until_s - from_s)
     total = sum(spans.values()) or 1.0
