@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 
-def test_what_there_is(call):
-    assert "predictors" in call("experiment").out
+from queryard import experiments
+from queryard.core.errors import QueryardError
+from queryard.experiments import Experiment, Finding, Joint, Outcome, Wish
+
+
+def test_what_there_is_and_how_long_it_takes(call):
+    listed = call("experiment").out
+    assert "predictors" in listed
+    assert "takes" in listed
+    assert "hours" in listed
 
 
 def test_a_report(call, tmp_path: Path):
@@ -35,3 +44,95 @@ def test_mistakes(call, tmp_path: Path):
         ended = call(*args)
         assert ended.code == 2
         assert message in " ".join(ended.err.split())
+
+
+# --- several, of which one fails -------------------------------------------------------------
+
+
+def found_by(wish: Wish) -> Outcome:
+    finding = Finding("it", "1", f"{wish.seeds} asked for")
+    return Outcome((finding,), notes=("noted",), material=("a run",))
+
+
+def never_ends(wish: Wish) -> Outcome:
+    raise QueryardError("q7 never ended under fifo")
+
+
+def breaks(wish: Wish) -> Outcome:
+    raise ZeroDivisionError("by nought")
+
+
+@pytest.fixture
+def three(monkeypatch: pytest.MonkeyPatch):
+    """Three experiments, the second as the test likes, and a verdict on the first and third."""
+
+    def replaced(second=found_by) -> None:
+        made = (
+            Experiment("one", "The first", "nowhere", found_by),
+            Experiment("two", "The second", "nowhere", second),
+            Experiment("three", "The third", "nowhere", found_by, usual_seeds=1),
+        )
+        joint = Joint("both", "The first and third", "both", ("one", "three"), lambda of: of[0])
+        monkeypatch.setattr(experiments, "EXPERIMENTS", {item.name: item for item in made})
+        monkeypatch.setattr("queryard.cli.experiment_session.JOINTS", (joint,))
+
+    return replaced
+
+
+@pytest.mark.parametrize(
+    ("second", "reason"),
+    [(never_ends, "q7 never ended under fifo"), (breaks, "ZeroDivisionError: by nought")],
+)
+def test_one_that_fails_does_not_stop_the_others(call, three, tmp_path: Path, second, reason):
+    three(second)
+    ended = call("experiment", "all", "--report", tmp_path)
+    assert ended.code == 1
+    assert "1 of 3 experiments failed" in ended.err
+    assert f"two: {reason}" in ended.err
+    assert f"Failed: {reason}" in ended.out
+    page = (tmp_path / "index.html").read_text()
+    assert f"Failed: {reason}" in page
+    assert "The third" in page
+    assert "The first and third" in page
+    assert "have ended" not in page
+    assert ("Traceback" in ended.err) == (second is breaks)
+
+
+def test_the_page_is_written_after_each_that_has_ended(call, three, tmp_path: Path):
+    seen = []
+
+    def looks(wish: Wish) -> Outcome:
+        seen.append((tmp_path / "index.html").read_text())
+        return found_by(wish)
+
+    three(looks)
+    assert call("experiment", "all", "--report", tmp_path).code == 0
+    assert "The first" in seen[0]
+    assert "1 of 3 have ended" in seen[0]
+    assert "The third" not in seen[0]
+
+
+def test_a_single_one_that_fails_is_on_the_page_too(call, three, tmp_path: Path):
+    three(never_ends)
+    ended = call("experiment", "two", "--report", tmp_path)
+    assert ended.code == 2
+    assert "q7 never ended" in ended.err
+    assert "q7 never ended" in (tmp_path / "index.html").read_text()
+
+
+def test_several_by_name_are_judged_together(call, three):
+    three(never_ends)
+    ended = call("experiment", "three", "one", "--markdown")
+    assert ended.code == 0
+    assert "`queryard experiment one three`; both." in ended.out
+    assert "The second" not in ended.out
+
+
+def test_it_is_said_how_many_seeds_were_run_of_which(call, three):
+    three()
+    usual = " ".join(call("experiment", "all").out.split())
+    assert "Ran with 5 seeds (three: 1) and size 1." in usual
+    assert "The notes were written" not in usual
+    asked = " ".join(call("experiment", "all", "--seeds", "3").out.split())
+    assert "Ran with 3 seeds and size 1." in asked
+    assert asked.count("3 asked for") == 4

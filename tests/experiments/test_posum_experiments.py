@@ -29,6 +29,7 @@ from queryard.experiments.posum.schedulers import (
     play_portfolio,
     portfolio_of,
 )
+from queryard.experiments.posum.scores import less_violation
 from queryard.experiments.posum.usage import shares
 from queryard.experiments.posum.workloads import (
     INTERVAL_S,
@@ -164,6 +165,31 @@ def test_reserved_slots_cost_batch_jobs_dear_and_spare_deadlines() -> None:
     assert reserved.deadline < srtf.deadline
 
 
+def late(*late_s: float) -> list[Played]:
+    """A run for each of these, with one job so much too late."""
+    ends = (QueryEnd("a", 0.0, 10.0 + each, 1.0, deadline_s=10.0) for each in late_s)
+    return [Played(Schedule((end,)), 99.0) for end in ends]
+
+
+def test_modes_that_violate_less_must_be_the_printed_ones() -> None:
+    assert PUBLISHED[1]["batch"].deadline.average < PUBLISHED[1]["srtf"].deadline.average
+    better, worse = late(1.0, 1.1), late(9.0, 9.1)
+    runs = {"srtf": late(5.0, 5.1), "mixed": better, "deadline": better}
+    found = less_violation("workload 1", PUBLISHED[1], {**runs, "batch": better})
+    assert (found.agrees, found.note) == (True, "")
+    found = less_violation("workload 1", PUBLISHED[1], {**runs, "batch": worse})
+    assert found.ours == "mixed, deadline"
+    assert (found.agrees, found.note) == (False, "other than printed: batch")
+
+
+def test_modes_that_violate_less_by_chance_are_said_to() -> None:
+    better, unsure = late(1.0, 1.1), late(1.0, 9.0)
+    runs = {"srtf": late(5.0, 5.1), "mixed": better, "deadline": better, "batch": unsure}
+    found = less_violation("workload 1", PUBLISHED[1], runs)
+    assert found.agrees is None
+    assert found.note == "other than printed: batch; within chance: batch"
+
+
 # --- usage and provisioning ------------------------------------------------------------------
 
 
@@ -194,4 +220,6 @@ def test_an_experiment_in_small(outcome: Outcome) -> None:
     assert not any("nan" in finding.ours for finding in outcome.findings)
     for table in outcome.tables:
         assert table.rows
+        # Each says on how many runs it rests.
+        assert "1 seed)" in table.title or "seeds" in table.columns
         assert all(len(row) == len(table.columns) for row in table.rows)

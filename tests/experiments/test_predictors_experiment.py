@@ -9,7 +9,8 @@ from queryard.experiments import EXPERIMENTS, Outcome, Wish
 from queryard.experiments.outcome import interval
 from queryard.experiments.posum.jobs import KINDS, posum_tasks
 from queryard.experiments.posum.predictors import replayed
-from queryard.experiments.report import markdown, write_report
+from queryard.experiments.report import Report, markdown
+from queryard.experiments.sections import section_of
 
 
 def test_a_task_is_predicted_from_those_that_had_ended() -> None:
@@ -50,13 +51,14 @@ def test_recorded_tasks_are_missed_aloud(outcome: Outcome) -> None:
 
 def test_a_report(outcome: Outcome, tmp_path) -> None:
     experiment = EXPERIMENTS["predictors"]
-    page = write_report(tmp_path / "out", {"predictors": (experiment, outcome, 1.0)}, "Ran.")
+    section = section_of(experiment, outcome, 1, 1.0)
+    page = Report(tmp_path / "out").write([section], "Ran.")
     text = page.read_text()
     assert experiment.title in text
     for chart in outcome.charts:
         assert (page.parent / f"{chart.name}.png").stat().st_size > 5000
         assert f"{chart.name}.png" in text
-    assert markdown(experiment, outcome).startswith(f"## {experiment.title}")
+    assert markdown(section).startswith(f"## {experiment.title}")
 
 
 def test_intervals() -> None:

@@ -7,11 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from queryard.experiments import EXPERIMENTS, Outcome, Wish
+from queryard.core.errors import QueryardError
+from queryard.experiments import EXPERIMENTS, JOINTS, Outcome, Wish
 from queryard.experiments.recorded import comparison
-from queryard.experiments.recorded.comparison import Compared, Ran
-from queryard.experiments.recorded.report import PERFECT, hindsight_ratios
-from queryard.experiments.recorded.workloads import BINS, FACEBOOK_2009, days, streams
+from queryard.experiments.recorded.comparison import LEFT_OUT, POLICIES, Compared, Ran, left_out
+from queryard.experiments.recorded.verdict import (
+    PERFECT,
+    best_fixed,
+    hindsight_ratios,
+    together,
+    verdict,
+)
+from queryard.experiments.recorded.workloads import (
+    BINS,
+    FACEBOOK_2009,
+    Case,
+    days,
+    spark_stock,
+    streams,
+)
+from queryard.policies.profiles import PROFILES
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "spark-eventlog.gz"
 
@@ -53,12 +68,44 @@ def test_streams_are_drawn_from_what_was_recorded(traces: Path) -> None:
 
 
 def test_days_are_replayed_as_they_were(traces: Path) -> None:
-    first, second = days(Wish(traces=traces))
+    first, second = days(Wish(seeds=1, traces=traces))
     assert (first.load, second.load) == (0.7, 0.95)
     assert len(first.setting.workload.arrivals) == 100
     assert len(first.setting.nodes) >= len(second.setting.nodes)
-    (early, _) = days(Wish(traces=traces, size=1 / 48))
+    (early, _) = days(Wish(seeds=1, traces=traces, size=1 / 48))
     assert 0 < len(early.setting.workload.arrivals) < 100
+
+
+def test_a_seed_of_a_day_draws_its_deadlines(traces: Path) -> None:
+    cases = list(days(Wish(seeds=2, traces=traces)))
+    assert [(case.load, case.seed) for case in cases] == [(0.7, 0), (0.7, 1), (0.95, 0), (0.95, 1)]
+    first, second = (case.setting.workload.arrivals for case in cases[:2])
+    assert [a.query.submit_s for a in first] == [a.query.submit_s for a in second]
+    assert [a.query.deadline_s for a in first] != [a.query.deadline_s for a in second]
+
+
+def test_days_are_run_once_unless_more_is_asked_for() -> None:
+    assert EXPERIMENTS["recorded-days"].usual_seeds == 1
+    assert EXPERIMENTS["recorded-streams"].usual_seeds == 5
+
+
+def test_a_log_that_cannot_be_read_is_not_passed_over(traces: Path) -> None:
+    whole = len(spark_stock(traces))
+    logs = traces / "spark-eventlogs" / "some"
+    (logs / ".one.gz.crc").write_bytes(b"crc\x00")
+    no_job = '{"Event":"SparkListenerLogStart","Spark Version":"3.1.1"}\n'
+    (logs / "without-jobs").write_text(no_job)
+    assert len(spark_stock(traces)) == whole > 0
+    (logs / "broken").write_text(no_job + "{ not JSON\n" + no_job)
+    with pytest.raises(QueryardError, match="broken"):
+        spark_stock(traces)
+
+
+def test_every_profile_is_compared_or_said_to_be_left_out() -> None:
+    unsaid = [name for names in LEFT_OUT for name in names]
+    assert sorted([*unsaid, *POLICIES]) == sorted(PROFILES)
+    for name in ("tumm", "static", "s3", "capacity"):
+        assert f"{name}," in left_out()
 
 
 @pytest.fixture
@@ -75,6 +122,9 @@ def test_an_outcome(name: str, traces: Path, few: None) -> None:
     assert all(finding.agrees is not None for finding in outcome.findings)
     tables = [table for table in outcome.tables if table.columns[0] == "policy"]
     assert len(tables) == 2
+    assert all(table.title.endswith("1 seed") for table in tables)
+    assert left_out() in outcome.notes
+    assert ("Ran with 1 seed" in outcome.notes[0]) == (name == "recorded-days")
     for table in tables:
         policies = [row[0] for row in table.rows]
         assert policies[-2:] == ["portfolio (response)", "portfolio (mixed)"]
@@ -101,3 +151,60 @@ def test_the_best_in_hindsight_may_have_nothing_against_it() -> None:
     assert ratio(0.0, 0.0) == 1.0
     assert ratio(1.0, 0.0) == PERFECT
     assert ratio(0.0, 1.0) == 1 / PERFECT
+
+
+# --- the verdict over any runs ---------------------------------------------------------------
+
+
+def compared(name: str, own: float, **fixed: float) -> Compared:
+    """A run with so much on both goals."""
+
+    def ran(score: float) -> Ran:
+        return Ran(None, {"response": score, "mixed": score}, 1.0, 1)  # type: ignore[arg-type]
+
+    runs = {policy: ran(score) for policy, score in fixed.items()}
+    runs |= {f"portfolio ({goal})": ran(own) for goal in ("response", "mixed")}
+    return Compared(Case(name, 0.7, None, 0), runs, {})  # type: ignore[arg-type]
+
+
+def test_the_best_fixed_policy_is_the_best_over_all_runs() -> None:
+    # fifo is best in two of three runs, but by its geometric mean tls is ahead: 2 to 2.71.
+    runs = [
+        compared("Spark", 2.0, fifo=1.0, tls=2.0),
+        compared("Spark", 2.0, fifo=1.0, tls=2.0),
+        compared("FB-2009", 1.0, fifo=20.0, tls=2.0),
+    ]
+    assert best_fixed(runs, "mixed") == "tls"
+    of_fixed, of_hindsight = verdict(runs)[:2]
+    assert "(tls)" in of_fixed.what
+    assert (of_fixed.ours, of_fixed.agrees) == ("0.79", True)
+    # In hindsight it is 2, 2 and 0.5 times as much as the best of the run.
+    assert of_hindsight.ours == "33% of 3 (geometric mean 1.26)"
+    assert of_hindsight.agrees is False
+
+
+def test_a_perfect_score_does_not_make_a_policy_the_best_over_all() -> None:
+    runs = [compared("a", 1.0, fifo=0.0, tls=1e-6), compared("b", 1.0, fifo=9e9, tls=1.0)]
+    assert best_fixed(runs, "response") == "tls"
+
+
+def test_streams_and_days_have_one_verdict() -> None:
+    streamed = Outcome(material=tuple(compared("Spark", 1.0, fifo=1.0) for _ in range(3)))
+    day = Outcome(material=(compared("FB-2009", 2.0, fifo=1.0),))
+    found = together([streamed, day])
+    assert len(found.findings) == 4
+    assert found.findings[0].ours == "1.19"
+    assert found.findings[1].ours.startswith("75% of 4")
+    (table,) = found.tables
+    assert table.rows == (("Spark, 70%", "3"), ("FB-2009, 70%", "1"))
+
+
+def test_both_experiments_together_are_judged(traces: Path, few: None) -> None:
+    (joint,) = JOINTS
+    wish = Wish(seeds=1, size=0.1, traces=traces)
+    outcomes = [EXPERIMENTS[name].run(wish) for name in joint.of]
+    found = joint.judge(outcomes)
+    assert [row[0] for row in found.tables[0].rows] == [
+        *("Spark, 70%", "Spark, 95%", "FB-2009, 70%", "FB-2009, 95%")
+    ]
+    assert "of 4 (" in found.findings[1].ours

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from queryard.experiments.outcome import Experiment, Outcome, Wish, interval
+from queryard.experiments.outcome import Experiment, Outcome, Wish
 from queryard.experiments.report import markdown
+from queryard.experiments.sections import section_of
 from queryard.experiments.tls import EXPERIMENTS
 from queryard.experiments.tls.chain_tree import Crowd, crowd_setting
 from queryard.experiments.tls.five_q21 import SIZES_GB, all_ends, five_setting
-from queryard.experiments.tls.judging import CHANCE, SMALLER, remark
 from queryard.experiments.tls.lodfa import alone_setting
 from queryard.experiments.tls.measured import read_measured
 from queryard.experiments.tls.mixes import USUAL_TRAFFIC, mix_run, mix_setting
@@ -133,13 +133,6 @@ def test_a_seed_is_a_run_and_another_seed_another() -> None:
 # --- what comes out ------------------------------------------------------------------------
 
 
-def test_a_remark_says_when_a_difference_may_be_chance_or_is_small() -> None:
-    assert remark(-0.4, interval([-0.1, 0.1])) == CHANCE
-    assert remark(-0.4, interval([-0.11, -0.1, -0.12])) == SMALLER
-    assert remark(-0.4, interval([-0.41, -0.4, -0.42])) == ""
-    assert remark(2.8, interval([1.30, 1.31, 1.32]), neutral=1.0) == SMALLER
-
-
 @pytest.fixture(scope="module", params=[name for name in BY_NAME if name != "tls-measured"])
 def result(request: pytest.FixtureRequest) -> tuple[Experiment, Outcome]:
     """An experiment run small, with one other choice for what is open instead of all."""
@@ -160,7 +153,7 @@ def test_an_experiment_gives_findings_tables_and_a_chart(
     assert [chart.name for chart in outcome.charts] == [experiment.name]
     for table in outcome.tables:
         assert all(len(row) == len(table.columns) for row in table.rows)
-    assert markdown(experiment, outcome).startswith(f"## {experiment.title}")
+    assert markdown(section_of(experiment, outcome, 1, 0.0)).startswith(f"## {experiment.title}")
 
 
 def test_a_large_query_stalls_small_ones_under_hcs_only() -> None:

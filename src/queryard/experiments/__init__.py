@@ -3,20 +3,23 @@
 from collections.abc import Mapping
 
 from . import posum, recorded, relaqs, s3, tls, tumm
-from .outcome import Chart, Experiment, Finding, Interval, Outcome, Table, Wish, interval
+from .outcome import Chart, Experiment, Finding, Interval, Joint, Outcome, Table, Wish, interval
 
 EXPERIMENTS: Mapping[str, Experiment] = {
     experiment.name: experiment
     for paper in (tls, relaqs, s3, tumm, posum, recorded)
     for experiment in paper.EXPERIMENTS
 }
+JOINTS: tuple[Joint, ...] = recorded.JOINTS
 
 __all__ = [
     "EXPERIMENTS",
+    "JOINTS",
     "Chart",
     "Experiment",
     "Finding",
     "Interval",
+    "Joint",
     "Outcome",
     "Table",
     "Wish",

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from queryard.figures.panels import Key, Panel
 
@@ -32,6 +33,10 @@ class Interval:
             return write(self.mean)
         return f"{write(self.mean)} ({write(self.low)} to {write(self.high)})"
 
+    def reaches(self, *bounds: float) -> bool:
+        """Whether one of these lies within, so that chance decides on which side of it we are."""
+        return self.seeds > 1 and any(self.low <= bound <= self.high for bound in bounds)
+
 
 def interval(values: Sequence[float]) -> Interval:
     """The mean of some runs with its confidence interval.
@@ -47,9 +52,20 @@ def interval(values: Sequence[float]) -> Interval:
     return Interval(mean, mean - half, mean + half, len(values))
 
 
+def of_seeds(count: int) -> str:
+    """
+    >>> of_seeds(1), of_seeds(5)
+    ('1 seed', '5 seeds')
+    """
+    return f"{count} seed{'' if count == 1 else 's'}"
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One published figure and ours; `agrees` says whether the direction is the paper's."""
+    """One published figure and ours; `agrees` says whether the direction is the paper's.
+
+    It is None where chance could decide it (see `judging.verdict`) or nothing was printed.
+    """
 
     what: str
     paper: str
@@ -85,6 +101,8 @@ class Outcome:
     tables: tuple[Table, ...] = ()
     charts: tuple[Chart, ...] = ()
     notes: tuple[str, ...] = ()
+    material: tuple[Any, ...] = ()
+    """What a `Joint` verdict over several experiments is made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +129,16 @@ class Experiment:
     parameters: Mapping[str, str] = field(default_factory=dict)
     """What the source leaves open, and what was chosen."""
     needs_traces: bool = False
+    usual_seeds: int = 5
+    """How many are run unless somebody asks for another number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """What several experiments say together, once all of them have ended."""
+
+    name: str
+    title: str
+    source: str
+    of: tuple[str, ...]
+    judge: Callable[[Sequence[Outcome]], Outcome]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from queryard.portfolio import in_force
 
-from ..outcome import Table, interval
+from ..outcome import Table, interval, of_seeds
 from ..trials import as_percent
 from .pairs import COST_WEIGHT, Runs, begun_hours, best_pair, node_hours, scored
 from .schedulers import Played
 
 
-def pairs_table(title: str, runs: Runs, names: Iterable[str]) -> Table:
+def pairs_table(title: str, runs: Runs, names: Sequence[str]) -> Table:
     rows = []
     for name in names:
         of = runs[name]
@@ -35,7 +35,8 @@ def pairs_table(title: str, runs: Runs, names: Iterable[str]) -> Table:
         "node-hours begun",
         "node-hours used",
     )
-    return Table(title, columns, tuple(rows))
+    seeds = of_seeds(min(len(runs[name]) for name in names))
+    return Table(f"{title} ({seeds})", columns, tuple(rows))
 
 
 def in_force_table(portfolios: Mapping[str, Played]) -> Table:
@@ -47,7 +48,7 @@ def in_force_table(portfolios: Mapping[str, Played]) -> Table:
         switches = sum(decision.is_switch for decision in run.decisions)
         rows.append((title, f"{len(run.decisions)}", f"{switches}", followed))
     columns = ("portfolio", "decisions", "switches", "in force, of the time")
-    return Table("What the portfolios followed", columns, tuple(rows))
+    return Table(f"What the portfolios followed ({of_seeds(1)})", columns, tuple(rows))
 
 
 def weights_table(
@@ -77,4 +78,4 @@ def weights_table(
         "against it",
         "node-hours begun",
     )
-    return Table("Sensitivity to the weight of cost", columns, tuple(rows))
+    return Table(f"Sensitivity to the weight of cost ({of_seeds(1)})", columns, tuple(rows))

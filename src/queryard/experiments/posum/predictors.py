@@ -224,7 +224,7 @@ EXPERIMENT = Experiment(
     "POSUM §3.2 and tables 5.2 and 5.3",
     run,
     {
-        "class of a job": "its name (Hadoop) or its query's description and its place there (Spark)",
+        "class of a job": "its name (Hadoop), or its query's description and its place (Spark)",
         "past jobs": "20 of a class, 20 of a tenant",
         "first waves": "none: reduces start when all maps are done, as in the paper's final runs",
     },

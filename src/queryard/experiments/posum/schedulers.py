@@ -100,12 +100,11 @@ def play(setting: Setting, profile: str | Mapping[str, Any], seed: int) -> Playe
 def play_portfolio(setting: Setting, settings: PortfolioSettings, seed: int) -> Played:
     """A workload under a portfolio."""
     found = simulate_portfolio(setting.workload, setting.nodes, settings, **setting.given(seed))
+    setting.check_ended(found.run, f"a portfolio of {', '.join(settings.candidates)}")
     return replace(_played(found.run), decisions=found.decisions)
 
 
 def _played(run: Run) -> Played:
-    if run.unfinished:
-        raise AssertionError(f"{run.unfinished} jobs never ended")
     rows = read_run(run.journal)
     queries = []
     for row in rows.queries.values():

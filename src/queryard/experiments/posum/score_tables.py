@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ..outcome import Interval, Table, interval
+from ..outcome import Interval, Table, interval, of_seeds
 from ..trials import as_percent
 from .published import PUBLISHED, Published, Score, score
 from .schedulers import MODES, POLICIES, TITLES, Played, best_of, gap
@@ -14,6 +14,11 @@ Runs = Mapping[str, Sequence[Played]]
 
 def _published(title: str) -> Mapping[str, Published]:
     return PUBLISHED.get(int(title.split()[-1]), {}) if title[-1].isdigit() else {}
+
+
+def _seeds(groups: Mapping[str, Runs]) -> str:
+    """On how many runs of each scheduler a table rests."""
+    return of_seeds(min(len(of) for runs in groups.values() for of in runs.values()))
 
 
 def parts_table(title: str, runs: Runs) -> Table:
@@ -39,7 +44,8 @@ def parts_table(title: str, runs: Runs) -> Table:
     for measure in ("mixed", "batch", "deadline"):
         columns += [f"{measure}, paper"] * bool(paper) + [f"{measure}, ours"]
         columns += ["95 % interval"] * (measure == "mixed")
-    return Table(f"{title.capitalize()}: scores ± 90 %", tuple(columns), tuple(rows))
+    told = f"{title.capitalize()}: scores ± 90 % ({_seeds({title: runs})})"
+    return Table(told, tuple(columns), tuple(rows))
 
 
 def objectives_table(groups: Mapping[str, Runs]) -> Table:
@@ -62,7 +68,8 @@ def objectives_table(groups: Mapping[str, Runs]) -> Table:
         "deadline objective, paper",
         "ours (95 %)",
     )
-    return Table("Scores by the two other objectives", columns, tuple(rows))
+    told = f"Scores by the two other objectives ({_seeds(groups)})"
+    return Table(told, columns, tuple(rows))
 
 
 def hindsight_table(groups: Mapping[str, Runs]) -> Table:
@@ -94,7 +101,8 @@ def hindsight_table(groups: Mapping[str, Runs]) -> Table:
         "best policy, ours",
         "portfolio against it, ours",
     )
-    return Table("The best policy in hindsight, and the gap to it", columns, tuple(rows))
+    told = f"The best policy in hindsight, and the gap to it ({_seeds(groups)})"
+    return Table(told, columns, tuple(rows))
 
 
 def gap_of(runs: Runs, name: str, best: str, objective: str) -> Interval | None:

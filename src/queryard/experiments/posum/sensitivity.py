@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from ..outcome import Table, Wish
+from ..outcome import Table, Wish, of_seeds
 from ..trials import as_percent
 from .schedulers import (
     POLICIES,
@@ -66,7 +66,7 @@ def sensitivity(wish: Wish) -> Table:
         TITLES["mixed"],
         "against the best policy",
     )
-    title = f"Sensitivity: mixed scores, runs of each: {seeds}"
+    title = f"Sensitivity: mixed scores ({of_seeds(seeds)})"
     return Table(title, columns, tuple(rows))
 
 

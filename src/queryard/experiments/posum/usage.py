@@ -166,8 +166,9 @@ def _shares_table(used: Iterable[_Usage]) -> Table:
     for usage in used:
         cells = (usage.share(name).text(_percent) for name in POLICIES)
         jobs = fmean(peak_queue(run.schedule) for run in usage.runs)
-        rows.append((f"{usage.load}, {usage.mode} mode", f"{jobs:.0f}", *cells))
-    columns = ("load, mode", "most jobs at a time", *(TITLES[name] for name in POLICIES))
+        title = f"{usage.load}, {usage.mode} mode"
+        rows.append((title, f"{len(usage.runs)}", f"{jobs:.0f}", *cells))
+    columns = ("load, mode", "seeds", "most jobs at a time", *(TITLES[name] for name in POLICIES))
     return Table("Share of the time in force", columns, tuple(rows))
 
 
@@ -180,6 +181,7 @@ def _cost_table(used: Iterable[_Usage]) -> Table:
         rows.append(
             (
                 f"{usage.load}, {usage.mode} mode",
+                f"{len(usage.runs)}",
                 f"{max(decision.queries for decision in decisions)}",
                 f"{len(decisions) / hours:.0f}",
                 f"{sum(decision.is_switch for decision in decisions) / hours:.0f}",
@@ -192,6 +194,7 @@ def _cost_table(used: Iterable[_Usage]) -> Table:
         )
     columns = (
         "load",
+        "seeds",
         "most jobs seen",
         "decisions an hour",
         "switches an hour",

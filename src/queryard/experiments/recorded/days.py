@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..outcome import Experiment, Outcome, Wish
+from ..outcome import Experiment, Outcome, Wish, of_seeds
 from .comparison import CANDIDATES, compare
 from .report import outcome
 from .streams import MISSING
@@ -16,6 +16,8 @@ def run(wish: Wish) -> Outcome:
     if not compared:
         return Outcome(notes=(MISSING,))
     notes = (
+        f"Ran with {of_seeds(wish.seeds)}, which draws the deadlines. Unless --seeds asks for more "
+        f"it is {EXPERIMENT.usual_seeds}, as a day takes minutes a policy",
         "SWIM recorded bytes only; tasks follow from the block size, their times from rates that "
         "`queryard trace info` shows",
     )
@@ -35,4 +37,5 @@ EXPERIMENT = Experiment(
         "size": "1 is all hours; 0.1 the first tenth of them",
     },
     needs_traces=True,
+    usual_seeds=1,
 )

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from ..bars import bar_keys, bar_panel
-from ..outcome import Chart, Finding, Interval, Outcome, Table, interval
-from .comparison import GOALS, PORTFOLIO, Compared
+from ..outcome import Chart, Interval, Outcome, Table, interval, of_seeds
+from .comparison import GOALS, Compared, left_out
+from .verdict import geometric_mean, hindsight_ratios, portfolio_name, verdict
 from .workloads import BINS
 
-# To reach: of the best fixed policy over all runs; of the best in hindsight of each, and how often.
-MOST_OF_FIXED, MOST_OF_HINDSIGHT, SHARE_OF_RUNS = 1.0, 1.1, 0.8
-# So much worse than a score of 0 counts one above it.
-PERFECT = 100.0
 COLUMNS = (
     *("policy", "mean (s)", "p95 (s)", "of SRPT", "of PS"),
     *(f"slowdown, {name}" for name, _ in BINS),
@@ -27,69 +23,16 @@ def outcome(compared: Sequence[Compared], name: str, notes: Iterable[str] = ()) 
     groups: dict[str, list[Compared]] = {}
     for item in compared:
         groups.setdefault(item.case.title, []).append(item)
-    findings = [finding for goal in GOALS for finding in _verdict(compared, goal)]
     tables = [_table(title, items) for title, items in groups.items()]
     tables.append(_scores(groups))
     tables.append(_usage(groups))
-    return Outcome(tuple(findings), tuple(tables), (_chart(groups, name),), tuple(notes))
-
-
-def _portfolio(goal: str) -> str:
-    return f"{PORTFOLIO} ({goal})"
-
-
-def _verdict(compared: Sequence[Compared], goal: str) -> Iterable[Finding]:
-    own = [item.runs[_portfolio(goal)].scores[goal] for item in compared]
-    fixed = {
-        name: geometric_mean(
-            [
-                _ratio(ours, item.runs[name].scores[goal])
-                for ours, item in zip(own, compared, strict=True)
-            ]
-        )
-        for name in compared[0].fixed
-    }
-    # The best fixed policy is the one to which the portfolio compares worst.
-    best = max(fixed, key=lambda policy: fixed[policy])
-    yield Finding(
-        f"{goal}: the portfolio's score, of the best fixed policy over all runs ({best})",
-        f"at most {MOST_OF_FIXED:.1f}",
-        f"{fixed[best]:.2f}",
-        fixed[best] <= MOST_OF_FIXED,
+    return Outcome(
+        verdict(compared),
+        tuple(tables),
+        (_chart(groups, name),),
+        (*notes, left_out()),
+        material=tuple(compared),
     )
-    ratios = hindsight_ratios(compared, goal)
-    within = sum(ratio <= MOST_OF_HINDSIGHT for ratio in ratios) / len(ratios)
-    yield Finding(
-        f"{goal}: runs in which it is at most {MOST_OF_HINDSIGHT:.1f} of the best in hindsight",
-        f"at least {SHARE_OF_RUNS:.0%}",
-        f"{within:.0%} of {len(ratios)} (geometric mean {geometric_mean(ratios):.2f})",
-        within >= SHARE_OF_RUNS,
-    )
-
-
-def hindsight_ratios(compared: Sequence[Compared], goal: str) -> list[float]:
-    """The portfolio's score over that of the best fixed policy, run by run."""
-    found = []
-    for item in compared:
-        _, best = item.hindsight(goal)
-        own = item.runs[_portfolio(goal)].scores[goal]
-        found.append(_ratio(own, best))
-    return found
-
-
-def _ratio(own: float, other: float) -> float:
-    """One score over another; of a perfect one, `PERFECT`."""
-    if other > 0:
-        return max(own / other, 1 / PERFECT)
-    return 1.0 if own <= 0 else PERFECT
-
-
-def geometric_mean(values: Sequence[float]) -> float:
-    """
-    >>> geometric_mean([1.0, 4.0])
-    2.0
-    """
-    return math.exp(fmean(map(math.log, values))) if values else 1.0
 
 
 def _table(title: str, items: Sequence[Compared]) -> Table:
@@ -119,10 +62,8 @@ def _table(title: str, items: Sequence[Compared]) -> Table:
         )
     arrivals = len(items[0].case.setting.workload.arrivals)
     slots = sum(node.slots for node in items[0].case.setting.nodes)
-    seeds = f", {len(items)} seeds" if len(items) > 1 else ""
-    return Table(
-        f"{title} load: {arrivals:,} queries, {slots:,} slots{seeds}", COLUMNS, tuple(rows)
-    )
+    told = f"{title} load: {arrivals:,} queries, {slots:,} slots, {of_seeds(len(items))}"
+    return Table(told, COLUMNS, tuple(rows))
 
 
 def _scores(groups: Mapping[str, Sequence[Compared]]) -> Table:
@@ -151,7 +92,7 @@ def _usage(groups: Mapping[str, Sequence[Compared]]) -> Table:
     rows = []
     for title, items in groups.items():
         for goal in GOALS:
-            runs = [item.runs[_portfolio(goal)] for item in items]
+            runs = [item.runs[portfolio_name(goal)] for item in items]
             shares: dict[str, float] = {}
             for ran in runs:
                 for name, share in (ran.usage or {}).items():
@@ -174,7 +115,7 @@ def _usage(groups: Mapping[str, Sequence[Compared]]) -> Table:
 
 
 def _chart(groups: Mapping[str, Sequence[Compared]], name: str) -> Chart:
-    shown = ("fifo", "fair", "tls", "marshal", "srtf", _portfolio("response"))
+    shown = ("fifo", "fair", "tls", "marshal", "srtf", portfolio_name("response"))
     by_name: dict[str, list[str]] = {}
     for title, items in groups.items():
         by_name.setdefault(items[0].case.name, []).append(title)

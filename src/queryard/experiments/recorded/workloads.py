@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
-from queryard.core.errors import QueryardError
 from queryard.workload import Workload
 from queryard.workload.alone import capacity_slots
 from queryard.workload.cluster import numbered, parse_nodes
 from queryard.workload.generate import submit_poisson
 from queryard.workload.model import Arrival
 from queryard.workload.traces import ReadOptions, Use, read_trace, use_trace
+from queryard.workload.traces.text import head
 from queryard.workload.traces.use import with_deadlines
 
 from ..outcome import Wish
@@ -85,19 +85,24 @@ def stream(name: str, stock: Sequence[Arrival], load: float, seed: int, size: fl
 
 
 def spark_stock(folder: Path) -> list[Arrival]:
-    """Every query of every log that can be read and has measured tasks."""
+    """Every query of every log that has measured tasks; a log that cannot be read is an error.
+
+    Logs without any job are part of a collection for tests, and give none.
+    """
     stock = []
-    for file in sorted((folder / "spark-eventlogs").glob("*/*")):
-        try:
-            trace = read_trace(file)
-        except QueryardError:
-            continue  # a log without any job
+    for place in sorted((folder / "spark-eventlogs").glob("*/*")):
+        if place.name.startswith(".") or _is_empty(place):
+            continue
         stock += [
             replace(arrival, query=replace(arrival.query, deadline_s=None, tenant="default"))
-            for arrival in trace.workload.arrivals
+            for arrival in read_trace(place).workload.arrivals
             if arrival.work_s > 0
         ]
     return stock
+
+
+def _is_empty(place: Path) -> bool:
+    return place.is_file() and not head(place).strip()
 
 
 def decima(folder: Path) -> list[Arrival]:
@@ -112,7 +117,10 @@ def decima(folder: Path) -> list[Arrival]:
 
 
 def days(wish: Wish) -> Iterator[Case]:
-    """Facebook's day of 2009 (64 MiB blocks) and half a day of 2010 (256 MiB), as recorded."""
+    """Facebook's day of 2009 (64 MiB blocks) and half a day of 2010 (256 MiB), for every seed.
+
+    Jobs come as recorded; a seed draws which of them have a deadline, and how near.
+    """
     assert wish.traces is not None
     for name, place, block_bytes, hours in (
         ("FB-2009", FACEBOOK_2009, 64 * MIB, 24.0),
@@ -128,10 +136,11 @@ def days(wish: Wish) -> Iterator[Case]:
                 deadlines=DEADLINES,
                 until_s=hours * 3600 * min(1.0, wish.size),
             )
-            workload = use_trace(file, use, seed=0).workload
-            workload = replace(workload, arrivals=binned(workload.arrivals))
-            setting = Setting(workload, workload.nodes, estimates=ESTIMATES)
-            yield Case(name, load, setting, 0, DAY_SHARE, is_alike=True)
+            for seed in range(wish.seeds):
+                workload = use_trace(file, use, seed=seed).workload
+                workload = replace(workload, arrivals=binned(workload.arrivals))
+                setting = Setting(workload, workload.nodes, estimates=ESTIMATES)
+                yield Case(name, load, setting, seed, DAY_SHARE, is_alike=True)
 
 
 def binned(arrivals: Sequence[Arrival]) -> tuple[Arrival, ...]:

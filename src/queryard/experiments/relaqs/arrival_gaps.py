@@ -14,9 +14,11 @@ from queryard.figures.palette import policy_colour
 from queryard.figures.panels import Axis, Line, Panel
 
 from ..bars import bar_keys, bar_panel
-from ..outcome import Chart, Experiment, Finding, Interval, Outcome, Table, Wish, interval
+from ..judging import verdict
+from ..outcome import Chart, Experiment, Finding, Interval, Outcome, Table, Wish, interval, of_seeds
 from ..trials import as_percent, change, parts
 from .errors import (
+    BY_CHANCE,
     EXACT,
     FAIR,
     LAW,
@@ -43,6 +45,8 @@ BASE_S = 120
 # Printed crossing points by gap.
 PRINTED = {10: 0.952, BASE_S: 0.997}
 AT = 0.9
+# A crossing point lies between these, or the two do not cross where answers are any good.
+HALF = 0.5
 # What counts as no difference.
 SAME = 0.05
 FEW_SEEDS = 3
@@ -88,9 +92,9 @@ def run(wish: Wish) -> Outcome:
         (*_crossing_findings(by_gap), *_gain_findings(by_gap), *_others(limits, by_share)),
         (
             _table("By arrival gap", {f"{gap_s} s": of for gap_s, of in by_gap.items()}),
-            _table("Limit cases", {**limits, "1280 s": far}),
+            _table(f"Limit cases ({of_seeds(few)})", {**limits, "1280 s": far}),
             _table(
-                "Least share, of a fair one, at 120 s",
+                f"Least share, of a fair one, at 120 s ({of_seeds(few)})",
                 {f"{share:g}": of for share, of in by_share.items()},
             ),
         ),
@@ -109,18 +113,21 @@ def _crossing_findings(by_gap: Mapping[int, Found]) -> Iterable[Finding]:
     for reading, word in WORDS.items():
         points = {gap_s: interval(crossings(by_gap[gap_s], reading)) for gap_s in PRINTED}
         for gap_s, printed in PRINTED.items():
+            point = points[gap_s]
+            agrees = verdict(HALF < point.mean < EXACT, point, HALF, EXACT)
             yield Finding(
                 f"crossing point ({word}), gap {gap_s} s",
                 f"{printed:.1%}",
-                points[gap_s].text("{:.1%}".format),
-                0.5 < points[gap_s].mean < EXACT,
+                point.text("{:.1%}".format),
+                agrees,
+                BY_CHANCE if agrees is None else "",
             )
         rise = _difference(by_gap[BASE_S], by_gap[10], reading)
         yield Finding(
             f"the faster queries come, the lower the crossing point ({word})",
             "95.2 % at 10 s, 99.7 % at 120 s",
             f"{points[10].mean:.1%} at 10 s, {points[BASE_S].mean:.1%} at {BASE_S} s",
-            rise.mean > 0,
+            verdict(rise.mean > 0, rise, 0.0),
             chance(rise),
         )
 
@@ -148,28 +155,35 @@ def _others(limits: Mapping[str, Found], by_share: Mapping[float, Found]) -> Ite
     for title, found in limits.items():
         for reading in (SAMPLING, LAW):
             gain = gains(found, reading)
+            agrees = verdict(abs(gain.mean) < SAME, gain, -SAME, SAME)
             yield Finding(
                 f"{title}: gain at 90 % ({WORDS[reading]})",
                 "none",
                 gain.text("{:+.1%}".format),
-                abs(gain.mean) < SAME,
+                agrees,
+                BY_CHANCE if agrees is None else "",
             )
     shares = (0.0, *LEAST_SHARES[:-1])
     for reading, word in WORDS.items():
         points = [interval(crossings(by_share[share], reading)).mean for share in shares]
+        moved = _difference(by_share[shares[-1]], by_share[0.0], reading)
         yield Finding(
             f"crossing point by least share {', '.join(f'{share:g}' for share in shares)} ({word})",
             "falls",
             ", ".join(f"{point:.1%}" for point in points),
-            points[-1] < points[0],
-            chance(_difference(by_share[shares[-1]], by_share[0.0], reading)),
+            verdict(points[-1] < points[0], moved, 0.0),
+            chance(moved),
         )
     exact = [-gains(by_share[share], SAMPLING, EXACT).mean for share in shares]
+    sooner = change(
+        *(times(by_share[share][RELAQS], SAMPLING, EXACT) for share in (shares[-1], 0.0))
+    )
     yield Finding(
         "exact answers against fair, by least share",
         "less late the larger it is",
         ", ".join(map(as_percent, exact)),
-        exact[-1] < exact[0],
+        verdict(exact[-1] < exact[0], sooner, 0.0),
+        chance(sooner),
     )
 
 

@@ -29,6 +29,7 @@ READINGS = (SAMPLING, ACTUAL, LAW)
 WORDS = {SAMPLING: "standard error", ACTUAL: "actual error", LAW: "error of 1/i"}
 FAIR, RELAQS = "query-fair", "relaqs"
 EXACT = 1.0
+BY_CHANCE = "may be chance"
 # Times that differ by less than this share are equal.
 EQUAL = 5e-3
 LEVELS = (*(step / 200 for step in range(40, 200)), 0.997, 0.998, 0.999, EXACT)
@@ -161,7 +162,7 @@ def crossings(
 
 def chance(found: Interval) -> str:
     """A warning where a difference may be one of luck."""
-    return "may be chance" if found.seeds > 1 and found.low <= 0 <= found.high else ""
+    return BY_CHANCE if found.reaches(0.0) else ""
 
 
 def mean_curve(runs: Sequence[Curve], reading: str) -> tuple[float, ...]:

@@ -17,9 +17,11 @@ from queryard.figures.panels import Axis, Line, Panel
 from queryard.policies.orders.progress_claims import RECENT
 
 from ..bars import bar_keys, bar_panel
-from ..outcome import Chart, Experiment, Finding, Interval, Outcome, Table, Wish, interval
+from ..judging import verdict
+from ..outcome import Chart, Experiment, Finding, Interval, Outcome, Table, Wish, interval, of_seeds
 from ..trials import parts
 from .batch_answers import KINDS, AnswerKind, draw_answer, progress, true_error, width, width_change
+from .errors import BY_CHANCE
 
 BATCHES = 50
 # So many draws of every query a seed: an answer of one number is a matter of luck.
@@ -120,14 +122,29 @@ def run(wish: Wish) -> Outcome:
 
 def over_queries(judged: Iterable[Judged], metric: str) -> Interval:
     """The mean over queries, with its interval over seeds."""
+    return interval(_of_seeds(judged, metric))
+
+
+def _of_seeds(judged: Iterable[Judged], metric: str) -> list[float]:
+    """The mean over queries, seed by seed."""
     rows = [of.differs[metric] for of in judged]
-    return interval([sum(column) / len(rows) for column in zip(*rows, strict=True)])
+    return [sum(column) / len(rows) for column in zip(*rows, strict=True)]
 
 
 def _metric_findings(judged: Mapping[str, Judged]) -> Iterable[Finding]:
     ours = over_queries(judged.values(), METRIC)
     widths = over_queries(judged.values(), WIDTH_CHANGE)
-    closer = ours.mean < widths.mean
+    nearer = interval(
+        [
+            own - its
+            for own, its in zip(
+                _of_seeds(judged.values(), METRIC),
+                _of_seeds(judged.values(), WIDTH_CHANGE),
+                strict=True,
+            )
+        ]
+    )
+    closer = verdict(nearer.mean < 0, nearer, 0.0)
     yield Finding("progress and true error differ by", "5.15 %", _percent(ours), closer)
     yield Finding("change of interval width and true error", "7.9 %", _percent(widths), closer)
 
@@ -142,11 +159,13 @@ def _forecast_findings(judged: Mapping[str, Judged]) -> Iterable[Finding]:
             found = {name: interval(of.misses[fit, ahead]) for name, of in judged.items()}
             mean = sum(value.mean for value in found.values()) / len(found)
             worst = max(found, key=lambda name: found[name].mean)
+            agrees = verdict(found[worst].mean < most, found[worst], most)
             yield Finding(
                 f"{ahead} ahead, {fit}: mean, worst query",
                 f"below {most:g} %",
                 f"{mean:.1f} %, {worst} {_percent(found[worst])}",
-                found[worst].mean < most,
+                agrees,
+                BY_CHANCE if agrees is None else "",
             )
 
 
@@ -193,7 +212,7 @@ def _sensitivity(wish: Wish, seeds: int, draws: int) -> Table:
         misses = (interval(of.misses[CHOSEN, ahead]).mean for ahead in AHEAD)
         rows.append((title, *(f"{value:.1f} %" for value in (*differs, *misses))))
     columns = ("", *METRICS, *(f"{ahead} ahead" for ahead in AHEAD))
-    title = f"Differences and forecast errors if a parameter were another ({seeds} seeds)"
+    title = f"Differences and forecast errors if a parameter were another ({of_seeds(seeds)})"
     return Table(title, columns, tuple(rows))
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from queryard.figures.palette import policy_colour
 from queryard.figures.panels import Axis, Line, Panel
 
-from ..outcome import Chart, Experiment, Finding, Outcome, Table, Wish, interval
+from ..judging import verdict
+from ..outcome import Chart, Experiment, Finding, Outcome, Table, Wish, interval, of_seeds
 from ..trials import as_percent, change, parts
 from .errors import (
     ACTUAL,
@@ -101,7 +102,7 @@ def _findings(found: Mapping[str, Sequence[Curve]]) -> Iterable[Finding]:
                 f"time to {level:.0%} less error ({WORDS[reading]}), ReLAQS and fair",
                 f"{as_percent(ours_s / fair_s - 1.0)}: {ours_s:.0f} s and {fair_s:.0f} s",
                 f"{less.text(as_percent)}: {' and '.join(f'{each:.0f} s' for each in seconds)}",
-                less.mean < 0,
+                verdict(less.mean < 0, less, 0.0),
                 LATE if late else chance(less),
             )
     slower = change(*(times(found[name], SAMPLING, EXACT) for name in (RELAQS, FAIR)))
@@ -116,7 +117,7 @@ def _findings(found: Mapping[str, Sequence[Curve]]) -> Iterable[Finding]:
         "time to the exact answer, against fair: mean, worst query",
         "later, up to +100 %",
         f"{slower.text(as_percent)}, {as_percent(most)}",
-        slower.mean > 0,
+        verdict(slower.mean > 0, slower, 0.0),
         STARVED,
     )
 
@@ -177,8 +178,8 @@ def _sensitivity(found: Sequence[tuple[str, Mapping[str, Sequence[Curve]]]]) -> 
         "90%, 1/i",
         "crossing, standard",
     )
-    seeds = len(next(iter(found))[1][FAIR])
-    title = f"Change of the time against fair if a parameter were another ({seeds} seeds)"
+    seeds = of_seeds(len(next(iter(found))[1][FAIR]))
+    title = f"Change of the time against fair if a parameter were another ({seeds})"
     return Table(title, columns, tuple(rows))
 
 

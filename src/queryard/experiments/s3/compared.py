@@ -10,7 +10,8 @@ from queryard.figures.palette import INK
 from queryard.figures.panels import Line, Panel
 
 from ..bars import bar_keys, bar_panel
-from ..outcome import Chart, Finding, Interval, Table, Wish, interval
+from ..judging import CHANCE, verdict
+from ..outcome import Chart, Finding, Interval, Table, Wish, interval, of_seeds
 from ..trials import Setting
 from .cluster import HEARTBEAT_S, JOB_START_S
 from .rivals import LIGHT, OTHERS, WHOLE, Rival, Times, measure, rivals
@@ -92,10 +93,12 @@ def judged(claims: Iterable[Claim], runs: Runs, context: str = "") -> list[Findi
     for base, reading in READINGS.items():
         for claim in claims:
             found = claim.found(runs, base)
-            agrees = (found.mean - 1.0) * claim.side > DRAW
+            ahead = (found.mean - 1.0) * claim.side > DRAW
+            agrees = verdict(ahead, found, 1.0 + DRAW * claim.side)
             what = f"{context}{claim.what}, {reading}"
             ours = found.text("{:.2f}".format)
-            findings.append(Finding(what, claim.paper, ours, agrees, claim.why.get(base, "")))
+            note = CHANCE if agrees is None else claim.why.get(base, "")
+            findings.append(Finding(what, claim.paper, ours, agrees, note))
     return findings
 
 
@@ -129,7 +132,8 @@ def both_rows(label: str, runs: Runs) -> list[tuple[str, ...]]:
 
 def dependence(title: str, first: str, rows: Iterable[tuple[str, ...]]) -> Table:
     columns = (first, "S³ (s)", *OTHERS)
-    return Table(f"{title}: TET / ART as multiples of S³", columns, tuple(rows))
+    seeds = of_seeds(FEWER_SEEDS)
+    return Table(f"{title}: TET / ART as multiples of S³ ({seeds})", columns, tuple(rows))
 
 
 Printed = Mapping[Measure, Mapping[str, float]]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
+from ..judging import verdict
 from ..outcome import Experiment, Finding, Outcome, Wish
 from ..trials import as_percent, change
 from .chosen import CHOSEN
@@ -94,7 +95,7 @@ def _against_normal(wish: Wish, runs: Runs) -> Iterator[Finding]:
             f"TET of S³ against normal jobs, {reading}",
             "+40 %",
             more.text(as_percent),
-            more.mean > 0,
+            verdict(more.mean > 0, more, 0.0),
             "two gaps of 465 s are part of both and do not grow",
         )
 

@@ -10,6 +10,7 @@ from queryard.core.model import MAP
 from queryard.metrics.runs import read_run
 
 from ..bars import bar_keys, bar_panel
+from ..judging import verdict
 from ..outcome import Chart, Experiment, Finding, Interval, Outcome, Table, Wish, interval
 from ..trials import Setting, as_percent, change
 from .chosen import CHOSEN
@@ -75,9 +76,8 @@ def run_all(wish: Wish) -> Outcome:
         ours = grown[JOBS][name]
         note = "" if name == "reduce" else _SET
         what = f"{JOBS} merged jobs against one, {name}"
-        findings.append(
-            Finding(what, as_percent(printed), ours.text(as_percent), ours.mean > 0, note)
-        )
+        agrees = verdict(ours.mean > 0, ours, 0.0)
+        findings.append(Finding(what, as_percent(printed), ours.text(as_percent), agrees, note))
     one_by_one = [JOBS * each.total for each in found[1]]
     gain = change([each.total for each in found[JOBS]], one_by_one)
     findings.append(
@@ -85,7 +85,7 @@ def run_all(wish: Wish) -> Outcome:
             f"{JOBS} merged jobs against {JOBS} one after another",
             "far less",
             gain.text(as_percent),
-            gain.mean < 0,
+            verdict(gain.mean < 0, gain, 0.0),
         )
     )
     groups = [*(f"{count} jobs" for count in TRIED[1:]), "10 jobs, paper"]
@@ -134,7 +134,7 @@ def _dependence(wish: Wish) -> Table:
             shares = growth([many], [one])
             cells = (as_percent(shares[name].mean) for name in Costs._fields)
             rows.append((f"{100 * slow_start:.0f} % of the maps, {reduce_s:g} s", *cells))
-    title = f"{JOBS} merged jobs against one, by when reduces start and what they take"
+    title = f"{JOBS} merged jobs against one, by when reduces start and what they take (1 seed)"
     return Table(title, ("reduces", *Costs._fields), tuple(rows))
 
 

@@ -81,8 +81,7 @@ def run(setting: Setting, rival: Rival, seed: int, keep_journal: bool = False) -
         kernel=LaneKernel,
     )
     found = run_to_end(driver)
-    if found.unfinished:
-        raise AssertionError(f"{found.unfinished} jobs never ended under {rival.profile}")
+    setting.check_ended(found, str(dict(rival.profile)))
     return found
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from queryard.policies.splits.best_static import best_static
 
 from ..bars import bar_keys, bar_panel
+from ..judging import verdict
 from ..outcome import Chart, Experiment, Finding, Outcome, Table, Wish, interval
 from ..trials import Profiles, Setting, as_percent, change, over_seeds, pick
 from .clusters import HOMOGENEOUS, SLOW_START, setting
@@ -67,7 +68,7 @@ def run(wish: Wish) -> Outcome:
             _utilisation(found),
             _late_reduces(gains),
         ),
-        (_makespans(found), variants_table(gains)),
+        (_makespans(found), variants_table(gains, wish)),
         (_chart(found),),
         NOTES,
     )
@@ -144,7 +145,7 @@ def _utilisation(found: Makespans) -> Finding:
         "CPU use of Classification, 3:1 against 2:2",
         "+20 %",
         gain.text(as_percent),
-        gain.low > 0,
+        verdict(gain.mean > 0, gain, 0.0),
         "the same work in less time: ours is the ratio of makespans; processors are not simulated",
     )
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from ..bars import bar_keys, bar_panel
+from ..judging import verdict
 from ..outcome import Chart, Experiment, Finding, Outcome, Table, Wish, interval
 from ..trials import Profiles, Setting, as_percent, change, over_seeds, pick
 from .clusters import SLOW_START, setting
@@ -47,7 +48,7 @@ def run(wish: Wish) -> Outcome:
         "Makespan of three Greps, Fair against FIFO",
         f"{as_percent(printed)} (772 s, 594 s)",
         gain.text(as_percent),
-        gain.low > 0,
+        verdict(gain.mean > 0, gain, 0.0),
     )
     return Outcome(
         (finding,),

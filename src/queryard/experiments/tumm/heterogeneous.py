@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ..bars import bar_keys, bar_panel
-from ..outcome import Chart, Experiment, Finding, Outcome, Table, Wish, interval
+from ..outcome import Chart, Experiment, Finding, Outcome, Table, Wish, interval, of_seeds
 from ..trials import Setting, as_percent, change, parts, pick, run_one
 from .clusters import HETEROGENEOUS, OTHER_WORLDS, Groups, World, setting
 from .jobs import BATCH, BENCHMARKS, HETEROGENEOUS_MAPS, MIXED, Benchmark, batch, draw_mix
@@ -89,7 +89,8 @@ def _on_equal_nodes(wish: Wish, found: Mapping[str, Makespans]) -> Table:
         gains = (change(times["H_TuMM"], times["TuMM"]).mean for times in everywhere)
         rows.append((kind.name, *map(as_percent, gains)))
     columns = ("batch of three", "four equal nodes", *found)
-    return Table("H_TuMM's makespan against TuMM's", columns, tuple(rows))
+    title = f"H_TuMM's makespan against TuMM's (on equal nodes: {of_seeds(len(seeds))})"
+    return Table(title, columns, tuple(rows))
 
 
 def _findings(cluster: str, found: Makespans) -> list[Finding]:
@@ -136,7 +137,7 @@ def _variants(wish: Wish) -> Table:
             cells.append(as_percent(change(of["H_TuMM"], of["FIFO"]).mean))
         rows.append((what, *cells))
     columns = ("", *(f"{name}, {of}" for name in HETEROGENEOUS for of in ("TuMM", "H_TuMM")))
-    title = f"Mixed batch, against FIFO, with other parameters ({few.seeds} of the draws)"
+    title = f"Mixed batch, against FIFO, with other parameters ({of_seeds(few.seeds)})"
     return Table(title, columns, tuple(rows))
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from random import Random
 
 from ..bars import bar_keys, bar_panel
-from ..outcome import Chart, Experiment, Finding, Interval, Outcome, Table, Wish, interval
+from ..outcome import Chart, Experiment, Finding, Interval, Outcome, Table, Wish, interval, of_seeds
 from ..trials import Profiles, Setting, as_percent, change, over_seeds, parts, pick, run_one
 from .clusters import CONDITIONS, HOMOGENEOUS, SLOW_START, setting
 from .jobs import BENCHMARKS, CONTENTION, MIXED, Benchmark, batch, draw_mix, johnson
@@ -179,12 +179,12 @@ def _bars(drawn: Makespans, even: Makespans) -> Chart:
 def _variants(wish: Wish, even: Mix) -> Table:
     """TuMM against 2:2 on the even mix, in the best and the worst order."""
     rows = []
+    seeds = range(min(wish.seeds, MOST_SEEDS))
     for what, conditions, slow_start in VARIANTS:
         wish.tell(what)
         cells = []
         for arrange in (_johnson, _reverse):
             case = setting(batch(arrange(even, 0)), HOMOGENEOUS, conditions, slow_start)
-            seeds = range(min(wish.seeds, MOST_SEEDS))
             times = {
                 name: [makespan_s(run_one(case, COMPARED[name], seed)) for seed in seeds]
                 for name in ("TuMM", "2:2")
@@ -192,7 +192,8 @@ def _variants(wish: Wish, even: Mix) -> Table:
             cells.append(as_percent(change(times["TuMM"], times["2:2"]).mean))
         rows.append((what, *cells))
     columns = ("", "Johnson", "reverse")
-    return Table("Even mix, TuMM against 2:2 with other parameters", columns, tuple(rows))
+    title = f"Even mix, TuMM against 2:2 with other parameters ({of_seeds(len(seeds))})"
+    return Table(title, columns, tuple(rows))
 
 
 EXPERIMENT = Experiment(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from queryard.metrics import Summary
 
+from ..judging import verdict
 from ..outcome import Finding, Interval
 from ..trials import Profiles, as_percent
 
@@ -41,9 +42,9 @@ def makespan_s(summary: Summary) -> float:
 
 def fell(what: str, paper: str, gain: Interval) -> Finding:
     """A finding that something took less, in a share; no verdict if that may be chance."""
-    if gain.low <= 0 <= gain.high:
-        return Finding(what, paper, gain.text(as_percent), None, "not beyond chance")
-    return Finding(what, paper, gain.text(as_percent), gain.mean < 0)
+    agrees = verdict(gain.mean < 0, gain, 0.0)
+    note = "not beyond chance" if agrees is None else ""
+    return Finding(what, paper, gain.text(as_percent), agrees, note)
 
 
 def seconds(value: float) -> str:

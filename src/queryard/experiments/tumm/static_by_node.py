@@ -53,8 +53,7 @@ def simulate_fixed(setting: Setting, groups: Groups, order: str, seed: int) -> R
         kernel=kernel_with(lambda policy: replace(policy, split=StaticByNode(ratios))),
     )
     run = run_to_end(driver)
-    if run.unfinished:
-        raise AssertionError(f"{run.unfinished} queries never ended with fixed slots")
+    setting.check_ended(run, f"{order} with fixed slots")
     return run
 
 

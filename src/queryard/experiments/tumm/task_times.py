@@ -56,7 +56,8 @@ def times_table(workload: Workload) -> Table:
             )
         )
     columns = ("benchmark", "maps, printed", "maps, ours", "reduces, printed", "reduces, ours")
-    return Table("Fastest and slowest task on Heter1 (s), fixed slots", columns, tuple(rows))
+    title = "Fastest and slowest task on Heter1 (s), fixed slots (1 seed)"
+    return Table(title, columns, tuple(rows))
 
 
 def times_finding(workload: Workload) -> Finding:

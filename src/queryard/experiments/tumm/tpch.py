@@ -8,7 +8,7 @@ from dataclasses import replace
 from queryard.metrics import Summary
 
 from ..bars import bar_keys, bar_panel
-from ..outcome import Chart, Experiment, Finding, Outcome, Table, Wish, interval
+from ..outcome import Chart, Experiment, Finding, Outcome, Table, Wish, interval, of_seeds
 from ..trials import Setting, as_percent, change
 from .clusters import CONDITIONS, HETEROGENEOUS, OTHER_WORLDS, Groups, World
 from .shared import HETEROGENEOUS_PARAMETERS, fell, seconds
@@ -151,7 +151,8 @@ def _variants(wish: Wish) -> Table:
         *(f"{cluster}, {query}" for cluster, query in PRINTED_S),
         "Heter2 against Heter1, FIFO",
     )
-    return Table("H_TuMM against FIFO with other parameters", columns, tuple(rows))
+    title = f"H_TuMM against FIFO with other parameters ({of_seeds(few.seeds)})"
+    return Table(title, columns, tuple(rows))
 
 
 def _chart(found: Found) -> Chart:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..outcome import Table, Wish, interval
+from ..outcome import Table, Wish, interval, of_seeds
 from ..trials import Setting, as_percent, parts, run_one
 from .clusters import CONDITIONS, SLOW_START, setting
 from .jobs import BATCH, BENCHMARKS, CONTENTION, INVERTED_INDEX, SHUFFLE, Benchmark, batch
@@ -72,10 +72,11 @@ def measure_variants(wish: Wish) -> Gains:
     return found
 
 
-def variants_table(gains: Gains) -> Table:
+def variants_table(gains: Gains, wish: Wish) -> Table:
     rows = tuple(
         (USUAL if value == SLOW_START else f"{what} {value:g}", *(as_percent(gain) for gain in of))
         for (what, value), of in gains.items()
     )
     columns = ("", "against 2:2, mean", "against 2:2, Inverted Index", "against no kinds, mean")
-    return Table("TuMM's makespan with other parameters", columns, rows)
+    seeds = of_seeds(min(wish.seeds, MOST_SEEDS))
+    return Table(f"TuMM's makespan with other parameters ({seeds})", columns, rows)
