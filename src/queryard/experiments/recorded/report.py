@@ -115,7 +115,7 @@ def _usage(groups: Mapping[str, Sequence[Compared]]) -> Table:
 
 
 def _chart(groups: Mapping[str, Sequence[Compared]], name: str) -> Chart:
-    shown = ("fifo", "fair", "tls", "marshal", "srtf", portfolio_name("response"))
+    shown = ("fifo", "fair", "tls", "srtf", "dearest", portfolio_name("response"))
     by_name: dict[str, list[str]] = {}
     for title, items in groups.items():
         by_name.setdefault(items[0].case.name, []).append(title)
