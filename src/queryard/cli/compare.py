@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from queryard.core.errors import InvalidProfile
 from queryard.workload import Workload
@@ -41,7 +43,7 @@ def compare(
     demo: options.Demo = False,
     seed: options.Seed = 0,
     nodes: options.Nodes = None,
-    estimates: options.Estimates = "oracle",
+    estimates: options.Estimates = None,
     slow_start: options.SlowStart = 1.0,
     noise: options.Noise = None,
     contention: options.Contention = None,
@@ -76,7 +78,7 @@ def compare(
         raise InvalidProfile("--policy: name at least one policy, such as fair,tls")
     profiles: Mapping[str, run.Profile] = run.choose_profiles(names, profile, (run.PORTFOLIO,))
     settings = run.make_settings(
-        estimates=estimates,
+        estimates=estimates or options.USUAL_ESTIMATES,
         seed=seed,
         slow_start=slow_start,
         by_tenant=by_tenant,
@@ -90,6 +92,8 @@ def compare(
     )
     chosen = options.choose_workload(workload, generate, demo, nodes, seed, trace)
     load = chosen.workload
+    if estimates is None:
+        settings = replace(settings, estimates=chosen.usual_estimates)
     profiles = run.settle_tenants(profiles, load, settings)
     alone_s = run.times_alone(load, settings)
     results = []
@@ -108,13 +112,13 @@ def compare(
         return
     console = Console()
     console.print(comparison_table(describe(load), rows, ideals))
-    if circumstances := differences(settings):
+    if circumstances := differences(settings, chosen.trace):
         console.print(f"With {circumstances}.", style="dim", highlight=False)
     console.print(verdict(rows, ideals), highlight=False)
     for table in portfolio_tables(results):
         console.print(table, highlight=False)
     for note in chosen.trace.notes if chosen.trace else ():
-        console.print(f"Note: {note}.", style="dim", highlight=False)
+        console.print(f"Note: {escape(note)}.", style="dim", highlight=False)
     for file in figures:
         console.print(f"Figure: {file}", highlight=False, soft_wrap=True)
 

@@ -20,6 +20,9 @@ from queryard.workload import (
 from queryard.workload.generate import DEFAULT_NODES
 from queryard.workload.traces import Trace, Use, is_trace, parse_use, use_trace
 
+# What policies believe where nobody says: of made-up workloads the truth, of recorded ones only
+# what could have been learnt until then.
+USUAL_ESTIMATES, TRACE_ESTIMATES = "oracle", "regression"
 _WHAT = "What arrives"
 _WHERE = "The cluster and its ways"
 _OUT = "Results"
@@ -76,13 +79,15 @@ Nodes = Annotated[
     ),
 ]
 Estimates = Annotated[
-    str,
+    str | None,
     typer.Option(
         metavar="HOW",
         help="What policies believe of task times: oracle, oracle:0.3 (wrong by about 30 %), "
-        "observed (means of what has ended), or a predictor: basic, standard, detailed, "
-        "regression.",
+        "observed (means of what has ended), or a predictor that learns from the run: basic, "
+        f"standard, detailed, regression. Default: {USUAL_ESTIMATES}; for traces "
+        f"{TRACE_ESTIMATES}, since a live system knows no better.",
         rich_help_panel=_WHERE,
+        show_default=False,
     ),
 ]
 SlowStart = Annotated[
@@ -196,6 +201,10 @@ class Chosen:
 
     workload: Workload
     trace: Trace | None = None
+
+    @property
+    def usual_estimates(self) -> str:
+        return USUAL_ESTIMATES if self.trace is None else TRACE_ESTIMATES
 
 
 def choose_workload(

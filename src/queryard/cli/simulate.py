@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -29,7 +30,7 @@ def simulate(
     demo: options.Demo = False,
     seed: options.Seed = 0,
     nodes: options.Nodes = None,
-    estimates: options.Estimates = "oracle",
+    estimates: options.Estimates = None,
     slow_start: options.SlowStart = 1.0,
     noise: options.Noise = None,
     contention: options.Contention = None,
@@ -59,7 +60,7 @@ def simulate(
         raise InvalidProfile(f"--policy {policy}: give one name here; `compare` takes several")
     chosen = {policy: run.choose_profiles([policy], profile)[policy]}
     settings = run.make_settings(
-        estimates=estimates,
+        estimates=estimates or options.USUAL_ESTIMATES,
         seed=seed,
         slow_start=slow_start,
         by_tenant=by_tenant,
@@ -71,7 +72,10 @@ def simulate(
         more=condition or (),
         demo=demo,
     )
-    load = options.choose_workload(workload, generate, demo, nodes, seed, trace).workload
+    source = options.choose_workload(workload, generate, demo, nodes, seed, trace)
+    load = source.workload
+    if estimates is None:
+        settings = replace(settings, estimates=source.usual_estimates)
     settled = run.settle_tenants(chosen, load, settings)[policy]
     alone_s = run.times_alone(load, settings)
     with tracking(len(load.arrivals), 1) as tracker:
@@ -89,11 +93,13 @@ def simulate(
         return
     console = Console()
     console.print(f"[bold]{escape(policy)}[/bold] on {escape(describe(load))}", highlight=False)
-    if circumstances := differences(settings):
+    if circumstances := differences(settings, source.trace):
         console.print(f"With {circumstances}.", style="dim", highlight=False)
     for table in run_tables(result.summary):
         console.print(table)
     console.print(_effort(len(load.arrivals), result), style="dim", highlight=False)
+    for note in source.trace.notes if source.trace else ():
+        console.print(f"Note: {escape(note)}.", style="dim", highlight=False)
     for what, file in (*(("Figure", file) for file in figures), ("Journal", journal)):
         if file is not None:
             console.print(f"{what}: {file}", highlight=False, soft_wrap=True)

@@ -6,10 +6,14 @@ from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
+from queryard.estimate.tasks import PREDICTORS
 from queryard.workload import Workload
+from queryard.workload.traces import Trace
 
 from . import readable
 from .run import Settings
+
+_KNOWN = {"oracle": "policies know what every task takes"}
 
 
 def describe(workload: Workload) -> str:
@@ -27,16 +31,22 @@ def describe(workload: Workload) -> str:
     return f"{workload.name}: {queries}{tasks} on {cluster} slots"
 
 
-def differences(settings: Settings) -> str:
-    """What differs from an ideal world: "noise 0.1, rider_cost 0.0283"; empty if nothing does."""
+def differences(settings: Settings, trace: Trace | None = None) -> str:
+    """What differs from an ideal world: "noise 0.1, rider_cost 0.0283"; empty if nothing does.
+
+    What policies knew of a recorded workload is always told: it decides how far to trust a replay.
+    """
     ideal = asdict(type(settings.conditions)())
     found = [
         f"{name} {value:g}"
         for name, value in asdict(settings.conditions).items()
         if value != ideal[name]
     ]
-    if settings.estimates != "oracle":
-        found.insert(0, f"estimates {settings.estimates}")
+    if settings.estimates != "oracle" or trace is not None:
+        known = _KNOWN.get(settings.estimates, "")
+        if settings.estimates in PREDICTORS:
+            known = "policies learn from tasks that have ended what others will take"
+        found.insert(0, f"estimates {settings.estimates}" + (f" ({known})" if known else ""))
     if settings.slow_start != 1:
         found.append(f"slow start {settings.slow_start:g}")
     if settings.by_tenant:

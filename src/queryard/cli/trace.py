@@ -60,7 +60,7 @@ def info(
     for table in trace_tables(found):
         console.print(table)
     for note in found.notes:
-        console.print(f"Note: {note}.", style="dim", highlight=False)
+        console.print(f"Note: {escape(note)}.", style="dim", highlight=False)
     used = f" --trace {quote(how)}" if how else ""
     console.print(
         f"Replay it under other policies: [bold]queryard compare {escape(f'{file}{used}')}[/bold]",

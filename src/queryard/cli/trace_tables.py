@@ -16,6 +16,7 @@ from queryard.workload.alone import capacity_slots
 from queryard.workload.traces import Trace
 
 from . import readable
+from .trace_counts import bytes_of, failures_of, localities_of
 
 SHARES = (0.1, 0.5, 0.9, 0.99)
 # Bars of the picture, and how many steps one has.
@@ -38,6 +39,9 @@ def facts_of(trace: Trace) -> dict[str, Any]:
         "load": _load(trace),
         "tenants": sorted({a.query.tenant for a in trace.workload.arrivals}),
         "spreads": spreads,
+        "bytes": bytes_of(trace),
+        "failures": failures_of(trace),
+        "locality": localities_of(trace),
         "counts": dict(trace.counts),
         "notes": list(trace.notes),
         "submitted": arrivals_over_time(trace, COLUMNS),
@@ -62,6 +66,12 @@ def _overview(trace: Trace) -> Table:
     ]
     if facts["load"] is not None:
         rows.append(("load on it", f"{facts['load']:.0%} of its slots, on average"))
+    moved = [f"{readable.size(count)} {what}" for what, count in facts["bytes"].items()]
+    failed = [f"{what}: {count:,}" for what, count in facts["failures"].items()]
+    near = [f"{count:,} {where}" for where, count in facts["locality"].items()]
+    for name, parts in (("bytes", moved), ("failures", failed), ("input of tasks", near)):
+        if parts:
+            rows.append((name, ", ".join(parts)))
     for name, text in rows:
         table.add_row(Text(name, style="dim"), text)
     return table

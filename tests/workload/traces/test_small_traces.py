@@ -8,112 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trace_files import SQL, as_lines, rumen_job, rumen_text, spark_events, written
 
 from queryard.core.errors import InvalidRecord
 from queryard.sim import simulate
 from queryard.workload import load_workload, save_workload
 from queryard.workload.traces import ReadOptions, Trace, parse_use, read_trace, use_trace
-
-SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecution"
-
-
-def spark_task(stage: int, index: int, launch: int, finish: int, **more: Any) -> dict[str, Any]:
-    return {
-        "Event": "SparkListenerTaskEnd",
-        "Stage ID": stage,
-        "Stage Attempt ID": 0,
-        "Task End Reason": {"Reason": more.get("reason", "Success")},
-        "Task Info": {
-            "Index": index,
-            "Launch Time": launch,
-            "Finish Time": finish,
-            "Executor ID": "1",
-            "Host": "h1",
-            "Locality": "NODE_LOCAL",
-            "Speculative": False,
-        },
-        "Task Metrics": {
-            "Input Metrics": {"Bytes Read": more.get("read", 0)},
-            "Shuffle Read Metrics": {"Remote Bytes Read": more.get("fetched", 0)},
-        },
-    }
-
-
-def stage_info(number: int, parents: list[int], rdd: int) -> dict[str, Any]:
-    return {
-        "Stage ID": number,
-        "Stage Name": f"stage {number}",
-        "Parent IDs": parents,
-        "RDD Info": [{"RDD ID": rdd}],
-    }
-
-
-def spark_job(number: int, at: int, stages: list[dict[str, Any]], **more: str) -> dict[str, Any]:
-    return {
-        "Event": "SparkListenerJobStart",
-        "Job ID": number,
-        "Submission Time": at,
-        "Stage IDs": [stage["Stage ID"] for stage in stages],
-        "Stage Infos": stages,
-        "Properties": {f"spark.{key.replace('_', '.')}": value for key, value in more.items()},
-    }
-
-
-def spark_events() -> list[dict[str, Any]]:
-    """One SQL execution in two jobs, the second of which lists the stage of the first again."""
-    result = {"Result": "JobSucceeded"}
-    return [
-        {"Event": "SparkListenerLogStart", "Spark Version": "3.5.0"},
-        {
-            "Event": "SparkListenerExecutorAdded",
-            "Executor ID": "1",
-            "Executor Info": {"Host": "h1", "Total Cores": 2},
-        },
-        {
-            "Event": "SparkListenerApplicationStart",
-            "App ID": "app-1",
-            "Timestamp": 1000,
-            "User": "ada",
-        },
-        {"Event": f"{SQL}Start", "executionId": 7, "description": "count  rows", "time": 2000},
-        spark_job(0, 2100, [stage_info(0, [], 5)], **{"sql_execution_id": "7"}),
-        spark_task(0, 0, 2200, 3200, read=100),
-        spark_task(0, 1, 2200, 2700, reason="ExceptionFailure"),
-        spark_task(0, 1, 2700, 4700, read=200),
-        {"Event": "SparkListenerStageCompleted", "Stage Info": stage_info(0, [], 5)},
-        {
-            "Event": "SparkListenerJobEnd",
-            "Job ID": 0,
-            "Completion Time": 4800,
-            "Job Result": result,
-        },
-        spark_job(
-            1,
-            4900,
-            [stage_info(1, [], 5), stage_info(2, [1], 9)],
-            **{"sql_execution_id": "7", "scheduler_pool": "reports"},
-        ),
-        spark_task(2, 0, 5000, 5500, fetched=50),
-        {"Event": "SparkListenerStageCompleted", "Stage Info": stage_info(2, [1], 9)},
-        {
-            "Event": "SparkListenerJobEnd",
-            "Job ID": 1,
-            "Completion Time": 5600,
-            "Job Result": result,
-        },
-        {"Event": f"{SQL}End", "executionId": 7, "time": 6000},
-        {"Event": "SparkListenerApplicationEnd", "Timestamp": 7000},
-    ]
-
-
-def as_lines(events: list[dict[str, Any]]) -> str:
-    return "".join(f"{json.dumps(event)}\n" for event in events)
-
-
-def written(folder: Path, name: str, text: str) -> Path:
-    file = folder / name
-    file.write_text(text)
-    return file
 
 
 @pytest.fixture
@@ -127,7 +27,7 @@ def check_spark(trace: Trace) -> None:
     assert (query.id, query.tenant, query.submit_s) == ("sql7", "reports", 1.0)
     assert query.class_name == "count rows"
     # Stage 1 is stage 0 again.
-    assert [(job.name, job.upstream) for job in query.jobs] == [("s0", ()), ("s2", ("s0",))]
+    assert [(job.name, job.upstream) for job in query.jobs] == [("s0", ()), ("s1", ("s0",))]
     assert arrival.truth["s0"].map_times_s == (1.0, 2.0)
     assert trace.responses_s == {"sql7": 4.0}
     assert [(node.id, node.slots) for node in trace.workload.nodes] == [("h1", 2)]
@@ -240,48 +140,6 @@ def test_jobs_of_an_application_without_sql_follow_one_another(tmp_path: Path) -
     assert arrival.query.tenant == "ada"
     assert [job.upstream for job in arrival.query.jobs] == [(), ("s0",)]
     assert trace.responses_s == {"app": pytest.approx(3.5)}
-
-
-def rumen_job(number: int, submit: int, maps: list[int], reduces: list[int]) -> dict[str, Any]:
-    """Maps and reduces of so many milliseconds, all at once; a reduce shuffles for a fifth."""
-
-    def task(kind: str, at: int, begin: int, length: int) -> dict[str, Any]:
-        attempt = {
-            "result": "SUCCESS",
-            "startTime": begin,
-            "finishTime": begin + length,
-            "shuffleFinished": begin + length // 5 if kind == "REDUCE" else -1,
-            "sortFinished": begin + length // 5 if kind == "REDUCE" else -1,
-            "hostName": "/rack1/node1",
-            "hdfsBytesRead": length * 10,
-            "mapOutputBytes": length,
-            "reduceShuffleBytes": length * 3,
-        }
-        return {
-            "taskID": f"task_{number}_{kind[0].lower()}_{at}",
-            "taskType": kind,
-            "attempts": [attempt],
-            "preferredLocations": [{"layers": ["rack1", "node1"]}],
-        }
-
-    maps_end = submit + max(maps)
-    return {
-        "jobID": f"job_{number}",
-        "user": "ada",
-        "queue": "daily",
-        "jobName": "sort",
-        "outcome": "SUCCESS",
-        "submitTime": submit,
-        "finishTime": maps_end + max(reduces, default=0),
-        "mapTasks": [task("MAP", at, submit, length) for at, length in enumerate(maps)],
-        "reduceTasks": [task("REDUCE", at, maps_end, length) for at, length in enumerate(reduces)],
-        "otherTasks": [],
-    }
-
-
-def rumen_text() -> str:
-    jobs = [rumen_job(1, 10_000, [1000, 2000], [5000]), rumen_job(2, 12_000, [3000], [])]
-    return "\n".join(json.dumps(job, indent=1) for job in jobs)
 
 
 def test_a_rumen_trace(tmp_path: Path) -> None:

@@ -80,9 +80,41 @@ def test_stages_that_adaptive_execution_lists_again_are_the_ones_that_ran() -> N
     assert (len(largest.query.jobs), tasks) == (18, 1441)
     # Those whose rows are broadcast are needed, too: all of them lead to the last one.
     needed = {name for job in largest.query.jobs for name in job.upstream}
-    assert [job.name for job in largest.query.jobs if job.name not in needed] == ["s61"]
+    assert [job.name for job in largest.query.jobs if job.name not in needed] == ["s17"]
     assert trace.responses_s[largest.query.id] == pytest.approx(71, abs=2)
     assert sum(node.slots for node in trace.workload.nodes) == 128
+
+
+def test_a_replay_has_no_more_slots_than_dynamic_allocation_ever_gave_at_once() -> None:
+    trace = read("spark-eventlogs/rapids-tools/4nodes_8cores_dynamic_alloc.gz")
+    # Six executors of four cores, from the 170th second of the application to the 173rd.
+    assert sum(node.slots for node in trace.workload.nodes) == 24
+    (note,) = [note for note in trace.notes if "came and went" in note]
+    assert "the 24 slots" in note
+    assert "15.1 on average" in note
+
+
+@pytest.mark.parametrize("name", ["inputsls.json", "sls_dag.json"])
+def test_the_jobs_that_come_with_sls(name: str) -> None:
+    file = TRACES / "hadoop-sls" / name
+    if not file.exists():
+        pytest.skip(f"there is no {file}")
+    trace = read_trace(file)
+    assert trace.format == "SLS jobs"
+    first, second = trace.workload.arrivals
+    assert [(a.query.id, a.query.tenant, a.query.submit_s) for a in (first, second)] == [
+        ("job_1", "sls_queue_1/default", 0.0),
+        ("job_2", "sls_queue_2/default", 105.204),
+    ]
+    assert first.truth["job"].map_times_s == pytest.approx((17.043, 14.928, 17.843))
+    assert second.truth["job"].map_times_s == pytest.approx((22.163, 19.589))
+    assert trace.responses_s == pytest.approx({"job_1": 95.375, "job_2": 92.052})
+    assert [(node.id, node.slots) for node in trace.workload.nodes] == [
+        ("node1", 1),
+        ("node2", 1),
+        ("node3", 1),
+    ]
+    assert any("request.delay" in note for note in trace.notes) == (name == "sls_dag.json")
 
 
 @pytest.mark.parametrize("name", [n for n in FACTS if "outcomes" in FACTS[n]])

@@ -10,14 +10,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from queryard.core.errors import InvalidModel
 from queryard.core.model import MAP, Node, Query
 from queryard.workload.cluster import numbered
 from queryard.workload.model import Arrival, Workload
 
 from .model import ReadOptions, TaskRecord, Trace, measured_job
+from .numbers import LARGEST
 from .text import fail, json_objects
 
 NAME = "Decima TPC-H stages"
+# What happens when something is not there, of another type, or no number that could be.
+_ODD = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, InvalidModel)
 
 
 def recognises(head: str) -> bool:
@@ -39,8 +43,10 @@ def read(file: Path, options: ReadOptions) -> Trace:
             counts["queries"] += 1
             counts["stages"] += len(query["stages"])
             counts["edges"] += len(query["edges"])
-            counts["tasks"] += sum(stage["num_tasks"] for stage in query["stages"])
-        except (KeyError, TypeError, ValueError) as error:
+            counts["tasks"] += sum(int(stage["num_tasks"]) for stage in query["stages"])
+            if arrival.query.id in {other.query.id for other in arrivals}:
+                raise ValueError(f"{arrival.query.id} is there twice")
+        except _ODD as error:
             number = query.get("query") if isinstance(query, dict) else query
             fail(file, f"query {number!r} lacks something or has it in another form ({error!r})")
         arrivals.append(arrival)
@@ -89,6 +95,6 @@ def _durations(stage: Mapping[str, Any], executors: int) -> list[float]:
         raise ValueError(f"stage {stage['stage']} has no measured tasks")
     nearest = str(min(runs, key=lambda count: (abs(count - executors), count)))
     durations = [float(value) for value in (*first.get(nearest, ()), *rest.get(nearest, ()))]
-    if not durations or min(durations) < 0:
-        raise ValueError(f"stage {stage['stage']} has no durations, or negative ones")
+    if not durations or not all(0 <= value <= LARGEST for value in durations):
+        raise ValueError(f"stage {stage['stage']} has no durations, or impossible ones")
     return durations

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
+
+from queryard.core.errors import InvalidModel, InvalidRecord
 
 from . import decima, history_avro, history_text, rumen, sls, spark, spark_log, swim, topology
 from .model import ReadOptions, Trace
@@ -19,6 +22,7 @@ class Format(NamedTuple):
     read: Callable[[Path, ReadOptions], Trace]
 
 
+_SINGLE = "; other traces are single files"
 FORMATS: Sequence[Format] = tuple(
     Format(module.NAME, module.recognises, module.read)
     for module in (history_avro, history_text, spark, sls, decima, rumen, swim)
@@ -29,8 +33,13 @@ def read_trace(place: str | Path, options: ReadOptions | None = None) -> Trace:
     """Read a file, or a folder of Spark's: a rolling log, or the logs of several applications."""
     path = Path(place)
     options = options or ReadOptions()
-    if path.is_dir():
-        return _read_folder(path, options)
+    try:
+        return _read_folder(path, options) if path.is_dir() else _read_file(path, options)
+    except InvalidModel as error:  # which readers should have said with the line
+        fail(path, f"holds what cannot have been: {error}")
+
+
+def _read_file(path: Path, options: ReadOptions) -> Trace:
     begin = head(path)
     if not begin.strip():
         fail(path, "is empty")
@@ -54,18 +63,28 @@ def is_trace(place: Path) -> bool:
 
 
 def _read_folder(folder: Path, options: ReadOptions) -> Trace:
+    """What can be read of a folder; one file that cannot does not take the others with it."""
     if spark_log.is_rolling(folder):
         return spark.read(folder, options)
-    logs = sorted(
-        place
-        for place in folder.iterdir()
-        if not place.name.startswith(".")
-        and (
-            spark_log.is_rolling(place)
-            if place.is_dir()
-            else place.stat().st_size > 0 and spark.recognises(head(place))
-        )
-    )
+    logs: list[spark_log.SparkLog] = []
+    problems: list[str] = []
+    for place in sorted(folder.iterdir()):
+        try:
+            if _is_log(place):
+                logs.append(spark_log.read_log(place))
+        except (InvalidRecord, OSError) as error:
+            problems.append(str(error))
     if not logs:
-        fail(folder, "there is no Spark event log in this folder; other traces are single files")
-    return spark.read_several(folder, logs)
+        why = "".join(f"; {problem}" for problem in problems)
+        fail(folder, f"there is no Spark event log in this folder{why or _SINGLE}")
+    trace = spark.trace_of(folder, logs)
+    left_out = tuple(f"left out, since it cannot be read: {problem}" for problem in problems)
+    return replace(trace, notes=(*left_out, *trace.notes))
+
+
+def _is_log(place: Path) -> bool:
+    if place.name.startswith("."):
+        return False
+    if place.is_dir():
+        return spark_log.is_rolling(place)
+    return place.stat().st_size > 0 and spark.recognises(head(place))

@@ -13,12 +13,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from queryard.core.model import MAP, REDUCE, Kind, Node, Query
 from queryard.workload.model import Arrival, Workload
 
 from .model import Locality, TaskRecord, Trace, as_id, measured_job, peak_at_once
+from .numbers import LARGEST
+from .text import fail
 
 JOB = "job"
 UNKNOWN = -1
@@ -39,6 +42,8 @@ class Attempt:
     host: str = ""
     input_bytes: float | None = None
     output_bytes: float | None = None
+    # What goes to the file system for good, which the output of a map need not.
+    written_bytes: float | None = None
     id: str = ""
 
     @property
@@ -224,9 +229,37 @@ def _counts(jobs: Sequence[HadoopJob]) -> dict[str, float]:
                 counts[f"{kind}s"] += 1
             for attempt in task.attempts:
                 counts[f"{kind} attempts {attempt.result}"] += 1
-                if kind != "other" and attempt.result == SUCCESS and attempt.is_timed:
-                    counts[f"successful {kind} ms"] += attempt.finish_ms - attempt.start_ms
+                if kind != "other" and attempt.result == SUCCESS:
+                    _count_success(counts, kind, attempt)
     return dict(counts)
+
+
+def _count_success(counts: Counter[str], kind: str, attempt: Attempt) -> None:
+    if attempt.is_timed:
+        counts[f"successful {kind} ms"] += attempt.finish_ms - attempt.start_ms
+    taken = "input bytes" if kind == MAP else "shuffle bytes"
+    for name, value in ((taken, attempt.input_bytes), ("output bytes", attempt.written_bytes)):
+        if value is not None:
+            counts[name] += int(value)
+
+
+class OnlyOnce:
+    """The jobs of a file by their ids, each of which may be there once."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._lines: dict[str, int] = {}
+
+    def add(self, job: HadoopJob, line: int) -> None:
+        query_id = as_id(job.id)
+        if query_id in self._lines:
+            fail(
+                self._file,
+                f"the job {job.id!r} is there twice, first on line {self._lines[query_id]}; "
+                "delete one or give it another id",
+                line,
+            )
+        self._lines[query_id] = line
 
 
 def place(text: str) -> tuple[str, str]:
@@ -246,9 +279,10 @@ def whole_number(value: Any) -> int:
     if isinstance(value, bool):
         return UNKNOWN
     try:
-        return int(value)
+        number = int(value)
     except (TypeError, ValueError, OverflowError):
         return UNKNOWN
+    return number if abs(number) <= LARGEST else UNKNOWN
 
 
 def first_known(*values: Any) -> float | None:

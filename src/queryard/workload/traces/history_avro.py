@@ -33,10 +33,13 @@ def read(file: Path, options: ReadOptions) -> Trace:
             try:
                 data = json.loads(line)
                 kind, (values,) = data["type"], tuple(data["event"].values())
-            except (ValueError, KeyError, TypeError, AttributeError):
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 fail(file, "an event with its type is expected; is the line cut off?", number)
-            events[kind] = events.get(kind, 0) + 1
-            _take(jobs, kind, values)
+            try:
+                events[kind] = events.get(kind, 0) + 1
+                _take(jobs, kind, values)
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                fail(file, f"{kind!s:.40} is not as Hadoop writes it ({error})", number)
     except Cut as error:
         fail(file, f"ends in the middle ({error})")
     trace = hadoop_trace(name_of(file), NAME, list(jobs.values()))
@@ -45,13 +48,14 @@ def read(file: Path, options: ReadOptions) -> Trace:
 
 def _take(jobs: dict[str, HadoopJob], kind: str, values: Mapping[str, Any]) -> None:
     if kind.startswith("JOB_") and "jobid" in values:
-        job = jobs.setdefault(values["jobid"], HadoopJob(values["jobid"]))
+        job_id = str(values["jobid"])
+        job = jobs.setdefault(job_id, HadoopJob(job_id))
         _take_job(job, kind, values)
     elif "taskid" in values:
         job_id = re.sub(r"^task_(.*)_[mr]_\d+$", r"job_\1", values["taskid"])
         job = jobs.setdefault(job_id, HadoopJob(job_id))
         task = job.tasks.setdefault(values["taskid"], HadoopTask())
-        task.type = values.get("taskType") or task.type
+        task.type = str(values.get("taskType") or task.type)
         if kind == "TASK_STARTED" and values.get("splitLocations"):
             task.places = tuple(place(split) for split in values["splitLocations"].split(","))
         if "_ATTEMPT_" in kind:
@@ -59,9 +63,9 @@ def _take(jobs: dict[str, HadoopJob], kind: str, values: Mapping[str, Any]) -> N
 
 
 def _take_job(job: HadoopJob, kind: str, values: Mapping[str, Any]) -> None:
-    job.user = values.get("userName") or job.user
-    job.queue = values.get("jobQueueName") or job.queue
-    job.name = values.get("jobName") or job.name
+    job.user = str(values.get("userName") or job.user)
+    job.queue = str(values.get("jobQueueName") or job.queue)
+    job.name = str(values.get("jobName") or job.name)
     if kind == "JOB_SUBMITTED":
         job.submit_ms = whole_number(values.get("submitTime"))
     if kind in ("JOB_FINISHED", "JOB_FAILED", "JOB_KILLED"):
@@ -82,9 +86,10 @@ def _take_attempt(task: HadoopTask, what: str, values: Mapping[str, Any]) -> Non
     rack, host = place(str(values.get("hostname") or ""))
     attempt.rack, attempt.host = str(values.get("rackname") or rack).strip("/"), host
     counters = _counters(values.get("counters"))
+    attempt.written_bytes = first_known(counters.get("HDFS_BYTES_WRITTEN"))
     if task.type == "REDUCE":
         attempt.input_bytes = first_known(counters.get("REDUCE_SHUFFLE_BYTES"))
-        attempt.output_bytes = first_known(counters.get("HDFS_BYTES_WRITTEN"))
+        attempt.output_bytes = attempt.written_bytes
     else:
         attempt.input_bytes = first_known(counters.get("HDFS_BYTES_READ"))
         attempt.output_bytes = first_known(counters.get("MAP_OUTPUT_BYTES"))

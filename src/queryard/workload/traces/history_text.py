@@ -116,9 +116,10 @@ def _take_attempt(task: HadoopTask, values: dict[str, str]) -> None:
     attempt.sorted_ms = whole_number(values.get("SORT_FINISHED"))
     attempt.rack, attempt.host = place(values.get("HOSTNAME", ""))
     counters = dict(_COUNTER.findall(values.get("COUNTERS", "")))
+    attempt.written_bytes = first_known(counters.get("HDFS_BYTES_WRITTEN"))
     if task.type == "REDUCE":
         attempt.input_bytes = first_known(counters.get("REDUCE_SHUFFLE_BYTES"))
-        attempt.output_bytes = first_known(counters.get("HDFS_BYTES_WRITTEN"))
+        attempt.output_bytes = attempt.written_bytes
     else:
         read, taken = counters.get("HDFS_BYTES_READ"), counters.get("MAP_INPUT_BYTES")
         attempt.input_bytes = first_known(read, taken)

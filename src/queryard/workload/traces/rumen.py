@@ -10,6 +10,7 @@ from .hadoop import (
     Attempt,
     HadoopJob,
     HadoopTask,
+    OnlyOnce,
     first_known,
     hadoop_trace,
     place,
@@ -34,6 +35,7 @@ def read(file: Path, options: ReadOptions) -> Trace:
 
 
 def _jobs(file: Path) -> Iterator[HadoopJob]:
+    once = OnlyOnce(file)
     for line, data in json_objects(file):
         if not isinstance(data, dict) or not isinstance(data.get("jobID"), str):
             fail(file, "a job with a jobID is expected here", line)
@@ -53,8 +55,9 @@ def _jobs(file: Path) -> Iterator[HadoopJob]:
             for number, task in enumerate(tasks):
                 try:
                     job.tasks[str(task.get("taskID") or f"{group}{number}")] = _task(task)
-                except (AttributeError, TypeError, ValueError) as error:
+                except (AttributeError, TypeError, ValueError, LookupError) as error:
                     fail(file, f"job {job.id}: a task of {group} is written oddly ({error})", line)
+        once.add(job, line)
         yield job
 
 
@@ -92,4 +95,5 @@ def _attempt(data: Mapping[str, Any], task: Mapping[str, Any]) -> Attempt:
         host,
         read,
         written,
+        first_known(data.get("hdfsBytesWritten")),
     )

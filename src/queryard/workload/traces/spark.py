@@ -11,16 +11,15 @@ rows are broadcast is nobody's parent; the next stage to begin after its end is 
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from queryard.core.model import MAP, REDUCE, Node, Operator, Query
+from queryard.core.model import MAP, REDUCE, Operator, Query
 from queryard.workload.model import Arrival, JobTruth, Workload
 
-from .model import Locality, ReadOptions, TaskRecord, Trace, as_id, measured_job, peak_at_once
-from .spark_log import SparkJob, SparkLog, SparkStage, SparkTask, read_log
+from .model import Locality, ReadOptions, TaskRecord, Trace, as_id, measured_job
+from .spark_cluster import spark_nodes
+from .spark_log import BACKWARD, SparkJob, SparkLog, SparkStage, SparkTask, read_log
 from .text import name_of
 
 NAME = "Spark event log"
@@ -38,15 +37,11 @@ def recognises(head: str) -> bool:
 
 def read(place: Path, options: ReadOptions) -> Trace:
     """One application, from a file or from the folder of a rolling log."""
-    return _trace(place, [read_log(place)])
+    return trace_of(place, [read_log(place)])
 
 
-def read_several(folder: Path, places: Sequence[Path]) -> Trace:
+def trace_of(place: Path, logs: Sequence[SparkLog]) -> Trace:
     """Applications that shared a cluster, each at its own time."""
-    return _trace(folder, [read_log(place) for place in places])
-
-
-def _trace(place: Path, logs: Sequence[SparkLog]) -> Trace:
     begins = [log.began_ms for log in logs if log.began_ms is not None]
     first = [
         task.launch_ms for log in logs for s in log.stages.values() for task in s.tasks.values()
@@ -81,6 +76,8 @@ def _trace(place: Path, logs: Sequence[SparkLog]) -> Trace:
         for name in ("jobs failed", "stage attempts failed")
         if counts.get(name)
     ]
+    if counts.get(BACKWARD):
+        notes.append(f"{BACKWARD} and are left out: {counts[BACKWARD]:,.0f}")
     if failed:
         notes.append(f"{', '.join(failed)}; only tasks that succeeded are replayed")
     if arrivals:
@@ -89,38 +86,10 @@ def _trace(place: Path, logs: Sequence[SparkLog]) -> Trace:
             "stage begins when those before it have ended"
         )
     name = name_of(place)
-    workload = Workload(name, tuple(arrivals), nodes=_nodes(logs, tasks))
+    nodes, came_and_went = spark_nodes(logs, tasks)
+    notes += came_and_went
+    workload = Workload(name, tuple(arrivals), nodes=nodes)
     return Trace(name, NAME, workload, tuple(tasks), finished_s, counts, tuple(notes))
-
-
-def _nodes(logs: Sequence[SparkLog], tasks: Sequence[TaskRecord]) -> tuple[Node, ...]:
-    """The executors, each with its cores; where none is named, as many slots as were busy."""
-    came: dict[str, list[tuple[float, int]]] = {}
-    for log in logs:
-        used = {t.executor for s in log.stages.values() for t in s.tasks.values()}
-        for executor, (host, cores) in log.executors.items():
-            if executor in used and cores > 0:
-                left_ms = log.executors_left_ms.get(executor, math.inf)
-                came.setdefault(host, []).append((log.executors_came_ms[executor], cores))
-                came[host].append((left_ms, -cores))
-    by_host = {host: _most_at_once(changes) for host, changes in came.items()}
-    if by_host:
-        return tuple(Node(as_id(host), cores) for host, cores in sorted(by_host.items()))
-    most = peak_at_once(tasks)
-    return (Node("executor", most),) if most else ()
-
-
-def _most_at_once(changes: Sequence[tuple[float, int]]) -> int:
-    """The most cores at a time; executors that replaced others were not there together.
-
-    >>> _most_at_once([(0, 4), (10, -4), (10, 4), (20, -4)])
-    4
-    """
-    cores = most = 0
-    for _, change in sorted(changes):
-        cores += change
-        most = max(most, cores)
-    return most
 
 
 class _Application:
@@ -158,7 +127,7 @@ class _Application:
         for number, members in by_execution.items():
             execution = log.executions[number]
             self._query(
-                f"sql{number}",
+                f"sql{as_id(number)}",
                 members,
                 execution.description,
                 execution.began_ms,
@@ -193,15 +162,18 @@ class _Application:
                 ended_ms = max(self._ended_ms(job, stages) for job in jobs)
         query_id = f"{self._prefix}{name}"
         upstream = self._upstream(jobs, stages)
+        # Spark counts stages over all queries; by their place in the query, the same statement
+        # has the same names whenever it runs, and what was learnt of it once applies again.
+        names = {stage.id: f"s{place}" for place, stage in enumerate(stages)}
         made = []
         truth: dict[str, JobTruth] = {}
         for stage in stages:
-            job_name = f"s{stage.id}"
+            job_name = names[stage.id]
             records = [
                 self._record(f"{query_id}/{job_name}", stage.tasks[index])
                 for index in sorted(stage.tasks)
             ]
-            before = tuple(f"s{parent}" for parent in sorted(upstream[stage.id]))
+            before = tuple(names[parent] for parent in sorted(upstream[stage.id]))
             job, truth[job_name] = measured_job(
                 job_name, records, upstream=before, operator=_operator(len(before))
             )
@@ -234,7 +206,7 @@ class _Application:
             if stage.parents is None:
                 found = self._before(stage, jobs, stages)
             else:
-                found = {n for parent in stage.parents for n in self._ran(parent, here, set())}
+                found = self._ran(stage.parents, here)
             upstream[stage.id] = found - {stage.id}
         if any(job.execution in self._log.executions for job in jobs):
             _use_broadcasts(stages, upstream)
@@ -245,19 +217,24 @@ class _Application:
             upstream[stage_id] = {parent for parent in parents if parent < stage_id}
         return upstream
 
-    def _ran(self, number: int, here: set[int], seen: set[int]) -> Iterable[int]:
-        """The stages that ran in place of one that is listed: itself, its like, its parents."""
-        if number in here:
-            return (number,)
-        stage = self._log.stages.get(number)
-        if stage is None or number in seen:
-            return ()
-        if stage.rdd is not None and self._computed.get(stage.rdd) in here:
-            return (self._computed[stage.rdd],)
-        seen.add(number)
-        return itertools.chain.from_iterable(
-            self._ran(parent, here, seen) for parent in stage.parents or ()
-        )
+    def _ran(self, listed: Sequence[int], here: set[int]) -> set[int]:
+        """The stages that ran in place of those listed: themselves, their like, their parents."""
+        found: set[int] = set()
+        seen: set[int] = set()
+        left = list(listed)
+        while left:
+            number = left.pop()
+            stage = self._log.stages.get(number)
+            if number in here:
+                found.add(number)
+            elif stage is not None and number not in seen:
+                seen.add(number)
+                computed = None if stage.rdd is None else self._computed.get(stage.rdd)
+                if computed in here:
+                    found.add(computed)
+                else:
+                    left += stage.parents or ()
+        return found
 
     def _before(
         self, stage: SparkStage, jobs: Sequence[SparkJob], stages: Sequence[SparkStage]

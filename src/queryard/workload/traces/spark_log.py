@@ -12,11 +12,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+from .numbers import amount, whole
 from .text import Cut, fail, lines
 
 _ROLLED = re.compile(r"events_(\d+)_")
+# What is counted of tasks whose times cannot be true.
+BACKWARD = "tasks that finished before their launch"
 _SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecution"
 
 
@@ -141,16 +144,23 @@ def _read_file(file: Path, log: SparkLog, is_last: bool) -> None:
             log.counts["lines"] += 1
             try:
                 _take(log, event["Event"], event)
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
-                fail(file, f"{event['Event']} is not as Spark writes it ({error!r})", number)
+            except KeyError as error:
+                _refuse(file, event["Event"], f"{error} is missing", number)
+            except (TypeError, ValueError, AttributeError, OverflowError) as error:
+                _refuse(file, event["Event"], str(error), number)
     except Cut as error:
         if not is_last:
-            fail(file, f"ends in the middle ({error}), and other parts follow")
+            fail(file, f"ends in the middle ({error}), and other parts follow; copy it again")
         log.cut = f"it ends in the middle, after {log.counts['lines']:,} events"
     if broken is not None:
         if not is_last:
             fail(file, "not valid JSON; an event a line is expected", broken)
         log.cut = f"line {broken}, the last one, is cut off"
+
+
+def _refuse(file: Path, event: str, problem: str, line: int) -> NoReturn:
+    advice = "correct or delete the line"
+    fail(file, f"{event} is not as Spark writes it ({problem}); {advice}", line)
 
 
 def _take(log: SparkLog, name: str, event: Mapping[str, Any]) -> None:
@@ -162,36 +172,35 @@ def _take(log: SparkLog, name: str, event: Mapping[str, Any]) -> None:
 def _application_start(log: SparkLog, event: Mapping[str, Any]) -> None:
     log.app = str(event.get("App ID") or event.get("App Name") or "")
     log.user = str(event.get("User") or "")
-    log.began_ms = int(event["Timestamp"])
+    log.began_ms = whole(event, "Timestamp")
 
 
 def _application_end(log: SparkLog, event: Mapping[str, Any]) -> None:
-    log.ended_ms = int(event["Timestamp"])
+    log.ended_ms = whole(event, "Timestamp")
 
 
 def _executor_added(log: SparkLog, event: Mapping[str, Any]) -> None:
     info = event["Executor Info"]
     log.counts["executors added"] += 1
     executor = str(event["Executor ID"])
-    log.executors[executor] = (str(info["Host"]), int(info["Total Cores"]))
-    log.executors_came_ms[executor] = int(event.get("Timestamp") or 0)
+    log.executors[executor] = (str(info["Host"]), whole(info, "Total Cores"))
+    log.executors_came_ms[executor] = whole(event, "Timestamp") if event.get("Timestamp") else 0
 
 
 def _executor_removed(log: SparkLog, event: Mapping[str, Any]) -> None:
     log.counts["executors removed"] += 1
     if event.get("Timestamp"):
-        log.executors_left_ms[str(event["Executor ID"])] = int(event["Timestamp"])
+        log.executors_left_ms[str(event["Executor ID"])] = whole(event, "Timestamp")
 
 
 def _job_start(log: SparkLog, event: Mapping[str, Any]) -> None:
     properties = event.get("Properties") or {}
     log.counts["jobs"] += 1
     infos = event.get("Stage Infos") or []
-    submitted = event.get("Submission Time")
     log.counts["stages listed"] += len(event["Stage IDs"])
     job = SparkJob(
         int(event["Job ID"]),
-        None if submitted is None else int(submitted),
+        None if event.get("Submission Time") is None else whole(event, "Submission Time"),
         tuple(int(stage) for stage in event["Stage IDs"]),
         str(properties.get("spark.sql.execution.id") or ""),
         str(properties.get("spark.jobGroup.id") or ""),
@@ -210,7 +219,7 @@ def _job_end(log: SparkLog, event: Mapping[str, Any]) -> None:
     if job is not None:
         job.has_ended = True
         if event.get("Completion Time") is not None:
-            job.ended_ms = int(event["Completion Time"])
+            job.ended_ms = whole(event, "Completion Time")
 
 
 def _stage(log: SparkLog, info: Mapping[str, Any]) -> SparkStage:
@@ -239,17 +248,15 @@ def _stage_completed(log: SparkLog, event: Mapping[str, Any]) -> None:
 def _task_end(log: SparkLog, event: Mapping[str, Any]) -> None:
     info = event["Task Info"]
     reason = str(event["Task End Reason"]["Reason"])
-    launch_ms, finish_ms = int(info["Launch Time"]), int(info["Finish Time"])
+    launch_ms, finish_ms = whole(info, "Launch Time"), whole(info, "Finish Time")
     metrics = event.get("Task Metrics") or {}
     fetched = metrics.get("Shuffle Read Metrics") or {}
     written = metrics.get("Shuffle Write Metrics") or {}
-    read_bytes = float((metrics.get("Input Metrics") or {}).get("Bytes Read") or 0)
-    shuffle_bytes = float(fetched.get("Remote Bytes Read") or 0) + float(
-        fetched.get("Local Bytes Read") or 0
-    )
-    written_bytes = float(
-        written.get("Shuffle Bytes Written") or written.get("Shuffle Write Bytes") or 0
-    )
+    read_bytes = amount(metrics.get("Input Metrics") or {}, "Bytes Read")
+    shuffle_bytes = amount(fetched, "Remote Bytes Read") + amount(fetched, "Local Bytes Read")
+    written_bytes = amount(written, "Shuffle Bytes Written")
+    written_bytes = written_bytes or amount(written, "Shuffle Write Bytes")
+    output_bytes = amount(metrics.get("Output Metrics") or {}, "Bytes Written")
     locality = str(info.get("Locality") or "")
     counts = log.counts
     counts["task ends"] += 1
@@ -257,14 +264,17 @@ def _task_end(log: SparkLog, event: Mapping[str, Any]) -> None:
     counts[f"locality {locality}"] += 1
     counts["speculative tasks"] += bool(info.get("Speculative"))
     counts["task ms"] += finish_ms - launch_ms
-    counts["executor run ms"] += int(metrics.get("Executor Run Time") or 0)
+    counts["executor run ms"] += int(amount(metrics, "Executor Run Time"))
     counts["input bytes"] += int(read_bytes)
     counts["shuffle read bytes"] += int(shuffle_bytes)
     counts["shuffle write bytes"] += int(written_bytes)
-    if reason != "Success" or finish_ms < launch_ms:
+    counts["output bytes"] += int(output_bytes)
+    if reason != "Success":
+        return
+    if finish_ms < launch_ms:
+        counts[BACKWARD] += 1
         return
     stage = log.stages.setdefault(int(event["Stage ID"]), SparkStage(int(event["Stage ID"])))
-    output = float((metrics.get("Output Metrics") or {}).get("Bytes Written") or 0)
     stage.tasks[int(info["Index"])] = SparkTask(
         launch_ms,
         finish_ms,
@@ -273,21 +283,21 @@ def _task_end(log: SparkLog, event: Mapping[str, Any]) -> None:
         locality,
         read_bytes,
         shuffle_bytes,
-        written_bytes or output,
-        int(fetched.get("Fetch Wait Time") or 0),
+        written_bytes or output_bytes,
+        int(amount(fetched, "Fetch Wait Time")),
     )
 
 
 def _sql_start(log: SparkLog, event: Mapping[str, Any]) -> None:
     log.counts["SQL executions"] += 1
     description = str(event.get("description") or "")
-    log.executions[str(event["executionId"])] = Execution(description, int(event["time"]))
+    log.executions[str(event["executionId"])] = Execution(description, whole(event, "time"))
 
 
 def _sql_end(log: SparkLog, event: Mapping[str, Any]) -> None:
     execution = log.executions.get(str(event["executionId"]))
     if execution is not None:
-        execution.ended_ms = int(event["time"])
+        execution.ended_ms = whole(event, "time")
 
 
 _TAKERS = {

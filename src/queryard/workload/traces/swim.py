@@ -15,6 +15,7 @@ from queryard.core.model import Job, Phase, Query, TableInput
 from queryard.workload.model import Arrival, JobTruth, Workload
 
 from .model import ReadOptions, Trace, as_id
+from .numbers import LARGEST
 from .text import Cut, fail, lines, name_of
 
 NAME = "SWIM"
@@ -24,6 +25,8 @@ SHUFFLE_RATE = 2.9e6
 REDUCE_START_S, REDUCE_RATE = 1.9, 0.9e6
 # Bytes a reduce gets, as long as there are no more of them than Hive would make.
 REDUCE_BYTES, MOST_REDUCES = 256 * 2.0**20, 999
+# More maps of one job than anybody simulates.
+MOST_MAPS = 10_000_000
 JOB = "job"
 
 
@@ -48,8 +51,14 @@ def read(file: Path, options: ReadOptions) -> Trace:
                 at_s, _, input_bytes, shuffle_bytes, output_bytes = map(float, fields[1:6])
             except ValueError:
                 fail(file, "six fields or more are expected: a name and five numbers", number)
-            if not all(map(math.isfinite, (at_s, input_bytes, shuffle_bytes, output_bytes))):
-                fail(file, "times and bytes must be finite numbers", number)
+            values = (at_s, input_bytes, shuffle_bytes, output_bytes)
+            if not all(map(math.isfinite, values)) or max(values) > LARGEST:
+                fail(file, "times and bytes must be finite numbers of up to 64 bits", number)
+            maps = input_bytes / options.block_bytes
+            if maps > MOST_MAPS:
+                block = f"blocks of {options.block_bytes:g} bytes"
+                advice = "give larger ones with --trace block=…, such as block=256MiB"
+                fail(file, f"{block} make {maps:.3g} maps of the input; {advice}", number)
             if min(at_s, input_bytes, shuffle_bytes, output_bytes) < 0:
                 fail(file, "times and bytes cannot be negative", number)
             if at_s < before_s:

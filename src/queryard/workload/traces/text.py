@@ -46,6 +46,14 @@ class Cut(Exception):
     """A compressed file ends in the middle."""
 
 
+_DECOMPRESSING = (OSError, EOFError, zlib.error, lzma.LZMAError)
+
+
+def _is_cut(error: Exception) -> bool:
+    """Whether there was too little to decompress, and nothing wrong with what there was."""
+    return isinstance(error, EOFError) or "Truncated compressed stream" in str(error)
+
+
 def open_text(file: Path) -> io.TextIOBase:
     """A file as text in UTF-8; bytes that are none are replaced."""
     return io.TextIOWrapper(_open_bytes(file), encoding="utf-8", errors="replace")
@@ -101,7 +109,7 @@ def head(file: Path) -> str:
         with open_text(file) as text:
             while len(found) < _HEAD and (line := text.readline(_HEAD)):
                 found += line
-    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+    except _DECOMPRESSING as error:
         if not found:
             fail(file, f"cannot be decompressed ({error})")
     return found[:_HEAD]
@@ -111,20 +119,25 @@ def lines(file: Path) -> Iterator[tuple[int, str]]:
     """All lines with their numbers; `Cut` where a compressed file ends too soon."""
     with open_text(file) as text:
         number = 0
-        try:
-            for number, line in enumerate(text, 1):
-                yield number, line
-        except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
-            raise Cut(f"{file}, after line {number}: {error}") from error
+        while True:
+            try:
+                line = text.readline()
+            except _DECOMPRESSING as error:
+                if _is_cut(error):
+                    raise Cut(f"after line {number}: {error}") from error
+                fail(file, f"is corrupt from here on ({error}); copy it again", number + 1)
+            if not line:
+                return
+            number += 1
+            yield number, line
 
 
 def whole(file: Path) -> str:
     """All of a file."""
     try:
-        with open_text(file) as text:
-            return text.read()
-    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-        fail(file, f"cannot be read to its end ({error})")
+        return "".join(line for _, line in lines(file))
+    except Cut as error:
+        fail(file, f"ends in the middle ({error})")
 
 
 def json_objects(file: Path) -> Iterator[tuple[int, Any]]:
@@ -144,6 +157,8 @@ def json_objects(file: Path) -> Iterator[tuple[int, Any]]:
         except json.JSONDecodeError as error:
             cut = "; is it cut off?" if error.pos >= len(text.rstrip()) - 1 else ""
             fail(file, f"not valid JSON: {error.msg}{cut}", error.lineno)
+        except ValueError as error:  # a number of thousands of digits
+            fail(file, f"cannot be read: {error}", line)
         except RecursionError:
             fail(file, "is nested too deeply", line)
         yield line, value

@@ -27,8 +27,11 @@ def read_nodes(file: Path) -> tuple[Node, ...]:
     for line, data in json_objects(file):
         if not isinstance(data, dict):
             fail(file, "a tree of racks and hosts is expected here", line)
-        for node in _sls(data) if "rack" in data else _rumen(data):
-            found.setdefault(node.id, node)
+        try:
+            for node in _sls(data) if "rack" in data else _rumen(data):
+                found.setdefault(node.id, node)
+        except (TypeError, RecursionError) as error:
+            fail(file, f"racks and hosts are not listed as they should be ({error})", line)
     if not found:
         fail(file, "there is no node in it")
     return tuple(found.values())

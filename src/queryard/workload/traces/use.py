@@ -10,7 +10,7 @@
 | `slots` | slots of each of its nodes |
 | `load` | a cluster of its own, so large that so much of it is used on average |
 | `deadlines` | this share of the queries is due after 1 to 3 times what they take alone |
-| `first` | only so many queries |
+| `first` | only so many queries, those submitted first |
 | `until` | only those submitted before |
 """
 
@@ -38,6 +38,8 @@ from .topology import read_nodes
 KEYS = ("block", "executors", "topology", "slots", "load", "deadlines", "first", "until")
 # The nodes of a cluster that is made up for a load.
 SLOTS_A_NODE = 12
+# More nodes, and slots of a node, than anybody simulates.
+MOST_NODES, MOST_SLOTS = 100_000, 1_000_000
 # How busy a cluster is that is made up because a trace names none.
 USUAL_LOAD = 0.7
 
@@ -53,6 +55,8 @@ class Use:
     deadlines: float = 0.0
     first: int | None = None
     until_s: float = math.inf
+    # The keys that somebody wrote, whatever their values.
+    given: frozenset[str] = frozenset()
 
 
 def parse_use(text: str) -> Use:
@@ -74,7 +78,12 @@ def parse_use(text: str) -> Use:
         if not equals or not value:
             raise InvalidRecord(f"{pair!r}: write {key}=VALUE")
         use = _with(use, key, value)
-    return use
+    if {"topology", "load"} <= given:
+        raise InvalidRecord(
+            f"topology={use.topology} names a cluster, and load={use.load:g} makes one up; "
+            "leave out one of them"
+        )
+    return replace(use, given=frozenset(given))
 
 
 def _with(use: Use, key: str, value: str) -> Use:
@@ -94,13 +103,20 @@ def _with(use: Use, key: str, value: str) -> Use:
         if not 0 <= number <= 1:
             raise InvalidRecord(f"deadlines must lie between 0 and 1, got {value}")
         return replace(use, deadlines=number)
-    if number != int(number) or number < 1:
+    if not number.is_integer() or number < 1:
         raise InvalidRecord(f"{key}={value}: expected a whole number of at least 1")
     if key == "executors":
-        return replace(use, read=replace(use.read, executors=int(number)))
+        executors = _up_to(MOST_NODES, key, number)
+        return replace(use, read=replace(use.read, executors=executors))
     if key == "slots":
-        return replace(use, slots=int(number))
+        return replace(use, slots=_up_to(MOST_SLOTS, key, number))
     return replace(use, first=int(number))
+
+
+def _up_to(most: int, key: str, number: float) -> int:
+    if number > most:
+        raise InvalidRecord(f"{key}={number:g}: at most {most:,} can be simulated")
+    return int(number)
 
 
 def _above_0(key: str, value: float) -> float:
@@ -110,16 +126,23 @@ def _above_0(key: str, value: float) -> float:
 
 
 def use_trace(place: Path, use: Use, nodes: Sequence[Node] = (), seed: int = 0) -> Trace:
-    """Read a trace and settle on what nodes it runs; given ones come first."""
+    """Read a trace and settle on what nodes it runs."""
+    _check_one_cluster(use, nodes)
     trace = read_trace(place, use.read)
-    _check_fits(place, trace.format, use.read)
+    _check_fits(place, trace.format, use)
     if not trace.workload.arrivals:
         raise InvalidRecord(f"{place}: there is no job in it that could be replayed")
     arrivals = [a for a in trace.workload.arrivals if a.query.submit_s < use.until_s]
-    arrivals = arrivals[: use.first]
+    # Not every file is in the order of submission.
+    arrivals = sorted(arrivals, key=lambda arrival: arrival.query.submit_s)[: use.first]
     if not arrivals:
         raise InvalidRecord(f"{place}: no job was submitted before {use.until_s:g} s")
-    cluster, note = _cluster(trace, arrivals, use, nodes)
+    cluster, notes = _cluster(place, trace, arrivals, use, nodes)
+    if len(arrivals) < (all_of_it := len(trace.workload.arrivals)):
+        notes += (
+            f"of {all_of_it:,} queries the first {len(arrivals):,} by submission are kept; bytes "
+            "and failures are those of the whole trace",
+        )
     if use.deadlines:
         arrivals = with_deadlines(arrivals, use.deadlines, capacity_slots(cluster), seed)
     workload = Workload(trace.name, tuple(arrivals), trace.workload.tables, cluster)
@@ -129,23 +152,33 @@ def use_trace(place: Path, use: Use, nodes: Sequence[Node] = (), seed: int = 0) 
         workload=workload,
         finished_s={query: end for query, end in trace.finished_s.items() if query in kept},
         tasks=tuple(task for task in trace.tasks if task.job.partition("/")[0] in kept),
-        notes=(*trace.notes, *note),
+        notes=(*trace.notes, *notes),
     )
 
 
-def _check_fits(place: Path, format: str, given: ReadOptions) -> None:
+def _check_one_cluster(use: Use, nodes: Sequence[Node]) -> None:
+    """Nodes that are given, and something else that says what the nodes are, are one too many."""
+    for key, value in (("load", use.load), ("slots", use.slots), ("topology", use.topology)):
+        if nodes and value is not None:
+            raise InvalidRecord(
+                f"--nodes names the cluster, and --trace {key}={value} says what it is as well; "
+                "leave out one of them"
+            )
+
+
+def _check_fits(place: Path, format: str, use: Use) -> None:
     """What is said to a reader of another format would be left unheard."""
     usual = ReadOptions()
-    for key, is_given, of in (
-        ("block", given.block_bytes != usual.block_bytes, swim.NAME),
-        ("executors", given.executors != usual.executors, decima.NAME),
+    for key, differs, of in (
+        ("block", use.read.block_bytes != usual.block_bytes, swim.NAME),
+        ("executors", use.read.executors != usual.executors, decima.NAME),
     ):
-        if is_given and format != of:
+        if (differs or key in use.given) and format != of:
             raise InvalidRecord(f"--trace {key}=…: that is for {of}, and {place} is: {format}")
 
 
 def _cluster(
-    trace: Trace, arrivals: Sequence[Arrival], use: Use, nodes: Sequence[Node]
+    place: Path, trace: Trace, arrivals: Sequence[Arrival], use: Use, nodes: Sequence[Node]
 ) -> tuple[tuple[Node, ...], tuple[str, ...]]:
     """The nodes asked for, else those of a file, else those of the trace, else made-up ones."""
     if nodes:
@@ -158,7 +191,10 @@ def _cluster(
             return tuple(found), ()
     load = use.load or USUAL_LOAD
     slots = use.slots or SLOTS_A_NODE
-    made = nodes_for_load(arrivals, load, slots, exactly=use.slots is not None)
+    try:
+        made = nodes_for_load(arrivals, load, slots, exactly=use.slots is not None)
+    except InvalidRecord as error:
+        raise InvalidRecord(f"{place}: {error}") from error
     nodes_are = "1 node" if len(made) == 1 else f"{len(made):,} nodes"
     note = f"the cluster is made up: {nodes_are} of {made[0].slots} slots"
     span_s = _span_s(arrivals)
@@ -188,7 +224,15 @@ def nodes_for_load(
     work_s = math.fsum(arrival.work_s for arrival in arrivals)
     if span_s <= 0:  # all at once: any cluster is as busy as it can be
         return tuple(Node(name, slots) for name in numbered("n", 4))
-    wanted = work_s / (span_s * load)
+    # So small a load that its product is 0 takes more than any number.
+    wanted = work_s / (span_s * load) if span_s * load else math.inf
+    if wanted / slots > MOST_NODES:
+        least = work_s / (span_s * slots * MOST_NODES)
+        raise InvalidRecord(
+            f"a load of {load:g} would take {wanted / slots:.3g} nodes of {slots:,} slots, and "
+            f"{MOST_NODES:,} can be simulated; ask for {least * 1.1:.2g} or more with "
+            "--trace load=…, or name the cluster with --nodes"
+        )
     count = max(1, round(wanted / slots))
     if not exactly:
         slots = max(1, round(wanted / count))
