@@ -223,6 +223,7 @@ def test_the_profiles_of_the_example(queryard) -> None:
         ),
         (["compare", "--demo", "--policy", ""], "--policy: name at least one policy"),
         (["compare", "--demo", "--nodes", "16 by 12"], "cannot read '16 by 12'; write groups"),
+        (["compare", "--demo", "--nodes", "1000000000x1"], "more than 100,000 nodes"),
         (["compare", "--generate", "size=3"], "--generate: unknown key 'size'"),
         (["compare", "--demo", "--figure", "x.gif"], "unknown ending '.gif'"),
         (["compare", "--demo", "--figure", "nowhere/x.png"], "there is no folder 'nowhere'"),

@@ -12,6 +12,8 @@ from queryard.core.model import UNBOUNDED, Node, Split, Table
 from .quantities import parse_bytes
 
 REPLICATION = 3
+# As many as can be simulated.
+MOST_NODES = 100_000
 
 _GROUP = re.compile(
     r"\s*(?:(?P<count>\d+)\s*x\s*)(?P<slots>\d+)"
@@ -42,7 +44,11 @@ def parse_nodes(text: str) -> tuple[Node, ...]:
         except (ValueError, InvalidRecord) as error:
             raise InvalidRecord(f"nodes {text!r}: {error}; {_GRAMMAR}") from error
         shape = (int(group["slots"]), memory_bytes, map_speed, reduce_speed)
-        nodes.extend([shape] * int(group["count"]))
+        count = int(group["count"])
+        if len(nodes) + count > MOST_NODES:
+            problem = f"{part.strip()!r} makes more than {MOST_NODES:,} nodes; give them more slots"
+            raise InvalidRecord(f"nodes {text!r}: {problem}")
+        nodes.extend([shape] * count)
     if not nodes:
         raise InvalidRecord(f"nodes {text!r}: there is no node; {_GRAMMAR}")
     try:

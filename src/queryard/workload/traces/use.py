@@ -25,7 +25,7 @@ from random import Random
 from queryard.core.errors import InvalidRecord, unknown_name
 from queryard.core.model import Node
 from queryard.workload.alone import alone_time_s, capacity_slots
-from queryard.workload.cluster import numbered
+from queryard.workload.cluster import MOST_NODES, numbered
 from queryard.workload.generate import SLACK
 from queryard.workload.model import Arrival, Workload
 from queryard.workload.quantities import parse_bytes, parse_seconds
@@ -38,8 +38,8 @@ from .topology import read_nodes
 KEYS = ("block", "executors", "topology", "slots", "load", "deadlines", "first", "until")
 # The nodes of a cluster that is made up for a load.
 SLOTS_A_NODE = 12
-# More nodes, and slots of a node, than anybody simulates.
-MOST_NODES, MOST_SLOTS = 100_000, 1_000_000
+# More slots of a node than anybody simulates.
+MOST_SLOTS = 1_000_000
 # How busy a cluster is that is made up because a trace names none.
 USUAL_LOAD = 0.7
 
