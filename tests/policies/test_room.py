@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from queryard.core.errors import InvalidProfile
 from queryard.core.events import NodeLost, PolicyChosen, QueryCancelled
 from queryard.core.model import Divisible, Job, Node, Phase, Query, Split, Table
 from queryard.core.state import Settings
 from queryard.policies import compose
+from queryard.policies.splits.room import DEGREES, Room
 from queryard.sim.driver import SimDriver
 from queryard.sim.forecast import resume
 from queryard.sim.run import build
@@ -101,6 +104,20 @@ def test_a_merged_scan_takes_one_slot_however_many_ride_on_it() -> None:
     driver = build(workload, NODES, profile, estimates="oracle")
     driver.run(until_s=30.0)
     assert driver.scheduler.state.busy_slots >= 14
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.floats(1e-9, 1e5)), max_size=60))
+def test_what_is_usual_is_never_less_than_nothing(spans: list[tuple[int, float]]) -> None:
+    """Neither is it more than there was."""
+    driver = played(until_s=20.0)
+    split = driver.scheduler._crew.split
+    assert isinstance(split, Room)
+    now = driver.scheduler.state.now
+    for short, passed_s in spans:
+        split._short = [short] * DEGREES
+        now += passed_s
+        split._pass_time(now)
+        assert all(0.0 <= usual <= 12.0 for usual in split._usual)
 
 
 def test_a_short_query_need_not_wait_for_long_tasks() -> None:

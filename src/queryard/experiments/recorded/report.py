@@ -11,6 +11,8 @@ from .comparison import GOALS, Compared, left_out
 from .verdict import geometric_mean, hindsight_ratios, portfolio_name, verdict
 from .workloads import BINS
 
+# In the picture.
+SHOWN = ("fifo", "fair", "tls", "srtf", "dearest")
 COLUMNS = (
     *("policy", "mean (s)", "p95 (s)", "of SRPT", "of PS"),
     *(f"slowdown, {name}" for name, _ in BINS),
@@ -115,7 +117,8 @@ def _usage(groups: Mapping[str, Sequence[Compared]]) -> Table:
 
 
 def _chart(groups: Mapping[str, Sequence[Compared]], name: str) -> Chart:
-    shown = ("fifo", "fair", "tls", "srtf", "dearest", portfolio_name("response"))
+    ran = next(iter(groups.values()))[0].runs
+    shown = [name for name in (*SHOWN, portfolio_name("response")) if name in ran]
     by_name: dict[str, list[str]] = {}
     for title, items in groups.items():
         by_name.setdefault(items[0].case.name, []).append(title)

@@ -116,8 +116,10 @@ class Room(SlotSplit):
         passed_s, before_s = now - self._until_s, self._until_s - self._since_s
         self._until_s = now
         for degree, from_s in enumerate(self._from_s):
-            gap = self._short[degree] - self._usual[degree]
-            self._usual[degree] += gap * passed_s / (passed_s + min(before_s, WHILE * from_s))
+            weight = passed_s / (passed_s + min(before_s, WHILE * from_s))
+            # Not by a difference, which would make it less than nothing by rounding.
+            self._usual[degree] *= 1.0 - weight
+            self._usual[degree] += weight * self._short[degree]
 
     def _short_tasks(self, job: JobState) -> tuple[int, ...]:
         """How many run, by degree; those of a query that is stopped count no more."""
