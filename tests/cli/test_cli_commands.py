@@ -53,7 +53,7 @@ def test_policies(queryard) -> None:
 def test_one_policy_part_by_part(queryard) -> None:
     outcome = queryard("policies", "tls")
     assert outcome.code == 0
-    for text in ("lodfa", "query order", "job order", "placement"):
+    for text in ("lodfa", "order", "jobs", "placement"):
         assert text in outcome.out
 
 

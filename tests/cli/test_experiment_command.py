@@ -36,7 +36,10 @@ def test_recorded_workloads_must_be_named(call):
 
 def test_mistakes(call, tmp_path: Path):
     for args, message in (
-        (("experiment", "recorded-days", "--traces", str(tmp_path)), "a folder of public traces"),
+        (
+            ("experiment", "recorded-days", "--traces", str(tmp_path)),
+            "holds nothing to replay in swim-facebook/",
+        ),
         (("experiment", "tls-measured"), "--traces"),
         (("experiment", "predictor"), "did you mean 'predictors'"),
         (("experiment", "predictors", "--traces", str(tmp_path / "none")), "no such folder"),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import shlex
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -86,3 +89,27 @@ def test_the_workloads_of_the_format_can_be_loaded_and_its_program_runs(
             file = tmp_path / f"{number}.toml"
             file.write_text(block.text, "utf-8")
             assert load_workload(file).arrivals
+
+
+COMPARED = [block.text for block in BLOCKS if block.text.startswith("$ queryard compare")]
+
+
+@pytest.mark.parametrize("shown", COMPARED, ids=range(len(COMPARED)))
+def test_commands_print_what_stands_below_them(
+    shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """But for spaces at the ends of lines."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (profiles,) = (block.text for block in BLOCKS if block.text.startswith("# my-profiles.toml"))
+    (tmp_path / "my-profiles.toml").write_text(profiles, "utf-8")
+    command, _, printed = shown.partition("\n")
+    arguments = shlex.split(command.removeprefix("$ queryard"))
+    ran = subprocess.run(
+        [sys.executable, "-m", "queryard.cli", *arguments],
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    assert [line.rstrip() for line in ran.stdout.splitlines()] == printed.splitlines()

@@ -215,5 +215,6 @@ def test_reduces_that_wait_for_lost_maps_make_way_for_them() -> None:
 
 
 def test_a_share_of_everything_is_refused() -> None:
-    with pytest.raises(InvalidProfile, match="below 1/3"):
-        compose({"slots": {"name": "room", "share": 1}})
+    for share in (1, 2, 0.5, -0.1, "0.1", True):
+        with pytest.raises(InvalidProfile, match=r"share must be .* 0\.333, got"):
+            compose({"slots": {"name": "room", "share": share}})

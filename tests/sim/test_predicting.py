@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from queryard.core.commands import Launch
+from queryard.core.errors import InvalidProfile
 from queryard.core.events import EstimateChanged
 from queryard.core.model import Job, Node, Phase, Query, TaskId
 from queryard.estimate.tasks import PREDICTORS, Asked
@@ -45,6 +46,16 @@ def test_estimates_come_nearer_to_the_truth() -> None:
     last = sorted(found[-1] for found in errors.values())
     assert last[len(last) // 2] < 0.05
     assert len(errors) >= 0.9 * len(truth)
+
+
+def test_a_policy_by_its_name_is_the_profile_of_that_name() -> None:
+    workload = generate(MIX, seed=2)
+    runs = [
+        simulate(workload, workload.nodes, of, seed=2) for of in ("tls", resolve_profile("tls"))
+    ]
+    assert runs[0].ends == runs[1].ends
+    with pytest.raises(InvalidProfile, match="unknown profile 'tsl'; did you mean 'tls'"):
+        simulate(workload, workload.nodes, "tsl")
 
 
 def test_a_predictor_is_the_same_under_the_same_seed() -> None:

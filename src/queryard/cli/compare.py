@@ -108,7 +108,9 @@ def compare(
     run.save_figures(figures, describe(load), results, references)
     ideals = [reference.scores for reference in references]
     if as_json:
-        typer.echo(json.dumps(_plain(load, settings, results, rows, ideals), indent=1))
+        notes = list(chosen.trace.notes) if chosen.trace else []
+        plain = {**_plain(load, settings, results, rows, ideals), "notes": notes}
+        typer.echo(json.dumps(plain, indent=1))
         return
     console = Console()
     console.print(comparison_table(describe(load), rows, ideals))

@@ -91,7 +91,7 @@ def _run(
     try:
         outcome = experiment.run(asked.wish(experiment, aside))
         if asked.by_name and not (outcome.findings or outcome.tables):
-            raise InvalidRecord(f"{experiment.name}: {'; '.join(outcome.notes)}")
+            raise InvalidRecord("; ".join(outcome.notes))
     except Exception as error:  # whatever it is: others may have taken hours, or will
         failures[experiment.name] = error
         return failed_section(experiment, error, time.perf_counter() - began)

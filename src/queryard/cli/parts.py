@@ -17,7 +17,7 @@ from .policy_details import describe_part
 QUESTIONS = {
     "order": "whose turn it is",
     "jobs": "which job of the query",
-    "slots": "maps or reduces on a node",
+    "slots": "which work a slot serves",
     "placement": "which task, and whether here",
     "sharing": "which tasks ride on one read",
     "provisioning": "how many nodes",

@@ -19,6 +19,7 @@ from queryard.policies import ProfileInfo, about, catalogue, load_profiles, reso
 from . import options
 from .part_table import part_table
 from .policy_details import describe_policy
+from .run import PORTFOLIO
 
 
 def policies(
@@ -43,6 +44,10 @@ def policies(
         console.print(_catalogue_table([*known, *map(about, own.values())]))
         return
     names = [*(info.name for info in known), *own]
+    if name.partition(":")[0] == PORTFOLIO and name not in names:
+        raise InvalidProfile(
+            "a portfolio chooses among policies and has no parts of its own; see docs/portfolio.md"
+        )
     if name not in names:
         raise InvalidProfile(unknown_name("policy", name, names))
     chosen = own[name] if name in own else resolve_profile(name)

@@ -39,11 +39,11 @@ def describe_policy(profile: Mapping[str, Any]) -> PolicyDetail:
     """
     policy = compose(profile)
     made = [
-        *(("query order", order) for order in policy.pools.orders),
-        ("job order", policy.job_order),
-        ("slot split", policy.split),
+        *(("order", order) for order in policy.pools.orders),
+        ("jobs", policy.job_order),
+        ("slots", policy.split),
         ("placement", policy.placement),
-        ("scan sharing", policy.sharing),
+        ("sharing", policy.sharing),
         ("provisioning", policy.provisioning),
     ]
     parts: list[PartDetail] = []

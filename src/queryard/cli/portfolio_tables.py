@@ -52,7 +52,7 @@ def _choices(result: Result) -> Table:
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
     table.add_column("policy")
     table.add_column("share of the time", justify="right")
-    table.add_column("times chosen", justify="right")
+    table.add_column("switched to", justify="right")
     table.add_column("score came out", justify="right")
     shares = _usage(result)
     for name, share in shares.items():
@@ -79,7 +79,8 @@ def hindsight(result: Result, results: Sequence[Result]) -> str:
     decisions = result.decisions
     wall_s = sum(decision.wall_s for decision in decisions)
     text = (
-        f"{result.name} made {len(decisions)} decisions in {readable.seconds(wall_s)} s, "
+        f"{result.name} made {readable.several(len(decisions), 'decision')} in "
+        f"{readable.seconds(wall_s)} s, "
         f"{sum(d.is_switch for d in decisions)} of them switches, "
         f"{sum(d.dropped for d in decisions)} dropped{_periods(decisions)}. "
         f"Its score ({objective.name}, lower is better) is {own:.4g}"

@@ -88,7 +88,9 @@ def simulate(
         run.save_journal(journal, result.journal)
     if as_json:
         scores = scores_of_run(policy, result.summary).to_json()
+        notes = list(source.trace.notes) if source.trace else []
         plain = {"policy": policy, "scores": scores, "summary": result.summary.to_json()}
+        plain["notes"] = notes
         typer.echo(json.dumps({**setting(load, settings), **plain}, indent=1))
         return
     console = Console()

@@ -118,6 +118,13 @@ class Wish:
     tell: Callable[[str], None] = field(default=lambda line: None)
 
 
+def without_traces(wish: Wish, needs: str) -> Outcome:
+    """Why an experiment on recorded workloads has nothing to tell."""
+    if wish.traces is None:
+        return Outcome(notes=("left out: name a folder of public traces with --traces",))
+    return Outcome(notes=(f"left out: {wish.traces} holds nothing to replay in {needs}",))
+
+
 @dataclass(frozen=True, slots=True)
 class Experiment:
     """A published table or figure, to be run again."""

@@ -12,10 +12,12 @@ def above_zero(name: str, value: object) -> float:
     return value
 
 
-def share(name: str, value: object) -> float:
-    """A number between 0 and 1."""
+def share(name: str, value: object, below: float | None = None) -> float:
+    """A number between 0 and 1, or from 0 to below another."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise ValueError(f"{name} must be a number between 0 and 1, got {value!r}")
+        raise ValueError(f"{name} must be a number between 0 and {below or 1:.3g}, got {value!r}")
+    if below is not None and value >= below:
+        raise ValueError(f"{name} must be below {below:.3g}, got {value!r}")
     return value
 
 

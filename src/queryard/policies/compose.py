@@ -126,7 +126,7 @@ def compose(profile: Mapping[str, Any]) -> Policy:
     valid = (*ABOUT, "pools", *DEFAULTS)
     for key in profile:
         if key not in valid:
-            raise InvalidProfile(unknown_name("key of a profile", key, valid))
+            raise InvalidProfile(unknown_name("key of a profile", key, ("base", *valid)))
     if "pools" in profile and "order" in profile:
         raise InvalidProfile("give either pools or an order: the leaves of the pools name orders")
     pools = profile.get("pools", {"order": profile.get("order", DEFAULTS["order"])})

@@ -14,7 +14,7 @@ from queryard.core.journal import Journal
 from queryard.core.model import UNBOUNDED, Node, Query
 from queryard.core.scheduler import Scheduler
 from queryard.core.state import Settings
-from queryard.policies import compose
+from queryard.policies import compose, resolve_profile
 from queryard.workload.model import Arrival, Workload
 
 from .conditions import Conditions
@@ -39,7 +39,7 @@ class Run:
 def build(
     workload: Workload,
     nodes: Sequence[Node],
-    profile: Mapping[str, Any],
+    profile: str | Mapping[str, Any],
     *,
     conditions: Conditions | None = None,
     estimates: str | EstimateSource = "oracle",
@@ -56,6 +56,8 @@ def build(
     """
     if not nodes:
         raise QueryardError("a cluster needs at least one node; give --nodes 16x12, for example")
+    if isinstance(profile, str):
+        profile = resolve_profile(profile)
     settings = settings or Settings(seed=seed)
     journal = Journal(asdict(settings), dict(profile)) if keep_journal else None
     scheduler = kernel(compose, profile, settings, journal)
@@ -73,7 +75,7 @@ def build(
 def simulate(
     workload: Workload,
     nodes: Sequence[Node],
-    profile: Mapping[str, Any],
+    profile: str | Mapping[str, Any],
     *,
     conditions: Conditions | None = None,
     estimates: str = "oracle",

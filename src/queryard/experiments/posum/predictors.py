@@ -18,7 +18,7 @@ from queryard.figures.panels import Axis, Line, Panel
 from queryard.metrics.response import quantile
 from queryard.workload.traces import TaskRecord, Trace, read_trace
 
-from ..outcome import Chart, Experiment, Finding, Outcome, Table, Wish
+from ..outcome import Chart, Experiment, Finding, Outcome, Table, Wish, without_traces
 from .jobs import posum_tasks
 
 LEAST_S = 0.1
@@ -137,7 +137,8 @@ def run(wish: Wish) -> Outcome:
     if wish.traces is not None:
         sources += _public(wish.traces)
     if not sources:
-        notes.append("recorded tasks are left out: name a folder of public traces with --traces")
+        needs = "spark-eventlogs/ or hadoop-rumen/"
+        notes += [f"recorded tasks are {note}" for note in without_traces(wish, needs).notes]
     for seed in range(wish.seeds):
         sources.append((f"POSUM-like, seed {seed}", posum_tasks(seed)))
     gathered: dict[str, dict[Kind, Errors]] = {}

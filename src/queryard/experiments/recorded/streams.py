@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from ..outcome import Experiment, Outcome, Wish
+from ..outcome import Experiment, Outcome, Wish, without_traces
 from .comparison import CANDIDATES, compare
 from .report import outcome
 from .workloads import DEADLINES, ESTIMATES, LOADS, STREAM_QUERIES, streams
 
-MISSING = "left out: name a folder of public traces (docs/traces.md) with --traces"
-
 
 def run(wish: Wish) -> Outcome:
+    needs = "spark-eventlogs/ or decima-tpch/"
     if wish.traces is None:
-        return Outcome(notes=(MISSING,))
+        return without_traces(wish, needs)
     compared = [compare(case, wish.tell) for case in streams(wish)]
     if not compared:
-        return Outcome(notes=(MISSING,))
+        return without_traces(wish, needs)
     return outcome(compared, "streams")
 
 

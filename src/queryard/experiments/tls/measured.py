@@ -22,7 +22,17 @@ from queryard.workload.traces import read_trace
 
 from ..bars import bar_keys, bar_panel
 from ..judging import remark, same_side
-from ..outcome import Chart, Experiment, Finding, Outcome, Table, Wish, interval, of_seeds
+from ..outcome import (
+    Chart,
+    Experiment,
+    Finding,
+    Outcome,
+    Table,
+    Wish,
+    interval,
+    of_seeds,
+    without_traces,
+)
 from ..trials import Setting, as_percent, change, parts, pick, run_one
 from .chain_tree import group_slowdowns, ratio_findings, slowdown_table
 from .mixes import USUAL_TRAFFIC
@@ -92,7 +102,7 @@ def _renamed(arrival: Arrival, query_id: str, size_bin: str) -> Arrival:
 def run(wish: Wish) -> Outcome:
     measured = read_measured(wish.traces) if wish.traces is not None else {}
     if not measured:
-        return Outcome(notes=("left out: name a folder of public traces with --traces",))
+        return without_traces(wish, "decima-tpch/")
     few = min(MOST_SEEDS, wish.seeds)
     runs = {name: _mix_runs(wish, name, measured, few) for name in WORKLOADS}
     findings = []

@@ -37,9 +37,10 @@ class Room(SlotSplit):
     tasks are short.
 
     Kept are as many slots as shorter tasks have held of late and the square root of that, as many
-    more as they need now and then if they come by chance; at least one, and at most a `share` of
-    all slots, rounded down, for each degree. Leased slots come back when somebody asks for them, so
-    that nothing is kept beside them. Short riders of a merged scan count one by one.
+    more as they need now and then if they come by chance; at least one, and at most a `share`
+    (below a third) of all slots, rounded down, for each degree. Leased slots come back when
+    somebody asks for them, so that nothing is kept beside them. Short riders of a merged scan count
+    one by one.
 
     On 50 slots where queries typically take 2 s, tasks of 10 s may hold 45 at least, those of 100 s
     40 and those of an hour 35; and 49 where shorter ones are few.
@@ -53,9 +54,7 @@ class Room(SlotSplit):
     is_for_arrivals = True
 
     def __init__(self, share: float = 0.1) -> None:
-        self.share = a_share("share", share)
-        if share * DEGREES >= 1:
-            raise ValueError(f"share must be below 1/{DEGREES}: long tasks need slots, too")
+        self.share = a_share("share", share, below=1 / DEGREES)
         # How many tasks run that are not long by each degree: by job, in all, and on average over
         # a while, with the time from which and until when that was reckoned.
         self._by_job: dict[int, tuple[int, ...]] = {}
