@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 WORKLOAD = str(Path(__file__).parents[2] / "examples" / "first.toml")
+TINY = str(Path(__file__).parents[2] / "examples" / "tiny.json")
+DOCS = Path(__file__).parents[2] / "docs" / "traces.md"
 EXAMPLE = str(Path(__file__).parents[2] / "examples" / "spark-eventlog.gz")
 
 
@@ -105,6 +107,64 @@ def test_policies_learn_from_a_trace_and_are_told_of_a_workload_of_our_own(call,
     assert "estimates" not in call(*ONE[command], WORKLOAD).out
 
 
+def test_the_help_says_what_the_cluster_is(call):
+    words = " ".join(re.sub("[│─╭╮╰╯]", " ", call("trace", "info", "--help").out).split())
+    assert "Default: those of the trace, else a cluster made up for an offered load of 70%" in words
+    assert "first submission to the last recorded end" in words
+
+
+def two_jobs(folder: Path, gap_s: int, length_s: int = 1) -> Path:
+    """A SLS trace: two jobs of a container each, on one host, of which the second has no end."""
+    jobs = []
+    for number, at_s in enumerate((0, gap_s)):
+        container = {"container.host": "/r/n", "container.start.ms": at_s * 1000}
+        container["container.end.ms"] = (at_s + length_s) * 1000
+        job = {"job.id": f"j{number}", "job.start.ms": at_s * 1000, "job.tasks": [container]}
+        jobs.append(job if number else {**job, "job.end.ms": (at_s + 5 * length_s) * 1000})
+    file = folder / "sls.json"
+    file.write_text(json.dumps(jobs))
+    return file
+
+
+def test_long_spans_are_days(call, tmp_path: Path):
+    words = " ".join(call("trace", "info", two_jobs(tmp_path, 219_057_766)).out.split())
+    assert "submitted within 2,535 days" in words
+    assert "offered load below 0.1 %: work / (1 slot × 2,535 days, first submission" in words
+    assert "the highest bar is 1 query in 42.3 days" in words
+
+
+def test_queries_that_come_at_once_need_no_picture(call, tmp_path: Path):
+    shown = call("trace", "info", two_jobs(tmp_path, 0))
+    assert "all 2 queries were submitted at once" in shown.out
+    assert "highest bar" not in shown.out
+    alone = call("trace", "info", two_jobs(tmp_path, 9), "--trace", "first=1")
+    assert "highest bar" not in alone.out
+
+
+def test_means_over_other_queries_are_told_apart(call, tmp_path: Path):
+    shown = call("compare", two_jobs(tmp_path, 100), "--policy", "fair")
+    words = " ".join(shown.out.split())
+    assert "was 5.00 s (of 1 query whose end is known); under fair 1.00 s (of 2 queries)." in words
+    assert "how long a query took is known of 1 of 2" in words
+
+
+def test_where_no_query_waits_policies_cannot_differ(call, tmp_path: Path):
+    for gap_s, said in ((100, True), (0, False)):
+        words = " ".join(
+            call("compare", two_jobs(tmp_path, gap_s, 10), "--nodes", "1x1").out.split()
+        )
+        assert ("No query ever waits for another, so that policies cannot" in words) == said
+        assert ("--trace load=0.9" in words) == said
+
+
+def test_the_python_of_the_docs_runs(monkeypatch, capsys):
+    monkeypatch.chdir(DOCS.parents[1])
+    (snippet,) = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
+    exec(snippet, {})
+    printed = [f"{float(line):.1f}" for line in capsys.readouterr().out.split()]
+    assert printed == re.findall(r"# ([\d.]+),", snippet)
+
+
 def test_the_help_says_what_policies_know(call):
     words = " ".join(re.sub("[│─╭╮╰╯]", " ", call("compare", "--help").out).split())
     assert "Default: oracle; for traces regression" in words
@@ -128,6 +188,9 @@ def test_the_help_says_what_policies_know(call):
         (("trace", "info", EXAMPLE, "--trace", "first=nan"), "first=nan: expected a whole number"),
         (("trace", "info", EXAMPLE, "--trace", "load=1e-300"), "nodes of 12 slots"),
         (("compare", EXAMPLE, "--estimates", "magic"), "'magic'"),
+        (("trace", "info", WORKLOAD), "is a workload file and no trace; run it with: queryard"),
+        (("compare", TINY, "--trace", "load=0.9"), "tiny.json: is a workload file and no trace"),
+        (("trace", "info", EXAMPLE, "--trace", f"topology={TINY}"), "line 1: is no topology"),
     ],
 )
 def test_mistakes(call, args: tuple[str, ...], message: str):

@@ -73,7 +73,8 @@ Nodes = Annotated[
     typer.Option(
         metavar="GROUPS",
         help="Nodes as COUNTxSLOTS[@SPEED][:MEMORY], such as 16x12 or 4x4,2x8@0.5. Default: those "
-        f"of the workload, else {DEFAULT_NODES}.",
+        f"of the workload, else {DEFAULT_NODES}; for a trace that names none, so many that 70% of "
+        "them are used.",
         rich_help_panel=_WHERE,
         show_default=False,
     ),

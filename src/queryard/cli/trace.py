@@ -11,6 +11,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from queryard.workload.traces.use import USUAL_LOAD
+
 from . import options, run
 from .trace_tables import facts_of, trace_tables
 
@@ -19,6 +21,19 @@ trace = typer.Typer(
     rich_markup_mode="markdown",
     help="Look into recorded workloads: Spark event logs, Hadoop, Rumen, SLS, SWIM, Decima.",
 )
+
+
+# As elsewhere, but for what happens where nobody says.
+Nodes = Annotated[
+    str | None,
+    typer.Option(
+        metavar="GROUPS",
+        help="Nodes as COUNTxSLOTS[@SPEED][:MEMORY], such as 16x12 or 4x4,2x8@0.5. Default: those "
+        f"of the trace, else a cluster made up for an offered load of {USUAL_LOAD:.0%}.",
+        rich_help_panel="The cluster and its ways",
+        show_default=False,
+    ),
+]
 
 
 @trace.callback()
@@ -35,12 +50,15 @@ def info(
         Path, typer.Argument(metavar="FILE", help="A trace, or a folder of Spark's event logs.")
     ],
     how: options.TraceUse = None,
-    nodes: options.Nodes = None,
+    nodes: Nodes = None,
     seed: options.Seed = 0,
     figure: options.Figure = None,
     as_json: options.Json = False,
 ) -> None:
     """Show what a trace holds: span, jobs, tasks, bytes, how long things took, and a picture.
+
+    The offered load is the work of all tasks over what the slots could have done from the first
+    submission to the last recorded end, or, where no end is recorded, to the last submission.
 
     Examples:
 

@@ -59,13 +59,13 @@ def _overview(trace: Trace) -> Table:
         ("queries", readable.count(facts["queries"])),
         ("jobs (stages)", readable.count(facts["jobs"])),
         ("tasks", readable.count(facts["tasks"])),
-        ("submitted within", f"{readable.seconds(facts['span_s'])} s"),
+        ("submitted within", span(facts["span_s"])),
         ("work", f"{readable.seconds(facts['work_s'])} slot-seconds"),
         ("tenants", readable.count(len(facts["tenants"]))),
         ("cluster", _cluster(trace)),
     ]
     if facts["load"] is not None:
-        rows.append(("load on it", f"{facts['load']:.0%} of its slots, on average"))
+        rows.append(("offered load", _offered(trace, facts["load"])))
     moved = [f"{readable.size(count)} {what}" for what, count in facts["bytes"].items()]
     failed = [f"{what}: {count:,}" for what, count in facts["failures"].items()]
     near = [f"{count:,} {where}" for where, count in facts["locality"].items()]
@@ -94,11 +94,39 @@ def _work_s(trace: Trace) -> float:
 
 def _load(trace: Trace) -> float | None:
     """Work over what the slots could do from the first submission to the last end."""
-    ends_s = trace.finished_s.values()
-    first_s = min(arrival.query.submit_s for arrival in trace.workload.arrivals)
-    span_s = max(ends_s) - first_s if ends_s else _span_s(trace)
-    slots = capacity_slots(trace.workload.nodes)
-    return _work_s(trace) / (slots * span_s) if span_s and slots else None
+    open_s, slots = _open_s(trace), capacity_slots(trace.workload.nodes)
+    return _work_s(trace) / (slots * open_s) if open_s and slots else None
+
+
+def _open_s(trace: Trace) -> float:
+    """From the first submission to the last end, or submission, that is recorded."""
+    times_s = [arrival.query.submit_s for arrival in trace.workload.arrivals]
+    return max([*times_s, *trace.finished_s.values()]) - min(times_s)
+
+
+def _offered(trace: Trace, load: float) -> str:
+    """The load, and what the work is divided by."""
+    share = readable.percent(load) if load >= 0.001 else "below 0.1 %"
+    slots = readable.several(capacity_slots(trace.workload.nodes), "slot")
+    until = "end" if trace.finished_s else "submission"
+    over = f"first submission to last {until}"
+    return f"{share}: work / ({slots} × {span(_open_s(trace))}, {over})"
+
+
+def span(seconds: float) -> str:
+    """How long something lasted, in a unit in which it can be imagined.
+
+    >>> span(0.003), span(45), span(86_400), span(219_057_766)
+    ('3 ms', '45.0 s', '24.0 h', '2,535 days')
+    """
+    if seconds == 0:
+        return "0 s"
+    if seconds < 0.1:
+        return f"{seconds * 1e3:.2g} ms"
+    for unit, length_s, least in (("days", 86_400, 3), ("h", 3600, 3)):
+        if seconds >= least * length_s:
+            return f"{readable.seconds(seconds / length_s)} {unit}"
+    return f"{readable.seconds(seconds)} s"
 
 
 def _spreads(trace: Trace) -> Iterable[tuple[str, str, dict[str, float]]]:
@@ -149,12 +177,14 @@ def arrivals_over_time(trace: Trace, columns: int) -> list[int]:
 
 def _picture(trace: Trace) -> Text:
     """Submissions over time, a bar for each part of the span."""
+    if not _span_s(trace):
+        queries = len(trace.workload.arrivals)
+        return Text(f"\nall {queries:,} queries were submitted at once\n" if queries > 1 else "")
     counts = arrivals_over_time(trace, COLUMNS)
     most = max(counts)
     bars = "".join(STEPS[-(-count * (len(STEPS) - 1) // most)] for count in counts)
-    part_s = _span_s(trace) / COLUMNS
-    part = readable.seconds(part_s)
-    legend = f"queries submitted over time; the highest bar is {most:,} in {part} s"
+    highest = f"{readable.several(most, 'query')} in {span(_span_s(trace) / COLUMNS)}"
+    legend = f"queries submitted over time; the highest bar is {highest}"
     return Text(f"\n{bars}\n{legend}\n")
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .readable import seconds
+from . import readable
+from .readable import seconds, several
 from .run import RECORDED
 from .scores import ERROR_CUT, Scores
 
@@ -24,6 +25,7 @@ def verdict(
     references = [row for row in references if row.name != RECORDED]
     sentences = [
         *(_recorded(row, rows) for row in recorded),
+        _idle(rows) if recorded else "",
         "" if all_online else _response(rows, references, baseline),
         _error(rows, baseline),
         _ahead(rows, references),
@@ -35,15 +37,32 @@ def verdict(
 
 def _recorded(recorded: Scores, rows: Sequence[Scores]) -> str:
     """What was, and what each policy would have made of it."""
+    missing = any(row.queries > recorded.queries for row in rows)
     others = [
         f"under {row.name} {seconds(row.mean_response_s)} s"
+        + (f" (of {several(row.queries - row.unfinished, 'query')})" if missing else "")
         for row in rows
         if row.mean_response_s is not None
     ]
     was = f"As recorded, mean response was {seconds(recorded.mean_response_s)} s"
-    missing = rows[0].queries - recorded.queries if rows else 0
-    known = f" (of {recorded.queries} queries whose end is known)" if missing else ""
-    return f"{'; '.join([was + known, ', '.join(others)])}." if others else f"{was}{known}."
+    if missing:
+        was += f" (of {several(recorded.queries, 'query')} whose end is known)"
+    return f"{'; '.join([was, ', '.join(others)])}." if others else f"{was}."
+
+
+def _idle(rows: Sequence[Scores]) -> str:
+    """That policies have nothing to decide, where all queries take as long as they do alone."""
+    if not rows or {readable.ratio(row.mean_slowdown) for row in rows} != {"1.00"}:
+        return ""
+    never = {readable.ratio(row.max_slowdown) for row in rows} == {"1.00"}
+    waits = "No query ever waits for another" if never else "Queries hardly ever wait"
+    can = "cannot differ" if never else "can hardly differ"
+    smaller = "try --trace load=0.9" if never else "try a higher load (--trace load=…)"
+    advice = f"; {smaller}" if rows[0].queries > 1 else ""
+    return (
+        f"{waits}, so that policies {can} here, and what was recorded differs for other "
+        f"reasons{advice}."
+    )
 
 
 def _response(rows: Sequence[Scores], references: Sequence[Scores], baseline: str) -> str:

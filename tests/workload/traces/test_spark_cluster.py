@@ -94,22 +94,44 @@ def test_executors_that_stay_need_no_note(tmp_path: Path) -> None:
     assert not came_and_went(trace)
 
 
+def later_events(later: int) -> list[dict[str, Any]]:
+    """The usual application, so many milliseconds later."""
+    events = spark_events()
+    for event in events:
+        for key in ("Timestamp", "time", "Submission Time", "Completion Time"):
+            if key in event:
+                event[key] += later
+        for key in ("Launch Time", "Finish Time"):
+            if "Task Info" in event:
+                event["Task Info"][key] += later
+    events[1] |= {"Timestamp": 1000 + later}
+    return events
+
+
 def test_executors_leave_with_their_application(tmp_path: Path) -> None:
     for name, later in (("app-1", 0), ("app-2", 10_000)):
-        events = spark_events()
-        for event in events:
-            for key in ("Timestamp", "time", "Submission Time", "Completion Time"):
-                if key in event:
-                    event[key] += later
-            for key in ("Launch Time", "Finish Time"):
-                if "Task Info" in event:
-                    event["Task Info"][key] += later
-        events[1] |= {"Timestamp": 1000 + later}
-        written(tmp_path, name, as_lines(events).replace("app-1", name))
+        written(tmp_path, name, as_lines(later_events(later)).replace("app-1", name))
     trace = read_trace(tmp_path)
     assert shape(trace) == {"h1": 2}
     # From the first task to the last are 13.3 s; one is there for 4.8 s of them, one for 4.5 s.
     assert f"{2 * (4.8 + 4.5) / 13.3:.1f} on average" in came_and_went(trace)[0]
+
+
+def test_executors_of_a_log_that_is_cut_leave_at_its_last_event(tmp_path: Path) -> None:
+    written(tmp_path, "app-1", as_lines(later_events(0)[:-1]))
+    written(tmp_path, "app-2", as_lines(later_events(10_000)).replace("app-1", "app-2"))
+    trace = read_trace(tmp_path)
+    assert shape(trace) == {"h1": 2}
+    # As above, but for the last second of the first one: its last event is at 6 s.
+    assert f"{2 * (3.8 + 4.5) / 13.3:.1f} on average" in came_and_went(trace)[0]
+
+
+def test_what_is_left_out_of_several_logs_is_counted_in_one_note(tmp_path: Path) -> None:
+    for app in ("app-1", "app-2"):
+        idle = [spark_job(number, 6500, [stage_info(number, [], number)]) for number in (8, 9)]
+        events = [*spark_events()[:-1], *idle, spark_events()[-1]]
+        written(tmp_path, app, as_lines(events).replace("app-1", app))
+    assert "4 queries of which no task had ended are left out" in read_trace(tmp_path).notes
 
 
 def test_tasks_that_finished_before_their_launch_are_told_of(tmp_path: Path) -> None:

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from trace_files import rumen_job, rumen_text, written
+from trace_files import as_lines, rumen_job, rumen_text, spark_events, written
 
 from queryard.core.errors import InvalidRecord
 from queryard.workload import parse_nodes
-from queryard.workload.traces import parse_use, use_trace
+from queryard.workload.traces import Trace, parse_use, use_trace
 
 
 @pytest.fixture
@@ -86,3 +86,88 @@ def test_what_a_format_does_not_know_is_refused_even_if_it_is_the_default(
 ) -> None:
     with pytest.raises(InvalidRecord, match=f"is for {of}"):
         use_trace(file, parse_use(text))
+
+
+def noted(trace: Trace, part: str) -> bool:
+    return any(part in note for note in trace.notes)
+
+
+def test_notes_on_the_nodes_of_a_trace_are_not_made_of_others(tmp_path: Path) -> None:
+    events = spark_events()
+    events[1] |= {"Timestamp": 3000}  # after the first task has begun
+    log = written(tmp_path, "log", as_lines(events))
+    tree = {"name": "<root>", "children": [{"name": "rack1", "children": [{"name": "node1"}]}]}
+    topology = written(tmp_path, "days-topology.json", json.dumps(tree))
+    jobs = written(tmp_path, "days-trace.json", rumen_text())
+    for file, part in ((log, "came and went"), (jobs, "the 1 host is that of days-topology")):
+        assert noted(use_trace(file, parse_use("first=1")), part)
+        assert not noted(use_trace(file, parse_use(""), parse_nodes("2x2")), part)
+        for text in ("load=0.5", "slots=7", f"topology={topology},slots=9"):
+            assert not noted(use_trace(file, parse_use(text)), part)
+
+
+def test_a_load_that_cannot_be_reached_is_said_to_be_so(tmp_path: Path) -> None:
+    jobs = [rumen_job(number, at, [1000], []) for number, at in ((1, 0), (2, 8000))]
+    file = written(tmp_path, "days-trace.json", "\n".join(json.dumps(job) for job in jobs))
+    (note,) = [n for n in use_trace(file, parse_use("load=0.9")).notes if "made up" in n]
+    assert (
+        "1 node of 1 slot, used by 25%; a load of 0.9 cannot be reached, since there is no smaller"
+        in note
+    )
+    (note,) = [n for n in use_trace(file, parse_use("load=0.17")).notes if "made up" in n]
+    assert "used by 25%; a load of 0.17 cannot be reached, since nodes and slots come" in note
+    (note,) = [n for n in use_trace(file, parse_use("load=0.25")).notes if "made up" in n]
+    assert "reached" not in note
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "tiny", "nodes": "2x2", "queries": []}',
+        '{"nodes": [{"node": "a"}]}',
+        '{"rack": "r", "children": 3}',
+        '{"name": "<root>", "children": ["a"]}',
+        '{"name": "<root>", "children": [{"children": []}]}',
+        '{"rack": "r", "nodes": [{"host": "a"}]}',
+        '{"rack": "r", "nodes": "2x2"}',
+    ],
+)
+def test_what_is_no_topology(tmp_path: Path, file: Path, text: str) -> None:
+    nodes = written(tmp_path, "nodes.json", text)
+    with pytest.raises(
+        InvalidRecord, match=r"nodes.json, line 1: (is no topology|racks and hosts)"
+    ):
+        use_trace(file, parse_use(f"topology={nodes}"))
+
+
+def test_of_how_many_queries_the_recorded_times_are(tmp_path: Path) -> None:
+    jobs = [rumen_job(1, 0, [1000], []), {**rumen_job(2, 5000, [1000], []), "finishTime": -1}]
+    file = written(tmp_path, "days-trace.json", "\n".join(json.dumps(job) for job in jobs))
+    assert noted(use_trace(file, parse_use("")), "how long a query took is known of 1 of 2")
+    assert not noted(use_trace(file, parse_use("first=1")), "how long a query took")
+
+
+def test_why_there_is_no_job_to_replay(tmp_path: Path) -> None:
+    begun = 'TASKID="task_1_m_0" TASK_TYPE="MAP" TASK_ATTEMPT_ID="attempt_1_m_0_0"'
+    lines = [
+        'Meta VERSION="1" .',
+        'Job JOBID="job_1" USER="ada" SUBMIT_TIME="1000" .',
+        f'MapAttempt {begun} START_TIME="2000" .',
+        'Job JOBID="job_1" FINISH_TIME="4500" JOB_STATUS="FAILED" .',
+    ]
+    whole = written(tmp_path, "job_1", "\n".join(lines))
+    with pytest.raises(InvalidRecord, match=r"replayed: 1 job \(failed\) without a task that"):
+        use_trace(whole, parse_use(""))
+    cut = written(tmp_path, "job_2", "\n".join(lines[:3]))
+    with pytest.raises(InvalidRecord, match="the file ends at line 3 without the end of 1 job"):
+        use_trace(cut, parse_use(""))
+
+
+def test_a_folder_without_logs_says_where_some_are(tmp_path: Path) -> None:
+    (tmp_path / "spark" / "old").mkdir(parents=True)
+    written(tmp_path / "spark" / "old", "app-1", as_lines(spark_events()))
+    with pytest.raises(InvalidRecord, match=r"no Spark event log.* some in .*spark.old; other"):
+        use_trace(tmp_path, parse_use(""))
+    written(tmp_path, "job_1.jhist", "Avro-Json\n{}\n")
+    with pytest.raises(InvalidRecord, match=r"one by one.*job_1.jhist; .*Rumen makes one trace"):
+        use_trace(tmp_path, parse_use(""))

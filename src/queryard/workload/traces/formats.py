@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +24,8 @@ class Format(NamedTuple):
     read: Callable[[Path, ReadOptions], Trace]
 
 
-_SINGLE = "; other traces are single files"
+# So many files of subfolders are looked at, before it is said that there is nothing.
+_LOOKED_AT = 500
 FORMATS: Sequence[Format] = tuple(
     Format(module.NAME, module.recognises, module.read)
     for module in (history_avro, history_text, spark, sls, decima, rumen, swim)
@@ -50,8 +53,21 @@ def _read_file(path: Path, options: ReadOptions) -> Trace:
         fail(path, "lists the nodes of a cluster and no jobs; name it with --trace topology=FILE")
     if sls.is_recipe(begin):
         fail(path, "says how SLS is to draw jobs; draw them with --generate, or give a trace")
+    if _is_workload(path, begin):
+        fail(
+            path,
+            f"is a workload file and no trace; run it with: queryard compare {path}, without "
+            "--trace, which is for traces",
+        )
     known = ", ".join(format.name for format in FORMATS)
     fail(path, f"is no trace that can be read; known are: {known}")
+
+
+def _is_workload(path: Path, begin: str) -> bool:
+    """Whether it looks like a workload in our own format."""
+    if path.suffix == ".toml":
+        return re.search(r"^\s*(\[\[)?queries\b", begin, re.MULTILINE) is not None
+    return begin.lstrip().startswith("{") and '"queries"' in begin
 
 
 def is_trace(place: Path) -> bool:
@@ -76,10 +92,43 @@ def _read_folder(folder: Path, options: ReadOptions) -> Trace:
             problems.append(str(error))
     if not logs:
         why = "".join(f"; {problem}" for problem in problems)
-        fail(folder, f"there is no Spark event log in this folder{why or _SINGLE}")
+        advice = "; ".join(_advice(folder))
+        fail(folder, f"there is no Spark event log in this folder{why}; {advice}")
     trace = spark.trace_of(folder, logs)
     left_out = tuple(f"left out, since it cannot be read: {problem}" for problem in problems)
     return replace(trace, notes=(*left_out, *trace.notes))
+
+
+def _advice(folder: Path) -> list[str]:
+    """Where Spark's logs are, if they are below; how other files of a folder are read."""
+    below = (place for depth in ("*/*", "*/*/*") for place in sorted(folder.glob(depth)))
+    logs = (place for place in islice(below, _LOOKED_AT) if _found(_is_log, place))
+    holding = {place.parent for place in logs if not spark_log.is_rolling(place.parent)}
+    advice = []
+    if holding:
+        names = sorted(f"{place}" for place in holding)
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        advice.append(f"there are some in {', '.join(names[:3])}{more}")
+    files = [place for place in sorted(folder.iterdir()) if place.is_file()]
+    others = [place for place in islice(files, _LOOKED_AT) if _found(is_trace, place)]
+    advice.append("other traces are read one by one, a file each")
+    if others:
+        advice[-1] += f", such as {others[0]}"
+    if any(_found(_is_history, place) for place in others):
+        advice.append("of several job histories, Hadoop's Rumen makes one trace")
+    return advice
+
+
+def _found(is_such: Callable[[Path], bool], place: Path) -> bool:
+    try:
+        return is_such(place)
+    except (InvalidRecord, OSError):
+        return False
+
+
+def _is_history(place: Path) -> bool:
+    begin = head(place)
+    return history_avro.recognises(begin) or history_text.recognises(begin)
 
 
 def _is_log(place: Path) -> bool:

@@ -21,7 +21,7 @@ from queryard.workload.model import Arrival, Workload
 
 from .model import Locality, TaskRecord, Trace, as_id, measured_job, peak_at_once
 from .numbers import LARGEST
-from .text import fail
+from .text import fail, left_out, several
 
 JOB = "job"
 UNKNOWN = -1
@@ -88,6 +88,7 @@ def hadoop_trace(
     jobs: Sequence[HadoopJob],
     nodes: Sequence[Node] = (),
     notes: Iterable[str] = (),
+    node_notes: Iterable[str] = (),
 ) -> Trace:
     """The jobs as a trace; on the nodes given, else on the hosts that were seen."""
     dated = [job for job in jobs if job.submit_ms >= 0]
@@ -97,18 +98,28 @@ def hadoop_trace(
     tasks: list[TaskRecord] = []
     finished_s: dict[str, float] = {}
     if undated := len(jobs) - len(dated):
-        dropped["jobs without a time of submission"] = undated
+        dropped["job without a time of submission"] = undated
     for job in dated:
         records = _records(job, zero_ms, dropped)
         if not records:
-            dropped["jobs without a task that succeeded"] += 1
+            dropped[f"job ({_ended(job)}) without a task that succeeded"] += 1
             continue
         tasks += records
         arrivals.append(_arrival(job, records, zero_ms))
         if job.finish_ms >= job.submit_ms:
             finished_s[as_id(job.id)] = (job.finish_ms - zero_ms) / 1e3
     cluster = tuple(nodes) or _hosts(tasks)
-    left_out = [f"{count:,} {what} are left out" for what, count in sorted(dropped.items())]
+    node_notes = tuple(node_notes)
+    said = [
+        *node_notes,
+        *notes,
+        *(left_out(count, what) for what, count in sorted(dropped.items())),
+    ]
+    if arrivals:
+        said.append(
+            "each job is a query; failed and killed attempts are not repeated; the shuffle of a "
+            "reduce counts from the end of the last map"
+        )
     return Trace(
         name,
         format,
@@ -116,13 +127,21 @@ def hadoop_trace(
         tuple(tasks),
         finished_s,
         _counts(jobs),
-        (
-            *notes,
-            *left_out,
-            "each job is a query; failed and killed attempts are not repeated; the shuffle of a "
-            "reduce counts from the end of the last map",
-        ),
+        tuple(said),
+        node_notes,
     )
+
+
+def _ended(job: HadoopJob) -> str:
+    return "succeeded" if job.outcome == SUCCESS else job.outcome.lower() or "no end"
+
+
+def no_end(jobs: Iterable[HadoopJob], line: int) -> tuple[str, ...]:
+    """What to say of a history that does not tell how its jobs ended."""
+    count = sum(not job.outcome for job in jobs)
+    if not count:
+        return ()
+    return (f"the file ends at line {line:,} without the end of {several(count, 'job')}",)
 
 
 def _records(job: HadoopJob, zero_ms: int, dropped: Counter[str]) -> list[TaskRecord]:
@@ -144,9 +163,9 @@ def _records(job: HadoopJob, zero_ms: int, dropped: Counter[str]) -> list[TaskRe
         succeeded = [a for a in task.attempts if a.result == SUCCESS]
         timed = [a for a in succeeded if a.is_timed]
         if not succeeded:
-            dropped[f"{kind}s that never succeeded"] += 1
+            dropped[f"{kind} that never succeeded"] += 1
         elif not timed:
-            dropped[f"{kind}s without sound times"] += 1
+            dropped[f"{kind} without sound times"] += 1
         else:
             records.append(_record(job, task, kind, timed[0], zero_ms, maps_done_ms))
     return records

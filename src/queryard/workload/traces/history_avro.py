@@ -9,7 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .hadoop import HadoopJob, HadoopTask, first_known, hadoop_trace, place, whole_number
+from .hadoop import (
+    HadoopJob,
+    HadoopTask,
+    first_known,
+    hadoop_trace,
+    no_end,
+    place,
+    whole_number,
+)
 from .model import ReadOptions, Trace
 from .text import Cut, fail, lines, name_of
 
@@ -26,6 +34,7 @@ def read(file: Path, options: ReadOptions) -> Trace:
     """The one job of a file."""
     jobs: dict[str, HadoopJob] = {}
     events: dict[str, int] = {}
+    number = 0
     try:
         for number, line in lines(file):
             if number <= 2 or not line.strip():
@@ -42,7 +51,8 @@ def read(file: Path, options: ReadOptions) -> Trace:
                 fail(file, f"{kind!s:.40} is not as Hadoop writes it ({error})", number)
     except Cut as error:
         fail(file, f"ends in the middle ({error})")
-    trace = hadoop_trace(name_of(file), NAME, list(jobs.values()))
+    found = list(jobs.values())
+    trace = hadoop_trace(name_of(file), NAME, found, notes=no_end(found, number))
     return replace(trace, counts={**trace.counts, **events})
 
 

@@ -8,7 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
-from .hadoop import HadoopJob, HadoopTask, first_known, hadoop_trace, place, whole_number
+from .hadoop import (
+    HadoopJob,
+    HadoopTask,
+    first_known,
+    hadoop_trace,
+    no_end,
+    place,
+    whole_number,
+)
 from .model import ReadOptions, Trace
 from .text import Cut, fail, lines, name_of
 
@@ -31,16 +39,19 @@ def read(file: Path, options: ReadOptions) -> Trace:
     """All jobs whose records stand in a file."""
     jobs: dict[str, HadoopJob] = {}
     records: dict[str, int] = {}
-    for kind, text in _records(file):
+    last = 0
+    for line, kind, text in _records(file):
+        last = line
         records[kind] = records.get(kind, 0) + 1
         _take(jobs, kind, _pairs(text))
-    trace = hadoop_trace(name_of(file), NAME, list(jobs.values()))
+    found = list(jobs.values())
+    trace = hadoop_trace(name_of(file), NAME, found, notes=no_end(found, last))
     counts = {f"{kind} records": count for kind, count in records.items()}
     return replace(trace, counts={**trace.counts, **counts})
 
 
-def _records(file: Path) -> Iterator[tuple[str, str]]:
-    """Records up to their full stops; one that tells of an error may have several lines."""
+def _records(file: Path) -> Iterator[tuple[int, str, str]]:
+    """Records up to the lines of their full stops; one of an error may have several lines."""
     inside = kind = ""
     gathered: list[str] = []
     began = number = 0
@@ -57,7 +68,7 @@ def _records(file: Path) -> Iterator[tuple[str, str]]:
                     kind, began = first, number
                 gathered.append(text)
                 if text.endswith(" .") or text == ".":
-                    yield kind, " ".join(gathered)
+                    yield number, kind, " ".join(gathered)
                     gathered = []
             elif text and not inside.endswith(".xml"):
                 problem = f"a record of {', '.join(KINDS)} is expected, got {text[:40]!r}"

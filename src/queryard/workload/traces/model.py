@@ -51,7 +51,8 @@ class Trace:
 
     `finished_s` has the times at which queries ended, by the clock of their `submit_s`; `counts`
     are numbers of what stands in the file, in its own words; `notes` say what was assumed, derived
-    or left out on the way to the workload.
+    or left out on the way to the workload. Those of them that hold for the nodes of the trace only,
+    and for no others, stand in `node_notes` as well.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Trace:
     finished_s: Mapping[str, float] = field(default_factory=dict)
     counts: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    node_notes: tuple[str, ...] = ()
 
     @property
     def responses_s(self) -> dict[str, float]:

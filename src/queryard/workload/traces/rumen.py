@@ -31,7 +31,7 @@ def read(file: Path, options: ReadOptions) -> Trace:
     """A job an object; on the hosts of a topology beside it, if there is one."""
     jobs = list(_jobs(file))
     nodes, notes = beside(file)
-    return hadoop_trace(name_of(file), NAME, jobs, nodes, notes)
+    return hadoop_trace(name_of(file), NAME, jobs, nodes, node_notes=notes)
 
 
 def _jobs(file: Path) -> Iterator[HadoopJob]:

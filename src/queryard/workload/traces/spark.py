@@ -11,6 +11,7 @@ rows are broadcast is nobody's parent; the next stage to begin after its end is 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from queryard.workload.model import Arrival, JobTruth, Workload
 from .model import Locality, ReadOptions, TaskRecord, Trace, as_id, measured_job
 from .spark_cluster import spark_nodes
 from .spark_log import BACKWARD, SparkJob, SparkLog, SparkStage, SparkTask, read_log
-from .text import name_of
+from .text import left_out, name_of
 
 NAME = "Spark event log"
 _PLACES: Mapping[str, Locality] = {
@@ -47,15 +48,15 @@ def trace_of(place: Path, logs: Sequence[SparkLog]) -> Trace:
         task.launch_ms for log in logs for s in log.stages.values() for task in s.tasks.values()
     ]
     zero_ms = min(begins or first or [0])
-    several = len(logs) > 1
     apps = [log.app for log in logs]
     arrivals: list[Arrival] = []
     tasks: list[TaskRecord] = []
     finished_s: dict[str, float] = {}
     notes: list[str] = []
+    dropped: Counter[str] = Counter()
     counts: dict[str, float] = {}
     for number, log in enumerate(logs):
-        prefix = f"{as_id(log.app)}." if several else ""
+        prefix = f"{as_id(log.app)}." if len(logs) > 1 else ""
         if apps.count(log.app) > 1:  # it was tried again
             prefix += f"{apps[:number].count(log.app) + 1}."
         application = _Application(log, prefix, zero_ms)
@@ -64,10 +65,12 @@ def trace_of(place: Path, logs: Sequence[SparkLog]) -> Trace:
         tasks += application.tasks
         finished_s |= application.finished_s
         notes += application.notes
+        dropped += application.dropped
         for name, count in log.counts.items():
             counts[name] = counts.get(name, 0.0) + count
-    if several:
+    if len(logs) > 1:
         counts["applications"] = len(logs)
+    notes += [left_out(count, what) for what, count in sorted(dropped.items())]
     ended = [log.ended_ms for log in logs if log.ended_ms is not None]
     if begins and ended and len(ended) == len(logs):
         counts["application ms"] = max(ended) - min(begins)
@@ -89,7 +92,9 @@ def trace_of(place: Path, logs: Sequence[SparkLog]) -> Trace:
     nodes, came_and_went = spark_nodes(logs, tasks)
     notes += came_and_went
     workload = Workload(name, tuple(arrivals), nodes=nodes)
-    return Trace(name, NAME, workload, tuple(tasks), finished_s, counts, tuple(notes))
+    return Trace(
+        name, NAME, workload, tuple(tasks), finished_s, counts, tuple(notes), came_and_went
+    )
 
 
 class _Application:
@@ -100,6 +105,7 @@ class _Application:
         self.tasks: list[TaskRecord] = []
         self.finished_s: dict[str, float] = {}
         self.notes: list[str] = []
+        self.dropped: Counter[str] = Counter()
         self._log = log
         self._prefix = prefix
         self._zero_ms = zero_ms
@@ -138,9 +144,8 @@ class _Application:
         else:
             for job in alone:
                 self._query(f"job{job.id}", [job], job.description, None, None)
-        empty = len(log.executions) - len(by_execution)
-        if empty:
-            self.notes.append(f"{empty:,} SQL executions without a job are left out")
+        if empty := len(log.executions) - len(by_execution):
+            self.dropped["execution of SQL without a job"] = empty
         self.arrivals.sort(key=lambda arrival: (arrival.query.submit_s, arrival.query.id))
 
     def _query(
@@ -153,7 +158,7 @@ class _Application:
     ) -> None:
         stages = self._stages(jobs)
         if not stages:
-            self.notes.append(f"{name} is left out: none of its tasks had ended")
+            self.dropped["query of which no task had ended"] += 1
             return
         jobs = [job for job in jobs if any(stage.id in job.stages for stage in stages)]
         if began_ms is None:

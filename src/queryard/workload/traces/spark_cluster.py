@@ -6,7 +6,6 @@ beginning to end. More than were ever there at once would be another cluster.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ from queryard.core.model import Node
 
 from .model import TaskRecord, as_id, peak_at_once
 from .spark_log import SparkLog
+from .text import several
 
 
 class _Change(NamedTuple):
@@ -44,11 +44,12 @@ def _changes(logs: Sequence[SparkLog]) -> list[_Change]:
         used = {task.executor for stage in log.stages.values() for task in stage.tasks.values()}
         for executor, (host, cores) in log.executors.items():
             if executor in used and cores > 0:
-                left_ms = log.executors_left_ms.get(executor)
-                if left_ms is None:  # an application takes its executors with it
-                    left_ms = log.ended_ms
+                # An application takes its executors with it; of one that had not ended, nobody
+                # knows what came after the end of its log.
+                ended_ms = log.last_ms if log.ended_ms is None else log.ended_ms
+                left_ms = log.executors_left_ms.get(executor, ended_ms)
                 changes.append(_Change(log.executors_came_ms[executor], cores, host))
-                changes.append(_Change(math.inf if left_ms is None else left_ms, -cores, host))
+                changes.append(_Change(left_ms, -cores, host))
     return changes
 
 
@@ -80,8 +81,9 @@ def _note(logs: Sequence[SparkLog], changes: Sequence[_Change], most: int) -> tu
     mean = slot_ms / (last_ms - first_ms)
     if f"{mean:.1f}" == f"{most:.1f}":
         return ()
+    on_average = f"{mean:,.1f}" if mean >= 0.05 else "fewer than 0.1"
     return (
-        f"executors came and went: the replay has the {most:,} slots that were there at most, from "
-        f"beginning to end; from the first task to the last there were {mean:,.1f} on average, so "
-        "that it may be faster than what was recorded for that reason alone",
+        f"executors came and went: the replay has the {several(most, 'slot')} that were there at "
+        f"most, from beginning to end; from the first task to the last there were {on_average} on "
+        "average, so that it may be faster than what was recorded for that reason alone",
     )

@@ -20,6 +20,8 @@ from .text import Cut, fail, lines
 _ROLLED = re.compile(r"events_(\d+)_")
 # What is counted of tasks whose times cannot be true.
 BACKWARD = "tasks that finished before their launch"
+# Where the time of an event stands.
+_TIMES = ("Timestamp", "time", "Submission Time", "Completion Time")
 _SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecution"
 
 
@@ -91,6 +93,8 @@ class SparkLog:
     user: str = ""
     began_ms: int | None = None
     ended_ms: int | None = None
+    # The latest time that is written anywhere: when a log ends that has no end.
+    last_ms: int = 0
     jobs: dict[int, SparkJob] = field(default_factory=dict)
     stages: dict[int, SparkStage] = field(default_factory=dict)
     executions: dict[str, Execution] = field(default_factory=dict)
@@ -167,6 +171,9 @@ def _take(log: SparkLog, name: str, event: Mapping[str, Any]) -> None:
     taker = _TAKERS.get(name)
     if taker is not None:
         taker(log, event)
+        times = [event.get(key) for key in _TIMES]
+        times.append((event.get("Task Info") or {}).get("Finish Time"))
+        log.last_ms = max(log.last_ms, *(time for time in times if isinstance(time, int)), 0)
 
 
 def _application_start(log: SparkLog, event: Mapping[str, Any]) -> None:

@@ -25,10 +25,15 @@ def read_nodes(file: Path) -> tuple[Node, ...]:
     """The nodes of either kind of file; the same host twice is one node."""
     found: dict[str, Node] = {}
     for line, data in json_objects(file):
-        if not isinstance(data, dict):
-            fail(file, "a tree of racks and hosts is expected here", line)
+        if not isinstance(data, dict) or not ("children" in data or {"rack", "nodes"} <= set(data)):
+            fail(
+                file,
+                'is no topology: expected is Rumen\'s tree (an object with "name" and "children") '
+                'or SLS\'s racks (objects with "rack" and "nodes")',
+                line,
+            )
         try:
-            for node in _sls(data) if "rack" in data else _rumen(data):
+            for node in _rumen(data) if "children" in data else _sls(data):
                 found.setdefault(node.id, node)
         except (TypeError, RecursionError) as error:
             fail(file, f"racks and hosts are not listed as they should be ({error})", line)
@@ -46,24 +51,32 @@ def beside(file: Path) -> tuple[tuple[Node, ...], tuple[str, ...]]:
     if other == file or not other.is_file() or not recognises(head(other)):
         return (), ()
     nodes = read_nodes(other)
-    return nodes, (f"the {len(nodes):,} hosts are those of {other.name}, with {SLOTS} slots each",)
+    are = "host is that" if len(nodes) == 1 else "hosts are those"
+    return nodes, (f"the {len(nodes):,} {are} of {other.name}, with {SLOTS} slots each",)
 
 
-def _rumen(data: dict[str, Any], rack: str = "") -> Iterator[Node]:
+def _rumen(data: Any, rack: str = "") -> Iterator[Node]:
     """Leaves of the tree are hosts, what they hang from is their rack."""
-    name = str(data.get("name") or "").replace("\\", "")
+    if not isinstance(data, dict) or not isinstance(data.get("name"), str):
+        raise TypeError(f'an object with a "name" is expected, got {data!s:.40}')
+    name = data["name"].replace("\\", "")
     children = data.get("children") or []
+    if not isinstance(children, list):
+        raise TypeError(f"the children of {name} must be a list")
     if not children and name and name != "<root>":
         yield Node(name.replace("/", "-"), SLOTS, rack=rack)
     for child in children:
-        if isinstance(child, dict):
-            yield from _rumen(child, name)
+        yield from _rumen(child, name)
 
 
 def _sls(data: dict[str, Any]) -> Iterator[Node]:
     """A rack with its nodes; some files end in an empty one."""
-    for node in data.get("nodes") or []:
-        if isinstance(node, dict) and node.get("node"):
+    if not isinstance(data["nodes"], list):
+        raise TypeError(f"the nodes of {data['rack']!s:.40} must be a list")
+    for node in data["nodes"]:
+        if not isinstance(node, dict) or (node and not isinstance(node.get("node"), str)):
+            raise TypeError(f'an object with a "node" is expected, got {node!s:.40}')
+        if node.get("node"):
             cores = whole_number(node.get("vcores"))
             memory = whole_number(node.get("memory-mb"))
             yield Node(

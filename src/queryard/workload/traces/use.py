@@ -8,7 +8,7 @@
 | `executors` | Decima: in which of the runs tasks were measured |
 | `topology` | a file that lists the nodes (Rumen's topology, SLS's nodes) |
 | `slots` | slots of each of its nodes |
-| `load` | a cluster of its own, so large that so much of it is used on average |
+| `load` | a cluster of its own, so large that the offered load is this |
 | `deadlines` | this share of the queries is due after 1 to 3 times what they take alone |
 | `first` | only so many queries, those submitted first |
 | `until` | only those submitted before |
@@ -33,6 +33,7 @@ from queryard.workload.quantities import parse_bytes, parse_seconds
 from . import decima, swim
 from .formats import read_trace
 from .model import ReadOptions, Trace
+from .text import several
 from .topology import read_nodes
 
 KEYS = ("block", "executors", "topology", "slots", "load", "deadlines", "first", "until")
@@ -42,6 +43,8 @@ SLOTS_A_NODE = 12
 MOST_SLOTS = 1_000_000
 # How busy a cluster is that is made up because a trace names none.
 USUAL_LOAD = 0.7
+# How far from the load that is wanted nothing is said.
+NEAR = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,28 +134,40 @@ def use_trace(place: Path, use: Use, nodes: Sequence[Node] = (), seed: int = 0) 
     trace = read_trace(place, use.read)
     _check_fits(place, trace.format, use)
     if not trace.workload.arrivals:
-        raise InvalidRecord(f"{place}: there is no job in it that could be replayed")
+        why = f": {'; '.join(trace.notes)}" if trace.notes else ""
+        raise InvalidRecord(f"{place}: there is no job in it that could be replayed{why}")
     arrivals = [a for a in trace.workload.arrivals if a.query.submit_s < use.until_s]
     # Not every file is in the order of submission.
     arrivals = sorted(arrivals, key=lambda arrival: arrival.query.submit_s)[: use.first]
     if not arrivals:
         raise InvalidRecord(f"{place}: no job was submitted before {use.until_s:g} s")
     cluster, notes = _cluster(place, trace, arrivals, use, nodes)
+    if cluster == trace.workload.nodes:
+        notes = (*trace.notes, *notes)
+    else:
+        notes = (*(note for note in trace.notes if note not in trace.node_notes), *notes)
     if len(arrivals) < (all_of_it := len(trace.workload.arrivals)):
         notes += (
-            f"of {all_of_it:,} queries the first {len(arrivals):,} by submission are kept; bytes "
-            "and failures are those of the whole trace",
+            f"of {several(all_of_it, 'query')} the first {len(arrivals):,} by submission "
+            f"{'is' if len(arrivals) == 1 else 'are'} kept; bytes and failures are those of the "
+            "whole trace",
         )
     if use.deadlines:
         arrivals = with_deadlines(arrivals, use.deadlines, capacity_slots(cluster), seed)
     workload = Workload(trace.name, tuple(arrivals), trace.workload.tables, cluster)
     kept = {arrival.query.id for arrival in arrivals}
+    finished_s = {query: end for query, end in trace.finished_s.items() if query in kept}
+    if 0 < len(finished_s) < len(arrivals):
+        notes += (
+            f"how long a query took is known of {len(finished_s):,} of {len(arrivals):,}: what is "
+            "shown as recorded is about these, what policies reach about all",
+        )
     return replace(
         trace,
         workload=workload,
-        finished_s={query: end for query, end in trace.finished_s.items() if query in kept},
+        finished_s=finished_s,
         tasks=tuple(task for task in trace.tasks if task.job.partition("/")[0] in kept),
-        notes=(*trace.notes, *notes),
+        notes=notes,
     )
 
 
@@ -195,12 +210,18 @@ def _cluster(
         made = nodes_for_load(arrivals, load, slots, exactly=use.slots is not None)
     except InvalidRecord as error:
         raise InvalidRecord(f"{place}: {error}") from error
-    nodes_are = "1 node" if len(made) == 1 else f"{len(made):,} nodes"
-    note = f"the cluster is made up: {nodes_are} of {made[0].slots} slots"
+    note = (
+        f"the cluster is made up: {several(len(made), 'node')} of {several(made[0].slots, 'slot')}"
+    )
     span_s = _span_s(arrivals)
     if span_s > 0:
         work_s = math.fsum(arrival.work_s for arrival in arrivals)
-        note += f", used by {work_s / (span_s * sum(node.slots for node in made)):.0%}"
+        reached = work_s / (span_s * sum(node.slots for node in made))
+        note += f", used by {reached:.0%}"
+        if use.load is not None and abs(reached / use.load - 1) > NEAR:
+            least = len(made) == 1 and made[0].slots == (use.slots or 1) and reached < use.load
+            why = "there is no smaller cluster" if least else "nodes and slots come whole"
+            note += f"; a load of {use.load:g} cannot be reached, since {why}"
     elif use.load is not None:
         note += "; all queries come at once, so that no load can be set"
     return made, (note,)
