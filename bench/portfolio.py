@@ -6,15 +6,14 @@ The same work in a bare loop (`bare`) says how fast the machine was meanwhile.
 
 from __future__ import annotations
 
-import copy
 import statistics
 import time
 from dataclasses import dataclass
 
-from queryard.core.scheduler import Scheduler
 from queryard.policies import resolve_profile
 from queryard.portfolio import PortfolioSettings, Selector, Workers, candidates_of
 from queryard.portfolio.rehearsal import Past
+from queryard.sim.driver import SimDriver
 from queryard.sim.run import build
 from queryard.workload import Mix, SizeBin, generate, parse_nodes
 
@@ -22,6 +21,8 @@ from .bare import bare_fifo
 from .throughput import contended
 
 NODES = parse_nodes("16x12")
+# So many queries have ended before, which are the past.
+ENDED = 100
 # (queries, GB of input each, seconds that a decision may take)
 QUEUES = ((50, 3.0, 0.5), (1_000, 21.0, 15.0))
 
@@ -42,28 +43,47 @@ class DecisionSpeed:
     target_s: float
 
 
-def queue(queries: int, size_gb: float) -> tuple[Scheduler, int]:
-    """A kernel with so many queries waiting, and the tasks they have left."""
-    mix = Mix(queries=queries, load=1e4, bins=(SizeBin("all", 1, size_gb, size_gb),), deadlines=0.3)
+def queue(queries: int, size_gb: float) -> tuple[SimDriver, int]:
+    """A run with so many queries waiting after some have ended, and the tasks they have left."""
+    mix = Mix(
+        queries=queries + ENDED,
+        load=1e4,
+        bins=(SizeBin("all", 1, size_gb, size_gb),),
+        deadlines=0.3,
+    )
     workload = generate(mix, 1, NODES)
-    driver = build(workload, NODES, resolve_profile("tls"), keep_journal=False)
-    driver.run(max(arrival.query.submit_s for arrival in workload.arrivals))
+    driver = build(workload, NODES, resolve_profile("tls"))
+    until_s = max(arrival.query.submit_s for arrival in workload.arrivals)
+    state = driver.scheduler.state
+    driver.run(until_s)
+    while len(state.queries) > queries:
+        until_s += 1.0
+        driver.run(until_s)
     left = sum(
         phase.left
-        for job in driver.scheduler.state.jobs.values()
+        for job in state.jobs.values()
         for phase in (job.map, job.reduce)
         if phase is not None
     )
-    return driver.scheduler, left
+    return driver, left
+
+
+def past_of(driver: SimDriver) -> Past:
+    """What a portfolio remembers of a run."""
+    past = Past(driver.estimates, driver.scheduler.state.settings)
+    assert driver.scheduler.journal is not None
+    for step in driver.scheduler.journal.steps:
+        past.read(step)
+    return past
 
 
 def decision_speed(
     queries: int, size_gb: float, target_s: float, repeats: int = 3
 ) -> DecisionSpeed:
-    kernel, tasks = queue(queries, size_gb)
+    driver, tasks = queue(queries, size_gb)
+    kernel = driver.scheduler
     candidates = candidates_of()
     settings = PortfolioSettings(candidates, most_launches=10**9)
-    lived = a_past()
     bare_per_s, _ = bare_fifo(contended(2_000, 70_000, 0), 200, 0.2, 0)
     times_s: dict[bool, list[float]] = {False: [], True: []}
     launches = 0
@@ -71,7 +91,7 @@ def decision_speed(
         workers.try_out(kernel, candidates_of(("fifo",)))  # they are started by now
         for _ in range(repeats):
             for rehearses, times in times_s.items():
-                past = copy.deepcopy(lived) if rehearses else None
+                past = past_of(driver) if rehearses else None
                 selector = Selector(settings, trials=workers, past=past)
                 began = time.perf_counter()
                 decision = selector.decide(kernel)
@@ -81,15 +101,3 @@ def decision_speed(
     wall_s, rehearsed_s = (statistics.median(times) for times in times_s.values())
     ratio = wall_s / (launches / bare_per_s)
     return DecisionSpeed(queries, tasks, len(candidates), wall_s, ratio, rehearsed_s, target_s)
-
-
-def a_past() -> Past:
-    """A hundred small queries that have come and gone."""
-    mix = Mix(queries=100, bins=(SizeBin("all", 1, 3.0, 3.0),), deadlines=0.3)
-    driver = build(generate(mix, 2, NODES), NODES, resolve_profile("tls"))
-    driver.run()
-    past = Past(driver.estimates, driver.scheduler.state.settings)
-    assert driver.scheduler.journal is not None
-    for step in driver.scheduler.journal.steps:
-        past.read(step)
-    return past

@@ -37,12 +37,27 @@ class JobTruth:
     reduce_times_s: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
+        if self._is_plain():
+            return
         for name in self.__slots__:
             given = getattr(self, name)
             for value in given if isinstance(given, tuple) else (given,):
                 if not isinstance(value, int | float) or not 0 <= value < float("inf"):
                     problem = f"{name} must be a finite number of at least 0, got {value!r}"
                     raise InvalidModel(problem)
+
+    def _is_plain(self) -> bool:
+        """Whether all is right at a glance: trials of a portfolio make thousands of these."""
+        if self.map_times_s or self.reduce_times_s:
+            return False
+        values = (
+            *(self.map_s, self.shuffle_s, self.merge_s, self.reduce_s, self.work_s, self.growth_s),
+            *(self.batch_overhead_s, self.sigma, self.rows, self.map_output_bytes),
+        )
+        try:
+            return min(values) >= 0 and sum(values) < math.inf
+        except TypeError:
+            return False
 
     def batch_work_s(self, batch: int, batches: int) -> float:
         """Core-seconds of mini-batch `batch`, counted from 1."""
