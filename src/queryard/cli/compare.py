@@ -108,8 +108,7 @@ def compare(
     run.save_figures(figures, describe(load), results, references)
     ideals = [reference.scores for reference in references]
     if as_json:
-        notes = list(chosen.trace.notes) if chosen.trace else []
-        plain = {**_plain(load, settings, results, rows, ideals), "notes": notes}
+        plain = {**_plain(load, settings, results, rows, ideals), "notes": chosen.notes}
         typer.echo(json.dumps(plain, indent=1))
         return
     console = Console()
@@ -119,7 +118,7 @@ def compare(
     console.print(verdict(rows, ideals), highlight=False)
     for table in portfolio_tables(results):
         console.print(table, highlight=False)
-    for note in chosen.trace.notes if chosen.trace else ():
+    for note in chosen.notes:
         console.print(f"Note: {escape(note)}.", style="dim", highlight=False)
     for file in figures:
         console.print(f"Figure: {file}", highlight=False, soft_wrap=True)

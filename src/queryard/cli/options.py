@@ -207,6 +207,11 @@ class Chosen:
     def usual_estimates(self) -> str:
         return USUAL_ESTIMATES if self.trace is None else TRACE_ESTIMATES
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was done to the trace on the way."""
+        return () if self.trace is None else self.trace.notes
+
 
 def choose_workload(
     file: Path | None,

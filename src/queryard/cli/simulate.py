@@ -88,10 +88,9 @@ def simulate(
         run.save_journal(journal, result.journal)
     if as_json:
         scores = scores_of_run(policy, result.summary).to_json()
-        notes = list(source.trace.notes) if source.trace else []
         plain = {"policy": policy, "scores": scores, "summary": result.summary.to_json()}
-        plain["notes"] = notes
-        typer.echo(json.dumps({**setting(load, settings), **plain}, indent=1))
+        told = {**setting(load, settings), **plain, "notes": source.notes}
+        typer.echo(json.dumps(told, indent=1))
         return
     console = Console()
     console.print(f"[bold]{escape(policy)}[/bold] on {escape(describe(load))}", highlight=False)
@@ -100,7 +99,7 @@ def simulate(
     for table in run_tables(result.summary):
         console.print(table)
     console.print(_effort(len(load.arrivals), result), style="dim", highlight=False)
-    for note in source.trace.notes if source.trace else ():
+    for note in source.notes:
         console.print(f"Note: {escape(note)}.", style="dim", highlight=False)
     for what, file in (*(("Figure", file) for file in figures), ("Journal", journal)):
         if file is not None:

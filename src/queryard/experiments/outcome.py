@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from queryard.figures.panels import Key, Panel
+from queryard.workload.quantities import several
 
 # Student's t for 95 %, by degrees of freedom.
 _T95 = (
@@ -57,7 +58,7 @@ def of_seeds(count: int) -> str:
     >>> of_seeds(1), of_seeds(5)
     ('1 seed', '5 seeds')
     """
-    return f"{count} seed{'' if count == 1 else 's'}"
+    return several(count, "seed")
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,3 +70,15 @@ def _sum_terms(text: str, what: str, units: Mapping[str, float], examples: str) 
         total += float(term[1]) * (by_folded[unit.lower()] if unit else 1.0)
         at = term.end()
     return total
+
+
+def several(number: float, what: str) -> str:
+    """So many of something.
+
+    >>> several(1.2, "row"), several(0, "row"), several(1234, "map task"), several(2, "query")
+    ('1 row', '0 rows', '1,234 map tasks', '2 queries')
+    """
+    text = f"{number:,.0f}"
+    if text == "1":
+        return f"1 {what}"
+    return f"{text} {what[:-1]}ies" if what.endswith("y") else f"{text} {what}s"

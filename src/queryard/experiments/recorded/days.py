@@ -10,9 +10,8 @@ from .workloads import DEADLINES, ESTIMATES, LOADS, days
 
 def run(wish: Wish) -> Outcome:
     needs = "swim-facebook/"
-    if wish.traces is None:
-        return without_traces(wish, needs)
-    compared = [compare(case, wish.tell) for case in days(wish)]
+    cases = days(wish) if wish.traces is not None else ()
+    compared = [compare(case, wish.tell) for case in cases]
     if not compared:
         return without_traces(wish, needs)
     notes = (

@@ -10,9 +10,8 @@ from .workloads import DEADLINES, ESTIMATES, LOADS, STREAM_QUERIES, streams
 
 def run(wish: Wish) -> Outcome:
     needs = "spark-eventlogs/ or decima-tpch/"
-    if wish.traces is None:
-        return without_traces(wish, needs)
-    compared = [compare(case, wish.tell) for case in streams(wish)]
+    cases = streams(wish) if wish.traces is not None else ()
+    compared = [compare(case, wish.tell) for case in cases]
     if not compared:
         return without_traces(wish, needs)
     return outcome(compared, "streams")

@@ -18,10 +18,11 @@ from typing import Any
 
 from queryard.core.model import MAP, REDUCE, Kind, Node, Query
 from queryard.workload.model import Arrival, Workload
+from queryard.workload.quantities import several
 
 from .model import Locality, TaskRecord, Trace, as_id, measured_job, peak_at_once
 from .numbers import LARGEST
-from .text import fail, left_out, several
+from .text import fail, left_out
 
 JOB = "job"
 UNKNOWN = -1

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from queryard.core.model import Node
+from queryard.workload.quantities import several
 
 from .model import TaskRecord, as_id, peak_at_once
 from .spark_log import SparkLog
-from .text import several
 
 
 class _Change(NamedTuple):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from queryard.core.errors import InvalidRecord
+from queryard.workload.quantities import several
 
 _HEAD = 64 * 1024
 # How files begin that are compressed, and who reads them.
@@ -33,25 +34,14 @@ def fail(file: Path, problem: str, line: int | None = None) -> NoReturn:
     raise InvalidRecord(f"{where}: {problem}")
 
 
-def several(number: float, what: str) -> str:
-    """So many of something; what follows the first noun stays as it is.
-
-    >>> several(1, "job without an end"), several(1234, "query")
-    ('1 job without an end', '1,234 queries')
-    """
-    noun, space, rest = what.partition(" ")
-    if number != 1:
-        noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{number:,.0f} {noun}{space}{rest}"
-
-
 def left_out(number: float, what: str) -> str:
     """That so many of something are not replayed.
 
     >>> left_out(1, "job without a task that succeeded")
     '1 job without a task that succeeded is left out'
     """
-    return f"{several(number, what)} {'is' if number == 1 else 'are'} left out"
+    noun, space, rest = what.partition(" ")
+    return f"{several(number, noun)}{space}{rest} {'is' if number == 1 else 'are'} left out"
 
 
 def name_of(file: Path) -> str:

@@ -28,12 +28,11 @@ from queryard.workload.alone import alone_time_s, capacity_slots
 from queryard.workload.cluster import MOST_NODES, numbered
 from queryard.workload.generate import SLACK
 from queryard.workload.model import Arrival, Workload
-from queryard.workload.quantities import parse_bytes, parse_seconds
+from queryard.workload.quantities import parse_bytes, parse_seconds, several
 
 from . import decima, swim
 from .formats import read_trace
 from .model import ReadOptions, Trace
-from .text import several
 from .topology import read_nodes
 
 KEYS = ("block", "executors", "topology", "slots", "load", "deadlines", "first", "until")
