@@ -306,6 +306,16 @@ def test_what_one_query_makes_all_of_may_be_chance() -> None:
     assert found == {"best": 10.0, "once": 10.0, "often": 15.0}
 
 
+def test_few_queries_prove_less_than_many() -> None:
+    """The same difference and spread a query, from three queries and from thirty."""
+    for count, is_proof in ((3, False), (30, True)):
+        best = {f"q{n}": 1.0 for n in range(count)}
+        other = {f"q{n}": 1.0 + n % 3 for n in range(count)}
+        scores = {"best": sum(best.values()), "other": sum(other.values())}
+        found = surely(scores, {"best": best, "other": other})
+        assert (found["other"] > found["best"]) is is_proof
+
+
 def test_where_nobody_waits_nothing_is_decided() -> None:
     """Two queries of one task on two slots, then three."""
     for count, decided in ((2, False), (3, True)):
