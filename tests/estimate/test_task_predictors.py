@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from queryard.core.errors import QueryardError
 from queryard.estimate.tasks import PREDICTORS, Asked, Seen, make_predictor
 from queryard.estimate.tasks.detailed import Detailed
-from queryard.estimate.tasks.regression import Circle, Line, fit_line, typical
+from queryard.estimate.tasks.regression import MEMORY, Circle, Line, Memory, fit_line, typical
 from queryard.estimate.tasks.standard import Standard
 
 
@@ -255,3 +255,19 @@ def test_the_regression_remembers_sizes_although_many_tasks_of_one_size_came_sin
     for size in (1024.0, 2.0**28, 2.0**33):
         expected_s = regression.predict(Asked("new", "map", input_bytes=size))
         assert expected_s == pytest.approx(2.0 + 1e-6 * size, rel=0.05)
+
+
+@given(seed=st.integers(0, 10_000), kinds=st.integers(1, 6))
+def test_a_full_memory_gives_up_the_oldest_of_the_commonest_size(seed: int, kinds: int) -> None:
+    random = Random(seed)
+    memory = Memory()
+    kept: dict[int, list[tuple[float, float]]] = {}
+    weights = [random.random() for _ in range(kinds)]
+    for n in range(2 * MEMORY):
+        (size,) = random.choices(range(kinds), weights)
+        point = (float(2**size), float(n))
+        memory.add(point)
+        kept.setdefault(size, []).append(point)
+        if sum(map(len, kept.values())) > MEMORY:
+            max(kept.values(), key=len).pop(0)
+    assert sorted(memory.points) == sorted(point for of in kept.values() for point in of)

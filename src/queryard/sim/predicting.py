@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from queryard.core.commands import Launch
 from queryard.core.events import EstimateChanged
-from queryard.core.model import MAP, REDUCE, Job, Query, TaskId
+from queryard.core.model import MAP, REDUCE, Job, Query
 from queryard.estimate.tasks import Asked, Predictor, Seen, class_of
 from queryard.workload.model import Arrival
 
@@ -120,22 +120,16 @@ def _question(job_id: str, query: Query, spec: Job) -> Asked:
     )
 
 
-def _of_task(job: _Job, task: TaskId) -> Asked:
-    if task.kind == MAP:
-        assert job.spec.map is not None
-        return job.asked._replace(input_bytes=job.spec.map.size_of(task.index))
-    return job.asked._replace(kind=REDUCE)
-
-
 def _seen(job: _Job, launch: Launch, now: float, report: Report) -> Seen:
     task = launch.tasks[0]
-    asked = _of_task(job, task)
     if task.kind == MAP:
+        assert job.spec.map is not None
         job.mapped_s = now
-        asked = asked._replace(is_local=report.is_local)
+        size_bytes = job.spec.map.size_of(task.index)
+        asked = job.asked._replace(input_bytes=size_bytes, is_local=report.is_local)
         return Seen(asked, now - launch.time_s, report.output_bytes)
     # One that is launched early waits for maps, which is no work of its own.
-    asked = asked._replace(is_first_wave=launch.time_s < job.mapped_s)
+    asked = job.asked._replace(kind=REDUCE, is_first_wave=launch.time_s < job.mapped_s)
     seconds = now - max(launch.time_s, job.mapped_s)
     if report.merge_s is None or report.rest_s is None:
         return Seen(asked, seconds)

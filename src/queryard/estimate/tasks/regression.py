@@ -41,6 +41,8 @@ PHASES = ("map", "reduce", "first shuffle", "shuffle", "merge", "rest")
 GROWTH = 0.1
 
 Point = tuple[float, float]
+# With what its deviations are reckoned in relation to.
+Scaled = tuple[float, float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +84,16 @@ def fit_line(points: Sequence[Point]) -> Line:
     (2.0, 0.5)
     """
     flat = Line(typical([t for _, t in points]), 0.0)
+    scaled = [(x, t, max(t, LEAST_S)) for x, t in points]
     candidates = [flat, *_through_zero(points)]
     line = flat
     for _ in range(STEPS):
-        found = _step(points, line)
+        found = _step(scaled, line)
         if found is None or found.start_s < 0 or found.rate < 0:
             break
         line = found
         candidates.append(line)
-    return min(candidates, key=lambda line: _deviation(points, line))
+    return min(candidates, key=lambda line: _deviation(scaled, line))
 
 
 def _through_zero(points: Sequence[Point]) -> list[Line]:
@@ -101,21 +104,25 @@ def _through_zero(points: Sequence[Point]) -> list[Line]:
     return [Line(0.0, weighted_median((t / x, x / max(t, LEAST_S)) for x, t in sized))]
 
 
-def _deviation(points: Sequence[Point], line: Line) -> float:
-    return sum(abs(line(x) - t) / max(t, LEAST_S) for x, t in points)
+def _deviation(points: Sequence[Scaled], line: Line) -> float:
+    start_s, rate = line.start_s, line.rate
+    return sum([abs(start_s + rate * x - t) / scale for x, t, scale in points])
 
 
-def _step(points: Sequence[Point], line: Line) -> Line | None:
+def _step(points: Sequence[Scaled], line: Line) -> Line | None:
     """Weighted least squares, in which what the last line missed most counts least."""
     total = sx = st = sxx = sxt = 0.0
-    for x, t in points:
-        scale = max(t, LEAST_S)
-        weight = 1.0 / (scale * max(abs(line(x) - t), SLACK * scale))
+    start_s, rate = line.start_s, line.rate
+    for x, t, scale in points:
+        missed_s = abs(start_s + rate * x - t)
+        slack_s = SLACK * scale
+        weight = 1.0 / (scale * (missed_s if missed_s > slack_s else slack_s))
+        weight_x = weight * x
         total += weight
-        sx += weight * x
+        sx += weight_x
         st += weight * t
-        sxx += weight * x * x
-        sxt += weight * x * t
+        sxx += weight_x * x
+        sxt += weight_x * t
     spread = total * sxx - sx * sx
     if spread <= 1e-9 * total * sxx:
         return None
@@ -133,28 +140,35 @@ class Memory:
     (256, (5.0, 1.0), (1000.0, 511.0))
     """
 
-    __slots__ = ("_by_size", "_count")
+    __slots__ = ("_by_size", "_count", "_most")
 
     def __init__(self) -> None:
         # By the logarithm of the size.
         self._by_size: dict[int, deque[Point]] = {}
         self._count = 0
+        # How many there are of the size of which there are most.
+        self._most = 0
 
     def fork(self) -> Memory:
         fork = Memory()
         fork._by_size = {size: points.copy() for size, points in self._by_size.items()}
-        fork._count = self._count
+        fork._count, fork._most = self._count, self._most
         return fork
 
     def add(self, point: Point) -> None:
         size = math.frexp(point[0])[1]
-        if size not in self._by_size:
-            self._by_size[size] = deque()
-        self._by_size[size].append(point)
-        self._count += 1
-        if self._count > MEMORY:
+        points = self._by_size.get(size)
+        if points is None:
+            points = self._by_size[size] = deque()
+        points.append(point)
+        if self._count < MEMORY:
+            self._count += 1
+            self._most = max(self._most, len(points))
+        elif len(points) > self._most:
+            points.popleft()
+        else:
             max(self._by_size.values(), key=len).popleft()
-            self._count -= 1
+            self._most = max(map(len, self._by_size.values()))
 
     @property
     def points(self) -> list[Point]:
@@ -247,7 +261,10 @@ class _Phase:
 
     def add(self, task: Asked, input_bytes: float, seconds: float) -> None:
         for key in _circles_of(task):
-            self._circles.setdefault(key, Circle()).add(input_bytes, seconds)
+            circle = self._circles.get(key)
+            if circle is None:
+                circle = self._circles[key] = Circle()
+            circle.add(input_bytes, seconds)
 
     def predict(self, task: Asked, input_bytes: float) -> float | None:
         line: Line | None = None

@@ -61,6 +61,9 @@ class Room(SlotSplit):
         self._short = [0] * DEGREES
         self._usual = [0.0] * DEGREES
         self._since_s = self._until_s = 0.0
+        # How many slots are kept by each degree, of how many, as long as that holds.
+        self._kept: tuple[int, ...] = ()
+        self._kept_of = 0
         # From when on a task is long by each degree, when all jobs were last looked at.
         self._from_s = [math.inf] * DEGREES
         # Slots may be free for which only those in this lane, or a later one, were asked.
@@ -83,6 +86,7 @@ class Room(SlotSplit):
             # What went before is unknown: as if it had been so for a typical time.
             self._usual = [float(short) for short in self._short]
             self._since_s -= state.alone_s.value
+        self._kept = ()
 
     def _look_anew(self, state: State) -> None:
         typical_s = state.alone_s.value
@@ -114,6 +118,7 @@ class Room(SlotSplit):
     def _pass_time(self, now: float) -> None:
         passed_s, before_s = now - self._until_s, self._until_s - self._since_s
         self._until_s = now
+        self._kept = ()
         for degree, from_s in enumerate(self._from_s):
             weight = passed_s / (passed_s + min(before_s, WHILE * from_s))
             # Not by a difference, which would make it less than nothing by rounding.
@@ -166,14 +171,20 @@ class Room(SlotSplit):
             return 0
         slots = state.total_slots
         # Launches, as a merged scan of many riders takes one slot; not those on nodes that leave.
-        leaving = sum(node.spec.slots - node.free for node in state.draining)
-        free = slots - (len(state.running) - leaving) - spent
-        for degree, short in enumerate(self._short):
-            if free + short <= self._kept(degree, slots):
+        free = slots - len(state.running) - spent
+        if state.draining:
+            free += sum(node.spec.slots - node.free for node in state.draining)
+        if not self._kept or self._kept_of != slots:
+            self._keep(slots)
+        for degree, kept in enumerate(self._kept):
+            if free + self._short[degree] <= kept:
                 return DEGREES - degree
         return 0
 
-    def _kept(self, degree: int, slots: int) -> int:
-        usual = self._usual[degree]
-        most = int(self.share * slots) * (degree + 1)
-        return min(most, max(1, math.ceil(usual + math.sqrt(usual))))
+    def _keep(self, slots: int) -> None:
+        most = int(self.share * slots)
+        self._kept_of = slots
+        self._kept = tuple(
+            min(most * (degree + 1), max(1, math.ceil(usual + math.sqrt(usual))))
+            for degree, usual in enumerate(self._usual)
+        )
