@@ -1,8 +1,8 @@
 """How long experiments take, for those who have to wait.
 
 Rounded from the pages of the runs whose results are in docs/experiments.md: 5 seeds and size 1,
-one process beside another on two cores. What has not run at full size yet has no time here, but for
-Facebook's days, of which that document says what single policies take.
+one process beside another on two cores. For the recorded workloads, reckoned from what single
+policies took.
 """
 
 from collections.abc import Mapping
@@ -33,5 +33,6 @@ TAKES: Mapping[str, str] = {
     "posum-scores": "5 min",
     "posum-usage": "3 min",
     "posum-provisioning": "3 min",
+    "recorded-streams": "hours",
     "recorded-days": "hours",
 }
