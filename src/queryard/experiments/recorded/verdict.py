@@ -60,7 +60,7 @@ def _of_goal(compared: Sequence[Compared], goal: str) -> Iterable[Finding]:
     yield Finding(
         f"{goal}: the portfolio's score, of the best fixed policy over all runs ({best})",
         f"at most {MOST_OF_FIXED:.1f}",
-        f"{of_fixed:.2f}",
+        f"{of_fixed:.3f}",
         of_fixed <= MOST_OF_FIXED,
     )
     ratios = hindsight_ratios(compared, goal)
