@@ -27,7 +27,7 @@ from queryard.portfolio import (
     simulate_portfolio,
     try_out,
 )
-from queryard.portfolio.reflection import Reflection, surely
+from queryard.portfolio.reflection import Reflection, in_worlds, surely
 from queryard.sim import simulate
 from queryard.sim.forecast import forecast
 from queryard.sim.replay import replay
@@ -302,17 +302,17 @@ def test_what_one_query_makes_all_of_may_be_chance() -> None:
     once = {**same, "q0": 6.0}
     often = dict.fromkeys(same, 1.5)
     scores = {"best": 10.0, "once": 15.0, "often": 15.0}
-    found = surely(scores, {"best": same, "once": once, "often": often})
+    found = surely(scores, {"best": same, "once": once, "often": often}, 1.0)
     assert found == {"best": 10.0, "once": 10.0, "often": 15.0}
 
 
-def test_few_queries_prove_less_than_many() -> None:
-    """The same difference and spread a query, from three queries and from thirty."""
-    for count, is_proof in ((3, False), (30, True)):
-        best = {f"q{n}": 1.0 for n in range(count)}
-        other = {f"q{n}": 1.0 + n % 3 for n in range(count)}
+def test_few_worlds_prove_less_than_many() -> None:
+    """The same difference and spread a world, in three of them and in nine; one says it all."""
+    for count, is_proof in ((1, True), (3, False), (9, True)):
+        best = {f"{n}": 1.0 for n in range(count)}
+        other = {f"{n}": 1.0 + (n + 1) % 3 for n in range(count)}
         scores = {"best": sum(best.values()), "other": sum(other.values())}
-        found = surely(scores, {"best": best, "other": other})
+        found = in_worlds(scores, {"best": best, "other": other})
         assert (found["other"] > found["best"]) is is_proof
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from statistics import stdev
 
 from .scores import Objective, QueryEnd, Schedule
 
@@ -20,10 +19,11 @@ LATEST_QUERY = 0.09
 USUAL_DOUBT, LASTING = 0.3, 0.9
 # A candidate that is many times worse counts as this much worse, and no more.
 MOST_REGRET = math.log(10.0)
-# What is worse by less than so many standard errors may be chance: Student's t for 90 % on one
-# side, by how many queries or worlds there are beyond the first. Few of them prove little.
-CHANCE = (3.08, 1.89, 1.64, 1.53, 1.48, 1.44, 1.41, 1.40, 1.38, 1.37, 1.36, 1.36, 1.35, 1.35, 1.34)
-CHANCE_OF_MANY = 1.3
+# What is worse by less than so many standard errors may be chance. Of the past, one: a single query
+# then proves nothing, two that are as late do. Of a few worlds, Student's t for 90 % on one side,
+# by how many there are beyond the first: a policy is not changed for what two of three show.
+CHANCE_OF_QUERIES = 1.0
+CHANCE_OF_WORLDS = (3.08, 1.89, 1.64, 1.53, 1.48, 1.44, 1.41, 1.40, 1.38)
 # Who would have been so much worse is not tried out.
 HOPELESS = math.log(1.5)
 # A period grows by this while little changes, and shrinks by it when much does.
@@ -140,7 +140,7 @@ class Reflection:
     ) -> None:
         """How candidates would have done in the past, and what each query contributed to that."""
         self.rehearsals += 1
-        self.regrets = _regrets(surely(scores, parts))
+        self.regrets = _regrets(surely(scores, parts, CHANCE_OF_QUERIES))
 
     def promising(self, names: Iterable[str]) -> set[str]:
         """Those who are not hopeless by what was rehearsed."""
@@ -210,8 +210,18 @@ class Reflection:
         return burst or since_s >= self.next_s
 
 
-def surely(
+def in_worlds(
     scores: Mapping[str, float], parts: Mapping[str, Mapping[str, float]]
+) -> dict[str, float]:
+    """As `surely`, of what each world contributes."""
+    beyond = min(map(len, parts.values())) - 1
+    if beyond < 1:
+        return dict(scores)
+    return surely(scores, parts, CHANCE_OF_WORLDS[min(beyond, len(CHANCE_OF_WORLDS)) - 1])
+
+
+def surely(
+    scores: Mapping[str, float], parts: Mapping[str, Mapping[str, float]], errors: float
 ) -> dict[str, float]:
     """Scores in which others are worse than the best by no more than is no chance.
 
@@ -220,25 +230,26 @@ def surely(
     """
     best = min(scores, key=lambda name: (scores[name], name))
     return {
-        name: max(scores[best], score - _by_chance(parts[name], parts[best]))
+        name: max(scores[best], score - errors * _standard_error(parts[name], parts[best]))
         for name, score in scores.items()
     }
 
 
-def _by_chance(parts: Mapping[str, float], others: Mapping[str, float]) -> float:
-    """How much of the difference between two candidates may be chance, seen part by part.
+def _standard_error(parts: Mapping[str, float], others: Mapping[str, float]) -> float:
+    """Of the sum of differences between two candidates, part by part.
 
-    >>> _by_chance({"a": 3.0, "b": 3.0}, {"a": 1.0, "b": 1.0})
+    >>> _standard_error({"a": 3.0, "b": 3.0}, {"a": 1.0, "b": 1.0})
     0.0
-    >>> round(_by_chance({"a": 5.0, "b": 1.0, "c": 1.0}, {"a": 1.0, "b": 1.0, "c": 1.0}), 2)
-    7.56
+    >>> _standard_error({"a": 5.0, "b": 1.0}, {"a": 1.0, "b": 1.0})
+    4.0
     """
     differences = [part - others[query] for query, part in parts.items() if query in others]
-    beyond = len(differences) - 1
-    if beyond < 1:
+    count = len(differences)
+    if count < 2:
         return abs(math.fsum(differences))
-    spread = stdev(differences) * math.sqrt(len(differences))
-    return spread * (CHANCE[beyond - 1] if beyond <= len(CHANCE) else CHANCE_OF_MANY)
+    mean = math.fsum(differences) / count
+    squares = math.fsum((difference - mean) ** 2 for difference in differences)
+    return math.sqrt(squares * count / (count - 1))
 
 
 def _regrets(scores: Mapping[str, float], stake: float = 0.0) -> dict[str, float]:

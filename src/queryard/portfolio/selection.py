@@ -10,7 +10,7 @@ from statistics import fmean
 
 from queryard.core.scheduler import Scheduler
 
-from .reflection import Reflection, surely
+from .reflection import Reflection, in_worlds
 from .rehearsal import Past
 from .scores import QueryEnd
 from .settings import PortfolioSettings
@@ -132,10 +132,8 @@ class Selector:
             * self.reflection.bias(name)
             for name, vector in vectors.items()
         }
-        sure = scores
-        if all(len(worlds) > 1 for worlds in by_world.values()):
-            parts = {name: self._parts(name, worlds) for name, worlds in by_world.items()}
-            sure = surely(scores, parts)
+        parts = {name: self._parts(name, worlds) for name, worlds in by_world.items()}
+        sure = in_worlds(scores, parts)
         weighed = self.reflection.weighed(sure, settings.memory, trials[0].schedule.count or 1)
         chosen = self._choose(weighed, scores)
         self.reflection.compared(scores)
