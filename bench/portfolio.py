@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from queryard.policies import resolve_profile
 from queryard.portfolio import PortfolioSettings, Selector, Workers, candidates_of
-from queryard.portfolio.rehearsal import Past
+from queryard.portfolio.past import Past
 from queryard.sim.driver import SimDriver
 from queryard.sim.run import build
 from queryard.workload import Mix, SizeBin, generate, parse_nodes

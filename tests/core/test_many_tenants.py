@@ -25,15 +25,19 @@ def driven(arrivals: list[Arrival], profile: Any) -> SimDriver:
     return build(Workload("w", tuple(arrivals)), nodes, profile, kernel=WatchedScheduler)
 
 
+# Several times as many as are kept.
+VISITS = 300
+
+
 @pytest.mark.parametrize("profile", ["hierarchical", "marshal", "capacity", "tenant-tls"])
 @pytest.mark.parametrize("gap_s", [0.4, 2.0])
 def test_pools_of_those_who_have_left_are_forgotten(profile: str, gap_s: float) -> None:
     stays = ask("stays", 0.0, "lab", work_s=2000.0)
-    visits = [ask(f"q{n}", n * gap_s, f"guest{n}/desk") for n in range(600)]
+    visits = [ask(f"q{n}", n * gap_s, f"guest{n}/desk") for n in range(VISITS)]
     driver = driven([stays, *visits], resolve_profile(profile))
     tree = driver.scheduler.tree
     most = 0
-    for n in range(600):
+    for n in range(VISITS):
         driver.run(n * gap_s)
         waiting = len(driver.scheduler.state.queries)
         most = max(most, len(tree.pools) - 2 * waiting)

@@ -19,7 +19,8 @@ from queryard.policies.orders import progress_shares
 from queryard.policies.orders.progress import Progress
 from queryard.policies.orders.progress_claims import outlook_of
 from queryard.policies.orders.progress_shares import OBJECTIVES, Claim, allocate
-from queryard.sim import Conditions, Run, simulate
+from queryard.sim import Conditions, Run
+from queryard.sim.run import build
 from queryard.workload.model import Arrival, JobTruth, Workload
 
 
@@ -260,29 +261,38 @@ def held(run: Run, until_s: float, since_s: float = 0.0) -> dict[str, float]:
     return dict(total)
 
 
-def run_of(*arrivals: Arrival, slots: int, profile: Any = "relaqs", delay_s: float = 0.0) -> Run:
-    return simulate(
+def run_of(
+    *arrivals: Arrival,
+    slots: int,
+    profile: Any = "relaqs",
+    delay_s: float = 0.0,
+    until_s: float = math.inf,
+) -> Run:
+    driver = build(
         Workload("w", arrivals),
         [Node("n", slots)],
         resolve_profile(profile),
         conditions=Conditions(revoke_delay_s=delay_s),
     )
+    driver.run(until_s)
+    assert driver.scheduler.journal is not None
+    return Run(driver.scheduler.journal, driver.ends, driver.failed, driver.unfinished, 0, 0.0)
 
 
 def test_new_queries_share_the_slots_fairly():
-    run = run_of(*(online(name) for name in "abcd"), slots=8)
+    run = run_of(*(online(name) for name in "abcd"), slots=8, until_s=21.0)
     assert held(run, 20.0) == pytest.approx(dict.fromkeys("abcd", 40.0))
 
 
 def test_with_more_queries_than_slots_shares_are_slot_seconds_an_epoch():
-    run = run_of(*(online(name) for name in "abcdefgh"), slots=2)
+    run = run_of(*(online(name) for name in "abcdefgh"), slots=2, until_s=21.0)
     for epoch in range(4):
         shares = held(run, 5.0 * (epoch + 1), 5.0 * epoch)
         assert shares == pytest.approx(dict.fromkeys("abcdefgh", 1.25), abs=1e-6)
 
 
 def test_turns_that_do_not_divide_the_epoch_even_out_over_epochs():
-    run = run_of(*(online(name) for name in "abcdefghijk"), slots=2, delay_s=0.02)
+    run = run_of(*(online(name) for name in "abcdefghijk"), slots=2, delay_s=0.02, until_s=201.0)
     shares = held(run, 200.0)
     assert sum(shares.values()) == pytest.approx(400.0, rel=0.02)
     assert min(shares.values()) > 0.8 * 400.0 / 11
@@ -324,7 +334,7 @@ def test_every_query_ends_and_so_does_the_run():
 
 
 def test_few_slots_change_hands_where_nothing_changes():
-    run = run_of(*(online(name, batches=1000, work_s=1e5) for name in "ab"), slots=8)
+    run = run_of(*(online(name, batches=1000, work_s=1e5) for name in "ab"), slots=8, until_s=41.0)
     early = [step for step in run.journal.steps if 20.0 < step.time_s < 40.0]
     revoked = sum(c.slots for step in early for c in step.commands if isinstance(c, Revoke))
     assert revoked <= 8

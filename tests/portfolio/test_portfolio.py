@@ -134,7 +134,7 @@ def _score(goal: str, workload: Workload, ends: dict[str, float]) -> float:
     return objective.score(objective.vector(Schedule(queries)))
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(st.integers(0, 10_000))
 def test_a_portfolio_loses_nothing_and_can_be_replayed(seed: int) -> None:
     nodes = parse_nodes("4x4")

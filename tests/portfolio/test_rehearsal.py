@@ -20,7 +20,8 @@ from queryard.portfolio import (
     in_force,
     simulate_portfolio,
 )
-from queryard.portfolio.rehearsal import STRETCH_QUERIES, STRETCHES, Past, rehearse
+from queryard.portfolio.past import STRETCH_QUERIES, STRETCHES, Past
+from queryard.portfolio.rehearsal import rehearse
 from queryard.sim import Conditions, simulate
 from queryard.sim.driver import SimDriver
 from queryard.sim.run import build

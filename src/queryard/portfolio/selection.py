@@ -10,12 +10,13 @@ from statistics import fmean
 
 from queryard.core.scheduler import Scheduler
 
+from .coming import foresee
+from .past import Past
 from .reflection import Reflection, in_worlds
-from .rehearsal import Past
-from .scores import QueryEnd
+from .scores import QueryEnd, Schedule
 from .settings import PortfolioSettings
 from .trying import Here, Trying
-from .what_if import Profile, Trial, Worlds
+from .what_if import Coming, Profile, Trial, Worlds
 
 # A switch that is taken back at once makes the next one dearer, for a while.
 FLAPPING, MOST_MARGIN, EASING = 2.0, 0.4, 0.8
@@ -37,8 +38,10 @@ class Decision:
     # score was expected to come out higher than simulated.
     period_s: float = 0.0
     bias: float = 1.0
-    # How many queries of the past were rehearsed for it.
+    # How many queries of the past were rehearsed for it; how many were expected to come, on
+    # average over the worlds.
     rehearsed: int = 0
+    coming: float = 0.0
     # Whether all candidates were followed to the end of the queue, or the horizon.
     complete: bool = True
     # By how much a policy had to be better to be chosen, and how far estimates were taken to be
@@ -109,6 +112,7 @@ class Selector:
         settings, now = self.settings, scheduler.state.now
         rehearsals = self._rehearse(scheduler)
         promising = self.reflection.promising(settings.candidates)
+        coming = foresee(self.past, scheduler, settings.worlds) if self.past is not None else ()
         trials = self._trials_by.try_out(
             scheduler,
             {
@@ -119,8 +123,9 @@ class Selector:
             horizon_s=settings.horizon_s,
             most_launches=settings.most_launches,
             worlds=Worlds(settings.worlds, self.reflection.doubt),
+            coming=coming,
         )
-        trials = self._of_the_run(trials, scheduler)
+        trials = self._of_the_run(trials, scheduler, coming)
         by_world = {
             trial.name: [settings.objective.vector(of) for of in trial.schedules]
             for trial in trials
@@ -147,6 +152,7 @@ class Selector:
             sum(trial.wall_s for trial in (*trials, *rehearsals)),
             bias=self.reflection.bias(chosen),
             rehearsed=len(rehearsals[0].schedule.queries) if rehearsals else 0,
+            coming=fmean(map(len, coming)) if coming else 0.0,
             complete=all(trial.complete for trial in trials),
             margin=self._margin,
             doubt=self.reflection.doubt,
@@ -165,6 +171,8 @@ class Selector:
         self.current = decision.policy
         self.decisions.append(decision)
         foreseen = self._trials[decision.policy].schedule
+        # Those who were only expected to come are not waited for.
+        foreseen = replace(foreseen, queries=foreseen.queries[: decision.queries])
         self.reflection.applied(decision.time_s, decision.policy, foreseen)
         return self.settings.candidates[decision.policy]
 
@@ -194,17 +202,29 @@ class Selector:
         self.reflection.rehearsed(scores, parts)
         return trials
 
-    def _of_the_run(self, trials: Sequence[Trial], scheduler: Scheduler) -> list[Trial]:
-        """Their schedules as a part of all queries of the run so far, if these are remembered."""
+    def _of_the_run(
+        self,
+        trials: Sequence[Trial],
+        scheduler: Scheduler,
+        coming: Sequence[Sequence[Coming]] = (),
+    ) -> list[Trial]:
+        """Their schedules as a part of all queries of the run so far, if these are remembered.
+
+        Those who are coming in a world are part of it there.
+        """
         if not self.settings.memory:
             return list(trials)
-        active = scheduler.state.queries.values()
-        count = self._ended + len(active)
-        due = self._ended_due + sum(query.spec.deadline_s is not None for query in active)
+        there = [query.spec for query in scheduler.state.queries.values()]
+
+        def whole(schedule: Schedule, world: int) -> Schedule:
+            queries = [*there, *(of.arrival.query for of in (coming[world] if coming else ()))]
+            due = sum(query.deadline_s is not None for query in queries)
+            return replace(schedule, count=self._ended + len(queries), due=self._ended_due + due)
+
         return [
             replace(
                 trial,
-                schedules=tuple(replace(of, count=count, due=due) for of in trial.schedules),
+                schedules=tuple(whole(of, world) for world, of in enumerate(trial.schedules)),
             )
             for trial in trials
         ]

@@ -17,8 +17,8 @@ from queryard.sim.ordering import TIMERS
 from queryard.sim.run import Run, build, run_to_end
 from queryard.workload.model import Workload
 
+from .past import Past
 from .reflection import Reflection
-from .rehearsal import Past
 from .scores import QueryEnd
 from .selection import Decision, Selector
 from .settings import PortfolioSettings

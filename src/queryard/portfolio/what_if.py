@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
 
-from queryard.core.events import PolicyChosen
+from queryard.core.events import EstimateChanged, PolicyChosen
 from queryard.core.scheduler import Scheduler
 from queryard.policies.compose import make_part
 from queryard.policies.parts import PARTS
 from queryard.sim.driver import SimDriver
 from queryard.sim.forecast import resume
+from queryard.workload.model import Arrival
 
 from .scores import QueryEnd, Schedule
 
@@ -36,12 +37,27 @@ class Worlds(NamedTuple):
 
 
 RIGHT = Worlds()
+
+
+class Coming(NamedTuple):
+    """A query that may come; what it will take, and by name what will be told of its jobs."""
+
+    arrival: Arrival
+    told: Mapping[str, EstimateChanged]
+
+    def tell(self, now: float) -> list[EstimateChanged]:
+        query = self.arrival.query
+        return [
+            told._replace(time_s=now, job=query.job_id(name)) for name, told in self.told.items()
+        ]
+
+
 # The first step is this part of what the queue will take; each is twice the one before.
 STEPS = 32
 # Where only timers ring for so many steps, nothing else will happen: no node is left, say.
 IDLE_STEPS = 10
 # So many launches of one world are small enough to look at others as well.
-SMALL = 5_000
+SMALL = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +83,25 @@ def try_out(
     horizon_s: float = math.inf,
     most_launches: int = MOST_LAUNCHES,
     worlds: Worlds = RIGHT,
+    coming: Sequence[Sequence[Coming]] = (),
     rest: Callable[[], None] = lambda: None,
 ) -> list[Trial]:
     """Simulate every candidate from here to the end of the queue, or to a horizon.
 
-    Nobody else arrives. What has not ended by the horizon ends after it, in the order of the work
-    that is left. `rest` is called now and then, for whoever must not take a whole core.
+    In every world those arrive who are `coming` there, and are part of its schedule. What has not
+    ended by the horizon ends after it, in the order of the work that is left. `rest` is called now
+    and then, for whoever must not take a whole core.
     """
     trials = []
     for name, profile in candidates.items():
         began = time.perf_counter()
-        ran = [_run(scheduler, profile, horizon_s, most_launches, rest, _certain)]
-        for number in range(1, worlds.number if ran[0].launches < SMALL else 1):
-            luck = _luck(number, worlds.doubt)
-            ran.append(_run(scheduler, profile, horizon_s, most_launches, rest, luck))
+        ran: list[_Ran] = []
+        for number in range(worlds.number):
+            luck = _luck(number, worlds.doubt) if number else _certain
+            joining = coming[number] if coming else ()
+            ran.append(_run(scheduler, profile, horizon_s, most_launches, rest, luck, joining))
+            if ran[0].launches >= SMALL:
+                break
         trials.append(
             Trial(
                 name,
@@ -94,7 +115,7 @@ def try_out(
 
 
 def _for_this_queue(profile: Profile) -> Profile:
-    """Without the parts that are for others, as nobody else arrives; rehearsals judge those."""
+    """Without the parts that are for others, where nobody else arrives."""
     return {
         decision: chosen
         for decision, chosen in profile.items()
@@ -128,6 +149,7 @@ def _run(
     most_launches: int,
     rest: Callable[[], None],
     luck: Callable[[str], float],
+    coming: Sequence[Coming],
 ) -> _Ran:
     fork = scheduler.fork()
     state = fork.state
@@ -138,14 +160,20 @@ def _run(
         for query in state.queries.values()
     ]
     driver = resume(fork, luck=luck)
-    driver.post(now, 0, PolicyChosen(now, _for_this_queue(profile)))
+    telling = {of.arrival.query.id: of for of in coming}
+    driver.estimates = lambda now, arrival: telling[arrival.query.id].tell(now)
+    for arrival, _ in coming:
+        query = arrival.query
+        driver.add_arrival(arrival)
+        active.append((query.id, query.submit_s, arrival.work_s, query.deadline_s))
+    driver.post(now, 0, PolicyChosen(now, profile if coming else _for_this_queue(profile)))
     reached_s = now
     for at_s in steps(driver, now, _step_s(scheduler, horizon_s), now + horizon_s):
         reached_s = at_s
         rest()
         if state.next_launch - before > most_launches:
             break
-    ends_s = {**driver.ends, **_rest(fork, max(reached_s, state.now))}
+    ends_s = {**driver.ends, **_rest(fork, max(reached_s, state.now), coming)}
     queries = tuple(
         QueryEnd(query, submit_s, ends_s[query], task_s, deadline_s)
         for query, submit_s, task_s, deadline_s in active
@@ -177,12 +205,19 @@ def _step_s(scheduler: Scheduler, horizon_s: float) -> float:
     return min(horizon_s, max(1e-3, left_s / max(1, state.total_slots) / STEPS))
 
 
-def _rest(fork: Scheduler, from_s: float) -> dict[str, float]:
-    """When those would end that are still there, the least work first on all slots."""
+def _rest(fork: Scheduler, from_s: float, coming: Sequence[Coming]) -> dict[str, float]:
+    """When those would end that are still there, the least work first on all slots.
+
+    Those who are still to come are served after them, as they come.
+    """
     ends_s = {}
     slots = max(1, fork.state.total_slots)
     at_s = from_s
     for query in sorted(fork.state.queries.values(), key=lambda query: (query.left_s, query.id)):
         at_s += query.left_s / slots
         ends_s[query.id] = max(at_s, from_s + query.alone_left_s)
+    for arrival, _ in coming:
+        if arrival.query.submit_s > from_s:
+            at_s = max(at_s, arrival.query.submit_s) + arrival.work_s / slots
+            ends_s[arrival.query.id] = at_s
     return ends_s

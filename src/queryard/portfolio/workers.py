@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from queryard.core.errors import QueryardError
 from queryard.core.scheduler import Scheduler
 
 from .rehearsal import Scene, rehearse
-from .what_if import MOST_LAUNCHES, RIGHT, Profile, Trial, Worlds, try_out
+from .what_if import MOST_LAUNCHES, RIGHT, Coming, Profile, Trial, Worlds, try_out
 from .worker import Request, read, write
 
 # What a worker runs; the first argument is where the package lies.
@@ -63,6 +63,7 @@ class Workers:
         horizon_s: float = float("inf"),
         most_launches: int = MOST_LAUNCHES,
         worlds: Worlds = RIGHT,
+        coming: Sequence[Sequence[Coming]] = (),
         within_s: float | None = None,
     ) -> list[Trial]:
         """As `what_if.try_out`, dealt out among the workers; `TooLate` if it takes too long."""
@@ -72,6 +73,7 @@ class Workers:
             horizon_s=horizon_s,
             most_launches=most_launches,
             worlds=worlds,
+            coming=coming,
         )
         return self._deal(task, candidates, within_s)
 
