@@ -161,7 +161,7 @@ def test_decisions_that_take_too_long_are_dropped() -> None:
 def test_policies_with_provisioning() -> None:
     names = candidates_of(("srtf", "locf"), ("+x", "-x", "dlx", "maxbsd"))
     assert len(names) == 8
-    workload = generate(Mix(queries=10, deadlines=0.5), 1)
+    workload = generate(Mix(queries=10, deadlines=0.5, block_bytes=1e9), 1)
     found = simulate_portfolio(workload, workload.nodes, PortfolioSettings(names))
     assert len(found.run.ends) == 10
 

@@ -240,7 +240,7 @@ def test_early_reduces_do_not_wait_twice() -> None:
 @pytest.mark.parametrize("policy", ["s3", "tls", "srtf"])
 def test_failures_riders_and_lost_nodes_do_no_harm(policy: str) -> None:
     nodes = parse_nodes("2x4")
-    workload = generate(Mix(queries=10, deadlines=0.3), 4, nodes)
+    workload = generate(Mix(queries=10, deadlines=0.3, block_bytes=1e9), 4, nodes)
     conditions = Conditions(noise=0.3, task_failure=0.05, node_mtbf_s=300.0, node_repair_s=60.0)
     chosen = PortfolioSettings(candidates_of((policy, "fair")), share=1.0, period_s=5.0)
     found = simulate_portfolio(

@@ -49,7 +49,7 @@ def test_they_find_what_would_be_found_here(kernel: Scheduler) -> None:
 
 
 def test_a_run_is_the_same_with_them_and_without() -> None:
-    workload = generate(Mix(queries=12, load=2.0, deadlines=0.3), 1, NODES)
+    workload = generate(Mix(queries=12, load=2.0, deadlines=0.3, block_bytes=1e9), 1, NODES)
     settings = PortfolioSettings(candidates_of(("fifo", "srtf", "edf")), period_s=20.0)
     alone = simulate_portfolio(workload, NODES, settings)
     with Workers(1) as workers:

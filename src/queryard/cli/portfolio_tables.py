@@ -130,6 +130,7 @@ def portfolio_facts(results: Sequence[Result]) -> dict[str, Any]:
                         "period_s": decision.period_s,
                         "bias": decision.bias,
                         "rehearsed": decision.rehearsed,
+                        "coming": decision.coming,
                         "complete": decision.complete,
                         "margin": decision.margin,
                         "doubt": decision.doubt,
