@@ -166,6 +166,23 @@ def test_policies_with_provisioning() -> None:
     assert len(found.run.ends) == 10
 
 
+def test_a_queue_that_hardly_matters_moves_little_and_one_that_does_decides() -> None:
+    """Against what as many queries have cost in the past, not what was once feared of a queue."""
+    reflection = Reflection(OBJECTIVES["response"], 30.0, 1.0, 60.0)
+    past = Schedule(tuple(QueryEnd(f"p{n}", 0.0, 100.0, 1.0) for n in range(10)))
+    feared = {"a": 9e9, "b": 1e9}
+    queue = Schedule((QueryEnd("q", 0.0, 1.0, 1.0),), count=10)
+    reflection.weighed(feared, 2.0, queue)
+    reflection.rehearsed(
+        {"a": 100.0, "b": 100.0}, {"a": {"p": 100.0}, "b": {"p": 100.0}}, {"a": past, "b": past}
+    )
+    # One query of ten that have taken 100 s each is a tenth of their mean: 10 s.
+    little = reflection.weighed({"a": 1.0, "b": 2.0}, 2.0, queue)
+    assert little == pytest.approx({"a": 1.0, "b": 1.1})
+    much = reflection.weighed({"a": 200.0, "b": 20.0}, 2.0, queue)
+    assert much == pytest.approx({"a": 10.0, "b": 1.0})
+
+
 # --- reflection ----------------------------------------------------------------------------------
 
 

@@ -6,11 +6,12 @@ these leave to the next; and a cluster that is too small for what comes would lo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container
 from dataclasses import replace
 from itertools import count, pairwise
 from random import Random
 
+from queryard.core.model import Query
 from queryard.core.scheduler import Scheduler
 from queryard.workload.model import Arrival
 
@@ -36,41 +37,42 @@ def foresee(past: Past, scheduler: Scheduler, worlds: int) -> tuple[tuple[Coming
     gaps_s = [later.submit_s - one.submit_s for one, later in pairwise(queries)]
     gaps_s.insert(0, max(0.0, state.now - queries[-1].submit_s))
     takes_s = sum(query.left_s for query in state.queries.values()) / max(1, state.total_slots)
-    waiting = sum(
-        phase.left
-        for job in state.jobs.values()
-        for phase in (job.map, job.reduce)
-        if phase is not None
-    )
+    most_tasks = max(MOST_TASKS, _waiting(scheduler))
     found = []
     for world in range(worlds):
-        at = Random(f"{world}:{state.now}").randrange(len(queries))
+        first = Random(f"{world}:{state.now}").randrange(len(queries))
         at_s, tasks = state.now, 0
         coming: list[Coming] = []
         for number in count():
-            place = (at + number) % len(queries)
+            place = (first + number) % len(queries)
             query = queries[place]
             at_s += gaps_s[place]
             tasks += sum(job.maps + job.reduces for job in query.jobs)
             is_late = at_s > state.now + takes_s and number >= LEAST_COMING
-            if is_late or tasks > max(MOST_TASKS, waiting):
+            if is_late or tasks > most_tasks:
                 break
-            later_s = at_s - query.submit_s
-            due_s = query.deadline_s
-            again = replace(
-                query,
-                id=_free_name(number, state.queries),
-                submit_s=at_s,
-                deadline_s=None if due_s is None else due_s + later_s,
-                idempotency_key="",
-            )
-            truth = past.truth(query, scheduler)
-            coming.append(Coming(Arrival(again, truth), past.told(query)))
+            again = _again(query, _free_name(number, state.queries), at_s)
+            coming.append(Coming(Arrival(again, past.truth(query, scheduler)), past.told(query)))
         found.append(tuple(coming))
     return tuple(found)
 
 
-def _free_name(number: int, taken: Mapping[str, object]) -> str:
+def _waiting(scheduler: Scheduler) -> int:
+    """How many tasks the queue has left."""
+    jobs = scheduler.state.jobs.values()
+    phases = (phase for job in jobs for phase in (job.map, job.reduce))
+    return sum(phase.left for phase in phases if phase is not None)
+
+
+def _again(query: Query, name: str, at_s: float) -> Query:
+    """The query as another one, at another time, with as much time until its deadline."""
+    due_s = query.deadline_s
+    if due_s is not None:
+        due_s += at_s - query.submit_s
+    return replace(query, id=name, submit_s=at_s, deadline_s=due_s, idempotency_key="")
+
+
+def _free_name(number: int, taken: Container[str]) -> str:
     """Nobody has it who is there."""
     name = f"coming-{number}"
     while name in taken:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .scores import Objective, QueryEnd, Schedule
 
@@ -62,10 +62,8 @@ class Reflection:
     rehearsals: int = 0
     _expected: Forecasted | None = None
     _ended: dict[str, QueryEnd] = field(default_factory=dict)
-    # What scores times queries were like in all decisions so far, on average, and how many these
-    # were.
-    _stake: float = 0.0
-    _looks: int = 0
+    # What the best candidate would have made of the past.
+    _past: Schedule | None = None
     _work_s: float = 0.0
     _drain_s: float = math.inf
 
@@ -136,10 +134,14 @@ class Reflection:
             self.regrets[name] = LASTING * before + (1 - LASTING) * regret
 
     def rehearsed(
-        self, scores: Mapping[str, float], parts: Mapping[str, Mapping[str, float]]
+        self,
+        scores: Mapping[str, float],
+        parts: Mapping[str, Mapping[str, float]],
+        schedules: Mapping[str, Schedule],
     ) -> None:
         """How candidates would have done in the past, and what each query contributed to that."""
         self.rehearsals += 1
+        self._past = schedules[min(scores, key=lambda name: (scores[name], name))]
         self.regrets = _regrets(surely(scores, parts, CHANCE_OF_QUERIES))
 
     def promising(self, names: Iterable[str]) -> set[str]:
@@ -150,21 +152,24 @@ class Reflection:
         return {name for name in names if self.regrets.get(name, least) - least < HOPELESS}
 
     def weighed(
-        self, scores: Mapping[str, float], memory: float, queries: int = 1
+        self, scores: Mapping[str, float], memory: float, now: Schedule
     ) -> dict[str, float]:
-        """Factors by which candidates are worse than the best: now, and by memory before.
+        """Factors by which candidates are worse than the best: `now`, and by memory before.
 
-        Now counts by what is at stake: of a queue that hardly matters, little is to be had. Scores
-        are parts of means over so many `queries`, which become more and more.
+        Now counts by what is at stake: of a queue that hardly matters, little is to be had.
         """
-        mean = queries * sum(scores.values()) / len(scores)
-        self._looks += 1
-        self._stake += (mean - self._stake) / self._looks
-        now = _regrets(scores, self._stake / queries)
+        regrets = _regrets(scores, self._stake(now))
         return {
             name: math.exp(regret + memory * self.regrets.get(name, regret))
-            for name, regret in now.items()
+            for name, regret in regrets.items()
         }
+
+    def _stake(self, now: Schedule) -> float:
+        """What as many queries as there are now have contributed to the score of the past."""
+        if self._past is None or not self._past.queries:
+            return 0.0
+        past = replace(self._past, count=now.count, due=now.due)
+        return self._score(past) * len(now.queries) / len(past.queries)
 
     # --- magnitudes --------------------------------------------------------------------------
 
@@ -213,11 +218,22 @@ class Reflection:
 def in_worlds(
     scores: Mapping[str, float], parts: Mapping[str, Mapping[str, float]]
 ) -> dict[str, float]:
-    """As `surely`, of what each world contributes."""
-    beyond = min(map(len, parts.values())) - 1
-    if beyond < 1:
+    """As `surely`, of what each world contributes; what all of them show is no chance, either.
+
+    >>> worlds = {"a": {"0": 1.0, "1": 1.0, "2": 1.0}, "b": {"0": 11.0, "1": 101.0, "2": 901.0}}
+    >>> in_worlds({name: sum(parts.values()) for name, parts in worlds.items()}, worlds)
+    {'a': 3.0, 'b': 33.0}
+    """
+    count = min(map(len, parts.values()))
+    if count < 2:
         return dict(scores)
-    return surely(scores, parts, CHANCE_OF_WORLDS[min(beyond, len(CHANCE_OF_WORLDS)) - 1])
+    errors = CHANCE_OF_WORLDS[min(count - 1, len(CHANCE_OF_WORLDS)) - 1]
+    best = min(scores, key=lambda name: (scores[name], name))
+    found = surely(scores, parts, errors)
+    for name, sure in found.items():
+        in_all = min(part - parts[best][world] for world, part in parts[name].items())
+        found[name] = max(sure, scores[best] + count * in_all)
+    return found
 
 
 def surely(

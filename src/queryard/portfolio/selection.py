@@ -139,7 +139,7 @@ class Selector:
         }
         parts = {name: self._parts(name, worlds) for name, worlds in by_world.items()}
         sure = in_worlds(scores, parts)
-        weighed = self.reflection.weighed(sure, settings.memory, trials[0].schedule.count or 1)
+        weighed = self.reflection.weighed(sure, settings.memory, trials[0].schedule)
         chosen = self._choose(weighed, scores)
         self.reflection.compared(scores)
         decision = Decision(
@@ -199,7 +199,8 @@ class Selector:
         usual = _mean(list(vectors.values()))
         scores = {name: objective.score(vector, usual) for name, vector in vectors.items()}
         parts = {trial.name: objective.parts(trial.schedule, usual) for trial in trials}
-        self.reflection.rehearsed(scores, parts)
+        schedules = {trial.name: trial.schedule for trial in trials}
+        self.reflection.rehearsed(scores, parts, schedules)
         return trials
 
     def _of_the_run(
