@@ -1,5 +1,5 @@
-"""How long a portfolio takes to decide: all candidates tried out on one queue, to its end, in all
-worlds; and now and then on the past as well.
+"""How long a portfolio takes to decide: all candidates tried out on one queue and those who come to
+it, to the end, in all worlds; and now and then on the past as well.
 
 The same work in a bare loop (`bare`) says how fast the machine was meanwhile.
 """
@@ -10,6 +10,7 @@ import statistics
 import time
 from dataclasses import dataclass
 
+from queryard.core.scheduler import Scheduler
 from queryard.policies import resolve_profile
 from queryard.portfolio import PortfolioSettings, Selector, Workers, candidates_of
 from queryard.portfolio.past import Past
@@ -68,9 +69,16 @@ def queue(queries: int, size_gb: float) -> tuple[SimDriver, int]:
     return driver, left
 
 
-def past_of(driver: SimDriver) -> Past:
+class _Rehearsed(Past):
+    """A past to which nothing has come since it was rehearsed."""
+
+    def scene(self, scheduler: Scheduler) -> None:
+        return None
+
+
+def past_of(driver: SimDriver, kind: type[Past]) -> Past:
     """What a portfolio remembers of a run."""
-    past = Past(driver.estimates, driver.scheduler.state.settings)
+    past = kind(driver.estimates, driver.scheduler.state.settings)
     assert driver.scheduler.journal is not None
     for step in driver.scheduler.journal.steps:
         past.read(step)
@@ -91,7 +99,7 @@ def decision_speed(
         workers.try_out(kernel, candidates_of(("fifo",)))  # they are started by now
         for _ in range(repeats):
             for rehearses, times in times_s.items():
-                past = past_of(driver) if rehearses else None
+                past = past_of(driver, Past if rehearses else _Rehearsed)
                 selector = Selector(settings, trials=workers, past=past)
                 began = time.perf_counter()
                 decision = selector.decide(kernel)

@@ -171,7 +171,7 @@ def test_a_queue_that_hardly_matters_moves_little_and_one_that_does_decides() ->
     reflection = Reflection(OBJECTIVES["response"], 30.0, 1.0, 60.0)
     past = Schedule(tuple(QueryEnd(f"p{n}", 0.0, 100.0, 1.0) for n in range(10)))
     feared = {"a": 9e9, "b": 1e9}
-    queue = Schedule((QueryEnd("q", 0.0, 1.0, 1.0),), count=10)
+    queue = [Schedule((QueryEnd("q", 0.0, 1.0, 1.0),), count=10)]
     reflection.weighed(feared, 2.0, queue)
     reflection.rehearsed(
         {"a": 100.0, "b": 100.0}, {"a": {"p": 100.0}, "b": {"p": 100.0}}, {"a": past, "b": past}

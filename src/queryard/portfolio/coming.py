@@ -6,9 +6,9 @@ these leave to the next; and a cluster that is too small for what comes would lo
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
-from itertools import count, pairwise
+from itertools import cycle, islice, pairwise
 from random import Random
 
 from queryard.core.model import Query
@@ -20,41 +20,63 @@ from .what_if import Coming
 
 # From fewer queries nothing is concluded about the next.
 LEAST_PAST = 8
-# They come for as long as the queue will take; at least so many do, and no more tasks than the
-# queue has, or so many.
-LEAST_COMING, MOST_TASKS = 5, 2_500
+# They come for so many times as long as the queue will take, and have no more tasks than it has, or
+# so many.
+HORIZON, LEAST_TASKS = 2.0, 500
 
 
-def foresee(past: Past, scheduler: Scheduler, worlds: int) -> tuple[tuple[Coming, ...], ...]:
-    """By world, who comes: the past from anywhere on, as dense as it was, round and round.
+def foresee(
+    past: Past, scheduler: Scheduler, worlds: int, most_launches: int
+) -> tuple[tuple[Coming, ...], ...]:
+    """By world, who comes: the past from any moment on, as dense as it was, round and round.
 
-    What closes the round is the time since the last one came.
+    What closes the round is the time since the last one came. In the place of one that has not
+    ended comes another, as what it will take is not known; one that is too large does not come. The
+    queue and they together have no more tasks than `most_launches`, beyond which nothing is
+    simulated.
     """
     state = scheduler.state
-    queries = past.queries
-    if len(queries) < LEAST_PAST:
-        return ((),) * worlds
-    gaps_s = [later.submit_s - one.submit_s for one, later in pairwise(queries)]
-    gaps_s.insert(0, max(0.0, state.now - queries[-1].submit_s))
+    ended = [query for query in past.queries if query.id not in state.queries]
+    waiting = _waiting(scheduler)
+    most_tasks = min(max(waiting, LEAST_TASKS), most_launches - waiting)
     takes_s = sum(query.left_s for query in state.queries.values()) / max(1, state.total_slots)
-    most_tasks = max(MOST_TASKS, _waiting(scheduler))
+    if len(ended) < LEAST_PAST or most_tasks <= 0:
+        return ((),) * worlds
+    truths = {query.id: past.truth(query, scheduler) for query in ended}
     found = []
     for world in range(worlds):
-        first = Random(f"{world}:{state.now}").randrange(len(queries))
-        at_s, tasks = state.now, 0
+        chance = Random(f"{world}:{state.now}")
         coming: list[Coming] = []
-        for number in count():
-            place = (first + number) % len(queries)
-            query = queries[place]
-            at_s += gaps_s[place]
-            tasks += sum(job.maps + job.reduces for job in query.jobs)
-            is_late = at_s > state.now + takes_s and number >= LEAST_COMING
-            if is_late or tasks > most_tasks:
+        left = most_tasks
+        # Each has a task at least.
+        for after_s, query in islice(_round(past.queries, state.now, chance), most_tasks):
+            if after_s > HORIZON * takes_s:
                 break
-            again = _again(query, _free_name(number, state.queries), at_s)
-            coming.append(Coming(Arrival(again, past.truth(query, scheduler)), past.told(query)))
+            if query.id not in truths:
+                query = chance.choice(ended)
+            tasks = sum(job.maps + job.reduces for job in query.jobs)
+            if tasks > left:
+                continue
+            left -= tasks
+            again = _again(query, _free_name(len(coming), state.queries), state.now + after_s)
+            coming.append(Coming(Arrival(again, truths[query.id]), past.told(query)))
         found.append(tuple(coming))
     return tuple(found)
+
+
+def _round(queries: Sequence[Query], now: float, chance: Random) -> Iterator[tuple[float, Query]]:
+    """Who comes after how long, from a moment on that is drawn; if all came at once, once."""
+    gaps_s = [later.submit_s - one.submit_s for one, later in pairwise(queries)]
+    gaps_s.insert(0, max(0.0, now - queries[-1].submit_s))
+    round_s = sum(gaps_s)
+    if round_s <= 0:
+        yield from ((0.0, query) for query in queries)
+        return
+    at_s = -chance.random() * round_s
+    for place in cycle(range(len(queries))):
+        at_s += gaps_s[place]
+        if at_s > 0:
+            yield at_s, queries[place]
 
 
 def _waiting(scheduler: Scheduler) -> int:

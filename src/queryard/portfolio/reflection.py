@@ -6,8 +6,9 @@ POSUM §4.4 asks for it and leaves it unbuilt.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 
 from .scores import Objective, QueryEnd, Schedule
 
@@ -152,13 +153,15 @@ class Reflection:
         return {name for name in names if self.regrets.get(name, least) - least < HOPELESS}
 
     def weighed(
-        self, scores: Mapping[str, float], memory: float, now: Schedule
+        self, scores: Mapping[str, float], memory: float, now: Sequence[Schedule]
     ) -> dict[str, float]:
         """Factors by which candidates are worse than the best: `now`, and by memory before.
 
-        Now counts by what is at stake: of a queue that hardly matters, little is to be had.
+        Now counts by what is at stake, on average over its worlds: of a queue that hardly matters,
+        little is to be had. If nothing is known of that, it is what candidates have on average.
         """
-        regrets = _regrets(scores, self._stake(now))
+        stake = fmean(map(self._stake, now)) or fmean(scores.values())
+        regrets = _regrets(scores, stake)
         return {
             name: math.exp(regret + memory * self.regrets.get(name, regret))
             for name, regret in regrets.items()

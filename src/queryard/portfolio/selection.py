@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import exp
@@ -20,6 +20,9 @@ from .what_if import Coming, Profile, Trial, Worlds
 
 # A switch that is taken back at once makes the next one dearer, for a while.
 FLAPPING, MOST_MARGIN, EASING = 2.0, 0.4, 0.8
+# So many launches of one world are small enough to look at others as well; whoever is so many times
+# as bad as the best in the first world is not tried out there.
+SMALL, FAR_BEHIND = 20_000, 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,34 +115,24 @@ class Selector:
         settings, now = self.settings, scheduler.state.now
         rehearsals = self._rehearse(scheduler)
         promising = self.reflection.promising(settings.candidates)
-        coming = foresee(self.past, scheduler, settings.worlds) if self.past is not None else ()
-        trials = self._trials_by.try_out(
-            scheduler,
-            {
-                name: profile
-                for name, profile in settings.candidates.items()
-                if name in promising or name in (self.current, self._first)
-            },
-            horizon_s=settings.horizon_s,
-            most_launches=settings.most_launches,
-            worlds=Worlds(settings.worlds, self.reflection.doubt),
-            coming=coming,
-        )
-        trials = self._of_the_run(trials, scheduler, coming)
+        coming: tuple[tuple[Coming, ...], ...] = ()
+        if self.past is not None and settings.memory:
+            coming = foresee(self.past, scheduler, settings.worlds, settings.most_launches)
+        trials = self._try_out(scheduler, coming, [*promising, self.current, self._first])
         by_world = {
             trial.name: [settings.objective.vector(of) for of in trial.schedules]
             for trial in trials
         }
         vectors = {name: _mean(worlds) for name, worlds in by_world.items()}
         self.reflection.saw(vectors)
-        scores = {
-            name: settings.objective.score(vector, self.reflection.usual)
-            * self.reflection.bias(name)
-            for name, vector in vectors.items()
-        }
-        parts = {name: self._parts(name, worlds) for name, worlds in by_world.items()}
-        sure = in_worlds(scores, parts)
-        weighed = self.reflection.weighed(sure, settings.memory, trials[0].schedule)
+        scores = self._scores(vectors)
+        # Whoever was not tried out in all worlds was far behind in the first.
+        count = max(map(len, by_world.values()))
+        ahead = {name: worlds for name, worlds in by_world.items() if len(worlds) == count}
+        parts = {name: self._parts(name, worlds) for name, worlds in ahead.items()}
+        sure = in_worlds({name: scores[name] for name in ahead}, parts)
+        schedules = next(of.schedules for of in trials if of.name == self.current)
+        weighed = self.reflection.weighed(sure, settings.memory, schedules)
         chosen = self._choose(weighed, scores)
         self.reflection.compared(scores)
         decision = Decision(
@@ -184,6 +177,51 @@ class Selector:
         self._ended += 1
         self._ended_due += query.deadline_s is not None
         self.reflection.ended(query)
+
+    def _try_out(
+        self, scheduler: Scheduler, coming: Sequence[Sequence[Coming]], names: Container[str]
+    ) -> list[Trial]:
+        """In the first world all of these; in the others, if the queue is not too large for that,
+        those who are not far behind there, the one in force and the first.
+        """
+        settings, doubt = self.settings, self.reflection.doubt
+
+        def tried(chosen: Container[str], worlds: Worlds) -> list[Trial]:
+            trials = self._trials_by.try_out(
+                scheduler,
+                {name: of for name, of in settings.candidates.items() if name in chosen},
+                horizon_s=settings.horizon_s,
+                most_launches=settings.most_launches,
+                worlds=worlds,
+                coming=coming,
+            )
+            return self._of_the_run(trials, scheduler, coming[worlds.since :])
+
+        first = tried(names, Worlds(1, doubt))
+        if settings.worlds == 1 or max(trial.launches for trial in first) >= SMALL:
+            return first
+        scores = self._scores(
+            {trial.name: settings.objective.vector(trial.schedule) for trial in first}
+        )
+        most = min(scores.values()) * FAR_BEHIND
+        near = {name for name, score in scores.items() if score <= most}
+        others = {
+            trial.name: trial
+            for trial in tried(
+                {*near, self.current, self._first}, Worlds(settings.worlds, doubt, 1)
+            )
+        }
+        return [
+            _joined(trial, others[trial.name]) if trial.name in others else trial for trial in first
+        ]
+
+    def _scores(self, vectors: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+        """One number each, corrected by how scores have come out before."""
+        objective, reflection = self.settings.objective, self.reflection
+        return {
+            name: objective.score(vector, reflection.usual) * reflection.bias(name)
+            for name, vector in vectors.items()
+        }
 
     def _rehearse(self, scheduler: Scheduler) -> list[Trial]:
         """Look back, where there is something new to see."""
@@ -260,6 +298,17 @@ class Selector:
             self._margin = max(self.settings.margin, self._margin * EASING)
 
     _trials: Mapping[str, Trial]
+
+
+def _joined(one: Trial, other: Trial) -> Trial:
+    """A trial in the worlds of both."""
+    return Trial(
+        one.name,
+        (*one.schedules, *other.schedules),
+        one.launches + other.launches,
+        one.complete and other.complete,
+        one.wall_s + other.wall_s,
+    )
 
 
 def _mean(vectors: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -26,12 +26,12 @@ class PortfolioSettings:
     `least_s` and `most_s`. `margin` is by how much another policy must be better than the one in
     force; the first candidate comes back when it is as good. Candidates are tried out in so many
     `worlds` (see `what_if.Worlds`), to the end of the queue, to `horizon_s` from now or until
-    `most_launches` tasks were simulated; what is left then ends in the order of its work. What they
-    would have made of the latest past (with `rehearse`; else what they were worth in earlier
-    decisions) counts by `memory` beside what they would make of the queue; with 0, only the queue
-    counts. A decision that takes longer than `too_late` of the period is dropped; in simulation it
-    takes `launch_cost_s` for each task that was simulated. Deciding takes at most `share` of a core
-    on average.
+    `most_launches` tasks were simulated in one; what is left then ends in the order of its work.
+    What they would have made of the latest past (with `rehearse`; else what they were worth in
+    earlier decisions) counts by `memory` beside what they would make of the queue; with 0, only the
+    queue counts. A decision that takes longer than `too_late` of the period is dropped; in
+    simulation it takes `launch_cost_s` for each task that was simulated. Deciding takes at most
+    `share` of a core on average.
     """
 
     candidates: Mapping[str, Profile] = field(default_factory=dict)

@@ -1,4 +1,6 @@
-"""What would become of the queue under each candidate: forks, simulated with estimates as truth."""
+"""What would become of the queue under each candidate: forks, simulated with estimates as truth,
+and with those who may come.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +29,15 @@ MOST_LAUNCHES = 200_000
 class Worlds(NamedTuple):
     """In how many worlds a candidate is tried out, and how far estimates are off in them.
 
-    In the first one all estimates are right. In each other every job takes a factor of what is
-    expected, drawn anew (log-normal, of this spread), and the same for all candidates: who relies
-    on estimates too much does worse there. Large queues are tried out in the first world only.
+    In the first one all estimates of the queue are right. In each other every job of the queue
+    takes a factor of what is expected, drawn anew (log-normal, of this spread), and the same for
+    all candidates: who relies on estimates too much does worse there. Some may have been tried out
+    before; it then begins `since` another.
     """
 
     number: int = 1
     doubt: float = 0.0
+    since: int = 0
 
 
 RIGHT = Worlds()
@@ -56,8 +60,6 @@ class Coming(NamedTuple):
 STEPS = 32
 # Where only timers ring for so many steps, nothing else will happen: no node is left, say.
 IDLE_STEPS = 10
-# So many launches of one world are small enough to look at others as well.
-SMALL = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class Trial:
 
     @property
     def schedule(self) -> Schedule:
-        """The one in the world in which all estimates are right."""
+        """The one in the world in which all estimates of the queue are right."""
         return self.schedules[0]
 
 
@@ -86,7 +88,8 @@ def try_out(
     coming: Sequence[Sequence[Coming]] = (),
     rest: Callable[[], None] = lambda: None,
 ) -> list[Trial]:
-    """Simulate every candidate from here to the end of the queue, or to a horizon.
+    """Simulate every candidate from here to the end of the queue and of all who come, or to a
+    horizon.
 
     In every world those arrive who are `coming` there, and are part of its schedule. What has not
     ended by the horizon ends after it, in the order of the work that is left. `rest` is called now
@@ -96,12 +99,12 @@ def try_out(
     for name, profile in candidates.items():
         began = time.perf_counter()
         ran: list[_Ran] = []
-        for number in range(worlds.number):
+        if not any(coming):
+            profile = _for_this_queue(profile)
+        for number in range(worlds.since, worlds.number):
             luck = _luck(number, worlds.doubt) if number else _certain
             joining = coming[number] if coming else ()
             ran.append(_run(scheduler, profile, horizon_s, most_launches, rest, luck, joining))
-            if ran[0].launches >= SMALL:
-                break
         trials.append(
             Trial(
                 name,
@@ -166,7 +169,7 @@ def _run(
         query = arrival.query
         driver.add_arrival(arrival)
         active.append((query.id, query.submit_s, arrival.work_s, query.deadline_s))
-    driver.post(now, 0, PolicyChosen(now, profile if coming else _for_this_queue(profile)))
+    driver.post(now, 0, PolicyChosen(now, profile))
     reached_s = now
     for at_s in steps(driver, now, _step_s(scheduler, horizon_s), now + horizon_s):
         reached_s = at_s
@@ -217,7 +220,9 @@ def _rest(fork: Scheduler, from_s: float, coming: Sequence[Coming]) -> dict[str,
         at_s += query.left_s / slots
         ends_s[query.id] = max(at_s, from_s + query.alone_left_s)
     for arrival, _ in coming:
-        if arrival.query.submit_s > from_s:
-            at_s = max(at_s, arrival.query.submit_s) + arrival.work_s / slots
-            ends_s[arrival.query.id] = at_s
+        submit_s = arrival.query.submit_s
+        if submit_s > from_s:
+            at_s = max(at_s, submit_s) + arrival.work_s / slots
+            longest_s = max(max(of.map_s, of.reduce_s) for of in arrival.truth.values())
+            ends_s[arrival.query.id] = max(at_s, submit_s + longest_s)
     return ends_s
