@@ -26,19 +26,18 @@ HORIZON, LEAST_TASKS = 2.0, 500
 
 
 def foresee(
-    past: Past, scheduler: Scheduler, worlds: int, most_launches: int
+    past: Past, scheduler: Scheduler, worlds: int, most: int
 ) -> tuple[tuple[Coming, ...], ...]:
     """By world, who comes: the past from any moment on, as dense as it was, round and round.
 
     What closes the round is the time since the last one came. In the place of one that has not
     ended comes another, as what it will take is not known; one that is too large does not come. The
-    queue and they together have no more tasks than `most_launches`, beyond which nothing is
-    simulated.
+    queue and they together have at most so many tasks.
     """
     state = scheduler.state
     ended = [query for query in past.queries if query.id not in state.queries]
     waiting = _waiting(scheduler)
-    most_tasks = min(max(waiting, LEAST_TASKS), most_launches - waiting)
+    most_tasks = min(max(waiting, LEAST_TASKS), most - waiting)
     takes_s = sum(query.left_s for query in state.queries.values()) / max(1, state.total_slots)
     if len(ended) < LEAST_PAST or most_tasks <= 0:
         return ((),) * worlds

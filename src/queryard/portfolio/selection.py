@@ -117,7 +117,8 @@ class Selector:
         promising = self.reflection.promising(settings.candidates)
         coming: tuple[tuple[Coming, ...], ...] = ()
         if self.past is not None and settings.memory:
-            coming = foresee(self.past, scheduler, settings.worlds, settings.most_launches)
+            most = min(settings.most_launches, SMALL)
+            coming = foresee(self.past, scheduler, settings.worlds, most)
         trials = self._try_out(scheduler, coming, [*promising, self.current, self._first])
         by_world = {
             trial.name: [settings.objective.vector(of) for of in trial.schedules]
