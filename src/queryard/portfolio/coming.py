@@ -13,7 +13,7 @@ from random import Random
 
 from queryard.core.model import Query
 from queryard.core.scheduler import Scheduler
-from queryard.workload.model import Arrival
+from queryard.workload.model import Arrival, JobTruth
 
 from .past import Past
 from .what_if import Coming
@@ -35,28 +35,31 @@ def foresee(
     queue and they together have at most so many tasks.
     """
     state = scheduler.state
-    ended = [query for query in past.queries if query.id not in state.queries]
+    latest = past.queries
+    ended = [query for query in latest if query.id not in state.queries]
     waiting = _waiting(scheduler)
     most_tasks = min(max(waiting, LEAST_TASKS), most - waiting)
     takes_s = sum(query.left_s for query in state.queries.values()) / max(1, state.total_slots)
     if len(ended) < LEAST_PAST or most_tasks <= 0:
         return ((),) * worlds
-    truths = {query.id: past.truth(query, scheduler) for query in ended}
+    truths: dict[str, dict[str, JobTruth]] = {}
     found = []
     for world in range(worlds):
         chance = Random(f"{world}:{state.now}")
         coming: list[Coming] = []
         left = most_tasks
         # Each has a task at least.
-        for after_s, query in islice(_round(past.queries, state.now, chance), most_tasks):
+        for after_s, query in islice(_round(latest, state.now, chance), most_tasks):
             if after_s > HORIZON * takes_s:
                 break
-            if query.id not in truths:
+            if query.id in state.queries:
                 query = chance.choice(ended)
             tasks = sum(job.maps + job.reduces for job in query.jobs)
             if tasks > left:
                 continue
             left -= tasks
+            if query.id not in truths:
+                truths[query.id] = past.truth(query, scheduler)
             again = _again(query, _free_name(len(coming), state.queries), state.now + after_s)
             coming.append(Coming(Arrival(again, truths[query.id]), past.told(query)))
         found.append(tuple(coming))
