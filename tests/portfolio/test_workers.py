@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -21,6 +22,8 @@ from queryard.portfolio import (
     simulate_portfolio,
     try_out,
 )
+from queryard.portfolio.what_if import RIGHT
+from queryard.portfolio.worker import Request, write
 from queryard.sim.run import build
 from queryard.workload import Mix, generate, parse_nodes
 
@@ -67,6 +70,31 @@ def test_one_that_dies_is_replaced(kernel: Scheduler) -> None:
         (found,) = workers.try_out(kernel, candidates_of(("fifo",)))
         assert found.complete
     assert workers._processes == []
+
+
+def test_a_queue_is_sent_once_and_again_to_one_that_took_its_place(
+    kernel: Scheduler, monkeypatch
+) -> None:
+    sent: list[bool] = []
+
+    def watched(stream: IO[bytes], request: Request) -> None:
+        sent.append(request.task is not None)
+        write(stream, request)
+
+    monkeypatch.setattr("queryard.portfolio.workers.write", watched)
+    candidates = candidates_of(("fifo", "srtf"))
+    with Workers(1) as workers:
+        tries = workers.over(kernel)
+        found = [tries(candidates, worlds=RIGHT) for _ in range(2)]
+        assert sent == [True, False, False, False]
+        workers._processes[0]._process.kill()
+        workers._processes[0]._process.wait()
+        found.append(tries(candidates, worlds=RIGHT))
+        assert sent[-2:] == [True, False]
+        workers.try_out(kernel, candidates)  # another queue, for all it knows
+        assert sent[-2:] == [True, False]
+    schedules = [[trial.schedule for trial in trials] for trials in found]
+    assert schedules == 3 * [[trial.schedule for trial in try_out(kernel, candidates)]]
 
 
 def test_what_takes_too_long_is_stopped(kernel: Scheduler) -> None:

@@ -101,6 +101,8 @@ class Filling:
     def _fill_all(self) -> None:
         """Offer all free slots, one a node in turn so that work spreads."""
         ready = self._tree.root.ready
+        if not any(ready):
+            return
         nodes = [n for n in self._state.nodes.values() if n.free > 0 and not n.draining]
         nodes.sort(key=_most_free)
         while nodes and any(ready):

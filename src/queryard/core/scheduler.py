@@ -171,8 +171,9 @@ class Scheduler:
     def _adopt(self, policy: Policy) -> None:
         """Follow a policy from now on; running work is not disturbed."""
         state = self.state
-        # Nodes that another policy meant to give up serve again.
-        cluster.drain(state, [node.id for node in state.nodes.values() if node.draining], False)
+        if state.draining:
+            # Nodes that another policy meant to give up serve again.
+            cluster.drain(state, [node.id for node in state.draining], False)
         self._crew = Crew(policy.job_order, policy.split, policy.placement, policy.sharing)
         self._sizing = Sizing(state, policy.provisioning)
         lanes = policy.split.lanes

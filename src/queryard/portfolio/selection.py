@@ -187,15 +187,16 @@ class Selector:
         """
         settings, doubt = self.settings, self.reflection.doubt
 
+        tries = self._trials_by.over(
+            scheduler,
+            coming=coming,
+            horizon_s=settings.horizon_s,
+            most_launches=settings.most_launches,
+        )
+
         def tried(chosen: Container[str], worlds: Worlds) -> list[Trial]:
-            trials = self._trials_by.try_out(
-                scheduler,
-                {name: of for name, of in settings.candidates.items() if name in chosen},
-                horizon_s=settings.horizon_s,
-                most_launches=settings.most_launches,
-                worlds=worlds,
-                coming=coming,
-            )
+            candidates = {name: of for name, of in settings.candidates.items() if name in chosen}
+            trials = tries(candidates, worlds=worlds)
             return self._of_the_run(trials, scheduler, coming[worlds.since :])
 
         first = tried(names, Worlds(1, doubt))

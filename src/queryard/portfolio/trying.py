@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Protocol
 
 from queryard.core.scheduler import Scheduler
 
 from .rehearsal import Scene, rehearse
-from .what_if import Profile, Trial, try_out
+from .what_if import Profile, Trial, Worlds, try_out
+
+
+class Tries(Protocol):
+    """Tries candidates out on one queue, again and again (see `what_if.try_out`)."""
+
+    def __call__(self, candidates: Mapping[str, Profile], *, worlds: Worlds) -> list[Trial]: ...
 
 
 class Trying(Protocol):
-    """Tries candidates out on the queue (see `what_if.try_out`), and on the past."""
+    """Tries candidates out on a queue as it is now, and on the past."""
 
-    def try_out(
-        self, scheduler: Scheduler, candidates: Mapping[str, Profile], **given: Any
-    ) -> list[Trial]: ...
+    def over(self, scheduler: Scheduler, **given: Any) -> Tries: ...
 
     def rehearse(self, scene: Scene, candidates: Mapping[str, Profile]) -> list[Trial]: ...
 
@@ -24,10 +29,8 @@ class Trying(Protocol):
 class Here:
     """In this process."""
 
-    def try_out(
-        self, scheduler: Scheduler, candidates: Mapping[str, Profile], **given: Any
-    ) -> list[Trial]:
-        return try_out(scheduler, candidates, **given)
+    def over(self, scheduler: Scheduler, **given: Any) -> Tries:
+        return partial(try_out, scheduler, **given)
 
     def rehearse(self, scene: Scene, candidates: Mapping[str, Profile]) -> list[Trial]:
         return rehearse(scene, candidates)

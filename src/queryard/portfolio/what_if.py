@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from random import Random
 from typing import Any, NamedTuple
 
@@ -102,7 +103,7 @@ def try_out(
         if not any(coming):
             profile = _for_this_queue(profile)
         for number in range(worlds.since, worlds.number):
-            luck = _luck(number, worlds.doubt) if number else _certain
+            luck = partial(_luck, number, worlds.doubt) if number else _certain
             joining = coming[number] if coming else ()
             ran.append(_run(scheduler, profile, horizon_s, most_launches, rest, luck, joining))
         trials.append(
@@ -130,13 +131,10 @@ def _certain(job: str) -> float:
     return 1.0
 
 
-def _luck(world: int, doubt: float) -> Callable[[str], float]:
+@lru_cache(maxsize=1 << 14)  # every candidate asks for it
+def _luck(world: int, doubt: float, job: str) -> float:
     """What a job takes in a world, of what is expected of it."""
-
-    def factor(job: str) -> float:
-        return Random(f"{world}:{job}").lognormvariate(0.0, doubt)
-
-    return factor
+    return Random(f"{world}:{job}").lognormvariate(0.0, doubt)
 
 
 class _Ran(NamedTuple):

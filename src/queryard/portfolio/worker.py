@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import pickle
 import signal
 import struct
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import IO, Any, NamedTuple
 
 from queryard.core.errors import QueryardError
@@ -19,13 +20,19 @@ from .what_if import Profile, Trial
 _LENGTH = struct.Struct("!Q")
 # How politely a worker asks for a core.
 NICE = 10
+# So many objects may be left by trials until the garbage among them is collected.
+GARBAGE = 500_000
 
 
 class Request(NamedTuple):
-    """What to do with candidates, as a pickled function of them and of `rest`."""
+    """What to do with candidates: a pickled function of them, of `rest` and of what is given.
 
-    task: bytes
+    It is large; without one, the same is to be done as last time.
+    """
+
+    task: bytes | None
     candidates: Mapping[str, Profile]
+    given: Mapping[str, Any]
 
 
 def write(stream: IO[bytes], what: Any) -> None:
@@ -55,6 +62,9 @@ def serve(share: float) -> None:
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     # Whatever prints by mistake must not end up among the answers.
     sys.stdout = sys.stderr
+    # In the middle of a trial there is little garbage, and looking for it takes long.
+    gc.disable()
+    task: Callable[..., list[Trial]] | None = None
     while True:
         try:
             request: Request = read(source)
@@ -63,12 +73,18 @@ def serve(share: float) -> None:
         pace = _Pace(share)
         answer: list[Trial] | str
         try:
-            answer = pickle.loads(request.task)(request.candidates, rest=pace.rest)
+            if request.task is not None:
+                task = None  # whatever becomes of the new one
+                task = pickle.loads(request.task)
+            assert task is not None
+            answer = task(request.candidates, rest=pace.rest, **request.given)
         except QueryardError as error:
             answer = str(error)
         except Exception as error:
             answer = f"a candidate could not be tried out ({type(error).__name__}: {error})"
         write(sink, answer)
+        if gc.get_count()[0] > GARBAGE:
+            gc.collect()
 
 
 class _Pace:

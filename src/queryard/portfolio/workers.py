@@ -14,16 +14,19 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from queryard.core.errors import QueryardError
 from queryard.core.scheduler import Scheduler
 
 from .rehearsal import Scene, rehearse
-from .what_if import MOST_LAUNCHES, RIGHT, Coming, Profile, Trial, Worlds, try_out
+from .trying import Tries
+from .what_if import RIGHT, Profile, Trial, Worlds, try_out
 from .worker import Request, read, write
 
 # What a worker runs; the first argument is where the package lies.
@@ -55,62 +58,66 @@ class Workers:
         self._processes: list[_Worker] = []
         self._lock = threading.Lock()
 
+    def over(self, scheduler: Scheduler, **given: Any) -> Tries:
+        """As `what_if.try_out` over this queue, dealt out among the workers.
+
+        The queue is sent to each of them once.
+        """
+        return partial(self._deal, _packed(partial(try_out, _bare(scheduler), **given)))
+
     def try_out(
         self,
         scheduler: Scheduler,
         candidates: Mapping[str, Profile],
         *,
-        horizon_s: float = float("inf"),
-        most_launches: int = MOST_LAUNCHES,
         worlds: Worlds = RIGHT,
-        coming: Sequence[Sequence[Coming]] = (),
         within_s: float | None = None,
+        **given: Any,
     ) -> list[Trial]:
-        """As `what_if.try_out`, dealt out among the workers; `TooLate` if it takes too long."""
-        task = partial(
-            try_out,
-            _bare(scheduler),
-            horizon_s=horizon_s,
-            most_launches=most_launches,
-            worlds=worlds,
-            coming=coming,
-        )
-        return self._deal(task, candidates, within_s)
+        """As `what_if.try_out`; `TooLate` if it takes too long."""
+        task = _packed(partial(try_out, _bare(scheduler), **given))
+        return self._deal(task, candidates, within_s, worlds=worlds)
 
     def rehearse(self, scene: Scene, candidates: Mapping[str, Profile]) -> list[Trial]:
         """As `rehearsal.rehearse`, dealt out among the workers."""
-        return self._deal(partial(rehearse, scene), candidates)
+        return self._deal(_packed(partial(rehearse, scene)), candidates)
 
     def _deal(
         self,
-        task: Callable[..., list[Trial]],
+        task: bytes,
         candidates: Mapping[str, Profile],
         within_s: float | None = None,
+        **given: Any,
     ) -> list[Trial]:
-        """Every worker does it with a part of the candidates.
+        """Every worker does it with one candidate after the other, until none is left.
 
         One that died is replaced, once; then its error is raised.
         """
+        left = deque(Request(task, {name: of}, given) for name, of in candidates.items())
         with self._lock:
-            packed = pickle.dumps(task, protocol=pickle.HIGHEST_PROTOCOL)
-            dealt = [dict(list(candidates.items())[n :: self._count]) for n in range(self._count)]
-            dealt = [part for part in dealt if part]
-            while len(self._processes) < len(dealt):
+            count = min(self._count, len(left))
+            while len(self._processes) < count:
                 self._processes.append(_Worker(self._share))
             until_s = None if within_s is None else time.monotonic() + within_s
-            requests = [Request(packed, part) for part in dealt]
-            with ThreadPoolExecutor(len(dealt)) as threads:
-                asked = [
-                    threads.submit(self._ask, n, request, until_s)
-                    for n, request in enumerate(requests)
-                ]
+            found: dict[str, Trial] = {}
+            with ThreadPoolExecutor(count) as threads:
+                asked = [threads.submit(self._work, n, left, until_s) for n in range(count)]
                 try:
-                    found = {trial.name: trial for future in asked for trial in future.result()}
+                    for future in as_completed(asked):
+                        found |= {trial.name: trial for trial in future.result()}
                 except BaseException:
                     # Nobody waits for the others: Ctrl-C, or one of them has failed.
+                    left.clear()
                     self._stop()
                     raise
             return [found[name] for name in candidates]
+
+    def _work(self, number: int, left: deque[Request], until_s: float | None) -> list[Trial]:
+        found = []
+        with contextlib.suppress(IndexError):  # none is left
+            while True:
+                found += self._ask(number, left.popleft(), until_s)
+        return found
 
     def _ask(self, number: int, request: Request, until_s: float | None) -> list[Trial]:
         for attempt in (1, 2):
@@ -153,6 +160,8 @@ class _Worker:
 
     def __init__(self, share: float) -> None:
         self.killed = False
+        # What it was last told to do.
+        self._task: bytes | None = None
         package = Path(__file__).parents[2]
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", _BOOT, str(package), repr(share)],
@@ -174,7 +183,10 @@ class _Worker:
             stopper = threading.Timer(left_s, self._process.kill)
             stopper.start()
         try:
-            write(self._process.stdin, request)
+            # What to do is large, and need not be said again.
+            is_known = request.task is self._task
+            write(self._process.stdin, request._replace(task=None) if is_known else request)
+            self._task = request.task
             answer: list[Trial] | str = read(self._process.stdout)
         finally:
             if stopper is not None:
@@ -194,6 +206,10 @@ class _Worker:
             self._process.wait()
         if self._process.stdout is not None:
             self._process.stdout.close()
+
+
+def _packed(task: Callable[..., list[Trial]]) -> bytes:
+    return pickle.dumps(task, protocol=pickle.HIGHEST_PROTOCOL)
 
 
 def _bare(scheduler: Scheduler) -> Scheduler:

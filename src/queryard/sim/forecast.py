@@ -75,8 +75,9 @@ def resume(
     truth = Truth(conditions or Conditions(), seed=0, is_believed=True)
     for query in fork.state.queries.values():
         for job in query.jobs:
-            expected = believed(job, luck(job.id))
-            truth.add(job.id, job.spec, expected).read(table for table, _ in job.scanned)
+            if not job.done:
+                expected = believed(job, luck(job.id))
+                truth.add(job.id, job.spec, expected).read(table for table, _ in job.scanned)
     driver = SimDriver(fork, truth)
     driver.resume()
     return driver
