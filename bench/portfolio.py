@@ -14,6 +14,7 @@ from queryard.core.scheduler import Scheduler
 from queryard.policies import resolve_profile
 from queryard.portfolio import PortfolioSettings, Selector, Workers, candidates_of
 from queryard.portfolio.past import Past
+from queryard.portfolio.queue import tasks
 from queryard.sim.driver import SimDriver
 from queryard.sim.run import build
 from queryard.workload import Mix, SizeBin, generate, parse_nodes
@@ -60,13 +61,7 @@ def queue(queries: int, size_gb: float) -> tuple[SimDriver, int]:
     while len(state.queries) > queries:
         until_s += 1.0
         driver.run(until_s)
-    left = sum(
-        phase.left
-        for job in state.jobs.values()
-        for phase in (job.map, job.reduce)
-        if phase is not None
-    )
-    return driver, left
+    return driver, tasks(state)
 
 
 class _Rehearsed(Past):
@@ -88,7 +83,7 @@ def past_of(driver: SimDriver, kind: type[Past]) -> Past:
 def decision_speed(
     queries: int, size_gb: float, target_s: float, repeats: int = 3
 ) -> DecisionSpeed:
-    driver, tasks = queue(queries, size_gb)
+    driver, left = queue(queries, size_gb)
     kernel = driver.scheduler
     candidates = candidates_of()
     settings = PortfolioSettings(candidates, most_launches=10**9)
@@ -108,4 +103,4 @@ def decision_speed(
                     launches = decision.launches
     wall_s, rehearsed_s = (statistics.median(times) for times in times_s.values())
     ratio = wall_s / (launches / bare_per_s)
-    return DecisionSpeed(queries, tasks, len(candidates), wall_s, ratio, rehearsed_s, target_s)
+    return DecisionSpeed(queries, left, len(candidates), wall_s, ratio, rehearsed_s, target_s)

@@ -15,6 +15,7 @@ from queryard.core.model import Query
 from queryard.core.scheduler import Scheduler
 from queryard.workload.model import Arrival, JobTruth
 
+from . import queue
 from .past import Past
 from .what_if import Coming
 
@@ -37,9 +38,9 @@ def foresee(
     state = scheduler.state
     latest = past.queries
     ended = [query for query in latest if query.id not in state.queries]
-    waiting = _waiting(scheduler)
+    waiting = queue.tasks(state)
     most_tasks = min(max(waiting, LEAST_TASKS), most - waiting)
-    takes_s = sum(query.left_s for query in state.queries.values()) / max(1, state.total_slots)
+    horizon_s = HORIZON * queue.takes_s(state)
     if len(ended) < LEAST_PAST or most_tasks <= 0:
         return ((),) * worlds
     truths: dict[str, dict[str, JobTruth]] = {}
@@ -50,7 +51,7 @@ def foresee(
         left = most_tasks
         # Each has a task at least.
         for after_s, query in islice(_round(latest, state.now, chance), most_tasks):
-            if after_s > HORIZON * takes_s:
+            if after_s > horizon_s:
                 break
             if query.id in state.queries:
                 query = chance.choice(ended)
@@ -79,13 +80,6 @@ def _round(queries: Sequence[Query], now: float, chance: Random) -> Iterator[tup
         at_s += gaps_s[place]
         if at_s > 0:
             yield at_s, queries[place]
-
-
-def _waiting(scheduler: Scheduler) -> int:
-    """How many tasks the queue has left."""
-    jobs = scheduler.state.jobs.values()
-    phases = (phase for job in jobs for phase in (job.map, job.reduce))
-    return sum(phase.left for phase in phases if phase is not None)
 
 
 def _again(query: Query, name: str, at_s: float) -> Query:

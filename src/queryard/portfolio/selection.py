@@ -10,6 +10,7 @@ from statistics import fmean
 
 from queryard.core.scheduler import Scheduler
 
+from . import queue
 from .coming import foresee
 from .past import Past
 from .reflection import Reflection, in_worlds
@@ -96,10 +97,10 @@ class Selector:
         state = scheduler.state
         if not state.queries or state.now < self._not_before_s:
             return False
-        if not self._is_always_due and not _is_contended(scheduler):
+        if not self._is_always_due and not queue.is_contended(state):
             return False
         since_s = state.now - self._last_s
-        return self.reflection.is_due(since_s, _work_s(scheduler))
+        return self.reflection.is_due(since_s, queue.work_s(state))
 
     def next_look_s(self, scheduler: Scheduler) -> float:
         """When to ask again whether a decision is due, if nobody arrives before."""
@@ -152,8 +153,8 @@ class Selector:
             doubt=self.reflection.doubt,
             regrets={name: exp(regret) for name, regret in self.reflection.regrets.items()},
         )
-        work_s = _work_s(scheduler)
-        self.reflection.decided(work_s, work_s / max(1, scheduler.state.total_slots))
+        state = scheduler.state
+        self.reflection.decided(queue.work_s(state), queue.takes_s(state))
         decision = replace(decision, period_s=self.reflection.period_s)
         self._last_s = now
         self._trials = {trial.name: trial for trial in trials}
@@ -316,25 +317,6 @@ def _joined(one: Trial, other: Trial) -> Trial:
 def _mean(vectors: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Metric by metric."""
     return {name: fmean(vector[name] for vector in vectors) for name in vectors[0]}
-
-
-def _is_contended(scheduler: Scheduler) -> bool:
-    """Whether a task could run that does not, or there are more to come than free slots."""
-    state = scheduler.state
-    free = sum(node.free for node in state.nodes.values())
-    for job in state.jobs.values():
-        if job.spec.divisible is not None:
-            return True
-        for phase in (job.map, job.reduce):
-            if phase is not None and phase.pending:
-                free -= phase.pending
-                if free < 0 or (not job.blockers and (phase is job.map or job.maps_done)):
-                    return True
-    return False
-
-
-def _work_s(scheduler: Scheduler) -> float:
-    return sum(query.left_s for query in scheduler.state.queries.values())
 
 
 def in_force(

@@ -20,6 +20,7 @@ from queryard.sim.driver import SimDriver
 from queryard.sim.forecast import resume
 from queryard.workload.model import Arrival
 
+from . import queue
 from .scores import QueryEnd, Schedule
 
 Profile = Mapping[str, Any]
@@ -169,7 +170,8 @@ def _run(
         active.append((query.id, query.submit_s, arrival.work_s, query.deadline_s))
     driver.post(now, 0, PolicyChosen(now, profile))
     reached_s = now
-    for at_s in steps(driver, now, _step_s(scheduler, horizon_s), now + horizon_s):
+    step_s = min(horizon_s, max(1e-3, queue.takes_s(state) / STEPS))
+    for at_s in steps(driver, now, step_s, now + horizon_s):
         reached_s = at_s
         rest()
         if state.next_launch - before > most_launches:
@@ -197,13 +199,6 @@ def steps(
         yield from_s
         idle = idle + 1 if driver.only_rings else 0
         step_s *= 2
-
-
-def _step_s(scheduler: Scheduler, horizon_s: float) -> float:
-    """How far to go at first: a part of the work of the queue over the slots."""
-    state = scheduler.state
-    left_s = sum(query.left_s for query in state.queries.values())
-    return min(horizon_s, max(1e-3, left_s / max(1, state.total_slots) / STEPS))
 
 
 def _rest(fork: Scheduler, from_s: float, coming: Sequence[Coming]) -> dict[str, float]:
