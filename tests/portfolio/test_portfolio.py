@@ -139,11 +139,12 @@ def _score(goal: str, workload: Workload, ends: dict[str, float]) -> float:
 def test_a_portfolio_loses_nothing_and_can_be_replayed(seed: int) -> None:
     nodes = parse_nodes("4x4")
     workload = generate(Mix(queries=10, deadlines=0.3, load=1.1, block_bytes=2e9), seed, nodes)
-    found = simulate_portfolio(workload, nodes, parse_portfolio("portfolio"), seed=seed)
+    portfolio = parse_portfolio("portfolio:mixed:dearest/fair/edf/locf")
+    found = simulate_portfolio(workload, nodes, portfolio, seed=seed)
     assert len(found.run.ends) == 10
     assert not found.run.unfinished
     assert replay(found.run.journal) is None
-    again = simulate_portfolio(workload, nodes, parse_portfolio("portfolio"), seed=seed)
+    again = simulate_portfolio(workload, nodes, portfolio, seed=seed)
     assert again.run.ends == found.run.ends
     switches = [e for s in found.run.journal.steps for e in s.events if isinstance(e, PolicyChosen)]
     assert len(switches) == sum(decision.is_switch for decision in found.decisions)

@@ -30,8 +30,8 @@ class PortfolioSettings:
     What they would have made of the latest past (with `rehearse`; else what they were worth in
     earlier decisions) counts by `memory` beside what they would make of the queue; with 0, only the
     queue counts. A decision that takes longer than `too_late` of the period is dropped; in
-    simulation it takes `launch_cost_s` for each task that was simulated. Deciding takes at most
-    `share` of a core on average.
+    simulation it takes `launch_cost_s` for each task that was simulated, which is what two workers
+    need (docs/benchmarks.md). Deciding takes at most `share` of a core on average.
     """
 
     candidates: Mapping[str, Profile] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class PortfolioSettings:
     most_launches: int = 20_000
     too_late: float = 1.0
     share: float = 0.05
-    launch_cost_s: float = 2e-5
+    launch_cost_s: float = 5e-5
 
     def __post_init__(self) -> None:
         if not self.candidates:

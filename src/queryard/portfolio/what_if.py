@@ -12,6 +12,7 @@ from functools import lru_cache, partial
 from random import Random
 from typing import Any, NamedTuple
 
+from queryard.core.entities import JobState
 from queryard.core.events import EstimateChanged, PolicyChosen
 from queryard.core.scheduler import Scheduler
 from queryard.policies.compose import make_part
@@ -32,9 +33,9 @@ class Worlds(NamedTuple):
     """In how many worlds a candidate is tried out, and how far estimates are off in them.
 
     In the first one all estimates of the queue are right. In each other every job of the queue
-    takes a factor of what is expected, drawn anew (log-normal, of this spread), and the same for
-    all candidates: who relies on estimates too much does worse there. Some may have been tried out
-    before; it then begins `since` another.
+    takes a factor of what is expected, drawn for that world (log-normal, of this spread), and the
+    same for all candidates: who relies on estimates too much does worse there. Some may have been
+    tried out before; it then begins `since` another.
     """
 
     number: int = 1
@@ -128,14 +129,20 @@ def _for_this_queue(profile: Profile) -> Profile:
     }
 
 
-def _certain(job: str) -> float:
+def _certain(job: JobState) -> float:
     return 1.0
 
 
+def _luck(world: int, doubt: float, job: JobState) -> float:
+    """What a job takes in a world, of what is expected of it: the same in every decision of a run,
+    so that none is taken back for another draw.
+    """
+    return _drawn(f"{world}:{job.id}:{job.query.submit_s}", doubt)
+
+
 @lru_cache(maxsize=1 << 14)  # every candidate asks for it
-def _luck(world: int, doubt: float, job: str) -> float:
-    """What a job takes in a world, of what is expected of it."""
-    return Random(f"{world}:{job}").lognormvariate(0.0, doubt)
+def _drawn(seed: str, doubt: float) -> float:
+    return Random(seed).lognormvariate(0.0, doubt)
 
 
 class _Ran(NamedTuple):
@@ -150,7 +157,7 @@ def _run(
     horizon_s: float,
     most_launches: int,
     rest: Callable[[], None],
-    luck: Callable[[str], float],
+    luck: Callable[[JobState], float],
     coming: Sequence[Coming],
 ) -> _Ran:
     fork = scheduler.fork()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from queryard.core.commands import Grant, Launch
+from queryard.core.entities import JobState
 from queryard.core.events import PolicyChosen
 from queryard.core.journal import Journal
 from queryard.core.scheduler import Scheduler
@@ -66,7 +67,7 @@ def forecast(
 def resume(
     fork: Scheduler,
     conditions: Conditions | None = None,
-    luck: Callable[[str], float] = lambda job: 1.0,
+    luck: Callable[[JobState], float] = lambda job: 1.0,
 ) -> SimDriver:
     """A driver that goes on from the middle of a run, taking estimates for the truth.
 
@@ -76,7 +77,7 @@ def resume(
     for query in fork.state.queries.values():
         for job in query.jobs:
             if not job.done:
-                expected = believed(job, luck(job.id))
+                expected = believed(job, luck(job))
                 truth.add(job.id, job.spec, expected).read(table for table, _ in job.scanned)
     driver = SimDriver(fork, truth)
     driver.resume()
