@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from queryard import experiments
+from queryard.cli.experiment_tables import parts_of
 from queryard.core.errors import QueryardError
 from queryard.experiments import Experiment, Finding, Joint, Outcome, Wish
+from queryard.experiments.outcome import Table
 
 
 def test_what_there_is_and_how_long_it_takes(call):
@@ -16,6 +20,24 @@ def test_what_there_is_and_how_long_it_takes(call):
     assert "predictors" in listed
     assert "takes" in listed
     assert "hours" in listed
+
+
+def test_a_table_that_is_too_wide_goes_on_below_and_no_word_is_cut_short():
+    columns = ("policy", *(f"slowdown, {name}" for name in ("small", "medium", "large")), "missed")
+    rows = tuple(
+        (name, "10,912", "3.14 (1.5 to 4.8)", "1", "2%") for name in ("edls-sh", "edls-pr")
+    )
+    table = Table("Scores", columns, rows)
+    for width in (24, 40, 80):
+        console = Console(width=width, file=io.StringIO(), record=True)
+        for part in parts_of(console, table):
+            console.print(part)
+        shown = console.export_text()
+        assert "…" not in shown
+        assert max(map(len, shown.splitlines())) <= width
+        # Each part has the policies, and every column is in one of them.
+        assert shown.count("edls-sh") == shown.count("edls-pr") == 1 + shown.count("continued")
+        assert shown.count("missed") == shown.count("large") == 1
 
 
 def test_a_report(call, tmp_path: Path):
@@ -40,7 +62,8 @@ def test_mistakes(call, tmp_path: Path):
             ("experiment", "recorded-days", "--traces", str(tmp_path)),
             "holds nothing to replay in swim-facebook/",
         ),
-        (("experiment", "tls-measured"), "--traces"),
+        (("experiment", "tls-measured"), "tls-measured replays recorded workloads"),
+        (("experiment", "all", "--report", str(Path(__file__))), "is a file; name a folder"),
         (("experiment", "predictor"), "did you mean 'predictors'"),
         (("experiment", "predictors", "--traces", str(tmp_path / "none")), "no such folder"),
     ):

@@ -108,6 +108,8 @@ def check_folder(report: Path) -> None:
     """Make the folder of a report before hours are spent on what goes into it."""
     try:
         report.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise InvalidRecord(f"--report {report}: is a file; name a folder") from None
     except OSError as error:
         raise InvalidRecord(f"--report {report}: {error.strerror}") from error
 
@@ -117,7 +119,12 @@ def _list(console: Console) -> None:
     from queryard.experiments.durations import TAKES
 
     rows = tuple(
-        (item.name, item.title, item.source, TAKES.get(item.name, ""))
+        (
+            item.name,
+            item.title,
+            item.source,
+            TAKES.get(item.name, "") + ("; needs --traces" if item.needs_traces else ""),
+        )
         for item in EXPERIMENTS.values()
     )
     columns = ("name", "what", "source", "takes about")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -11,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
+    from queryard.experiments.outcome import Table as Content
     from queryard.experiments.sections import Section
 
 
@@ -25,9 +27,43 @@ def show(console: Console, section: Section) -> None:
         console.print(Text(f"Failed: {section.failure}", style="red"))
     tables = [findings_table(outcome.findings)] if outcome.findings else []
     for table in (*tables, *outcome.tables):
-        console.print(table_of(table.title, table.columns, table.rows))
+        for part in parts_of(console, table):
+            console.print(part)
     for note in outcome.notes:
         console.print(Text(f"Note: {note}.", style="dim"))
+
+
+def parts_of(console: Console, table: Content) -> Iterator[Table]:
+    """The table, one below the other in as many parts as it takes to cut no word short.
+
+    Each begins with the first column.
+    """
+    title = table.title
+    rest = list(range(1, len(table.columns)))
+    while True:
+        count = len(rest)
+        while count > 1 and not _fits(console, _chosen(table, title, rest[:count])):
+            count -= 1
+        yield _chosen(table, title, rest[:count])
+        rest = rest[count:]
+        if not rest:
+            return
+        title = f"{table.title}, continued"
+
+
+def _fits(console: Console, table: Table) -> bool:
+    # Within the width of the console every table would seem to fit.
+    least = console.measure(table, options=console.options.update_width(10_000)).minimum
+    return least <= console.width
+
+
+def _chosen(table: Content, title: str, places: Sequence[int]) -> Table:
+    """Some columns of a table, after the first one."""
+
+    def chosen(cells: tuple[str, ...]) -> tuple[str, ...]:
+        return (cells[0], *(cells[place] for place in places))
+
+    return table_of(title, chosen(table.columns), tuple(chosen(row) for row in table.rows))
 
 
 def table_of(

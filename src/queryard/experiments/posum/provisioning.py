@@ -196,8 +196,8 @@ NOTES = (
     "What comes of the portfolio depends on the pair it begins with, and is no merit of its choice "
     "where it never switches: at first all pairs score alike and the one in force stays, and nodes "
     "whose hour has begun cost nothing more, so that a cluster that has grown is kept",
-    "It simulates the jobs that are there: it sees what a smaller cluster saves on them, and not "
-    "what those lose that have yet to come",
+    "Those who come in its trials are queries that have ended, once more: before eight have, it "
+    "sees what a smaller cluster saves on those that are there, and not what others will lose",
 )
 
 EXPERIMENT = Experiment(

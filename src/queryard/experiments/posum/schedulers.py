@@ -14,9 +14,9 @@ from queryard.portfolio import (
     OBJECTIVES,
     Decision,
     PortfolioSettings,
-    QueryEnd,
     Schedule,
     candidates_of,
+    schedule_of,
     simulate_portfolio,
 )
 from queryard.sim import Run
@@ -106,17 +106,7 @@ def play_portfolio(setting: Setting, settings: PortfolioSettings, seed: int) -> 
 
 def _played(run: Run) -> Played:
     rows = read_run(run.journal)
-    queries = []
-    for row in rows.queries.values():
-        assert row.end_s is not None
-        submit_s, deadline_s = row.submit_s, row.query.deadline_s
-        queries.append(QueryEnd(row.query.id, submit_s, row.end_s, row.task_s, deadline_s))
-    end_s = rows.closed_s
-    leases_s = tuple(
-        max(0.0, (end_s if row.lost_s is None else min(row.lost_s, end_s)) - row.joined_s)
-        for row in rows.nodes
-    )
-    return Played(Schedule(tuple(queries), leases_s), end_s)
+    return Played(schedule_of(rows), rows.closed_s)
 
 
 def by_policy(draw: Draw, run: int, policy: str, estimates: str = "standard") -> Played:
@@ -145,6 +135,7 @@ def _by_portfolio(draw: Draw, run: int, mode: str, rule: Rule, estimates: str) -
 def peak_queue(schedule: Schedule) -> int:
     """How many jobs there were at most at a time.
 
+    >>> from queryard.portfolio import QueryEnd
     >>> peak_queue(Schedule((QueryEnd("a", 0, 9, 1), QueryEnd("b", 3, 5, 1))))
     2
     """

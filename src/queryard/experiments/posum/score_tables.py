@@ -105,6 +105,32 @@ def hindsight_table(groups: Mapping[str, Runs]) -> Table:
     return Table(told, columns, tuple(rows))
 
 
+def ours_table(groups: Mapping[str, Runs], ours: Runs) -> Table:
+    """The published rule of the portfolio beside ours, in mixed mode."""
+    rows = []
+    for title, runs in groups.items():
+        best = best_of(runs, POLICIES, "mixed")
+        own = gap_of({**runs, "ours": ours[title]}, "ours", best, "mixed")
+        scores = (runs[best], runs["mixed"], ours[title])
+        rows.append(
+            (
+                f"{title} (best policy: {TITLES[best]})",
+                *(
+                    interval([run.score("mixed") for run in of]).text("{:,.0f}".format)
+                    for of in scores
+                ),
+                text_of(gap_of(runs, "mixed", best, "mixed")),
+                text_of(own),
+            )
+        )
+    columns = (
+        *("workload", "best policy", "published rule", "ours"),
+        *("published, against the best", "ours, against the best"),
+    )
+    told = f"Our portfolio (worlds, memory, margin, period by the queue): mixed ({_seeds(groups)})"
+    return Table(told, columns, tuple(rows))
+
+
 def gap_of(runs: Runs, name: str, best: str, objective: str) -> Interval | None:
     """How far a scheduler is above another on an objective."""
     ours, theirs = ([run.score(objective) for run in runs[who]] for who in (name, best))

@@ -22,7 +22,15 @@ from .schedulers import (
     gap,
     is_above,
 )
-from .score_tables import Runs, gap_of, hindsight_table, objectives_table, parts_table, text_of
+from .score_tables import (
+    Runs,
+    gap_of,
+    hindsight_table,
+    objectives_table,
+    ours_table,
+    parts_table,
+    text_of,
+)
 from .sensitivity import sensitivity
 from .workloads import PARAMETERS, WORKLOADS, Draw
 
@@ -46,18 +54,28 @@ def _runs(wish: Wish, title: str, draws: Sequence[Draw], modes: Sequence[str] = 
     return found
 
 
+def _ours(wish: Wish, title: str, draws: Sequence[Draw]) -> list[Played]:
+    """The portfolio in mixed mode, as it decides today."""
+    wish.tell(f"{title}, our portfolio")
+    return [by_portfolio(draw, run, "mixed", "reflecting") for run, draw in enumerate(draws)]
+
+
 def run(wish: Wish) -> Outcome:
-    groups: dict[str, Runs] = {}
-    for number, draw in WORKLOADS.items():
-        title = f"workload {number}"
-        groups[title] = _runs(wish, title, [Draw(draw, hours=wish.size)] * wish.seeds)
+    draws = {
+        f"workload {number}": [Draw(draw, hours=wish.size)] * wish.seeds
+        for number, draw in WORKLOADS.items()
+    }
+    groups: dict[str, Runs] = {title: _runs(wish, title, of) for title, of in draws.items()}
     others = [Draw(OTHERS + run, hours=wish.size) for run in range(wish.seeds)]
+    draws["other workloads"] = others
     groups["other workloads"] = _runs(wish, "other workloads", others, ("mixed",))
+    ours = {title: _ours(wish, title, of) for title, of in draws.items()}
     findings: list[Finding] = []
     for number in WORKLOADS:
         findings += _findings(number, groups[f"workload {number}"])
     tables = [parts_table(title, runs) for title, runs in groups.items()]
-    tables += [objectives_table(groups), hindsight_table(groups), sensitivity(wish)]
+    tables += [objectives_table(groups), hindsight_table(groups), ours_table(groups, ours)]
+    tables.append(sensitivity(wish))
     return Outcome(tuple(findings), tuple(tables), (_chart(groups),), NOTES)
 
 

@@ -7,8 +7,8 @@ from statistics import fmean
 
 from ..bars import bar_keys, bar_panel
 from ..outcome import Chart, Interval, Outcome, Table, interval, of_seeds
-from .comparison import GOALS, Compared, left_out
-from .verdict import geometric_mean, hindsight_ratios, portfolio_name, verdict
+from .comparison import GOALS, OTHER_GOAL, Compared, left_out, portfolio_name
+from .verdict import best_fixed, geometric_mean, hindsight_ratios, ratio, verdict
 from .workloads import BINS
 
 # In the picture.
@@ -28,6 +28,9 @@ def outcome(compared: Sequence[Compared], name: str, notes: Iterable[str] = ()) 
     tables = [_table(title, items) for title, items in groups.items()]
     tables.append(_scores(groups))
     tables.append(_usage(groups))
+    first = compared[0].case.other_first
+    if first is not None:
+        tables.append(_beginning(groups, first, best_fixed(compared, OTHER_GOAL)))
     return Outcome(
         verdict(compared),
         tuple(tables),
@@ -114,6 +117,32 @@ def _usage(groups: Mapping[str, Sequence[Compared]]) -> Table:
             )
     columns = ("workload, goal", "in force", "decisions", "switches", "ms a decision")
     return Table("What the portfolio did", columns, tuple(rows))
+
+
+def _beginning(groups: Mapping[str, Sequence[Compared]], first: str, best: str) -> Table:
+    """How much depends on the candidate that is in force until there is something to choose."""
+    own, other = portfolio_name(OTHER_GOAL), portfolio_name(OTHER_GOAL, first)
+    rows = []
+    for title, items in groups.items():
+
+        def of_best(name: str, items: Sequence[Compared] = items) -> str:
+            scores = [
+                (item.runs[name].scores[OTHER_GOAL], item.runs[best].scores[OTHER_GOAL])
+                for item in items
+            ]
+            return f"{geometric_mean([ratio(*pair) for pair in scores]):.2f}"
+
+        usage = fmean((item.runs[other].usage or {}).get(first, 0.0) for item in items)
+        rows.append((title, of_best(own), of_best(other), of_best(first), f"{usage:.0%}"))
+    columns = (
+        "workload",
+        "the portfolio",
+        f"beginning with {first}",
+        f"{first} alone",
+        f"{first} in force",
+    )
+    told = f"If the portfolio begins with another candidate: {OTHER_GOAL} scores, of {best}'s"
+    return Table(told, columns, tuple(rows))
 
 
 def _chart(groups: Mapping[str, Sequence[Compared]], name: str) -> Chart:

@@ -162,4 +162,5 @@ EXPERIMENT = Experiment(
         "arrival rate": "0.8 of what all slots can do",
         "queries": f"half of the published number, over at most {MOST_SEEDS} seeds",
     },
+    needs_traces=True,
 )
