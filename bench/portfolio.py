@@ -54,7 +54,8 @@ def queue(queries: int, size_gb: float) -> tuple[SimDriver, int]:
         deadlines=0.3,
     )
     workload = generate(mix, 1, NODES)
-    driver = build(workload, NODES, resolve_profile("tls"))
+    # As for recorded workloads: a rehearsal learns again what was learnt.
+    driver = build(workload, NODES, resolve_profile("tls"), estimates="regression")
     until_s = max(arrival.query.submit_s for arrival in workload.arrivals)
     state = driver.scheduler.state
     driver.run(until_s)

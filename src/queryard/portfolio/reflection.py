@@ -13,7 +13,7 @@ from statistics import fmean
 from .scores import Objective, QueryEnd, Schedule
 
 # How much the latest observation counts, and after how many one is believed half.
-LATEST, DOUBT = 0.3, 2.0
+LATEST, HALF_TRUSTED = 0.3, 2.0
 # Of queries there are more: how much the latest one counts.
 LATEST_QUERY = 0.09
 # How far estimates are off until that is known; how slowly what candidates are worth is forgotten.
@@ -106,8 +106,8 @@ class Reflection:
         if foreseen <= 0 or observed <= 0:
             return
         error = math.log(observed / foreseen)
-        before, count = self.biases.get(self._expected.policy, (0.0, 0))
-        self.biases[self._expected.policy] = (before + LATEST * (error - before), count + 1)
+        before, judged = self.biases.get(self._expected.policy, (0.0, 0))
+        self.biases[self._expected.policy] = (before + LATEST * (error - before), judged + 1)
 
     def bias(self, policy: str) -> float:
         """The factor by which a policy's score comes out higher than foreseen.
@@ -118,7 +118,7 @@ class Reflection:
             return 1.0
         usual = sum(log for log, _ in self.biases.values()) / len(self.biases)
         log, count = self.biases.get(policy, (usual, 0))
-        trust = count / (count + DOUBT)
+        trust = count / (count + HALF_TRUSTED)
         return math.exp(trust * log + (1 - trust) * usual)
 
     def _score(self, schedule: Schedule) -> float:

@@ -23,7 +23,7 @@ from .what_if import Coming, Profile, Trial, Worlds
 FLAPPING, MOST_MARGIN, EASING = 2.0, 0.4, 0.8
 # So many launches of one world are small enough to look at others as well; whoever is so many times
 # as bad as the best in the first world is not tried out there.
-SMALL, FAR_BEHIND = 20_000, 1.5
+SMALL_TRIAL, FAR_BEHIND = 20_000, 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Selector:
         promising = self.reflection.promising(settings.candidates)
         coming: tuple[tuple[Coming, ...], ...] = ()
         if self.past is not None and settings.memory:
-            most = min(settings.most_launches, SMALL)
+            most = min(settings.most_launches, SMALL_TRIAL)
             coming = foresee(self.past, scheduler, settings.worlds, most)
         trials = self._try_out(scheduler, coming, [*promising, self.current, self._first])
         by_world = {
@@ -201,7 +201,7 @@ class Selector:
             return self._of_the_run(trials, scheduler, coming[worlds.since :])
 
         first = tried(names, Worlds(1, doubt))
-        if settings.worlds == 1 or max(trial.launches for trial in first) >= SMALL:
+        if settings.worlds == 1 or max(trial.launches for trial in first) >= SMALL_TRIAL:
             return first
         scores = self._scores(
             {trial.name: settings.objective.vector(trial.schedule) for trial in first}

@@ -183,7 +183,7 @@ def _run(
         rest()
         if state.next_launch - before > most_launches:
             break
-    ends_s = {**driver.ends, **_rest(fork, max(reached_s, state.now), coming)}
+    ends_s = {**driver.ends, **_ends_after(fork, max(reached_s, state.now), coming)}
     queries = tuple(
         QueryEnd(query, submit_s, ends_s[query], task_s, deadline_s)
         for query, submit_s, task_s, deadline_s in active
@@ -208,7 +208,7 @@ def steps(
         step_s *= 2
 
 
-def _rest(fork: Scheduler, from_s: float, coming: Sequence[Coming]) -> dict[str, float]:
+def _ends_after(fork: Scheduler, from_s: float, coming: Sequence[Coming]) -> dict[str, float]:
     """When those would end that are still there, the least work first on all slots.
 
     Those who are still to come are served after them, as they come.
