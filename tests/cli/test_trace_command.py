@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from queryard.experiments import EXPERIMENTS
+from queryard.experiments.recorded.workloads import FACEBOOK_2009, FACEBOOK_2010
+from queryard.workload.traces import read_trace
+
 WORKLOAD = str(Path(__file__).parents[2] / "examples" / "first.toml")
 TINY = str(Path(__file__).parents[2] / "examples" / "tiny.json")
 DOCS = Path(__file__).parents[2] / "docs" / "traces.md"
@@ -110,7 +114,7 @@ def test_policies_learn_from_a_trace_and_are_told_of_a_workload_of_our_own(call,
 def test_the_help_says_what_the_cluster_is(call):
     words = " ".join(re.sub("[│─╭╮╰╯]", " ", call("trace", "info", "--help").out).split())
     assert "Default: those of the trace, else a cluster made up for an offered load of 70%" in words
-    assert "first submission to the last recorded end" in words
+    assert "first submission to the last end of a query or a task that is recorded" in words
 
 
 def two_jobs(folder: Path, gap_s: int, length_s: int = 1) -> Path:
@@ -124,6 +128,18 @@ def two_jobs(folder: Path, gap_s: int, length_s: int = 1) -> Path:
     file = folder / "sls.json"
     file.write_text(json.dumps(jobs))
     return file
+
+
+def test_the_offered_load_is_the_same_wherever_it_stands(call):
+    words = " ".join(call("trace", "info", EXAMPLE, "--trace", "load=2").out.split())
+    assert "offered load 184.0 %: work / (3 slots × 135 s, first submission to last end)" in words
+    assert "all work is 184% of what it can do from the first submission to the last end" in words
+
+
+def test_the_command_that_replays_can_be_pasted(call, tmp_path: Path):
+    file = tmp_path / "with space.gz"
+    file.write_bytes(Path(EXAMPLE).read_bytes())
+    assert f"queryard compare '{file}'\n" in call("trace", "info", file).out
 
 
 def test_long_spans_are_days(call, tmp_path: Path):
@@ -163,6 +179,27 @@ def test_the_python_of_the_docs_runs(monkeypatch, capsys):
     exec(snippet, {})
     printed = [f"{float(line):.1f}" for line in capsys.readouterr().out.split()]
     assert printed == re.findall(r"# ([\d.]+),", snippet)
+
+
+def test_the_docs_name_all_experiments_that_need_traces():
+    section = DOCS.read_text().partition("how experiments find them")[2].partition("\n## ")[0]
+    readers = {
+        name
+        for row in re.findall(r"^\| `[^|]*\|([^|]*)\|", section, re.MULTILINE)
+        for name in re.findall(r"[a-z]+(?:-[a-z]+)*(?=,| \(|\s*$)", row)
+    }
+    needing = {name for name, found in EXPERIMENTS.items() if found.needs_traces}
+    assert needing <= readers
+    assert readers <= set(EXPERIMENTS)
+    for place in (FACEBOOK_2009, FACEBOOK_2010):
+        assert f"`{place}`" in section
+
+
+def test_the_stages_in_the_docs_can_be_read(tmp_path: Path):
+    (text,) = re.findall(r"```\n(\{.*?)```", DOCS.read_text(), re.DOTALL)
+    file = tmp_path / "tpch-2g.json"
+    file.write_text(text)
+    assert read_trace(file).workload.tasks == 4
 
 
 def test_the_help_says_what_policies_know(call):

@@ -58,7 +58,7 @@ def info(
     """Show what a trace holds: span, jobs, tasks, bytes, how long things took, and a picture.
 
     The offered load is the work of all tasks over what the slots could have done from the first
-    submission to the last recorded end, or, where no end is recorded, to the last submission.
+    submission to the last end of a query or a task that is recorded, or to the last submission.
 
     Examples:
 
@@ -79,9 +79,9 @@ def info(
         console.print(table)
     for note in found.notes:
         console.print(f"Note: {escape(note)}.", style="dim", highlight=False)
-    used = f" --trace {quote(how)}" if how else ""
+    replayed = quote(str(file)) + (f" --trace {quote(how)}" if how else "")
     console.print(
-        f"Replay it under other policies: [bold]queryard compare {escape(f'{file}{used}')}[/bold]",
+        f"Replay it under other policies: [bold]queryard compare {escape(replayed)}[/bold]",
         highlight=False,
         soft_wrap=True,
     )

@@ -33,10 +33,10 @@ def facts_of(trace: Trace) -> dict[str, Any]:
         "jobs": sum(len(a.query.jobs) for a in trace.workload.arrivals),
         "tasks": trace.workload.tasks,
         "span_s": _span_s(trace),
-        "work_s": _work_s(trace),
+        "work_s": trace.work_s,
         "slots": sum(node.slots for node in trace.workload.nodes),
         "nodes": len(trace.workload.nodes),
-        "load": _load(trace),
+        "load": trace.load_on(trace.workload.nodes),
         "tenants": sorted({a.query.tenant for a in trace.workload.arrivals}),
         "spreads": spreads,
         "bytes": bytes_of(trace),
@@ -88,29 +88,12 @@ def _span_s(trace: Trace) -> float:
     return max(times_s) - min(times_s)
 
 
-def _work_s(trace: Trace) -> float:
-    return sum(arrival.work_s for arrival in trace.workload.arrivals)
-
-
-def _load(trace: Trace) -> float | None:
-    """Work over what the slots could do from the first submission to the last end."""
-    open_s, slots = _open_s(trace), capacity_slots(trace.workload.nodes)
-    return _work_s(trace) / (slots * open_s) if open_s and slots else None
-
-
-def _open_s(trace: Trace) -> float:
-    """From the first submission to the last end, or submission, that is recorded."""
-    times_s = [arrival.query.submit_s for arrival in trace.workload.arrivals]
-    return max([*times_s, *trace.finished_s.values()]) - min(times_s)
-
-
 def _offered(trace: Trace, load: float) -> str:
     """The load, and what the work is divided by."""
     share = readable.percent(load) if load >= 0.001 else "below 0.1 %"
     slots = readable.several(capacity_slots(trace.workload.nodes), "slot")
-    until = "end" if trace.finished_s else "submission"
-    over = f"first submission to last {until}"
-    return f"{share}: work / ({slots} × {span(_open_s(trace))}, {over})"
+    lasted_s, last = trace.span
+    return f"{share}: work / ({slots} × {span(lasted_s)}, first submission to last {last})"
 
 
 def span(seconds: float) -> str:

@@ -273,6 +273,43 @@ def test_a_broken_file_beside_logs_is_named_and_left_out(tmp_path: Path) -> None
         assert part in note
 
 
+def test_a_file_of_another_kind_beside_logs_is_named_and_left_out(tmp_path: Path) -> None:
+    written(tmp_path, "app-1", as_lines(spark_events()))
+    for name, text in ((".app-1.crc", "x"), ("_SUCCESS", ""), ("costs.csv", "a,b\n1,2\n")):
+        written(tmp_path, name, text)
+    note = read_trace(tmp_path).notes[0]
+    assert note == "left out, since no event log of Spark's: costs.csv"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"a": {"queries": 3}}', r"foreign.json: is JSON, but neither a trace nor a workload"),
+        ("[]", r"is JSON, but neither"),
+        ('{"a": ', r"is no trace that can be read"),
+        ('{"name": "w", "queries": []}', r"workload file and no trace; .*foreign.json$"),
+        ('{"workloads": [], "job_classes": []}', r"and has none, so that it cannot be read$"),
+    ],
+)
+def test_json_that_is_no_trace(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InvalidRecord, match=message):
+        use_trace(written(tmp_path, "foreign.json", text), parse_use(""))
+
+
+def test_a_workload_file_takes_no_trace_option(tmp_path: Path) -> None:
+    file = written(tmp_path, "my load.json", '{"queries": []}')
+    with pytest.raises(InvalidRecord, match=r"compare '.*my load.json', without --trace$"):
+        use_trace(file, parse_use("load=0.9"))
+
+
+def test_where_a_compressed_file_of_one_line_ends(tmp_path: Path) -> None:
+    file = tmp_path / "tpch.json.gz"
+    text = f"{decima()[:-1]}, {' ' * 200_000}}}"
+    file.write_bytes(gzip.compress(text.encode())[:-12])
+    with pytest.raises(InvalidRecord, match=r"tpch.json.gz: ends in the middle \(on line 1: "):
+        read_trace(file)
+
+
 def test_a_folder_in_which_nothing_can_be_read(tmp_path: Path) -> None:
     broken_bz2(tmp_path)
     with pytest.raises(InvalidRecord, match=r"no Spark event log in this folder.*backup.bz2"):

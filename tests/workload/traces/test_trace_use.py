@@ -106,17 +106,22 @@ def test_notes_on_the_nodes_of_a_trace_are_not_made_of_others(tmp_path: Path) ->
             assert not noted(use_trace(file, parse_use(text)), part)
 
 
+def test_a_topology_that_is_found_by_itself_may_be_named(tmp_path: Path, file: Path) -> None:
+    text = '{"name": "<root>", "children": [{"name": "a"}]}'
+    topology = written(tmp_path, "days-topology.json", text)
+    trace = use_trace(file, parse_use(f"topology={topology}"))
+    assert sum("host is that of" in note for note in trace.notes) == 1
+
+
 def test_a_load_that_cannot_be_reached_is_said_to_be_so(tmp_path: Path) -> None:
     jobs = [rumen_job(number, at, [1000], []) for number, at in ((1, 0), (2, 8000))]
     file = written(tmp_path, "days-trace.json", "\n".join(json.dumps(job) for job in jobs))
     (note,) = [n for n in use_trace(file, parse_use("load=0.9")).notes if "made up" in n]
-    assert (
-        "1 node of 1 slot, used by 25%; a load of 0.9 cannot be reached, since there is no smaller"
-        in note
-    )
-    (note,) = [n for n in use_trace(file, parse_use("load=0.17")).notes if "made up" in n]
-    assert "used by 25%; a load of 0.17 cannot be reached, since nodes and slots come" in note
-    (note,) = [n for n in use_trace(file, parse_use("load=0.25")).notes if "made up" in n]
+    assert "1 node of 1 slot; all work is 22% of what it can do from the first" in note
+    assert "to the last end; a load of 0.9 cannot be reached, since there is no smaller" in note
+    (note,) = [n for n in use_trace(file, parse_use("load=0.15")).notes if "made up" in n]
+    assert "; a load of 0.15 cannot be reached, since nodes and slots come whole" in note
+    (note,) = [n for n in use_trace(file, parse_use("load=0.22")).notes if "made up" in n]
     assert "reached" not in note
 
 
@@ -145,6 +150,61 @@ def test_of_how_many_queries_the_recorded_times_are(tmp_path: Path) -> None:
     file = written(tmp_path, "days-trace.json", "\n".join(json.dumps(job) for job in jobs))
     assert noted(use_trace(file, parse_use("")), "how long a query took is known of 1 of 2")
     assert not noted(use_trace(file, parse_use("first=1")), "how long a query took")
+
+
+def test_until_counts_from_the_first_submission(tmp_path: Path) -> None:
+    lines = [f"job{at}\t{at}\t0\t1000\t0\t0\n" for at in (50, 52, 60)]
+    file = written(tmp_path, "day.tsv", "".join(lines))
+    for until, queries in (("1ms", 1), ("2", 1), ("2.5", 2), ("1 min", 3)):
+        trace = use_trace(file, parse_use(f"until={until}"))
+        assert len(trace.workload.arrivals) == queries
+    with pytest.raises(InvalidRecord, match="until must be above 0"):
+        parse_use("until=0")
+
+
+def test_the_span_of_a_log_without_its_end_goes_to_its_last_task(tmp_path: Path) -> None:
+    events = spark_events()
+    for kept, seconds, last in ((len(events), 4.0, "end"), (12, 3.5, "end of a task")):
+        trace = use_trace(written(tmp_path, "log", as_lines(events[:kept])), parse_use(""))
+        assert trace.span == (pytest.approx(seconds), last)
+        assert trace.load_on(parse_nodes("1x2")) == pytest.approx(3.5 / (2 * seconds))
+    day = written(tmp_path, "day.tsv", "a\t5\t0\t1\t0\t0\nb\t9\t4\t1\t0\t0\n")
+    assert use_trace(day, parse_use("")).span == (4.0, "submission")
+
+
+@pytest.mark.parametrize(("days", "said"), [(1, ""), (3, "up to 3 days pass"), (900, "900 days")])
+def test_days_without_a_submission(tmp_path: Path, days: int, said: str) -> None:
+    jobs = [rumen_job(number, at, [1000], []) for number, at in ((1, 0), (2, days * 86_400_000))]
+    file = written(tmp_path, "days-trace.json", "\n".join(json.dumps(job) for job in jobs))
+    notes = [note for note in use_trace(file, parse_use("")).notes if "days pass" in note]
+    assert bool(notes) == bool(said)
+    assert all(said in note and "--trace first=" in note for note in notes)
+
+
+def test_logs_of_different_days_are_better_taken_one_at_a_time(tmp_path: Path) -> None:
+    written(tmp_path, "app-1", as_lines(spark_events()))
+    late = spark_events()
+    for event, key in ((2, "Timestamp"), (3, "time")):
+        late[event][key] += 10 * 86_400_000
+    written(tmp_path, "app-2", as_lines(late))
+    assert noted(use_trace(tmp_path, parse_use("")), "up to 10 days pass")
+    assert noted(use_trace(tmp_path, parse_use("")), "take one log at a time")
+
+
+def test_what_is_assumed_of_the_nodes_of_a_topology_is_said(tmp_path: Path, file: Path) -> None:
+    for more, said in (("", "4 slots each"), (', "vcores": 9', "4 slots each, but for those of")):
+        nodes = f'[{{"node": "a"}}, {{"node": "b"{more}}}]'
+        racks = written(tmp_path, "nodes.json", f'{{"rack": "r", "nodes": {nodes}}}')
+        trace = use_trace(file, parse_use(f"topology={racks}"))
+        assert noted(trace, f"the 2 hosts are those of nodes.json, with {said}")
+        assert not noted(use_trace(file, parse_use(f"topology={racks},slots=9")), "slots each")
+
+
+def test_what_is_said_of_a_shuffle_is_said_where_there_is_one(tmp_path: Path, file: Path) -> None:
+    assert noted(use_trace(file, parse_use("")), "the shuffle of a reduce counts")
+    maps = written(tmp_path, "maps-trace.json", json.dumps(rumen_job(1, 0, [1000], [])))
+    assert noted(use_trace(maps, parse_use("")), "each job is a query")
+    assert not noted(use_trace(maps, parse_use("")), "shuffle")
 
 
 def test_why_there_is_no_job_to_replay(tmp_path: Path) -> None:

@@ -129,9 +129,9 @@ def days(wish: Wish) -> Iterator[Case]:
     Jobs come as recorded; a seed draws which of them have a deadline, and how near.
     """
     assert wish.traces is not None
-    for name, place, block_bytes, hours in (
-        ("FB-2009", FACEBOOK_2009, 64 * MIB, 24.0),
-        ("FB-2010", FACEBOOK_2010, 256 * MIB, 12.0),
+    for name, place, block_bytes, hours, first_s in (
+        ("FB-2009", FACEBOOK_2009, 64 * MIB, 24.0, 49.0),
+        ("FB-2010", FACEBOOK_2010, 256 * MIB, 12.0, 1.0),
     ):
         file = wish.traces / place
         if not file.exists():
@@ -141,7 +141,8 @@ def days(wish: Wish) -> Iterator[Case]:
                 ReadOptions(block_bytes=block_bytes),
                 load=load,
                 deadlines=DEADLINES,
-                until_s=hours * 3600 * min(1.0, wish.size),
+                # Hours count from midnight, when the first job was yet to come.
+                until_s=hours * 3600 * min(1.0, wish.size) - first_s,
             )
             for seed in range(wish.seeds):
                 workload = use_trace(file, use, seed=seed).workload

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from shlex import quote
 from typing import NamedTuple
 
 from queryard.core.errors import InvalidModel, InvalidRecord
 
 from . import decima, history_avro, history_text, rumen, sls, spark, spark_log, swim, topology
 from .model import ReadOptions, Trace
-from .text import fail, head
+from .text import fail, head, json_objects
+
+
+class WorkloadFile(InvalidRecord):
+    """What should be a trace is a workload file of our own."""
 
 
 class Format(NamedTuple):
@@ -50,24 +55,30 @@ def _read_file(path: Path, options: ReadOptions) -> Trace:
         if format.recognises(begin):
             return format.read(path, options)
     if topology.recognises(begin):
-        fail(path, "lists the nodes of a cluster and no jobs; name it with --trace topology=FILE")
+        advice = f"give a trace, and --trace topology={quote(str(path))} beside it"
+        fail(path, f"lists the nodes of a cluster and no jobs; {advice}")
     if sls.is_recipe(begin):
-        fail(path, "says how SLS is to draw jobs; draw them with --generate, or give a trace")
-    if _is_workload(path, begin):
-        fail(
-            path,
-            f"is a workload file and no trace; run it with: queryard compare {path}, without "
-            "--trace, which is for traces",
-        )
+        fail(path, "says how SLS is to draw jobs and has none, so that it cannot be read")
+    is_json, keys = _outermost(path, begin)
+    if "queries" in keys:
+        run = f"run it with: queryard compare {quote(str(path))}"
+        raise WorkloadFile(f"{path}: is a workload file and no trace; {run}")
     known = ", ".join(format.name for format in FORMATS)
-    fail(path, f"is no trace that can be read; known are: {known}")
+    what = "JSON, but neither a trace nor a workload" if is_json else "no trace that can be read"
+    fail(path, f"is {what}; known are: {known}")
 
 
-def _is_workload(path: Path, begin: str) -> bool:
-    """Whether it looks like a workload in our own format."""
+def _outermost(path: Path, begin: str) -> tuple[bool, Collection[str]]:
+    """Whether it is JSON, and the outermost keys of it or of a TOML file."""
     if path.suffix == ".toml":
-        return re.search(r"^\s*(\[\[)?queries\b", begin, re.MULTILINE) is not None
-    return begin.lstrip().startswith("{") and '"queries"' in begin
+        return False, re.findall(r"^\s*(?:\[\[)?(queries)\b", begin, re.MULTILINE)
+    if not begin.lstrip().startswith(("{", "[")):
+        return False, ()
+    try:
+        values = [value for _, value in json_objects(path)]
+    except InvalidRecord:
+        return False, ()
+    return True, values[0] if len(values) == 1 and isinstance(values[0], dict) else ()
 
 
 def is_trace(place: Path) -> bool:
@@ -84,10 +95,13 @@ def _read_folder(folder: Path, options: ReadOptions) -> Trace:
         return spark.read(folder, options)
     logs: list[spark_log.SparkLog] = []
     problems: list[str] = []
+    others: list[str] = []
     for place in sorted(folder.iterdir()):
         try:
             if _is_log(place):
                 logs.append(spark_log.read_log(place))
+            elif place.is_file() and place.stat().st_size and not place.name.startswith("."):
+                others.append(place.name)
         except (InvalidRecord, OSError) as error:
             problems.append(str(error))
     if not logs:
@@ -95,8 +109,11 @@ def _read_folder(folder: Path, options: ReadOptions) -> Trace:
         advice = "; ".join(_advice(folder))
         fail(folder, f"there is no Spark event log in this folder{why}; {advice}")
     trace = spark.trace_of(folder, logs)
-    left_out = tuple(f"left out, since it cannot be read: {problem}" for problem in problems)
-    return replace(trace, notes=(*left_out, *trace.notes))
+    notes = [f"left out, since it cannot be read: {problem}" for problem in problems]
+    if others:
+        more = f" and {len(others) - 3:,} more" if len(others) > 3 else ""
+        notes.append(f"left out, since no event log of Spark's: {', '.join(others[:3])}{more}")
+    return replace(trace, notes=(*notes, *trace.notes))
 
 
 def _advice(folder: Path) -> list[str]:

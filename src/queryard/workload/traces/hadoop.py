@@ -117,10 +117,9 @@ def hadoop_trace(
         *(left_out(count, what) for what, count in sorted(dropped.items())),
     ]
     if arrivals:
-        said.append(
-            "each job is a query; failed and killed attempts are not repeated; the shuffle of a "
-            "reduce counts from the end of the last map"
-        )
+        said.append("each job is a query; failed and killed attempts are not repeated")
+    if any(task.kind == REDUCE for task in tasks):
+        said[-1] += "; the shuffle of a reduce counts from the end of the last map"
     return Trace(
         name,
         format,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from queryard.core.model import Job, Kind, Operator, Phase, TableInput
+from queryard.core.model import Job, Kind, Node, Operator, Phase, TableInput
+from queryard.workload.alone import capacity_slots
 from queryard.workload.model import JobTruth, Workload
 
 Locality = Literal["local", "rack", "remote", ""]
@@ -45,6 +46,13 @@ class TaskRecord:
     merge_s: float | None = None
 
 
+class Span(NamedTuple):
+    """How long a trace lasts from its first submission on, and what is the last of it."""
+
+    seconds: float
+    last: str
+
+
 @dataclass(frozen=True, slots=True)
 class Trace:
     """What a file holds.
@@ -72,6 +80,32 @@ class Trace:
             for arrival in self.workload.arrivals
             if arrival.query.id in self.finished_s
         }
+
+    @property
+    def work_s(self) -> float:
+        """Slot-seconds of all tasks."""
+        return math.fsum(arrival.work_s for arrival in self.workload.arrivals)
+
+    @property
+    def span(self) -> Span:
+        """From the first submission to the last end, of a query or a task, or submission.
+
+        Of a log that is cut off tasks may be known that ended after the last query that did.
+        """
+        submitted_s = [arrival.query.submit_s for arrival in self.workload.arrivals]
+        tasks_s = [task.start_s + task.seconds for task in self.tasks if task.start_s is not None]
+        last_s = {
+            "end": max(self.finished_s.values(), default=-math.inf),
+            "end of a task": max(tasks_s, default=-math.inf),
+            "submission": max(submitted_s),
+        }
+        last = max(last_s, key=lambda what: round(last_s[what], 3))  # the first of equals
+        return Span(last_s[last] - min(submitted_s), last)
+
+    def load_on(self, nodes: Sequence[Node]) -> float | None:
+        """The offered load: all work over what these nodes can do in the span; None without one."""
+        possible_s = capacity_slots(nodes) * self.span.seconds
+        return self.work_s / possible_s if possible_s > 0 else None
 
 
 def measured_job(

@@ -50,7 +50,8 @@ def read(file: Path, options: ReadOptions) -> Trace:
             try:
                 at_s, _, input_bytes, shuffle_bytes, output_bytes = map(float, fields[1:6])
             except ValueError:
-                fail(file, "six fields or more are expected: a name and five numbers", number)
+                expected = "six fields or more are expected: a name and five numbers"
+                fail(file, f"{expected}; is the line cut off?", number)
             values = (at_s, input_bytes, shuffle_bytes, output_bytes)
             if not all(map(math.isfinite, values)) or max(values) > LARGEST:
                 fail(file, "times and bytes must be finite numbers of up to 64 bits", number)

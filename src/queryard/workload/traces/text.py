@@ -135,7 +135,7 @@ def lines(file: Path) -> Iterator[tuple[int, str]]:
                 line = text.readline()
             except _DECOMPRESSING as error:
                 if _is_cut(error):
-                    raise Cut(f"after line {number}: {error}") from error
+                    raise Cut(f"on line {number + 1}: {error}") from error
                 fail(file, f"is corrupt from here on ({error}); copy it again", number + 1)
             if not line:
                 return

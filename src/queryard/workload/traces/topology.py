@@ -42,6 +42,16 @@ def read_nodes(file: Path) -> tuple[Node, ...]:
     return tuple(found.values())
 
 
+def named(file: Path) -> tuple[tuple[Node, ...], tuple[str, ...]]:
+    """The nodes of a file, and what to say of them."""
+    nodes = read_nodes(file)
+    are = "host is that" if len(nodes) == 1 else "hosts are those"
+    slots = f"{SLOTS} slots each"
+    if any(node.slots != SLOTS for node in nodes):
+        slots += ", but for those of which it says how many vcores they have"
+    return nodes, (f"the {len(nodes):,} {are} of {file.name}, with {slots}",)
+
+
 def beside(file: Path) -> tuple[tuple[Node, ...], tuple[str, ...]]:
     """The nodes of the topology that lies beside a trace, named like it; and what to say of it.
 
@@ -50,9 +60,7 @@ def beside(file: Path) -> tuple[tuple[Node, ...], tuple[str, ...]]:
     other = file.with_name(re.sub(r"trace", "topology", file.name))
     if other == file or not other.is_file() or not recognises(head(other)):
         return (), ()
-    nodes = read_nodes(other)
-    are = "host is that" if len(nodes) == 1 else "hosts are those"
-    return nodes, (f"the {len(nodes):,} {are} of {other.name}, with {SLOTS} slots each",)
+    return named(other)
 
 
 def _rumen(data: Any, rack: str = "") -> Iterator[Node]:

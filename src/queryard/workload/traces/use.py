@@ -8,10 +8,10 @@
 | `executors` | Decima: in which of the runs tasks were measured |
 | `topology` | a file that lists the nodes (Rumen's topology, SLS's nodes) |
 | `slots` | slots of each of its nodes |
-| `load` | a cluster of its own, so large that the offered load is this |
+| `load` | a cluster of its own, so large that the offered load (`Trace.load_on`) is this |
 | `deadlines` | this share of the queries is due after 1 to 3 times what they take alone |
 | `first` | only so many queries, those submitted first |
-| `until` | only those submitted before |
+| `until` | only those submitted so soon after the first |
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -27,13 +28,13 @@ from queryard.core.model import Node
 from queryard.workload.alone import alone_time_s, capacity_slots
 from queryard.workload.cluster import MOST_NODES, numbered
 from queryard.workload.generate import SLACK
-from queryard.workload.model import Arrival, Workload
+from queryard.workload.model import Arrival
 from queryard.workload.quantities import parse_bytes, parse_seconds, several
 
 from . import decima, swim
-from .formats import read_trace
+from .formats import WorkloadFile, read_trace
 from .model import ReadOptions, Trace
-from .topology import read_nodes
+from .topology import named
 
 KEYS = ("block", "executors", "topology", "slots", "load", "deadlines", "first", "until")
 # The nodes of a cluster that is made up for a load.
@@ -44,6 +45,9 @@ MOST_SLOTS = 1_000_000
 USUAL_LOAD = 0.7
 # How far from the load that is wanted nothing is said.
 NEAR = 0.1
+DAY_S = 86_400.0
+# How long nobody may have asked anything before it is said.
+LONG_GAP_S = 2 * DAY_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,7 @@ def _with(use: Use, key: str, value: str) -> Use:
     if key == "topology":
         return replace(use, topology=Path(value))
     if key == "until":
-        return replace(use, until_s=parse_seconds(value))
+        return replace(use, until_s=_above_0(key, parse_seconds(value)))
     if key == "block":
         return replace(use, read=replace(use.read, block_bytes=_above_0(key, parse_bytes(value))))
     try:
@@ -130,43 +134,70 @@ def _above_0(key: str, value: float) -> float:
 def use_trace(place: Path, use: Use, nodes: Sequence[Node] = (), seed: int = 0) -> Trace:
     """Read a trace and settle on what nodes it runs."""
     _check_one_cluster(use, nodes)
-    trace = read_trace(place, use.read)
+    try:
+        trace = read_trace(place, use.read)
+    except WorkloadFile as error:
+        raise InvalidRecord(f"{error}{', without --trace' if use.given else ''}") from error
     _check_fits(place, trace.format, use)
     if not trace.workload.arrivals:
         why = f": {'; '.join(trace.notes)}" if trace.notes else ""
         raise InvalidRecord(f"{place}: there is no job in it that could be replayed{why}")
-    arrivals = [a for a in trace.workload.arrivals if a.query.submit_s < use.until_s]
-    # Not every file is in the order of submission.
-    arrivals = sorted(arrivals, key=lambda arrival: arrival.query.submit_s)[: use.first]
-    if not arrivals:
-        raise InvalidRecord(f"{place}: no job was submitted before {use.until_s:g} s")
-    cluster, notes = _cluster(place, trace, arrivals, use, nodes)
+    all_of_it = len(trace.workload.arrivals)
+    trace = _part(trace, use)
+    arrivals = trace.workload.arrivals
+    cluster, notes = _cluster(place, trace, use, nodes)
     if cluster == trace.workload.nodes:
-        notes = (*trace.notes, *notes)
+        # A topology may be named that is found by itself as well.
+        notes = tuple(dict.fromkeys((*trace.notes, *notes)))
     else:
         notes = (*(note for note in trace.notes if note not in trace.node_notes), *notes)
-    if len(arrivals) < (all_of_it := len(trace.workload.arrivals)):
+    if len(arrivals) < all_of_it:
         notes += (
             f"of {several(all_of_it, 'query')} the first {len(arrivals):,} by submission "
             f"{'is' if len(arrivals) == 1 else 'are'} kept; bytes and failures are those of the "
             "whole trace",
         )
+    notes += _gap(trace)
     if use.deadlines:
-        arrivals = with_deadlines(arrivals, use.deadlines, capacity_slots(cluster), seed)
-    workload = Workload(trace.name, tuple(arrivals), trace.workload.tables, cluster)
-    kept = {arrival.query.id for arrival in arrivals}
-    finished_s = {query: end for query, end in trace.finished_s.items() if query in kept}
-    if 0 < len(finished_s) < len(arrivals):
+        slots = capacity_slots(cluster)
+        arrivals = tuple(with_deadlines(arrivals, use.deadlines, slots, seed))
+    if 0 < (ended := len(trace.finished_s)) < len(arrivals):
         notes += (
-            f"how long a query took is known of {len(finished_s):,} of {len(arrivals):,}: what is "
+            f"how long a query took is known of {ended:,} of {len(arrivals):,}: what is "
             "shown as recorded is about these, what policies reach about all",
         )
+    workload = replace(trace.workload, arrivals=arrivals, nodes=cluster)
+    return replace(trace, workload=workload, notes=notes)
+
+
+def _part(trace: Trace, use: Use) -> Trace:
+    """The queries that are wanted, in the order of submission, which not every file is in."""
+    ordered = sorted(trace.workload.arrivals, key=lambda arrival: arrival.query.submit_s)
+    end_s = ordered[0].query.submit_s + use.until_s
+    arrivals = tuple(a for a in ordered if a.query.submit_s < end_s)[: use.first]
+    kept = {arrival.query.id for arrival in arrivals}
     return replace(
         trace,
-        workload=workload,
-        finished_s=finished_s,
+        workload=replace(trace.workload, arrivals=arrivals),
+        finished_s={query: end for query, end in trace.finished_s.items() if query in kept},
         tasks=tuple(task for task in trace.tasks if task.job.partition("/")[0] in kept),
-        notes=notes,
+    )
+
+
+def _gap(trace: Trace) -> tuple[str, ...]:
+    """What to do about days in which nobody asked anything."""
+    times_s = [arrival.query.submit_s for arrival in trace.workload.arrivals]
+    longest_s = max((after - before for before, after in pairwise(times_s)), default=0.0)
+    if longest_s < LONG_GAP_S:
+        return ()
+    part = (
+        "one log at a time"
+        if "applications" in trace.counts
+        else "a part of it (--trace first=… or until=…)"
+    )
+    return (
+        f"up to {longest_s / DAY_S:,.0f} days pass from one submission to the next, so that no "
+        f"cluster is kept busy; take {part}",
     )
 
 
@@ -192,56 +223,52 @@ def _check_fits(place: Path, format: str, use: Use) -> None:
 
 
 def _cluster(
-    place: Path, trace: Trace, arrivals: Sequence[Arrival], use: Use, nodes: Sequence[Node]
+    place: Path, trace: Trace, use: Use, nodes: Sequence[Node]
 ) -> tuple[tuple[Node, ...], tuple[str, ...]]:
     """The nodes asked for, else those of a file, else those of the trace, else made-up ones."""
     if nodes:
         return tuple(nodes), ()
     if use.load is None:
-        found = read_nodes(use.topology) if use.topology else trace.workload.nodes
+        found, notes = named(use.topology) if use.topology else (trace.workload.nodes, ())
         if use.slots is not None:
-            found = tuple(replace(node, slots=use.slots) for node in found)
+            found, notes = tuple(replace(node, slots=use.slots) for node in found), ()
         if found:
-            return tuple(found), ()
+            return found, notes
+    elif not trace.span.seconds:
+        raise InvalidRecord(
+            f"{place}: load={use.load:g} cannot be set, since all queries come at once and no end "
+            "is recorded; leave it out, or name the cluster with --nodes"
+        )
     load = use.load or USUAL_LOAD
     slots = use.slots or SLOTS_A_NODE
     try:
-        made = nodes_for_load(arrivals, load, slots, exactly=use.slots is not None)
+        made = nodes_for_load(trace, load, slots, exactly=use.slots is not None)
     except InvalidRecord as error:
         raise InvalidRecord(f"{place}: {error}") from error
     note = (
         f"the cluster is made up: {several(len(made), 'node')} of {several(made[0].slots, 'slot')}"
     )
-    span_s = _span_s(arrivals)
-    if span_s > 0:
-        work_s = math.fsum(arrival.work_s for arrival in arrivals)
-        reached = work_s / (span_s * sum(node.slots for node in made))
-        note += f", used by {reached:.0%}"
+    reached = trace.load_on(made)
+    if reached is not None:
+        share = f"{reached:.0%}" if reached >= 0.01 else "less than 1%"
+        over = f"from the first submission to the last {trace.span.last}"
+        note += f"; all work is {share} of what it can do {over}"
         if use.load is not None and abs(reached / use.load - 1) > NEAR:
             least = len(made) == 1 and made[0].slots == (use.slots or 1) and reached < use.load
             why = "there is no smaller cluster" if least else "nodes and slots come whole"
             note += f"; a load of {use.load:g} cannot be reached, since {why}"
-    elif use.load is not None:
-        note += "; all queries come at once, so that no load can be set"
     return made, (note,)
 
 
-def _span_s(arrivals: Sequence[Arrival]) -> float:
-    """From the first submission to the last."""
-    times_s = [arrival.query.submit_s for arrival in arrivals]
-    return max(times_s) - min(times_s)
-
-
 def nodes_for_load(
-    arrivals: Sequence[Arrival], load: float, slots: int, exactly: bool = False
+    trace: Trace, load: float, slots: int, exactly: bool = False
 ) -> tuple[Node, ...]:
-    """As many nodes as make the work that arrives so large a part of what they can do.
+    """As many nodes as make the work so large a part of what they can do in the trace's span.
 
-    Work arrives from the first submission to the last. Where few nodes would do, they have more
-    or fewer slots, unless these are to be exactly so many; there is at least one of each.
+    Where few nodes would do, they have more or fewer slots, unless these are to be exactly so
+    many; there is at least one of each.
     """
-    span_s = _span_s(arrivals)
-    work_s = math.fsum(arrival.work_s for arrival in arrivals)
+    span_s, work_s = trace.span.seconds, trace.work_s
     if span_s <= 0:  # all at once: any cluster is as busy as it can be
         return tuple(Node(name, slots) for name in numbered("n", 4))
     # So small a load that its product is 0 takes more than any number.
