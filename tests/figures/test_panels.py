@@ -21,10 +21,12 @@ from queryard.core.events import (
 )
 from queryard.core.journal import Journal, Step
 from queryard.core.model import Divisible, Job, Node, Phase, Query, TaskId
-from queryard.figures import FigureRun, palette, timescale
+from queryard.figures import Choice, FigureRun, RecordedTimes, palette, timescale
+from queryard.figures.html import figure_of
 from queryard.figures.lanes import lay_out
-from queryard.figures.palette import DISTINCT, WASTED, query_colours, query_keys
+from queryard.figures.palette import DISTINCT, PORTFOLIOS, WASTED, query_colours, query_keys
 from queryard.figures.sheet import build_sheet
+from queryard.figures.trace import build_trace_sheet
 from queryard.metrics import read_run
 
 
@@ -164,6 +166,57 @@ def test_runs_share_their_axes() -> None:
     rows = build_sheet(runs, {}).rows
     assert len({gantt.x for gantt, _ in rows} | {slots.x for _, slots in rows}) == 1
     assert len({slots.y for _, slots in rows}) == 1
+
+
+def test_slots_are_present_until_the_end_of_their_own_run() -> None:
+    runs = [FigureRun("short", small_journal()), FigureRun("long", long_journal(200, 20))]
+    (_, short), (_, long) = build_sheet(runs, {}).rows
+    assert (short.lines[0].x[-1], long.lines[0].x[-1]) == (10, 20)
+
+
+def test_a_portfolio_stands_out_from_as_many_policies_as_there_are_colours() -> None:
+    names = [f"p{n}" for n in range(len(DISTINCT))]
+    runs = [FigureRun(name, small_journal()) for name in (*names, "portfolio")]
+    top = build_sheet(runs, {}, choices={"portfolio": ()}).top
+    assert len({line.colour for line in top.lines}) == len(runs)
+    assert (top.lines[-1].colour, top.lines[-1].weight > 1) == (PORTFOLIOS[0], True)
+    assert {line.weight for line in top.lines[:-1]} == {1}
+
+
+def test_what_a_portfolio_did_has_the_time_axis_and_the_colours_of_the_runs() -> None:
+    # One that takes 4000 s, so that the axis is in minutes.
+    slow = FigureRun("slow", long_journal(tasks=2000, slots=1))
+    runs = [slow, FigureRun("quick", small_journal()), FigureRun("both", small_journal())]
+    made = [
+        Choice(5.0, "slow", {}),
+        Choice(6.0, "quick", {"slow": 4.0, "quick": 2.0}),
+        Choice(8.0, "quick", {"quick": 2.0}),
+    ]
+    sheet = build_sheet(runs, {}, choices={"both": made})
+    force, scores = sheet.rows[0]
+    assert force.x == scores.x == sheet.rows[1][0].x
+    assert "(min)" in force.x.label
+    colours = {line.name.partition(" ")[0]: line.colour for line in sheet.top.lines}
+    assert [bar.colour for bar in force.bars] == [colours[choice.policy] for choice in made]
+    assert force.bars[-1].end == pytest.approx(10 / 60)  # its own end
+    (line,) = (line for line in scores.lines if line.name == "slow")
+    assert line.colour == colours["slow"]
+    assert [str(value) for value in line.y] == ["nan", "nan", "2.0", "2.0", "nan", "nan"]
+
+
+def test_the_legend_of_responses_on_a_page_is_beside_them() -> None:
+    page = figure_of(build_sheet([FigureRun("fifo", small_journal())], {"ideal": {"a": 1.0}}))
+    assert page.layout.legend.x > page.layout.xaxis.domain[1]
+    shown = [trace.name for trace in page.data if trace.legend == "legend3"]
+    assert shown == ["map", "lease", "slots present"]
+
+
+def test_a_trace_has_a_legend_for_maps_and_reduces() -> None:
+    times = RecordedTimes([0.0], {"map": [(0.0, 2.0)], "reduce": [(2.0, 3.0)]}, {"maps": [2.0]})
+    sheet = build_trace_sheet("a trace", times)
+    areas = sheet.rows[0][0].areas
+    assert [key.name for key in sheet.keys] == ["maps", "reduces"]
+    assert [key.colour for key in sheet.keys] == [area.colour for area in areas]
 
 
 def test_a_run_in_which_nothing_happened_says_so() -> None:

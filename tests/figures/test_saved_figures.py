@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 
 from queryard.core.commands import Finish, Launch
 from queryard.core.errors import QueryardError
@@ -58,6 +59,19 @@ def test_an_image_is_what_its_ending_says(
     path = tmp_path / f"out.{ending}"
     save_figure(str(path), runs, REFERENCES)
     assert path.read_bytes().startswith(signature)
+
+
+def test_the_legend_of_responses_in_an_image_is_beside_them(runs: Sequence[FigureRun]) -> None:
+    figures = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Figure, "savefig", lambda figure, *_, **__: figures.append(figure))
+        save_figure("out.png", runs, REFERENCES)
+    (figure,) = figures
+    figure.draw_without_rendering()
+    upper, lower = figure.subfigs
+    assert upper.legends[0].get_window_extent().x0 >= upper.axes[0].get_window_extent().x1
+    labels = [axes.get_xlabel() for axes in lower.axes]
+    assert labels == ["time since the first submission (s)"] * 4
 
 
 def test_an_image_has_its_texts(runs: Sequence[FigureRun], tmp_path: Path) -> None:

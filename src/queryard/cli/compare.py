@@ -16,7 +16,7 @@ from queryard.workload import Workload
 
 from . import options, run
 from .comparison_table import comparison_table
-from .portfolio_tables import portfolio_facts, portfolio_tables
+from .portfolio_tables import portfolio_facts, portfolio_tables, scores_by_objective
 from .progress import tracking
 from .scores import Scores, scores_of_run
 from .titles import describe, differences, setting
@@ -101,24 +101,25 @@ def compare(
         for name, parts in profiles.items():
             tracker.begin(name)
             results.append(run.run_policy(load, name, parts, settings, alone_s, tracker))
-    rows = [scores_of_run(result.name, result.summary) for result in results]
+    rows = _rows(results, len(load.nodes))
     references = run.ideals(load, alone_s)
     if chosen.trace is not None:
         references = [*run.as_recorded(chosen.trace, alone_s), *references]
+    notes = [*chosen.notes, *_nodes_note(rows, len(load.nodes))]
     run.save_figures(figures, describe(load), results, references)
     ideals = [reference.scores for reference in references]
     if as_json:
-        plain = {**_plain(load, settings, results, rows, ideals), "notes": chosen.notes}
+        plain = {**_plain(load, settings, results, rows, ideals), "notes": notes}
         typer.echo(json.dumps(plain, indent=1))
         return
     console = Console()
-    console.print(comparison_table(describe(load), rows, ideals))
+    console.print(comparison_table(describe(load), rows, ideals, scores_by_objective(results)))
     if circumstances := differences(settings, chosen.trace):
         console.print(f"With {circumstances}.", style="dim", highlight=False)
     console.print(verdict(rows, ideals), highlight=False)
     for table in portfolio_tables(results):
         console.print(table, highlight=False)
-    for note in chosen.notes:
+    for note in notes:
         console.print(f"Note: {escape(note)}.", style="dim", highlight=False)
     for file in figures:
         console.print(f"Figure: {file}", highlight=False, soft_wrap=True)
@@ -126,6 +127,33 @@ def compare(
 
 def _split(given: Sequence[str]) -> list[str]:
     return [name.strip() for part in given for name in part.split(",") if name.strip()]
+
+
+def _rows(results: Sequence[run.Result], nodes: int) -> list[Scores]:
+    """A row a policy, with its nodes where any policy had others than there were at first."""
+    rows = [scores_of_run(result.name, result.summary) for result in results]
+    if all(result.nodes.least == result.nodes.most == nodes for result in results):
+        return rows
+    return [
+        replace(
+            row,
+            mean_nodes=result.nodes.mean,
+            most_nodes=int(result.nodes.most),
+            node_hours=result.summary.cost.node_hours,
+        )
+        for row, result in zip(rows, results, strict=True)
+    ]
+
+
+def _nodes_note(rows: Sequence[Scores], nodes: int) -> list[str]:
+    counted = [(row.most_nodes, row.name) for row in rows if row.most_nodes is not None]
+    if not counted:
+        return []
+    most, name = max(counted, key=lambda pair: pair[0])
+    return [
+        f"nodes came and went, and there were up to {most:,} (under {name}); slowdowns and ideals "
+        f"are for the {nodes:,} at the start"
+    ]
 
 
 def _plain(

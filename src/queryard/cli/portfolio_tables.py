@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
@@ -12,12 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from queryard.metrics import read_run
-from queryard.portfolio import (
-    Decision,
-    Objective,
-    in_force,
-    schedule_of,
-)
+from queryard.portfolio import Decision, Objective, in_force
 
 from . import readable
 from .run import PORTFOLIO, Result
@@ -28,14 +24,18 @@ def observed_scores(objective: Objective, results: Sequence[Result]) -> dict[str
 
     Where metrics count in relation to what is usual, that is their mean over all runs.
     """
-    vectors = {
-        result.name: objective.vector(schedule_of(read_run(result.journal))) for result in results
-    }
+    vectors = {result.name: objective.vector(result.schedule) for result in results}
     usual = {
         name: fmean(vector[name] for vector in vectors.values())
         for name in next(iter(vectors.values()), {})
     }
     return {name: objective.score(vector, usual) for name, vector in vectors.items()}
+
+
+def scores_by_objective(results: Sequence[Result]) -> dict[str, dict[str, float]]:
+    """The scores of all runs by what each of the portfolios is after."""
+    found = [r.profile[PORTFOLIO].objective for r in results if PORTFOLIO in r.profile]
+    return {objective.name: observed_scores(objective, results) for objective in found}
 
 
 def portfolio_tables(results: Sequence[Result]) -> list[RenderableType]:
@@ -53,12 +53,12 @@ def _choices(result: Result) -> Table:
     table.add_column("policy")
     table.add_column("share of the time", justify="right")
     table.add_column("switched to", justify="right")
-    table.add_column("score came out", justify="right")
+    table.add_column("score, of what was foreseen", justify="right")
     shares = _usage(result)
     for name, share in shares.items():
         chosen = sum(d.is_switch and d.policy == name for d in result.decisions)
         known = result.reflection is not None and name in result.reflection.biases
-        bias = f"{result.reflection.bias(name):.2f}x as foreseen" if known else ""  # type: ignore[union-attr]
+        bias = readable.ratio(result.reflection.bias(name)) if known else ""  # type: ignore[union-attr]
         table.add_row(name, readable.percent(share), readable.count(chosen), bias)
     return table
 
@@ -75,38 +75,43 @@ def hindsight(result: Result, results: Sequence[Result]) -> str:
     """How far the portfolio is from the best fixed policy, which nobody knows beforehand."""
     objective = result.profile[PORTFOLIO].objective
     scores = observed_scores(objective, results)
-    own = scores[result.name]
     decisions = result.decisions
-    wall_s = sum(decision.wall_s for decision in decisions)
+    switches = sum(d.is_switch for d in decisions)
     text = (
-        f"{result.name} made {readable.several(len(decisions), 'decision')} in "
-        f"{readable.seconds(wall_s)} s, "
-        f"{sum(d.is_switch for d in decisions)} of them switches, "
+        f"{result.name} made {readable.several(len(decisions), 'decision')}: "
+        f"{switches} {'switch' if switches == 1 else 'switches'}, "
         f"{sum(d.dropped for d in decisions)} dropped{_periods(decisions)}. "
-        f"Its score ({objective.name}, lower is better) is {own:.4g}"
+        f"Deciding took {readable.seconds(sum(d.wall_s for d in decisions))} s of your time. "
+        f"Its score ({objective.name}, lower is better) is {readable.score(scores[result.name])}"
     )
-    fixed = {name: scores[name] for name in _fixed(results)}
-    if not fixed:
+    best = _best_fixed(scores, results)
+    if best is None:
         return f"{text}."
-    best = min(fixed, key=lambda name: (fixed[name], name))
-    if not fixed[best]:
+    gap = _gap(scores[result.name], scores[best])
+    if gap is None:
         return f"{text}; the best fixed policy in hindsight, {best}, has 0."
     return (
-        f"{text}, {own / fixed[best]:.2f} of the best fixed policy in hindsight "
-        f"({best}, {fixed[best]:.4g})."
+        f"{text}, {gap:.2f} of the best fixed policy in hindsight "
+        f"({best}, {readable.score(scores[best])})."
     )
 
 
 def _periods(decisions: Sequence[Decision]) -> str:
-    periods_s = [decision.period_s for decision in decisions]
-    if not periods_s:
+    """How much simulated time passed from one to the next."""
+    passed_s = [after.time_s - before.time_s for before, after in pairwise(decisions)]
+    if not passed_s:
         return ""
-    low, high = readable.seconds(min(periods_s)), readable.seconds(max(periods_s))
-    return f"; the next one was due after {low} to {high} s"
+    low, high = readable.seconds(min(passed_s)), readable.seconds(max(passed_s))
+    return f"; between decisions: {low} to {high} s"
 
 
-def _fixed(results: Sequence[Result]) -> list[str]:
-    return [result.name for result in results if PORTFOLIO not in result.profile]
+def _best_fixed(scores: Mapping[str, float], results: Sequence[Result]) -> str | None:
+    fixed = [result.name for result in results if PORTFOLIO not in result.profile]
+    return min(fixed, key=lambda name: (scores[name], name), default=None)
+
+
+def _gap(own: float, best: float) -> float | None:
+    return own / best if best else None
 
 
 def portfolio_facts(results: Sequence[Result]) -> dict[str, Any]:
@@ -115,9 +120,13 @@ def portfolio_facts(results: Sequence[Result]) -> dict[str, Any]:
     for result in results:
         if PORTFOLIO in result.profile:
             objective = result.profile[PORTFOLIO].objective
+            scores = observed_scores(objective, results)
+            best = _best_fixed(scores, results)
             facts[result.name] = {
                 "objective": objective.name,
-                "scores": observed_scores(objective, results),
+                "scores": scores,
+                "best_fixed": best,
+                "of_best_fixed": best and _gap(scores[result.name], scores[best]),
                 "usage": _usage(result),
                 "decisions": [
                     {
@@ -125,6 +134,7 @@ def portfolio_facts(results: Sequence[Result]) -> dict[str, Any]:
                         "policy": decision.policy,
                         "scores": dict(decision.scores),
                         "queries": decision.queries,
+                        "launches": decision.launches,
                         "wall_s": decision.wall_s,
                         "dropped": decision.dropped,
                         "period_s": decision.period_s,

@@ -25,6 +25,17 @@ def ratio(value: float | None) -> str:
     return MISSING if value is None else _short(value)
 
 
+def score(value: float | None) -> str:
+    """What an objective comes to, which may be of any size.
+
+    >>> score(20813.2), score(1.256), score(0.00123)
+    ('20,813', '1.26', '0.00123')
+    """
+    if value is None or abs(value) >= 1 or not value:
+        return ratio(value)
+    return f"{value:.3g}"
+
+
 def percent(value: float | None) -> str:
     """A share of 1.
 

@@ -16,19 +16,19 @@ from queryard.figures import (
     FigureRun,
     RecordedTimes,
     check_figure_path,
-    portfolio_panels,
     save_figure,
     save_trace_figure,
 )
-from queryard.figures.panels import Panel
 from queryard.metrics import Summary, read_run, summarise
 from queryard.policies import catalogue, for_tenants, load_profiles, resolve_profile
 from queryard.portfolio import (
     Decision,
     PortfolioSettings,
     Reflection,
+    Schedule,
     Workers,
     parse_portfolio,
+    schedule_of,
     simulate_portfolio,
 )
 from queryard.sim import Conditions, alone_times, simulate
@@ -38,7 +38,7 @@ from queryard.workload import Workload
 from queryard.workload.alone import capacity_slots
 from queryard.workload.traces import Trace
 
-from .scores import Scores, scores_of_reference
+from .scores import Nodes, Scores, nodes_of, scores_of_reference
 
 ALL = "all"
 RECORDED = "as recorded"
@@ -108,6 +108,8 @@ class Result:
     journal: Journal
     tasks: int
     wall_s: float
+    schedule: Schedule
+    nodes: Nodes
     decisions: tuple[Decision, ...] = ()
     reflection: Reflection | None = None
 
@@ -131,6 +133,7 @@ def choose_profiles(
         elif name in built_in:
             chosen[name] = resolve_profile(name)
         elif name.partition(":")[0] == PORTFOLIO and PORTFOLIO in others:
+            name = name.rstrip(":")  # nothing after a colon is what is usual
             # Its candidates run by themselves, too: one of them is the best in hindsight.
             portfolio = parse_portfolio(name, own)
             chosen = {**portfolio.candidates, **chosen, name: {PORTFOLIO: portfolio}}
@@ -190,8 +193,19 @@ def run_policy(
         run, decisions, reflection = found.run, found.decisions, found.reflection
     else:
         run = simulate(workload, workload.nodes, profile, **given)
-    summary = summarise(run.journal, alone_s=alone_s, size_bins=size_bins(workload))
-    return Result(name, profile, summary, run.journal, run.tasks, run.wall_s, decisions, reflection)
+    rows = read_run(run.journal)
+    return Result(
+        name=name,
+        profile=profile,
+        summary=summarise(rows, alone_s=alone_s, size_bins=size_bins(workload)),
+        journal=run.journal,
+        tasks=run.tasks,
+        wall_s=run.wall_s,
+        schedule=schedule_of(rows),
+        nodes=nodes_of(rows),
+        decisions=decisions,
+        reflection=reflection,
+    )
 
 
 def size_bins(workload: Workload) -> dict[str, str]:
@@ -263,18 +277,16 @@ def save_figures(
         return
     runs = [FigureRun(result.name, result.journal) for result in results]
     responses_s = {ideal.scores.name: ideal.responses_s for ideal in references}
-    more = [_portfolio_row(result) for result in results if PORTFOLIO in result.profile]
+    choices = {result.name: _choices(result) for result in results if PORTFOLIO in result.profile}
     for file in files:
-        save_figure(str(file), runs, responses_s, title, more)
+        save_figure(str(file), runs, responses_s, title, choices)
 
 
-def _portfolio_row(result: Result) -> tuple[Panel, Panel]:
-    run = read_run(result.journal)
-    start_s = run.first_submit_s or 0.0
+def _choices(result: Result) -> list[Choice]:
+    first_s = min((query.submit_s for query in result.schedule.queries), default=0.0)
     # What was in force until there was something to decide.
-    choices = [Choice(start_s, d.before, {}) for d in result.decisions[:1]]
-    choices += [Choice(d.time_s, d.policy, d.scores) for d in result.decisions]
-    return portfolio_panels(result.name, choices, start_s, run.closed_s)
+    choices = [Choice(first_s, d.before, {}) for d in result.decisions[:1]]
+    return choices + [Choice(d.time_s, d.policy, d.scores) for d in result.decisions]
 
 
 def save_trace_figures(files: Sequence[Path], trace: Trace) -> None:

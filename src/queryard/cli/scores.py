@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from queryard.metrics import Summary
+from queryard.metrics import Run, Summary
 from queryard.metrics.fairness import jain
 from queryard.metrics.response import spread
+from queryard.metrics.series import StepSeries
 from queryard.workload import Workload
 
 # One level for the table. Who is ahead depends on it: `Summary.online` has several.
@@ -21,6 +22,7 @@ class Scores:
 
     `mean_error_cut_s` is the mean time until the error of an online query is `ERROR_CUT` below
     that of its first answer. `scan_bytes_saved` is what tables were read less by sharing scans.
+    Nodes are counted where they came or went.
     """
 
     name: str
@@ -38,9 +40,31 @@ class Scores:
     online: int = 0
     mean_error_cut_s: float | None = None
     scan_bytes_saved: float = 0.0
+    mean_nodes: float | None = None
+    most_nodes: int | None = None
+    node_hours: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """How many nodes there were, from the first submission to the last end."""
+
+    least: float
+    mean: float
+    most: float
+
+
+def nodes_of(run: Run) -> Nodes:
+    joined = [(row.joined_s, 1) for row in run.nodes]
+    lost = [(row.lost_s, -1) for row in run.nodes if row.lost_s is not None]
+    count = StepSeries.of_changes([*joined, *lost])
+    start_s, end_s = run.first_submit_s or 0.0, run.closed_s
+    later = [count.at(time_s) for time_s in count.times_s if start_s < time_s < end_s]
+    seen = [count.at(start_s), *later]
+    return Nodes(min(seen), count.mean(start_s, end_s), max(seen))
 
 
 def scores_of_run(name: str, summary: Summary) -> Scores:

@@ -2,7 +2,7 @@
 
 from .load import save_load_figure
 from .panels import FigureRun, References
-from .portfolio import Choice, portfolio_panels
+from .portfolio import Choice
 from .save import check_figure_path, save_figure
 from .trace import RecordedTimes, save_trace_figure
 
@@ -12,7 +12,6 @@ __all__ = [
     "RecordedTimes",
     "References",
     "check_figure_path",
-    "portfolio_panels",
     "save_figure",
     "save_load_figure",
     "save_trace_figure",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from queryard.metrics.response import mean
@@ -17,16 +17,20 @@ from queryard.metrics.utilisation import (
     slots_present,
 )
 
-from .palette import FAINT, INK, SLOT_COLOURS, policy_colour
+from .palette import FAINT, INK, SLOT_COLOURS, policy_colour, policy_colours
 from .panels import Area, Axis, Dash, Line, Panel, References
 from .timescale import Timescale, Unit, readable, rounded, unit_for
 
 MOST_POINTS = 1000
+# How much thicker a portfolio's line is.
+HEAVY = 1.6
 LOG_FROM = 50.0
 REFERENCE_STYLES: tuple[tuple[str, Dash], ...] = ((INK, "dash"), (FAINT, "dot"), (INK, "dashdot"))
 
 
-def response_panel(runs: Mapping[str, Run], references: References) -> Panel:
+def response_panel(
+    runs: Mapping[str, Run], references: References, portfolios: Collection[str] = ()
+) -> Panel:
     """Which share of the queries had its result after how long, a line a policy.
 
     The share is of all submitted queries: a line that ends below 100 % belongs to a run in
@@ -39,8 +43,9 @@ def response_panel(runs: Mapping[str, Run], references: References) -> Panel:
     ideals = [(name, list(found.values())) for name, found in references.items()]
     every_s = [value for _, values in policies + ideals for value in values]
     axis, unit, least_s = _response_axis(every_s)
+    colours = policy_colours(runs, portfolios)
     styles: list[tuple[str, Dash]] = [
-        *((policy_colour(place), "solid") for place in range(len(policies))),
+        *((colours[name], "solid") for name in runs),
         *(REFERENCE_STYLES[place % len(REFERENCE_STYLES)] for place in range(len(ideals))),
     ]
     queries = [len(run.queries) for run in runs.values()] + [len(found) for _, found in ideals]
@@ -54,7 +59,10 @@ def response_panel(runs: Mapping[str, Run], references: References) -> Panel:
         title="Response time",
         x=axis,
         y=Axis("share of queries (%)", 0.0, 102.0),
-        lines=tuple(lines),
+        lines=tuple(
+            replace(line, weight=HEAVY) if name in portfolios else line
+            for line, (name, _) in zip(lines, policies + ideals, strict=True)
+        ),
         note="" if every_s else "no query has finished",
     )
 
@@ -143,7 +151,8 @@ def slots_panel(
         x=time.axis,
         y=Axis("slots", 0.0, most_slots * 1.05 or 1.0),
         areas=areas,
-        lines=(_present(present, start_s, end_s, time),),
+        # After its own end a run has no cluster, though others may still be under way.
+        lines=(_present(present, start_s, min(end_s, run.closed_s), time),),
         note="" if kinds else "nothing ran",
     )
 

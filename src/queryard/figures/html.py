@@ -15,6 +15,9 @@ GAP_PX = 85
 TITLE_PX = 90
 LEGEND_PX = 110
 TITLE_LETTERS = 95
+NAME_LETTERS = 40
+# Of the width, for the upper panel; the rest is for its legend.
+TOP_WIDTH = 0.74
 GRID = "#DDDDDD"
 
 
@@ -47,9 +50,10 @@ def figure_of(sheet: Sheet) -> Any:
     for title, axis in zip(figure.layout.annotations, figure.select_xaxes(), strict=True):
         title.update(x=axis.domain[0], xanchor="left", align="left", font={"size": 13})
     _plot(figure, sheet.top, 1, 1, "legend")
+    figure.update_xaxes(domain=[0.0, TOP_WIDTH], row=1, col=1)
     for row, (gantt, slots) in enumerate(sheet.rows, 2):
-        _plot(figure, gantt, row, 1, "legend2")
-        _plot(figure, slots, row, 2, "legend3" if row == 2 else "")
+        _plot(figure, gantt, row, 1, "")
+        _plot(figure, slots, row, 2, "legend3" if row == rows + 1 else "")
     for key in sheet.keys:
         square = {"symbol": "square", "size": 11, "color": key.colour}
         named = Scatter(x=[None], y=[None], mode="markers", marker=square, name=key.name)
@@ -65,11 +69,10 @@ def figure_of(sheet: Sheet) -> Any:
         hovermode="closest",
         legend={
             "traceorder": "normal",
-            "bgcolor": "rgba(255,255,255,0.85)",
-            "x": 1.0,
-            "xanchor": "right",
-            "y": figure.layout.yaxis.domain[0] + 8 / plots_px,
-            "yanchor": "bottom",
+            "x": TOP_WIDTH + 0.01,
+            "xanchor": "left",
+            "y": 1.0,
+            "yanchor": "top",
         },
         legend2={**below, "x": 0.0, "xanchor": "left", "itemclick": False},
         legend3={**below, "x": 1.0, "xanchor": "right", "itemclick": False},
@@ -115,12 +118,12 @@ def _plot(figure: Any, panel: Panel, row: int, col: int, legend: str) -> None:
         )
     for line in panel.lines:
         style = {"color": line.colour, "dash": line.dash, "shape": "hv"}
-        width = 2.4 if line.dash == "solid" else 1.8
+        width = (2.4 if line.dash == "solid" else 1.8) * line.weight
         figure.add_trace(
             Scatter(
                 x=line.x or [None],  # without a point it would not be in the legend
                 y=line.y or [None],
-                name=line.name,
+                name=_lines_of(line.name, NAME_LETTERS),
                 mode="lines",
                 line={**style, "width": width},
                 **shown,
@@ -160,5 +163,5 @@ def _axis(axis: Axis) -> dict[str, Any]:
     return found
 
 
-def _lines_of(title: str) -> str:
-    return "<br>".join(wrap(title, TITLE_LETTERS))
+def _lines_of(text: str, letters: int = TITLE_LETTERS) -> str:
+    return "<br>".join(wrap(text, letters))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from textwrap import fill
 from typing import Any
 
 from .palette import INK
@@ -10,10 +11,12 @@ from .panels import Axis, Panel, Sheet
 
 WIDTH_IN = 14.0
 TOP_IN = 3.6
-ROW_IN = 2.3
+ROW_IN = 2.5
 EDGE_IN = 1.3
 DPI = 130
 MOST_KEYS = 6  # in one line of the legend
+MOST_NAMES = 16  # in one column of the legend
+NAME_LETTERS = 34
 # Of the axes; a bar that is wider and taller has room for a white edge.
 WIDE_BAR, TALL_BAR = 0.005, 0.01
 DASHES: dict[str, Any] = {"solid": "-", "dash": (0, (5, 2)), "dot": (0, (1, 1.5)), "dashdot": "-."}
@@ -33,25 +36,25 @@ def draw(sheet: Sheet, path: str) -> None:
         figure = Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
         FigureCanvasAgg(figure)
         figure.suptitle(sheet.title, fontsize=14, fontweight="bold")
-        grid = figure.add_gridspec(
-            rows + 1, 2, width_ratios=(3, 2), height_ratios=(TOP_IN, *[ROW_IN] * rows)
-        )
-        top = figure.add_subplot(grid[0, :])
+        # Each with margins of its own: the legend of the upper part takes no room from the lower.
+        parts: Any = figure.subfigures(2, 1, height_ratios=(TOP_IN, height_in - TOP_IN))
+        upper, lower = parts
+        top = upper.subplots()
         plot(top, sheet.top)
-        if sheet.top.lines:
-            top.legend(loc="lower right", framealpha=0.85, edgecolor="none")
-        for place, (gantt, slots) in enumerate(sheet.rows, 1):
-            left, right = figure.add_subplot(grid[place, 0]), figure.add_subplot(grid[place, 1])
-            plot(left, gantt)
-            plot(right, slots)
-            if place < rows:
-                left.set_xlabel("")
-                right.set_xlabel("")
+        if len(sheet.top.lines) > 1:
+            lines, names = top.get_legend_handles_labels()
+            names = [fill(name, NAME_LETTERS) for name in names]
+            columns = math.ceil(len(names) / MOST_NAMES)
+            upper.legend(lines, names, loc="outside right upper", ncols=columns, frameon=False)
+        plots = lower.subplots(rows, 2, squeeze=False, width_ratios=(3, 2))
+        for (left, right), panels in zip(plots, sheet.rows, strict=True):
+            plot(left, panels[0])
+            plot(right, panels[1])
         handles = [Patch(color=key.colour, label=key.name) for key in sheet.keys]
         columns = math.ceil(len(handles) / math.ceil(len(handles) / MOST_KEYS)) if handles else 1
-        figure.legend(handles=handles, loc="outside lower left", ncols=columns, frameon=False)
+        lower.legend(handles=handles, loc="outside lower left", ncols=columns, frameon=False)
         named = right.get_legend_handles_labels()
-        figure.legend(*named, loc="outside lower right", ncols=len(named[1]), frameon=False)
+        lower.legend(*named, loc="outside lower right", ncols=len(named[1]), frameon=False)
         figure.savefig(path, dpi=DPI)
 
 
@@ -99,7 +102,7 @@ def plot(axes: Any, panel: Panel) -> None:
             label=line.name,
             color=line.colour,
             linestyle=DASHES[line.dash],
-            linewidth=1.8 if line.dash == "solid" else 1.4,
+            linewidth=(1.8 if line.dash == "solid" else 1.4) * line.weight,
         )
     if panel.note:
         axes.text(0.5, 0.5, panel.note, transform=axes.transAxes, ha="center", color=INK)

@@ -5,7 +5,7 @@ The named ones are Paul Tol's "muted" scheme and Okabe and Ito's; the sequence i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from .panels import Key
 
@@ -33,6 +33,8 @@ SEQUENCE = (
     "#FDE725",
 )
 SLOT_COLOURS = {"map": "#0072B2", "reduce": "#E69F00", "lease": "#009E73"}
+# Not among the distinct ones: a portfolio is seen beside the policies it chooses from.
+PORTFOLIOS = ("#000000", "#CC3311", "#EE7733")
 WASTED = "#BBBBBB"
 INK = "#222222"
 FAINT = "#777777"
@@ -43,6 +45,19 @@ NAME_LENGTH = 20
 
 def policy_colour(place: int) -> str:
     return DISTINCT[place % len(DISTINCT)]
+
+
+def policy_colours(names: Collection[str], portfolios: Collection[str] = ()) -> dict[str, str]:
+    """A colour a policy, and others for those that are portfolios.
+
+    >>> policy_colours(["a", "p", "b"], ["p"])
+    {'a': '#332288', 'b': '#CC6677', 'p': '#000000'}
+    """
+    fixed = [name for name in names if name not in portfolios]
+    chosen = [name for name in names if name in portfolios]
+    return {name: policy_colour(place) for place, name in enumerate(fixed)} | {
+        name: PORTFOLIOS[place % len(PORTFOLIOS)] for place, name in enumerate(chosen)
+    }
 
 
 def between(share: float) -> str:

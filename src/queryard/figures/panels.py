@@ -40,13 +40,14 @@ class Bar(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line that keeps each value until the next point."""
+    """A line that keeps each value until the next point; `weight` makes it thicker."""
 
     name: str
     x: tuple[float, ...]
     y: tuple[float, ...]
     colour: str
     dash: Dash = "solid"
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

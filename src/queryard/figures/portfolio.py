@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
-from .palette import policy_colour
+from queryard.metrics.rows import Run
+
+from .palette import FAINT
 from .panels import Axis, Bar, Line, Panel, Scale
 from .timescale import Timescale
 
@@ -22,44 +26,52 @@ class Choice(NamedTuple):
     scores: Mapping[str, float]
 
 
+# A choice, and from when to when it held, on the axis.
+Span = tuple[Choice, float, float]
+
+
 def portfolio_panels(
-    name: str, choices: Sequence[Choice], start_s: float, end_s: float
+    name: str,
+    choices: Sequence[Choice],
+    run: Run,
+    colours: Mapping[str, str],
+    time: Timescale,
 ) -> tuple[Panel, Panel]:
     """A lane for each policy with the times at which it was in force; and scores over time."""
-    time = Timescale.up_to([end_s - start_s])
-    policies = list(dict.fromkeys(policy for choice in choices for policy in choice.scores))
-    return _lanes(name, choices, policies, start_s, end_s, time), _scores(
-        name, choices, policies, start_s, time
+    named = [name for choice in choices for name in choice.scores]
+    # One that is in force need not have been tried out.
+    policies = list(dict.fromkeys([*named, *(choice.policy for choice in choices)]))
+    start_s = run.first_submit_s or 0.0
+    moments_s = [*(choice.time_s for choice in choices), run.closed_s]
+    # Each choice from when to when it held.
+    spans = [
+        (choice, time.scaled(low_s - start_s), time.scaled(high_s - start_s))
+        for choice, (low_s, high_s) in zip(choices, pairwise(moments_s), strict=True)
+    ]
+    return (
+        _lanes(name, spans, policies, colours, time),
+        _scores(name, spans, policies, colours, time),
     )
 
 
 def _lanes(
     name: str,
-    choices: Sequence[Choice],
+    spans: Sequence[Span],
     policies: Sequence[str],
-    start_s: float,
-    end_s: float,
+    colours: Mapping[str, str],
     time: Timescale,
 ) -> Panel:
     bars = []
-    ends_s = [choice.time_s for choice in choices[1:]] + [end_s]
-    spans: dict[str, float] = {}
-    for choice, until_s in zip(choices, ends_s, strict=True):
+    held = dict.fromkeys(policies, 0.0)
+    for choice, low, high in spans:
         lane = policies.index(choice.policy)
-        spans[choice.policy] = spans.get(choice.policy, 0.0) + until_s - choice.time_s
-        bars.append(
-            Bar(
-                time.scaled(choice.time_s - start_s),
-                time.scaled(until_s - start_s),
-                lane + GAP,
-                lane + 1 - GAP,
-                policy_colour(lane),
-                f"{choice.policy} from {choice.time_s - start_s:.4g} s",
-            )
-        )
-    total = sum(spans.values()) or 1.0
+        held[choice.policy] += high - low
+        text = f"{choice.policy} from {low:.4g} {time.unit.name}"
+        colour = colours.get(choice.policy, FAINT)
+        bars.append(Bar(low, high, lane + GAP, lane + 1 - GAP, colour, text))
+    total = sum(held.values()) or 1.0
     ticks = tuple(
-        (lane + 0.5, f"{policy} ({spans.get(policy, 0.0) / total:.0%})")
+        (lane + 0.5, f"{policy} ({held[policy] / total:.0%})")
         for lane, policy in enumerate(policies)
     )
     return Panel(
@@ -72,22 +84,28 @@ def _lanes(
 
 
 def _scores(
-    name: str, choices: Sequence[Choice], policies: Sequence[str], start_s: float, time: Timescale
+    name: str,
+    spans: Sequence[Span],
+    policies: Sequence[str],
+    colours: Mapping[str, str],
+    time: Timescale,
 ) -> Panel:
     """What was expected of each candidate, as a multiple of the best of the moment."""
     lines = []
     most = 1.0
-    for lane, policy in enumerate(policies):
-        points = []
-        for choice in choices:
+    for policy in policies:
+        x: list[float] = []
+        y: list[float] = []
+        for choice, low, high in spans:
             best = min(choice.scores.values(), default=0.0)
-            if policy in choice.scores and best > 0:
-                points.append((time.scaled(choice.time_s - start_s), choice.scores[policy] / best))
-        if points:
-            most = max(most, *(ratio for _, ratio in points))
-            x, y = zip(*points, strict=True)
-            lines.append(Line(policy, tuple(x), tuple(y), policy_colour(lane)))
+            tried = policy in choice.scores and best > 0
+            ratio = choice.scores[policy] / best if tried else math.nan
+            most = max(most, ratio) if tried else most
+            x += low, high
+            y += ratio, ratio
+        lines.append(Line(policy, tuple(x), tuple(y), colours.get(policy, FAINT)))
     # A logarithm says nothing about differences of some per cent.
     scale: Scale = "log" if most > WIDE else "linear"
     y_axis = Axis("expected score, of the best", 0.95, min(1e3, most * 1.05), scale)
-    return Panel(f"{name}: scores", time.axis, y_axis, lines=tuple(lines))
+    title = f"{name}: scores (a gap: not tried out)"
+    return Panel(title, time.axis, y_axis, lines=tuple(lines))

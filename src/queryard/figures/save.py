@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import PurePath
 from typing import NamedTuple
@@ -10,7 +10,8 @@ from typing import NamedTuple
 from queryard.core.errors import QueryardError
 
 from . import html, image
-from .panels import FigureRun, Panel, References, Sheet
+from .panels import FigureRun, References, Sheet
+from .portfolio import Choice
 from .sheet import build_sheet
 
 
@@ -34,15 +35,15 @@ def save_figure(
     runs: Sequence[FigureRun],
     references: References | None = None,
     title: str = "",
-    more: Sequence[tuple[Panel, Panel]] = (),
+    choices: Mapping[str, Sequence[Choice]] | None = None,
 ) -> None:
     """Draw the runs side by side and write the figure: .html is a page, others are images.
 
     `references` adds dashed lines of responses to compare with, by name (the fluid references
-    of `queryard.sim`, say); `more` are further rows of panels.
+    of `queryard.sim`, say); `choices` has what those runs decided that are portfolios.
     """
     renderer_of(path)  # complains before anything is computed
-    draw_sheet(path, build_sheet(runs, references or {}, title, more))
+    draw_sheet(path, build_sheet(runs, references or {}, title, choices))
 
 
 def draw_sheet(path: str, sheet: Sheet) -> None:

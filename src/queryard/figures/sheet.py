@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from queryard.core.errors import QueryardError
 from queryard.metrics import Run, read_run
@@ -10,8 +10,9 @@ from queryard.metrics.utilisation import slots_in_use, slots_present
 
 from .curves import kinds_in_use, response_panel, slots_panel
 from .gantt import gantt
-from .palette import WASTED, query_colours, query_keys
+from .palette import WASTED, policy_colours, query_colours, query_keys
 from .panels import FigureRun, Key, Panel, References, Sheet
+from .portfolio import Choice, portfolio_panels
 from .timescale import Timescale
 
 MOST_BARS = 3000
@@ -23,9 +24,12 @@ def build_sheet(
     runs: Sequence[FigureRun],
     references: References,
     title: str = "",
-    more: Sequence[tuple[Panel, Panel]] = (),
+    choices: Mapping[str, Sequence[Choice]] | None = None,
 ) -> Sheet:
-    """All panels, with the same colours, time axis and slot axis for every run; then more rows."""
+    """All panels, with the same colours, time axis and slot axis for every run.
+
+    `choices` has the decisions of those runs that are portfolios.
+    """
     if not runs:
         raise QueryardError("there is no run to draw; give at least one")
     read: dict[str, Run] = {}
@@ -40,11 +44,16 @@ def build_sheet(
     most_slots = max(_most_slots(run) for run in read.values())
     most_bars = max(LEAST_BARS, min(MOST_BARS, MOST_BARS_IN_ALL // len(runs)))
     charts = [gantt(name, run, colours, time, most_bars) for name, run in read.items()]
+    choices = choices or {}
+    by_policy = policy_colours(read, choices)
+    chosen = [
+        portfolio_panels(name, made, read[name], by_policy, time) for name, made in choices.items()
+    ]
     slots = [slots_panel(name, run, kinds, most_slots, time) for name, run in read.items()]
     return Sheet(
         title=title or _title(read, len(queries)),
-        top=response_panel(read, references),
-        rows=(*more, *zip(charts, slots, strict=True)),
+        top=response_panel(read, references, choices),
+        rows=(*chosen, *zip(charts, slots, strict=True)),
         keys=query_keys(colours) + _wasted_key(charts),
     )
 

@@ -10,7 +10,7 @@ from queryard.metrics.series import StepSeries
 
 from .curves import MOST_POINTS, averaged, share_panel
 from .palette import SLOT_COLOURS, policy_colour
-from .panels import Area, Axis, Line, Panel, Sheet
+from .panels import Area, Axis, Key, Line, Panel, Sheet
 from .save import draw_sheet
 from .timescale import Timescale
 
@@ -40,7 +40,7 @@ def build_trace_sheet(title: str, times: RecordedTimes) -> Sheet:
         title=title,
         top=_submitted(times.submits_s, time),
         rows=((_busy(times, time), share_panel("How long things took", times.spreads)),),
-        keys=(),
+        keys=tuple(Key(f"{kind}s", SLOT_COLOURS[kind]) for kind in times.busy),
     )
 
 
