@@ -10,7 +10,6 @@ import statistics
 import time
 from dataclasses import dataclass
 
-from queryard.core.scheduler import Scheduler
 from queryard.policies import resolve_profile
 from queryard.portfolio import PortfolioSettings, Selector, Workers, candidates_of
 from queryard.portfolio.past import Past
@@ -33,7 +32,7 @@ QUEUES = ((50, 3.0, 0.5), (1_000, 21.0, 15.0))
 class DecisionSpeed:
     """A decision; `ratio` is to the time in which a bare loop would launch as many tasks.
 
-    `rehearsed_s` is what one takes for which the past is rehearsed, too.
+    `rehearsed_s` is what one takes after which the past is rehearsed, too.
     """
 
     queries: int
@@ -65,16 +64,9 @@ def queue(queries: int, size_gb: float) -> tuple[SimDriver, int]:
     return driver, tasks(state)
 
 
-class _Rehearsed(Past):
-    """A past to which nothing has come since it was rehearsed."""
-
-    def scene(self, scheduler: Scheduler) -> None:
-        return None
-
-
-def past_of(driver: SimDriver, kind: type[Past]) -> Past:
+def past_of(driver: SimDriver) -> Past:
     """What a portfolio remembers of a run."""
-    past = kind(driver.estimates, driver.scheduler.state.settings)
+    past = Past(driver.estimates, driver.scheduler.state.settings)
     assert driver.scheduler.journal is not None
     for step in driver.scheduler.journal.steps:
         past.read(step)
@@ -95,10 +87,12 @@ def decision_speed(
         workers.try_out(kernel, candidates_of(("fifo",)))  # they are started by now
         for _ in range(repeats):
             for rehearses, times in times_s.items():
-                past = past_of(driver, Past if rehearses else _Rehearsed)
+                past = past_of(driver)
                 selector = Selector(settings, trials=workers, past=past)
                 began = time.perf_counter()
                 decision = selector.decide(kernel)
+                if rehearses:
+                    selector.look_back(kernel)
                 times.append(time.perf_counter() - began)
                 if not rehearses:
                     launches = decision.launches

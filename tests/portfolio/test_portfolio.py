@@ -159,6 +159,33 @@ def test_decisions_that_take_too_long_are_dropped() -> None:
     assert len(found.run.ends) == 20
 
 
+def test_a_dropped_decision_brings_the_first_candidate_back() -> None:
+    """Nobody knows whether what made another one better is still there."""
+    workload = generate(Mix(queries=20, load=1.2), 1)
+    driver = build(workload, workload.nodes, resolve_profile("srtf"))
+    driver.run(max(arrival.query.submit_s for arrival in workload.arrivals))
+    settings_ = PortfolioSettings(candidates_of(("fifo", "srtf")))
+    selector = Selector(settings_, current="srtf")
+    assert selector.drop(selector.decide(driver.scheduler)) == settings_.candidates["fifo"]
+    assert selector.current == "fifo"
+    (decision,) = selector.decisions
+    assert decision.dropped
+    assert decision.is_switch
+
+
+def test_the_past_is_rehearsed_after_a_decision_which_tells_what_it_took() -> None:
+    workload = generate(Mix(queries=20, load=1.2), 1)
+    settings_ = PortfolioSettings(candidates_of(("fifo", "srtf")))
+    found = simulate_portfolio(workload, workload.nodes, settings_)
+    first, *_ = found.decisions
+    assert set(first.regrets.values()) == {1.0}
+    rehearsed = [decision for decision in found.decisions if decision.rehearsed]
+    assert rehearsed
+    for decision in rehearsed:
+        tasks = decision.rehearsal_launches
+        assert tasks >= 2 * decision.rehearsed  # under two candidates, a task each at least
+
+
 def test_policies_with_provisioning() -> None:
     names = candidates_of(("srtf", "locf"), ("+x", "-x", "dlx", "maxbsd"))
     assert len(names) == 8

@@ -140,6 +140,7 @@ def portfolio_facts(results: Sequence[Result]) -> dict[str, Any]:
                         "period_s": decision.period_s,
                         "bias": decision.bias,
                         "rehearsed": decision.rehearsed,
+                        "rehearsal_launches": decision.rehearsal_launches,
                         "coming": decision.coming,
                         "complete": decision.complete,
                         "margin": decision.margin,

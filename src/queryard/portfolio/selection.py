@@ -28,7 +28,7 @@ SMALL_TRIAL, FAR_BEHIND = 20_000, 1.5
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One look at the queue. `policy` is in force afterwards, if it was not dropped."""
+    """One look at the queue. `policy` is in force afterwards: the first, if it was dropped."""
 
     time_s: float
     policy: str
@@ -42,10 +42,11 @@ class Decision:
     # score was expected to come out higher than simulated.
     period_s: float = 0.0
     bias: float = 1.0
-    # How many queries of the past were rehearsed for it; how many were expected to come, on
-    # average over the worlds.
-    rehearsed: int = 0
+    # How many queries were expected to come, on average over the worlds.
     coming: float = 0.0
+    # How many queries of the past were rehearsed after it, which `wall_s` includes.
+    rehearsed: int = 0
+    rehearsal_launches: int = 0
     # Whether all candidates were followed to the end of the queue, or the horizon.
     complete: bool = True
     # By how much a policy had to be better to be chosen, and how far estimates were taken to be
@@ -57,7 +58,7 @@ class Decision:
 
     @property
     def is_switch(self) -> bool:
-        return self.policy != self.before and not self.dropped
+        return self.policy != self.before
 
 
 class Selector:
@@ -114,7 +115,6 @@ class Selector:
     def decide(self, scheduler: Scheduler) -> Decision:
         """Try all candidates; what comes of it is in force once `apply` was called."""
         settings, now = self.settings, scheduler.state.now
-        rehearsals = self._rehearse(scheduler)
         promising = self.reflection.promising(settings.candidates)
         coming: tuple[tuple[Coming, ...], ...] = ()
         if self.past is not None and settings.memory:
@@ -143,10 +143,9 @@ class Selector:
             self.current,
             scores,
             len(scheduler.state.queries),
-            sum(trial.launches for trial in (*trials, *rehearsals)),
-            sum(trial.wall_s for trial in (*trials, *rehearsals)),
+            sum(trial.launches for trial in trials),
+            sum(trial.wall_s for trial in trials),
             bias=self.reflection.bias(chosen),
-            rehearsed=len(rehearsals[0].schedule.queries) if rehearsals else 0,
             coming=fmean(map(len, coming)) if coming else 0.0,
             complete=all(trial.complete for trial in trials),
             margin=self._margin,
@@ -171,9 +170,13 @@ class Selector:
         self.reflection.applied(decision.time_s, decision.policy, foreseen)
         return self.settings.candidates[decision.policy]
 
-    def drop(self, decision: Decision) -> None:
-        """A decision came too late to count."""
-        self.decisions.append(replace(decision, policy=decision.before, dropped=True))
+    def drop(self, decision: Decision) -> Profile:
+        """A decision came too late to count: the first candidate is in force again, as nobody knows
+        whether the queue is still what made another one better.
+        """
+        self.current = self._first
+        self.decisions.append(replace(decision, policy=self._first, dropped=True))
+        return self.settings.candidates[self._first]
 
     def ended(self, query: QueryEnd) -> None:
         self._ended += 1
@@ -226,11 +229,13 @@ class Selector:
             for name, vector in vectors.items()
         }
 
-    def _rehearse(self, scheduler: Scheduler) -> list[Trial]:
-        """Look back, where there is something new to see."""
+    def look_back(self, scheduler: Scheduler) -> int:
+        """Rehearse the past where there is something new to see, for the next decisions: none waits
+        for it. How many launches were simulated.
+        """
         scene = self.past.scene(scheduler) if self.past is not None else None
         if scene is None:
-            return []
+            return 0
         trials = self._of_the_run(
             self._trials_by.rehearse(scene, self.settings.candidates), scheduler
         )
@@ -242,7 +247,15 @@ class Selector:
         parts = {trial.name: objective.parts(trial.schedule, usual) for trial in trials}
         schedules = {trial.name: trial.schedule for trial in trials}
         self.reflection.rehearsed(scores, parts, schedules)
-        return trials
+        launches = sum(trial.launches for trial in trials)
+        if self.decisions:
+            self.decisions[-1] = replace(
+                self.decisions[-1],
+                rehearsed=len(scene.workload.arrivals),
+                rehearsal_launches=launches,
+                wall_s=self.decisions[-1].wall_s + sum(trial.wall_s for trial in trials),
+            )
+        return launches
 
     def _of_the_run(
         self,

@@ -110,15 +110,15 @@ class _Meta:
 
     def _decide(self, now: float) -> None:
         selector, settings = self._selector, self._selector.settings
-        decision = selector.decide(self._driver.scheduler)
+        scheduler = self._driver.scheduler
+        decision = selector.decide(scheduler)
         takes_s = decision.launches * settings.launch_cost_s
-        selector.took(takes_s)
-        if takes_s > settings.too_late * selector.reflection.period_s:
-            selector.drop(decision)
-            return
-        profile = selector.apply(decision)
-        if decision.is_switch:
-            self._driver.post(now + takes_s, TIMERS, PolicyChosen(now + takes_s, profile))
+        latest_s = settings.too_late * selector.reflection.period_s
+        profile = selector.drop(decision) if takes_s > latest_s else selector.apply(decision)
+        if selector.decisions[-1].is_switch:
+            at_s = now + min(takes_s, latest_s)
+            self._driver.post(at_s, TIMERS, PolicyChosen(at_s, profile))
+        selector.took(takes_s + selector.look_back(scheduler) * settings.launch_cost_s)
 
     def ended(self, query: str) -> None:
         """Tell what was seen of a query: when it ended, and how long its tasks took."""
