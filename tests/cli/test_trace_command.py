@@ -170,7 +170,7 @@ def test_where_no_query_waits_policies_cannot_differ(call, tmp_path: Path):
             call("compare", two_jobs(tmp_path, gap_s, 10), "--nodes", "1x1").out.split()
         )
         assert ("No query ever waits for another, so that policies cannot" in words) == said
-        assert ("--trace load=0.9" in words) == said
+        assert ("try a smaller cluster" in words) == said
 
 
 def test_the_python_of_the_docs_runs(monkeypatch, capsys):

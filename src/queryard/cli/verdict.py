@@ -57,8 +57,8 @@ def _idle(rows: Sequence[Scores]) -> str:
     never = {readable.ratio(row.max_slowdown) for row in rows} == {"1.00"}
     waits = "No query ever waits for another" if never else "Queries hardly ever wait"
     can = "cannot differ" if never else "can hardly differ"
-    smaller = "try --trace load=0.9" if never else "try a higher load (--trace load=…)"
-    advice = f"; {smaller}" if rows[0].queries > 1 else ""
+    smaller = "; try a smaller cluster (--nodes, or a --trace load= of 1 or more)"
+    advice = smaller if rows[0].queries > 1 else ""
     return (
         f"{waits}, so that policies {can} here, and what was recorded differs for other "
         f"reasons{advice}."
