@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
-from pathlib import Path
 from typing import NamedTuple
 
 from queryard.core.model import MAP, REDUCE, Kind
-from queryard.estimate.tasks import PREDICTORS, Asked, Seen, class_of, make_predictor
+from queryard.estimate.tasks import PREDICTORS, Seen, make_predictor
 from queryard.figures.palette import policy_colour
 from queryard.figures.panels import Axis, Line, Panel
 from queryard.metrics.response import quantile
-from queryard.workload.traces import TaskRecord, Trace, read_trace
 
 from ..judging import TIMES, remark, same_side
 from ..outcome import (
@@ -34,6 +32,7 @@ from ..outcome import (
     without_traces,
 )
 from .jobs import posum_tasks
+from .recorded_tasks import public
 
 LEAST_S = 0.1
 COMPARED = tuple(PREDICTORS)
@@ -108,84 +107,11 @@ def errors_of(name: str, tasks: Iterable[Errors]) -> list[float]:
     return [task[name] for task in tasks if name in task]
 
 
-def recorded(trace: Trace) -> list[tuple[float, Seen]]:
-    """The tasks of a trace as questions and answers."""
-    arrivals = {arrival.query.id: arrival.query for arrival in trace.workload.arrivals}
-    by_job: dict[str, list[TaskRecord]] = {}
-    for task in trace.tasks:
-        by_job.setdefault(task.job, []).append(task)
-    left = {
-        job: sum(task.output_bytes or 0.0 for task in tasks if task.kind == MAP)
-        for job, tasks in by_job.items()
-    }
-    is_spark = trace.format.startswith("Spark")
-    found = []
-    for job, tasks in by_job.items():
-        query_id, _, name = job.partition("/")
-        query = arrivals[query_id]
-        spec = next(item for item in query.jobs if item.name == name)
-        maps = [task for task in tasks if task.kind == MAP]
-        reduces = len(tasks) - len(maps)
-        shuffled = left[job]
-        if is_spark and spec.upstream:
-            shuffled = sum(
-                task.output_bytes or 0.0
-                for before in spec.upstream
-                for task in by_job.get(f"{query_id}/{before}", ())
-            )
-        known = all(task.input_bytes is not None for task in maps)
-        asked = Asked(
-            job,
-            MAP,
-            class_of(query, spec),
-            query.tenant,
-            map_bytes=sum(task.input_bytes or 0.0 for task in maps) if known else None,
-            map_tasks=len(maps),
-            reduces=reduces,
-            shuffled_bytes=shuffled or None,
-        )
-        for task in tasks:
-            if task.start_s is None or task.seconds <= 0:
-                continue
-            question = asked._replace(
-                kind=task.kind,
-                input_bytes=task.input_bytes if task.kind == MAP else None,
-                is_local=None if not task.locality else task.locality == "local",
-            )
-            seen = Seen(question, task.seconds, task.output_bytes, task.shuffle_s, task.merge_s)
-            found.append((task.start_s, seen))
-    return found
-
-
-def _public(folder: Path) -> Iterable[tuple[str, list[tuple[float, Seen]]]]:
-    """Recorded tasks of Spark and of Hadoop, one after another."""
-    for title, pattern in (("Spark", "spark-eventlogs/*/*"), ("Rumen", "hadoop-rumen/*trace*")):
-        tasks: list[tuple[float, Seen]] = []
-        begin_s = 0.0
-        for file in sorted(folder.glob(pattern)):
-            trace = read_trace(file)
-            of_file = recorded(trace)
-            if not of_file:
-                continue
-            shift = begin_s - min(start for start, _ in of_file)
-            prefix = f"{file.name}:"
-            tasks += [
-                (
-                    start + shift,
-                    seen._replace(asked=seen.asked._replace(job=prefix + seen.asked.job)),
-                )
-                for start, seen in of_file
-            ]
-            begin_s = max(start + shift + seen.seconds for start, seen in of_file) + 1.0
-        if tasks:
-            yield title, tasks
-
-
 def run(wish: Wish) -> Outcome:
     sources: list[tuple[str, list[tuple[float, Seen]]]] = []
     notes = []
     if wish.traces is not None:
-        sources += _public(wish.traces)
+        sources += public(wish.traces)
     if not sources:
         needs = "spark-eventlogs/ or hadoop-rumen/"
         notes += [f"recorded tasks are {note}" for note in without_traces(wish, needs).notes]
