@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace as changed
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -94,20 +93,16 @@ def _scores(found: Recorded, runs: Mapping[str, Run]) -> tuple[list[Scores], lis
     """Of all runs, then of the ideals; over the queries that gave a result in reality."""
     from queryard.metrics import summarise
     from queryard.sim import alone_times
-    from queryard.sim.references import demands_of, processor_sharing, shortest_remaining_first
+    from queryard.sim.references import IDEALS, demands_of
     from queryard.workload.alone import capacity_slots
 
     load = found.workload
     alone_s = alone_times(load, load.nodes, found.conditions)
     rows = [scores_of_run(name, summarise(each, alone_s=alone_s)) for name, each in runs.items()]
     slots = capacity_slots(load.nodes)
-    able = tuple(arrival for arrival in load.arrivals if arrival.query.id in alone_s)
-    demands = demands_of(changed(load, arrivals=able), alone_s)
+    demands = demands_of(load, alone_s)
     ideals = []
-    for name, ideal in (
-        ("ideal PS", processor_sharing),
-        ("clairvoyant SRPT", shortest_remaining_first),
-    ):
+    for name, ideal in IDEALS.items():
         responses_s = {q: s for q, s in ideal(demands, slots).items() if q in found.real.queries}
         ideals.append(scores_of_reference(name, responses_s, load, alone_s, slots))
     return rows, ideals

@@ -33,7 +33,7 @@ from queryard.portfolio import (
 )
 from queryard.sim import Conditions, alone_times, simulate
 from queryard.sim.estimates import estimate_source
-from queryard.sim.references import demands_of, processor_sharing, shortest_remaining_first
+from queryard.sim.references import IDEALS, demands_of
 from queryard.workload import Workload
 from queryard.workload.alone import capacity_slots
 from queryard.workload.traces import Trace
@@ -238,15 +238,11 @@ class Ideal:
 
 def ideals(workload: Workload, alone_s: Mapping[str, float]) -> list[Ideal]:
     slots = capacity_slots(workload.nodes)
-    # What fails even alone has no time to compare with.
-    able = tuple(a for a in workload.arrivals if a.query.id in alone_s)
-    demands = demands_of(replace(workload, arrivals=able), alone_s)
+    demands = demands_of(workload, alone_s)
+    found = {name: ideal(demands, slots) for name, ideal in IDEALS.items()}
     return [
         Ideal(scores_of_reference(name, responses_s, workload, alone_s, slots), responses_s)
-        for name, responses_s in (
-            ("ideal PS", processor_sharing(demands, slots)),
-            ("clairvoyant SRPT", shortest_remaining_first(demands, slots)),
-        )
+        for name, responses_s in found.items()
     ]
 
 

@@ -15,12 +15,11 @@ from queryard.core.model import Node
 from queryard.metrics import NodeRow, QueryRow, Run, Summary, summarise
 from queryard.metrics.response import Spread, spread
 from queryard.metrics.rows import Outcome as Ending
-from queryard.sim.references import demands_of, processor_sharing, shortest_remaining_first
+from queryard.sim.references import IDEALS, demands_of
 from queryard.workload.load import Alone, Request, as_workload, query_of, size_bin
 
 from .outcome import LATE_S, Cost, Outcome, Played
 
-IDEALS = ("ideal PS", "clairvoyant SRPT")
 _GIVEN_UP = ("under way", "cancelled")
 _ENDINGS: Mapping[str, Ending] = {
     "finished": "finished",
@@ -137,9 +136,8 @@ def ideals(
     workload = as_workload("load", requests, alone, slots)
     able = [request for request in requests if request.template in alone]
     demands = demands_of(workload, {ask.id: alone[ask.template].alone_s for ask in able})
-    disciplines = (processor_sharing, shortest_remaining_first)
     found = []
-    for name, discipline in zip(IDEALS, disciplines, strict=True):
+    for name, discipline in IDEALS.items():
         run = Run(nodes=[NodeRow(Node("local", slots), 0.0)])
         responses_s = discipline(demands, slots)
         for request in able:

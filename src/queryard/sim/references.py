@@ -17,7 +17,7 @@ below its time alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from queryard.core.errors import InvalidModel
@@ -37,11 +37,11 @@ class Demand(NamedTuple):
 
 
 def demands_of(workload: Workload, alone_s: Mapping[str, float]) -> list[Demand]:
-    """The arrivals of a workload, without those that somebody cancels."""
+    """The arrivals of a workload, without those that somebody cancels, or that fail even alone."""
     return [
         Demand(arrival.query.id, arrival.query.submit_s, arrival.work_s, alone_s[arrival.query.id])
         for arrival in workload.arrivals
-        if arrival.cancel_s is None
+        if arrival.cancel_s is None and arrival.query.id in alone_s
     ]
 
 
@@ -56,6 +56,13 @@ def shortest_remaining_first(demands: Iterable[Demand], slots: float) -> dict[st
     The order is taken anew at every arrival and every end.
     """
     return _respond(demands, slots, Shortest(slots))
+
+
+# As tables call them.
+IDEALS: Mapping[str, Callable[[Iterable[Demand], float], dict[str, float]]] = {
+    "ideal PS": processor_sharing,
+    "clairvoyant SRPT": shortest_remaining_first,
+}
 
 
 class _Discipline(Protocol):
