@@ -84,7 +84,7 @@ def decision_speed(
     times_s: dict[bool, list[float]] = {False: [], True: []}
     launches = 0
     with Workers() as workers:
-        workers.try_out(kernel, candidates_of(("fifo",)))  # they are started by now
+        workers.try_out(kernel, candidates)  # they are started by now
         for _ in range(repeats):
             for rehearses, times in times_s.items():
                 past = past_of(driver)

@@ -17,7 +17,7 @@ def test_a_portfolio_brings_its_candidates_and_says_how_far_it_is_from_the_best(
     for name in ("fifo", "srtf", "edf", "portfolio:mixed:fifo/srtf/edf: policies in force"):
         assert name in words
     assert "of the best fixed policy in hindsight" in words
-    assert "of your time" in words
+    assert "s of computing" in words
     assert "between decisions:" in words
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -171,6 +172,43 @@ def test_a_dropped_decision_brings_the_first_candidate_back() -> None:
     (decision,) = selector.decisions
     assert decision.dropped
     assert decision.is_switch
+    # What comes of it is compared with what was foreseen of the first, not of the other.
+    assert selector.reflection._expected is not None
+    assert selector.reflection._expected.policy == "fifo"
+    # To follow the other again is no change of mind.
+    margin = selector._margin
+    selector.apply(replace(selector.decide(driver.scheduler), policy="srtf", before="fifo"))
+    assert selector._margin == margin
+
+
+def test_a_period_is_no_shorter_than_a_decision_takes() -> None:
+    reflection = Reflection(OBJECTIVES["response"], 30.0, 1.0, 60.0)
+    for took_s, period_s in ((10.0, 30.0), (40.0, 40.0), (100.0, 60.0)):
+        reflection.took(took_s)
+        assert reflection.period_s == period_s
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_there_is_no_decision_while_another_is_still_to_come_into_force(seed: int) -> None:
+    """However slow they are, and whoever arrives meanwhile."""
+    workload = generate(Mix(queries=30, load=1.5, deadlines=0.5, block_bytes=5e8), seed)
+    settings_ = PortfolioSettings(
+        candidates_of(("fifo", "srtf", "edf")),
+        launch_cost_s=5e-3,
+        share=1.0,
+        least_s=0.1,
+        margin=0.0,
+        memory=0.0,
+        worlds=1,
+    )
+    found = simulate_portfolio(workload, workload.nodes, settings_)
+    steps = found.run.journal.steps
+    came_s = [step.time_s for step in steps for e in step.events if isinstance(e, PolicyChosen)]
+    switches = [decision for decision in found.decisions if decision.is_switch]
+    assert len(switches) == len(came_s) > 0
+    for switch, at_s in zip(switches, came_s, strict=True):
+        assert at_s > switch.time_s
+        assert not any(switch.time_s < other.time_s < at_s for other in found.decisions)
 
 
 def test_the_past_is_rehearsed_after_a_decision_which_tells_what_it_took() -> None:

@@ -76,12 +76,12 @@ def hindsight(result: Result, results: Sequence[Result]) -> str:
     objective = result.profile[PORTFOLIO].objective
     scores = observed_scores(objective, results)
     decisions = result.decisions
-    switches = sum(d.is_switch for d in decisions)
+    switches = sum(d.is_switch and not d.dropped for d in decisions)
     text = (
         f"{result.name} made {readable.several(len(decisions), 'decision')}: "
         f"{switches} {'switch' if switches == 1 else 'switches'}, "
         f"{sum(d.dropped for d in decisions)} dropped{_periods(decisions)}. "
-        f"Deciding took {readable.seconds(sum(d.wall_s for d in decisions))} s of your time. "
+        f"Deciding took {readable.seconds(sum(d.wall_s for d in decisions))} s of computing. "
         f"Its score ({objective.name}, lower is better) is {readable.score(scores[result.name])}"
     )
     best = _best_fixed(scores, results)

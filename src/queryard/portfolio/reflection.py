@@ -207,6 +207,10 @@ class Reflection:
             self.period_s = max(self.least_s, self.period_s / STRETCH)
         self._work_s = work_s
 
+    def took(self, seconds: float) -> None:
+        """How long trials took: with a shorter period the next decision would be dropped."""
+        self.period_s = min(self.most_s, max(self.period_s, seconds))
+
     @property
     def next_s(self) -> float:
         """How soon to look again: a few times while the queue drains."""

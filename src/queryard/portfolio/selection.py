@@ -108,9 +108,10 @@ class Selector:
         now = scheduler.state.now
         return max(now + self.reflection.next_s, self._not_before_s)
 
-    def took(self, seconds: float) -> None:
+    def took(self, trials_s: float, rehearsal_s: float = 0.0) -> None:
         """What the last decision has cost: the next one waits until that is a small share."""
-        self._not_before_s = self._last_s + seconds / self.settings.share
+        self.reflection.took(trials_s / self.settings.too_late)
+        self._not_before_s = self._last_s + (trials_s + rehearsal_s) / self.settings.share
 
     def decide(self, scheduler: Scheduler) -> Decision:
         """Try all candidates; what comes of it is in force once `apply` was called."""
@@ -162,6 +163,16 @@ class Selector:
     def apply(self, decision: Decision) -> Profile:
         """A decision comes into force."""
         self._ease(decision)
+        return self._enter(decision)
+
+    def drop(self, decision: Decision) -> Profile:
+        """A decision came too late to count: the first candidate is in force again, as nobody knows
+        whether the queue is still what made another one better.
+        """
+        bias = self.reflection.bias(self._first)
+        return self._enter(replace(decision, policy=self._first, bias=bias, dropped=True))
+
+    def _enter(self, decision: Decision) -> Profile:
         self.current = decision.policy
         self.decisions.append(decision)
         foreseen = self._trials[decision.policy].schedule
@@ -169,14 +180,6 @@ class Selector:
         foreseen = replace(foreseen, queries=foreseen.queries[: decision.queries])
         self.reflection.applied(decision.time_s, decision.policy, foreseen)
         return self.settings.candidates[decision.policy]
-
-    def drop(self, decision: Decision) -> Profile:
-        """A decision came too late to count: the first candidate is in force again, as nobody knows
-        whether the queue is still what made another one better.
-        """
-        self.current = self._first
-        self.decisions.append(replace(decision, policy=self._first, dropped=True))
-        return self.settings.candidates[self._first]
 
     def ended(self, query: QueryEnd) -> None:
         self._ended += 1
@@ -307,7 +310,8 @@ class Selector:
 
     def _ease(self, decision: Decision) -> None:
         """A switch back to where we came from is flapping; calm makes switching cheaper again."""
-        switches = [past for past in self.decisions[-3:] if past.is_switch]
+        latest = self.decisions[-3:]
+        switches = [past for past in latest if past.is_switch and not past.dropped]
         if decision.is_switch and switches and switches[-1].before == decision.policy:
             self._margin = min(MOST_MARGIN, self._margin * FLAPPING)
         else:

@@ -89,6 +89,8 @@ class _Meta:
         self._read = 0
         # Of all looks that were planned, the latest one counts.
         self._next_s = -math.inf
+        # Until then the latest decision is not in force, and there is no other.
+        self._in_force_s = -math.inf
         for arrival in workload.arrivals:
             # A moment later, when the kernel knows of it.
             driver.call_at(arrival.query.submit_s + MOMENT_S, TIMERS, self._look)
@@ -101,7 +103,7 @@ class _Meta:
         selector, settings = self._selector, self._selector.settings
         scheduler = self._driver.scheduler
         self._catch_up()
-        if selector.is_due(scheduler):
+        if now >= self._in_force_s and selector.is_due(scheduler):
             self._decide(now)
         if scheduler.state.queries:
             self._next_s = max(now + settings.least_s, selector.next_look_s(scheduler))
@@ -116,9 +118,9 @@ class _Meta:
         latest_s = settings.too_late * selector.reflection.period_s
         profile = selector.drop(decision) if takes_s > latest_s else selector.apply(decision)
         if selector.decisions[-1].is_switch:
-            at_s = now + min(takes_s, latest_s)
+            self._in_force_s = at_s = now + min(takes_s, latest_s)
             self._driver.post(at_s, TIMERS, PolicyChosen(at_s, profile))
-        selector.took(takes_s + selector.look_back(scheduler) * settings.launch_cost_s)
+        selector.took(takes_s, selector.look_back(scheduler) * settings.launch_cost_s)
 
     def ended(self, query: str) -> None:
         """Tell what was seen of a query: when it ended, and how long its tasks took."""

@@ -113,11 +113,13 @@ class Workers:
             return [found[name] for name in candidates]
 
     def _work(self, number: int, left: deque[Request], until_s: float | None) -> list[Trial]:
-        found = []
-        with contextlib.suppress(IndexError):  # none is left
-            while True:
-                found += self._ask(number, left.popleft(), until_s)
-        return found
+        found: list[Trial] = []
+        while True:
+            try:
+                request = left.popleft()
+            except IndexError:
+                return found
+            found += self._ask(number, request, until_s)
 
     def _ask(self, number: int, request: Request, until_s: float | None) -> list[Trial]:
         for attempt in (1, 2):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from queryard.core.journal import Journal
 from queryard.metrics import Summary, read_run, summarise
@@ -127,7 +127,8 @@ def compare(case: Case, tell: Callable[[str], None]) -> Compared:
         wall_s = time.perf_counter() - began
         setting.check_ended(found.run, name)
         journal = found.run.journal
-        runs[name] = _ran(case, journal, alone_s, wall_s, found.run.tasks, found.decisions)
+        ran = _ran(case, journal, alone_s, wall_s, found.run.tasks, found.decisions)
+        runs[name] = ran if found.decisions else replace(ran, usage={next(iter(names)): 1.0})
     slots = capacity_slots(setting.nodes)
     demands = demands_of(setting.workload, alone_s)
     ideals = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..outcome import Experiment, Outcome, Wish, of_seeds, without_traces
 from .comparison import CANDIDATES, compare
 from .report import outcome
-from .workloads import DEADLINES, ESTIMATES, LOADS, days
+from .workloads import DAY_SHARE, DEADLINES, ESTIMATES, LOADS, days
 
 
 def run(wish: Wish) -> Outcome:
@@ -33,6 +33,7 @@ EXPERIMENT = Experiment(
         "deadlines": f"{DEADLINES:.0%} of the jobs, time alone x U(1, 3)",
         "estimates": f"{ESTIMATES}: learnt from tasks that have ended",
         "candidates of the portfolio": ", ".join(CANDIDATES),
+        "cost of deciding": f"50 µs a simulated launch, and at most {DAY_SHARE:.1%} of a core",
         "size": "1 is all hours; 0.1 the first tenth of them",
     },
     needs_traces=True,

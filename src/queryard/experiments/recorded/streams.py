@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..outcome import Experiment, Outcome, Wish, without_traces
 from .comparison import CANDIDATES, compare
 from .report import outcome
-from .workloads import DEADLINES, ESTIMATES, LOADS, STREAMS, streams
+from .workloads import DEADLINES, ESTIMATES, LOADS, STREAM_SHARE, STREAMS, streams
 
 
 def run(wish: Wish) -> Outcome:
@@ -30,6 +30,7 @@ EXPERIMENT = Experiment(
         "deadlines": f"{DEADLINES:.0%} of the queries, time alone x U(1, 3)",
         "estimates": f"{ESTIMATES}: learnt from tasks that have ended",
         "candidates of the portfolio": ", ".join(CANDIDATES),
+        "cost of deciding": f"50 µs a simulated launch, and at most {STREAM_SHARE:.0%} of a core",
     },
     needs_traces=True,
 )

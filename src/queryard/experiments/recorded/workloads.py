@@ -33,8 +33,8 @@ ESTIMATES = "regression"
 # mean, and take 25 times as long to simulate.
 STREAMS = {"Spark": (100, 1.0), "Decima": (40, 0.6)}
 STREAM_NODES = parse_nodes("5x10")
-# What deciding may take of a core: 0.2 % of the cluster; for days, what one can wait for.
-STREAM_SHARE, DAY_SHARE = 0.1, 0.004
+# What deciding may take of a core: 0.5 % of the cluster; for days, what one can wait for.
+STREAM_SHARE, DAY_SHARE = 0.25, 0.004
 # What most would begin with who know of none better.
 OTHER_FIRST = "fair"
 # Of the work of a workload's queries: up to the median, to the ninth decile, above.

@@ -175,6 +175,8 @@ def _part(trace: Trace, use: Use) -> Trace:
     ordered = sorted(trace.workload.arrivals, key=lambda arrival: arrival.query.submit_s)
     end_s = ordered[0].query.submit_s + use.until_s
     arrivals = tuple(a for a in ordered if a.query.submit_s < end_s)[: use.first]
+    if not arrivals:
+        raise InvalidRecord(f"no query is left of the first {use.until_s:g} s")
     kept = {arrival.query.id for arrival in arrivals}
     return replace(
         trace,
