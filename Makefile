@@ -9,6 +9,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTHON ?=
 
+# Tests start many programs, none of which should have to be compiled once more.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test check bench soak clean
 
 help: ## list these targets
@@ -18,7 +21,7 @@ demo: $(STAMP) ## three tenants on real data, beside plain DuckDB, with a figure
 	$(BIN)/queryard load examples/load/demo.toml --compare marshal,duckdb --figure queryard-demo.png
 
 test: check ## check, then run the tests
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(STAMP) ## lint, layout, types and import rules
 	$(BIN)/ruff check .

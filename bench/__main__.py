@@ -98,24 +98,23 @@ def main() -> None:
         f"{_verdict(forks[slowest] < 0.02)}"
     )
     table = Table(title="A decision of the portfolio")
-    columns = ("queries", "tasks", "candidates", "seconds", "of a bare loop's")
+    columns = ("queries", "tasks", "candidates", "launches", "seconds", "of a bare loop's")
     for column in (*columns, "with the past", "target", ""):
         table.add_column(column, justify="right")
     decisions = []
-    for queries, size_gb, target_s in track(
-        QUEUES, description="decisions", console=console, transient=True
-    ):
-        decision = decision_speed(queries, size_gb, target_s, 3 if options.quick else 5)
+    for asked in track(QUEUES, description="decisions", console=console, transient=True):
+        decision = decision_speed(*asked, repeats=3 if options.quick else 5)
         decisions.append(asdict(decision))
         table.add_row(
-            f"{decision.queries:,}",
+            f"{decision.queries:,}" + (", as they are" if decision.queue_only else ""),
             f"{decision.tasks:,}",
             f"{decision.candidates}",
+            f"{decision.launches:,}",
             f"{decision.wall_s:.2f}",
             f"{decision.ratio:.1f}x",
-            f"{decision.rehearsed_s:.2f}",
-            f"{target_s:g} s",
-            _verdict(decision.wall_s <= target_s),
+            "" if decision.rehearsed_s is None else f"{decision.rehearsed_s:.2f}",
+            f"{decision.target_s:g} s",
+            _verdict(decision.wall_s <= decision.target_s),
         )
     console.print(table)
     results["portfolio_decisions"] = decisions

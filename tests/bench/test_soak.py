@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 15
+SECONDS = 8
 
 
 def test_every_query_ends_as_it_must_and_nothing_is_left():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ import pytest
 from queryard.cli import main
 
 SOURCES = Path(__file__).parents[2] / "src"
+PATIENCE_S = 180.0
+"""How long a command may take to answer, on a machine that is shared and slow."""
 
 
 @dataclass
@@ -53,8 +56,10 @@ def start():
     yield run
     for process in started:
         if process.poll() is None:
-            process.kill()
-        process.communicate()
+            # Not killed: its last words say where each of its threads was.
+            process.send_signal(signal.SIGABRT)
+        _, last_words = process.communicate(timeout=PATIENCE_S)
+        print((last_words or b"").decode(errors="replace"))
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ from queryard.cli.experiment_tables import parts_of
 from queryard.core.errors import QueryardError
 from queryard.experiments import Experiment, Finding, Joint, Outcome, Wish
 from queryard.experiments.outcome import Table
+from queryard.figures import save
 
 
 def test_what_there_is_and_how_long_it_takes(call):
@@ -48,6 +49,14 @@ def test_a_report(call, tmp_path: Path):
     told = "Ran with 1 seed and size 1. The notes were written for 5 seeds and size 1."
     assert told in " ".join(ended.out.split())
     assert told in page
+
+
+def test_a_report_without_figures_is_refused_before_anything_runs(call, tmp_path, monkeypatch):
+    monkeypatch.setattr(save, "find_spec", lambda name: None)
+    ended = call("experiment", "predictors", "--report", str(tmp_path / "out"))
+    assert ended.code == 2
+    assert "pip install matplotlib" in ended.err
+    assert not ended.out
 
 
 def test_recorded_workloads_must_be_named(call):

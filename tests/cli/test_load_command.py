@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from .conftest import PATIENCE_S
+
 SPEC = """
 name = "mine"
 queries = 6
@@ -140,10 +142,10 @@ def test_ctrl_c_reports_what_ended(start, spec: Path, tmp_path: Path) -> None:
     spec.write_text(text)
     process = start("load", spec, "--data-dir", tmp_path / "data", "--compare", "marshal,duckdb")
     for line in process.stderr:
-        if b"submitted" in line:
+        if re.search(rb"[1-9]\d* done", line):
             break
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130, err
     assert b"Interrupted" in out
     assert b"marshal answers in" in out

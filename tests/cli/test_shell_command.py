@@ -16,6 +16,8 @@ from queryard.cli.shell_completion import ShellCompleter
 from queryard.cli.shell_text import is_complete, split_complete
 from queryard.sql.catalog import open_catalog
 
+from .conftest import PATIENCE_S
+
 
 @pytest.fixture
 def piped(call, monkeypatch, tmp_path: Path):
@@ -179,7 +181,7 @@ def test_a_person_at_the_shell(folder: Path, start, tmp_path: Path) -> None:
     typist.type("SELECT 'still ' || 'here' AS s;\r")
     typist.wait_for("still here")
     typist.type("\x04")
-    process.wait(timeout=30)
+    process.wait(timeout=PATIENCE_S)
     assert process.returncode == 0
     os.close(ours)
     history = (tmp_path / "queryard" / "shell_history").read_text()
@@ -197,7 +199,7 @@ class _Typist:
         self._seen = ""
         os.write(self._terminal, text.encode())
 
-    def wait_for(self, text: str, patience_s: float = 40.0) -> None:
+    def wait_for(self, text: str, patience_s: float = PATIENCE_S) -> None:
         import select
 
         until = time.monotonic() + patience_s

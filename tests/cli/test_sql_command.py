@@ -14,6 +14,8 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
+from .conftest import PATIENCE_S
+
 SLOW = "SELECT count(*) FROM range(100000000000) a WHERE a.range % 7 = 9"
 
 
@@ -256,7 +258,7 @@ def test_the_current_folder_is_the_data(call, folder: Path, monkeypatch) -> None
 
 def test_statements_from_stdin_and_binary_to_stdout(start) -> None:
     process = start("sql", "-", "--format", "arrow")
-    out, err = process.communicate(b"SELECT 42 AS answer;", timeout=60)
+    out, err = process.communicate(b"SELECT 42 AS answer;", timeout=PATIENCE_S)
     assert (process.returncode, err) == (0, b"")
     assert pa.ipc.open_stream(out).read_all().to_pylist() == [{"answer": 42}]
 
@@ -266,18 +268,18 @@ def test_a_reader_that_leaves_is_no_error(start) -> None:
     assert process.stdout.readline() == b"n\n"
     process.stdout.close()
     process.stdin.close()
-    process.wait(timeout=60)
+    process.wait(timeout=PATIENCE_S)
     assert process.stderr.read() == b""
     process.stdout = process.stdin = None
 
 
 def test_ctrl_c_cancels(start, tmp_path: Path) -> None:
     process = start("sql", "FROM range(1000000000000)", "-o", tmp_path / "never.csv")
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE_S
     while not any(tmp_path.iterdir()) and time.monotonic() < until:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert err == b"cancelled\n"
     assert list(tmp_path.iterdir()) == []

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
-from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from queryard.core import events as ev
@@ -23,6 +21,7 @@ from queryard.sim.run import build
 from queryard.workload.model import Workload
 
 from . import workloads as some
+from .drawn import for_each
 from .watched import WatchedScheduler
 
 NAMES = [info.name for info in catalogue()]
@@ -66,15 +65,6 @@ MADE: dict[str, Any] = {
     },
 }
 EVERY = [*NAMES, *MADE]
-RELAXED = settings(
-    max_examples=40,
-    deadline=None,
-    derandomize=True,
-    # Shrinking takes minutes here; the failing example is printed as it was found.
-    phases=(Phase.explicit, Phase.generate),
-    print_blob=False,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
 
 
 def profile_of(name: str) -> Any:
@@ -106,9 +96,9 @@ def watched_run(
     return driver
 
 
-@pytest.mark.parametrize("name", EVERY)
-@RELAXED
-@given(
+@for_each(
+    EVERY,
+    40,
     workload=some.workloads(),
     nodes=some.clusters(),
     conditions=some.conditions(),
@@ -127,16 +117,25 @@ def test_a_profile_conforms(
     check_end(driver)
 
 
-@pytest.mark.parametrize("name", EVERY)
-@settings(RELAXED, max_examples=15)
-@given(data=st.data(), nodes=some.clusters(), conditions=some.conditions())
+@for_each(
+    EVERY,
+    15,
+    eventful=some.workloads().flatmap(
+        lambda workload: st.tuples(st.just(workload), some.surprises(workload, NAMES))
+    ),
+    nodes=some.clusters(),
+    conditions=some.conditions(),
+    slow_start=st.sampled_from((1.0, 0.3)),
+)
 def test_a_profile_conforms_whatever_else_happens(
-    name: str, data: st.DataObject, nodes: list[Node], conditions: Conditions
+    name: str,
+    eventful: tuple[Workload, list[ev.Event]],
+    nodes: list[Node],
+    conditions: Conditions,
+    slow_start: float,
 ) -> None:
     """Widths, tables and the policy change on the way."""
-    workload = data.draw(some.workloads())
-    surprises = data.draw(some.surprises(workload, NAMES))
-    slow_start = data.draw(st.sampled_from((1.0, 0.3)))
+    workload, surprises = eventful
     profile = profile_of(name)
     check_end(watched_run(profile, workload, nodes, conditions, slow_start, "oracle", surprises))
 
@@ -149,9 +148,7 @@ class Unhurried(Scheduler):
         self.filling.keeps_head = self.filling.keeps_front = False
 
 
-@pytest.mark.parametrize("name", EVERY)
-@settings(RELAXED, max_examples=10)
-@given(workload=some.workloads(), nodes=some.clusters(), conditions=some.conditions())
+@for_each(EVERY, 10, workload=some.workloads(), nodes=some.clusters(), conditions=some.conditions())
 def test_short_cuts_decide_the_same(
     name: str, workload: Workload, nodes: list[Node], conditions: Conditions
 ) -> None:
@@ -177,9 +174,7 @@ def check_end(driver: SimDriver) -> None:
     assert difference is None, str(difference)
 
 
-@pytest.mark.parametrize("name", EVERY)
-@settings(RELAXED, max_examples=8)
-@given(workload=some.workloads(4), nodes=some.clusters(), conditions=some.conditions())
+@for_each(EVERY, 8, workload=some.workloads(4), nodes=some.clusters(), conditions=some.conditions())
 def test_simulating_a_fork_changes_nothing(
     name: str, workload: Workload, nodes: list[Node], conditions: Conditions
 ) -> None:

@@ -26,7 +26,7 @@ def driven(arrivals: list[Arrival], profile: Any) -> SimDriver:
 
 
 # Several times as many as are kept.
-VISITS = 300
+VISITS = 3 * KEPT
 
 
 @pytest.mark.parametrize("profile", ["hierarchical", "marshal", "capacity", "tenant-tls"])

@@ -10,6 +10,9 @@ from queryard.core.commands import Fail, Finish
 from queryard.core.errors import InvalidProfile
 from queryard.core.model import Node, Query, Split, Table
 from queryard.policies import resolve_profile
+from queryard.policies.profiles import PROFILES
+from queryard.sim.run import build
+from queryard.workload import Mix, generate, parse_nodes
 
 TABLE = Table("t", tuple(Split(1.0) for _ in range(3)))
 FAIR = resolve_profile("fair")
@@ -132,3 +135,46 @@ def test_a_wrong_profile_is_refused_and_the_old_one_stays(profile: dict):
     hand.submit("y", maps("j", 1), estimates=1.0)
     assert launched(hand.finish("x/j:m0")) == ["y/j:m0"]
     hand.check_replay()
+
+
+# --- what was seen before the change --------------------------------------------------------------
+
+NODES = parse_nodes("4x4")
+# Shared scans begin their rounds anew, a lottery draws once more, and averages are asked for again.
+BEGIN_ANEW = {"mrshare", "s3", "tls-circular", "tls-circular-htumm", "edls-pr", "h-tumm"}
+
+
+def ends(profile: dict, times_s: tuple[float, ...]) -> dict[str, float]:
+    mix = Mix(queries=50, load=1.0, deadlines=0.3, tenants={"a": 2.0, "b": 1.0})
+    workload = generate(mix, 1, NODES)
+    driver = build(workload, NODES, profile, estimates="oracle")
+    for time_s in times_s:
+        driver.post(time_s, 0, ev.PolicyChosen(time_s, profile))
+    driver.run()
+    return driver.ends
+
+
+@pytest.mark.parametrize("name", sorted(PROFILES.keys() - BEGIN_ANEW))
+def test_to_choose_what_is_in_force_changes_nothing(name: str):
+    profile = resolve_profile(name)
+    assert ends(profile, (200.5, 500.5, 800.5)) == ends(profile, ())
+
+
+@pytest.mark.parametrize("part", ["+x", "-x", "dlx", "maxbsd"])
+def test_nodes_on_their_way_are_not_forgotten(part: str):
+    profile = {"order": "fifo", "provisioning": {"name": part, "maximum": 12}}
+    assert ends(profile, tuple(100.0 + 17.0 * n for n in range(30))) == ends(profile, ())
+
+
+def test_load_of_late_outlasts_a_change_of_job_order():
+    """Of two profiles with the same order, the second goes on with the load the first has seen."""
+    workload = generate(Mix(queries=100, load=0.8), 3, NODES)
+    profiles = [resolve_profile(name) for name in ("tls", "tls-dfa")]
+    found = []
+    for profile in profiles:
+        driver = build(workload, NODES, profiles[0], estimates="oracle")
+        driver.post(1200.0, 0, ev.PolicyChosen(1200.0, profile))
+        driver.run(1260.0)
+        (order,) = (pool.order for pool in driver.scheduler.tree.pools.values() if pool.order)
+        found.append(order.threshold)
+    assert found[0] == found[1] > 2.0

@@ -195,7 +195,9 @@ def test_modes_that_violate_less_by_chance_are_said_to() -> None:
 
 def test_shares_of_the_time_in_force() -> None:
     chosen = [(10.0, "srtf"), (40.0, "locf"), (70.0, "srtf")]
-    decisions = tuple(Decision(at_s, name, "srtf", {}, 1, 1, 0.0) for at_s, name in chosen)
+    decisions = tuple(
+        Decision(at_s, name, "srtf", {}, 1, 1, 0.0, in_force_s=at_s) for at_s, name in chosen
+    )
     found = shares(Played(Schedule(()), 110.0, decisions))
     assert found == {"srtf": 0.7, "locf": 0.3, "edls-sh": 0.0, "edls-pr": 0.0}
 

@@ -270,8 +270,8 @@ def test_few_queries_have_distinct_colours_and_many_a_sequence() -> None:
     assert len(set(many.values())) == 100
     keys = query_keys(many)
     assert [key.name for key in keys][::4] == [
-        "query-0-with-a-long… (first)",
-        "query-99-with-a-lon… (last submitted)",
+        "query-0-wi…long-name (first)",
+        "query-99-w…long-name (last submitted)",
     ]
 
 

@@ -95,7 +95,7 @@ def test_a_missing_library_names_the_remedy(
     monkeypatch: pytest.MonkeyPatch, path: str, library: str
 ) -> None:
     monkeypatch.setattr(save, "find_spec", lambda name: None)
-    with pytest.raises(QueryardError, match=rf"{library}.*pip install 'queryard\[figures\]'"):
+    with pytest.raises(QueryardError, match=rf"{library}.*pip install {library}"):
         check_figure_path(path)
 
 

@@ -19,6 +19,7 @@ from engine.native_driving import wait_until, write_facts
 import queryard
 from queryard.core.errors import QueryardError
 from queryard.history import HistoryReader, HistoryWarning
+from queryard.history.tidying import RUNS
 from queryard.live.recorded import difference, recorded
 from queryard.sim import replay
 
@@ -368,12 +369,14 @@ def test_two_sessions_on_the_same_data_share_a_history(data: Path, file: Path) -
         queryard.connect(data, slots=1, memory="2 GB", history=file) as one,
         queryard.connect(data, slots=1, memory="2 GB", history=file) as two,
     ):
+        # A template each: tidying may come at any time, and leaves the last RUNS of every one.
+        def ask(session: queryard.Session, name: str) -> None:
+            for number in range(RUNS):
+                session.sql(f"SELECT count(*) + {number} AS {name} FROM dims").fetchall()
 
-        def ask(session: queryard.Session) -> None:
-            for number in range(25):
-                session.sql(f"SELECT count(*) + {number} FROM dims").fetchall()
-
-        threads = [threading.Thread(target=ask, args=(session,)) for session in (one, two)]
+        threads = [
+            threading.Thread(target=ask, args=asked) for asked in ((one, "one"), (two, "two"))
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -382,9 +385,9 @@ def test_two_sessions_on_the_same_data_share_a_history(data: Path, file: Path) -
         sessions = [row.session for row in reader.sessions()]
         assert len(sessions) == 2
         for session in sessions:
-            assert [row.outcome for row in reader.queries(session=session)] == ["finished"] * 25
+            assert [row.outcome for row in reader.queries(session=session)] == ["finished"] * RUNS
             assert replay(reader.journal(session)) is None
-        assert len(reader.past(100)) == 50
+        assert len(reader.past(RUNS)) == 2 * RUNS
     assert is_sound(file)
 
 

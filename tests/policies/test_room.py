@@ -79,6 +79,21 @@ def test_slots_that_are_kept_no_longer_are_used(slots_a_node: int) -> None:
     assert slots_of(driver) == {"long": 19}
 
 
+@pytest.mark.parametrize(("between", "slots"), [(ROOM, 16), ({"order": "fifo"}, 19)])
+def test_what_was_needed_of_late_is_remembered_by_those_who_take_over(
+    between: dict[str, object], slots: int
+) -> None:
+    """Nobody runs when they do, so that one who only sees that keeps a slot at most."""
+    driver = build(
+        Workload("w", (*SHORT, asked("long", 1000, 60.0, 20.5))), NODES, ROOM, estimates="oracle"
+    )
+    driver.post(20.2, 0, PolicyChosen(20.2, between))
+    driver.post(20.3, 0, PolicyChosen(20.3, {**ROOM, "order": "srtf"}))
+    driver.run(until_s=21.0)
+    driver.scheduler.validate()
+    assert slots_of(driver) == {"long": slots}
+
+
 def test_long_tasks_on_nodes_that_leave_do_not_count() -> None:
     nodes = [Node(f"n{number:02}", 10) for number in range(10)]
     long = [asked(f"long{n}", 10, 200.0 + 40 * n, 20.0 + n / 10) for n in range(30)]
@@ -89,7 +104,11 @@ def test_long_tasks_on_nodes_that_leave_do_not_count() -> None:
     state = driver.scheduler.state
     leaving = [node for node in state.nodes.values() if node.draining]
     assert any(node.free < node.spec.slots for node in leaving)
-    assert sum(node.free for node in state.nodes.values() if not node.draining) <= 1
+    split = driver.scheduler._crew.split
+    assert isinstance(split, Room)
+    kept = max(split._kept)
+    assert kept <= 2
+    assert sum(node.free for node in state.nodes.values() if not node.draining) <= kept
 
 
 def test_a_merged_scan_takes_one_slot_however_many_ride_on_it() -> None:

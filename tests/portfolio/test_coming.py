@@ -186,8 +186,7 @@ def test_they_are_not_waited_for() -> None:
     assert decision.coming > 5
     assert decision.queries == 1
     selector.apply(decision)
-    judged = selector.reflection._expected
-    assert judged is not None
+    (judged,) = selector.reflection._forecasts
     assert set(judged.queries) == {"large"}
 
 

@@ -173,8 +173,8 @@ def test_a_dropped_decision_brings_the_first_candidate_back() -> None:
     assert decision.dropped
     assert decision.is_switch
     # What comes of it is compared with what was foreseen of the first, not of the other.
-    assert selector.reflection._expected is not None
-    assert selector.reflection._expected.policy == "fifo"
+    (forecast,) = selector.reflection._forecasts
+    assert forecast.policy == "fifo"
     # To follow the other again is no change of mind.
     margin = selector._margin
     selector.apply(replace(selector.decide(driver.scheduler), policy="srtf", before="fifo"))
@@ -222,6 +222,13 @@ def test_the_past_is_rehearsed_after_a_decision_which_tells_what_it_took() -> No
     for decision in rehearsed:
         tasks = decision.rehearsal_launches
         assert tasks >= 2 * decision.rehearsed  # under two candidates, a task each at least
+
+
+def test_what_the_first_does_for_arrivals_all_candidates_do() -> None:
+    names = ("dearest", "srtf", "marshal", "tls-circular-htumm")
+    slots = {name: profile["slots"] for name, profile in candidates_of(names).items()}
+    assert slots == {**dict.fromkeys(names, "room"), "tls-circular-htumm": "h-tumm"}
+    assert "slots" not in candidates_of(("srtf", "dearest"))["srtf"]
 
 
 def test_policies_with_provisioning() -> None:
@@ -282,6 +289,26 @@ def test_queries_that_should_have_ended_long_ago_count_against_the_forecast() ->
     assert learnt.bias("a") > 1.03
 
 
+def test_a_forecast_is_judged_by_all_whom_it_foresaw() -> None:
+    learnt = reflection()
+    for period in range(8):
+        now = 30.0 * period
+        learnt.applied(now, "a", Schedule((end("soon", 250.0), end("late", 300.0))))
+    learnt.ended(end("soon", 260.0))
+    assert learnt.bias("a") == 1.0  # half of it is yet to come
+    learnt.ended(end("late", 840.0))
+    assert learnt.bias("a") == pytest.approx(2.0, rel=0.1)
+
+
+def test_what_another_policy_made_of_it_says_nothing() -> None:
+    learnt = reflection()
+    learnt.applied(0.0, "a", Schedule((end("one", 100.0), end("two", 200.0), end("three", 300.0))))
+    learnt.applied(50.0, "b", Schedule(()))
+    for name in ("one", "two", "three"):
+        learnt.ended(end(name, 900.0))
+    assert learnt.bias("a") == 1.0
+
+
 def test_what_is_not_due_yet_says_nothing() -> None:
     learnt = reflection()
     for period in range(20):
@@ -292,7 +319,7 @@ def test_what_is_not_due_yet_says_nothing() -> None:
 
 def test_the_policy_before_the_first_decision_counts_from_the_start() -> None:
     decisions = [
-        Decision(at_s, policy, before, {}, 1, 1, 0.0)
+        Decision(at_s, policy, before, {}, 1, 1, 0.0, in_force_s=at_s)
         for at_s, before, policy in ((60.0, "a", "b"), (80.0, "b", "a"))
     ]
     assert in_force(decisions, 100.0) == {"a": 0.5, "b": 0.5}

@@ -14,7 +14,8 @@ from queryard.sim import simulate
 from queryard.sim.realtime import SleepingCluster
 from queryard.workload.model import JobTruth, Workload
 
-SPEEDUP = 50.0
+# Slow enough that a moment in which the machine stalls does not bring one before another.
+SPEEDUP = 20.0
 REDUCING = JobTruth(map_s=2.0, shuffle_s=0.5, merge_s=0.25, reduce_s=2.25)
 TABLE = table("t", 3)
 # One slot, and all arrive while the first task runs: what decides is the order, not the clock.

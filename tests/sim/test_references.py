@@ -171,9 +171,9 @@ def test_ten_thousand_queries_take_seconds_not_minutes(reference: Reference, gap
     for number in range(10_000):
         work_s = rng.paretovariate(1.3) * 40
         queries.append(Demand(str(number), number * gap_s, work_s, work_s / rng.uniform(0.5, 200)))
-    began = time.perf_counter()
+    began = time.process_time()
     found = reference(queries, 200.0)
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10
     assert all(found[demand.id] >= demand.alone_s for demand in queries)
 
 

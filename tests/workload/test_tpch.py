@@ -91,7 +91,7 @@ def test_folders_that_cannot_be(tmp_path):
 def test_without_the_generator(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path))
-    with pytest.raises(tpch.TpchError, match=r"pip install 'queryard\[tpch\]'"):
+    with pytest.raises(tpch.TpchError, match="pip install tpchgen-cli"):
         tpch.generate(tmp_path / "data", 0.01)
 
 

@@ -77,8 +77,9 @@ def experiment(
     if report is not None:
         check_folder(report)
     if not names:
-        if report is not None:
-            raise InvalidRecord("--report: name an experiment as well, or `all`")
+        for option, given in (("--report", report), ("--seeds", seeds)):
+            if given is not None:
+                raise InvalidRecord(f"{option}: name an experiment as well, or `all`")
         _list(console)
         return
     if traces is not None and not traces.is_dir():
@@ -105,13 +106,20 @@ def choose(names: Sequence[str], traces: Path | None) -> list[Experiment]:
 
 
 def check_folder(report: Path) -> None:
-    """Make the folder of a report before hours are spent on what goes into it."""
+    """Make the folder of a report, and see whether figures can be drawn, before hours are spent on
+    what goes into it.
+    """
+    from queryard.figures import check_figure_path
+
     try:
         report.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
         raise InvalidRecord(f"--report {report}: is a file; name a folder") from None
     except OSError as error:
-        raise InvalidRecord(f"--report {report}: {error.strerror}") from error
+        raise InvalidRecord(
+            f"--report {report}: cannot be made: {error.strerror}; name a folder elsewhere"
+        ) from error
+    check_figure_path(str(report / "figure.png"))
 
 
 def _list(console: Console) -> None:

@@ -15,7 +15,7 @@ from rich.text import Text
 from queryard.core.errors import InvalidRecord, QueryardError
 from queryard.experiments import JOINTS, Experiment, Wish
 from queryard.experiments.outcome import of_seeds
-from queryard.experiments.report import Report, markdown
+from queryard.experiments.report import LEGEND, Report, markdown
 from queryard.experiments.sections import (
     Section,
     failed_section,
@@ -77,8 +77,9 @@ def run_all(
         add(_run(experiment, asked, aside, failures), ended)
         for joint in joint_sections(JOINTS, sections):
             add(joint, ended)
-    if not as_markdown:
-        console.print(Text(told, style="dim"))
+    if not as_markdown and len(failures) < len(chosen):
+        judged = any(section.outcome.findings for section in sections)
+        console.print(Text(f"{LEGEND} {told}" if judged else told, style="dim"))
     if report is not None:
         aside.print(f"Report: {report.page}", highlight=False, soft_wrap=True)
     _complain(chosen, failures)

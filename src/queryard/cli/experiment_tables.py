@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rich import box
 from rich.console import Console
@@ -25,7 +25,7 @@ def show(console: Console, section: Section) -> None:
     console.print(title, highlight=False)
     if section.failure:
         console.print(Text(f"Failed: {section.failure}", style="red"))
-    tables = [findings_table(outcome.findings)] if outcome.findings else []
+    tables = [findings_table(section)] if outcome.findings else []
     for table in (*tables, *outcome.tables):
         for part in parts_of(console, table):
             console.print(part)
@@ -74,7 +74,10 @@ def table_of(
 ) -> Table:
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
     for place, column in enumerate(columns):
-        table.add_column(column, justify="right" if numbers and place else "left")
+        justify: Literal["left", "right"] = "right" if numbers and place else "left"
+        # Names are there to be copied: they are folded rather than cut, those of a list never.
+        is_name = not numbers and not place
+        table.add_column(column, justify=justify, overflow="fold", no_wrap=is_name)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     return table

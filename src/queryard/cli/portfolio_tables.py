@@ -56,7 +56,7 @@ def _choices(result: Result) -> Table:
     table.add_column("score, of what was foreseen", justify="right")
     shares = _usage(result)
     for name, share in shares.items():
-        chosen = sum(d.is_switch and d.policy == name for d in result.decisions)
+        chosen = sum(d.chose_another and d.policy == name for d in result.decisions)
         known = result.reflection is not None and name in result.reflection.biases
         bias = readable.ratio(result.reflection.bias(name)) if known else ""  # type: ignore[union-attr]
         table.add_row(name, readable.percent(share), readable.count(chosen), bias)
@@ -76,7 +76,7 @@ def hindsight(result: Result, results: Sequence[Result]) -> str:
     objective = result.profile[PORTFOLIO].objective
     scores = observed_scores(objective, results)
     decisions = result.decisions
-    switches = sum(d.is_switch and not d.dropped for d in decisions)
+    switches = sum(d.chose_another for d in decisions)
     text = (
         f"{result.name} made {readable.several(len(decisions), 'decision')}: "
         f"{switches} {'switch' if switches == 1 else 'switches'}, "
@@ -131,6 +131,7 @@ def portfolio_facts(results: Sequence[Result]) -> dict[str, Any]:
                 "decisions": [
                     {
                         "time_s": decision.time_s,
+                        "in_force_s": decision.in_force_s,
                         "policy": decision.policy,
                         "scores": dict(decision.scores),
                         "queries": decision.queries,
@@ -146,6 +147,7 @@ def portfolio_facts(results: Sequence[Result]) -> dict[str, Any]:
                         "margin": decision.margin,
                         "doubt": decision.doubt,
                         "regrets": dict(decision.regrets),
+                        "magnitudes": dict(decision.magnitudes),
                     }
                     for decision in result.decisions
                 ],

@@ -282,7 +282,7 @@ def _choices(result: Result) -> list[Choice]:
     first_s = min((query.submit_s for query in result.schedule.queries), default=0.0)
     # What was in force until there was something to decide.
     choices = [Choice(first_s, d.before, {}) for d in result.decisions[:1]]
-    return choices + [Choice(d.time_s, d.policy, d.scores) for d in result.decisions]
+    return choices + [Choice(d.in_force_s, d.policy, d.scores) for d in result.decisions]
 
 
 def save_trace_figures(files: Sequence[Path], trace: Trace) -> None:

@@ -123,7 +123,7 @@ def _spreads(trace: Trace) -> Iterable[tuple[str, str, dict[str, float]]]:
         ("jobs of a query", "", [len(arrival.query.jobs) for arrival in arrivals]),
         ("maps of a job", "", [job.map.tasks for job in jobs if job.map]),
         ("reduces of a job", "", [job.reduce.tasks for job in jobs if job.reduce]),
-        ("bytes a query reads", "B", read if any(read) else []),
+        ("bytes its maps take in", "B", read if any(read) else []),
     ]
     for kind, name in ((MAP, "time of a map"), (REDUCE, "time of a reduce")):
         found.append((name, "s", [task.seconds for task in trace.tasks if task.kind == kind]))

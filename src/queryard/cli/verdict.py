@@ -57,12 +57,18 @@ def _idle(rows: Sequence[Scores]) -> str:
     never = {readable.ratio(row.max_slowdown) for row in rows} == {"1.00"}
     waits = "No query ever waits for another" if never else "Queries hardly ever wait"
     can = "cannot differ" if never else "can hardly differ"
+    order = "" if _alike(rows) else ", but by the order of a query's own jobs"
     smaller = "; try a smaller cluster (--nodes, or a --trace load= of 1 or more)"
     advice = smaller if rows[0].queries > 1 else ""
     return (
-        f"{waits}, so that policies {can} here, and what was recorded differs for other "
+        f"{waits}, so that policies {can} here{order}, and what was recorded differs for other "
         f"reasons{advice}."
     )
+
+
+def _alike(rows: Sequence[Scores]) -> bool:
+    """Whether all have the same mean response, as far as it is shown."""
+    return len({readable.seconds(row.mean_response_s) for row in rows}) == 1
 
 
 def _response(rows: Sequence[Scores], references: Sequence[Scores], baseline: str) -> str:

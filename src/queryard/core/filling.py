@@ -16,7 +16,7 @@ from .commands import Command, Launch
 from .entities import Candidate, JobState, NodeState, QueryState
 from .lifecycle import PENDING
 from .model import MAP, TaskId
-from .parts import JobOrder, Placement, Policy, ScanSharing, SlotSplit
+from .parts import JobOrder, Part, Placement, Policy, ScanSharing, SlotSplit
 from .phases import PhaseState
 from .ranks import Attempt, PoolTree
 from .standing import Standing
@@ -36,6 +36,16 @@ class Crew:
         return Crew(
             self.job_order.fork(), self.split.fork(), self.placement.fork(), self.sharing.fork()
         )
+
+    def take_over(self, before: Crew, state: State) -> None:
+        """Go on with what those of the crew before have seen."""
+        for now, then in zip(self.parts, before.parts, strict=True):
+            if type(now) is type(then):
+                now.take_over(then, state)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return self.job_order, self.split, self.placement, self.sharing
 
 
 class Filling:

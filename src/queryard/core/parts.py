@@ -45,6 +45,9 @@ class Part:
     def attach(self, state: State) -> None:
         """Begin with this state; whatever the part keeps is rebuilt from it."""
 
+    def take_over(self, before: Self, state: State) -> None:
+        """Go on with what one of the same kind, in force until now, has seen; after `attach`."""
+
     def wrong(self, state: State) -> Iterable[str]:
         """What the part remembers and is not so (see `validate`)."""
         return ()

@@ -73,6 +73,18 @@ class PoolTree:
         if parent is not None and pool.index in parent.children.keys:
             parent.children.put(pool.index, pool.key())
 
+    def take_over(self, before: PoolTree, state: State) -> None:
+        """Let pools of the same paths go on with what was seen there; after all have entered."""
+        known = {pool.path: pool for pool in before.pools.values()}
+        for pool in self.pools.values():
+            then = known.get(pool.path)
+            if then is None:
+                continue
+            if pool.takes_turns and then.takes_turns:
+                pool.virtual_s, pool.waits = then.virtual_s, then.waits
+            if pool.order is not None and type(pool.order) is type(then.order):
+                pool.order.take_over(then.order, state)
+
     # --- members ---------------------------------------------------------------------------
 
     def enter(self, query: QueryState) -> Pool:

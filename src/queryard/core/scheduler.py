@@ -10,10 +10,10 @@ from __future__ import annotations
 import gc
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from .admission import Admission
-from .changes import cluster, estimates, leases
+from .changes import estimates, leases
 from .commands import Command, Fail, Finish, Grant, Kill, Revoke, WakeAt
 from .entities import JobState, QueryState
 from .errors import QueryardError
@@ -34,6 +34,14 @@ _new = tuple.__new__
 # How early the live clock may ring.
 EARLY_S = 1e-3
 Compose = Callable[[Mapping[str, Any]], Policy]
+
+
+class Before(NamedTuple):
+    """Who was in force until a policy was chosen."""
+
+    crew: Crew
+    sizing: Sizing
+    tree: PoolTree
 
 
 class Scheduler:
@@ -139,9 +147,7 @@ class Scheduler:
     def parts(self) -> tuple[Part, ...]:
         """The parts at work, the orders of all leaves among them."""
         orders = [pool.order for pool in self.tree.pools.values() if pool.order is not None]
-        crew = self._crew
-        rest = (crew.job_order, crew.split, crew.placement, crew.sharing)
-        return (*orders, *rest, self._sizing.provisioning)
+        return (*orders, *self._crew.parts, self._sizing.provisioning)
 
     # --- policy ----------------------------------------------------------------------------
 
@@ -168,23 +174,27 @@ class Scheduler:
         self._revoked: set[tuple[str, str]] = set()
         self._revoked_s = -1.0
 
-    def _adopt(self, policy: Policy) -> None:
-        """Follow a policy from now on; running work is not disturbed."""
+    def _adopt(self, policy: Policy, before: Before | None = None) -> None:
+        """Follow a policy from now on, with what those `before` have seen; running work is not
+        disturbed.
+        """
         state = self.state
-        if state.draining:
-            # Nodes that another policy meant to give up serve again.
-            cluster.drain(state, [node.id for node in state.draining], False)
         self._crew = Crew(policy.job_order, policy.split, policy.placement, policy.sharing)
         self._sizing = Sizing(state, policy.provisioning)
         lanes = policy.split.lanes
         self._bind(policy, PoolTree(policy.pools, lanes, state.total_slots, state.now))
         for part in self.parts:
             part.attach(state)
+        if before is not None:
+            self._crew.take_over(before.crew, state)
+            self._sizing.take_over(before.sizing)
         for query in state.queries.values():
             self._enter(query)
             for job in query.jobs:
                 job.lanes = 0
                 job.held_back = False
+        if before is not None:
+            self.tree.take_over(before.tree, state)
         if self.filling.meters:
             for number, run in state.running.items():
                 self.filling.charge(number, state.jobs[run.tasks[0].job].query.pool)
@@ -301,7 +311,7 @@ class Scheduler:
             settled.clear()
         notes.returned.clear()
         notes.left_over.clear()
-        self._adopt(self._chosen)
+        self._adopt(self._chosen, Before(self._crew, self._sizing, self.tree))
 
     def _settle_wake(self) -> None:
         state = self.state

@@ -30,6 +30,18 @@ class Sizing:
         self._seen = 0
         self._released: set[str] = set()
 
+    def take_over(self, before: Sizing) -> None:
+        """Go on where another policy was, if it sized by the same rule; else begin anew."""
+        state = self._state
+        if type(self.provisioning) is not type(before.provisioning):
+            if state.draining:
+                # Nodes that it meant to give up serve again.
+                cluster.drain(state, [node.id for node in state.draining], False)
+            return
+        self.provisioning.take_over(before.provisioning, state)
+        self._asked, self._wanted = before._asked, before._wanted
+        self._seen, self._released = before._seen, before._released
+
     def decide(self) -> Iterator[Command]:
         """Commands that change the number of nodes."""
         state = self._state

@@ -30,9 +30,9 @@ TAKES: Mapping[str, str] = {
     "htumm-heterogeneous": "30 s",
     "htumm-tpch": "10 s",
     "predictors": "1 min",
-    "posum-scores": "5 min",
+    "posum-scores": "10 min",
     "posum-usage": "3 min",
-    "posum-provisioning": "3 min",
+    "posum-provisioning": "8 min",
     "recorded-streams": "hours",
     "recorded-days": "hours",
 }

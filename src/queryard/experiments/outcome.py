@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,10 @@ class Interval:
         if self.seeds < 2:
             return write(self.mean)
         return f"{write(self.mean)} ({write(self.low)} to {write(self.high)})"
+
+    def from_zero(self) -> Interval:
+        """Of what is never negative, however much it spreads."""
+        return replace(self, low=max(0.0, self.low))
 
     def reaches(self, *bounds: float) -> bool:
         """Whether one of these lies within, so that chance decides on which side of it we are."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from queryard.figures.chart import save_chart
 
-from .outcome import Finding, Table
+from .outcome import Table
 from .sections import Section
 
 _STYLE = """
@@ -22,7 +22,8 @@ img { max-width: 100%; } .note { color: #666; } .failed { color: #b00; font-weig
 _TITLE = "The papers, rerun"
 LEGEND = (
     "Agrees is about the direction, not the size; it is empty where chance could decide it, as the "
-    "interval reaches to the other side, or nothing was printed."
+    "interval reaches to the other side, or nothing was printed. Of one seed there is no interval, "
+    "and chance may have decided all of it."
 )
 _AGREES = {True: "yes", False: "no", None: ""}
 
@@ -75,7 +76,7 @@ def _html_section(section: Section) -> list[str]:
     if section.failure:
         parts.append(f'<p class="failed">Failed: {escape(section.failure)}</p>')
     if outcome.findings:
-        parts.append(_html_table(findings_table(outcome.findings)))
+        parts.append(_html_table(findings_table(section)))
     parts += map(_html_table, outcome.tables)
     parts += [
         f'<p><img src="{chart.name}.png" alt="{escape(chart.title)}"></p>'
@@ -105,12 +106,14 @@ def _html_table(table: Table) -> str:
     return f"<h3>{escape(table.title)}</h3><table><tr>{head}</tr>{rows}</table>"
 
 
-def findings_table(findings: Sequence[Finding]) -> Table:
+def findings_table(section: Section) -> Table:
     """What the paper printed beside what came out here."""
     rows = tuple(
-        (item.what, item.paper, item.ours, _AGREES[item.agrees], item.note) for item in findings
+        (item.what, item.paper, item.ours, _AGREES[item.agrees], item.note)
+        for item in section.outcome.findings
     )
-    return Table("The paper and ours", ("", "paper", "ours", "agrees", ""), rows)
+    agrees = "agrees, by one seed" if section.seeds == 1 else "agrees"
+    return Table("The paper and ours", ("", "paper", "ours", agrees, ""), rows)
 
 
 def markdown(section: Section) -> str:
@@ -120,7 +123,7 @@ def markdown(section: Section) -> str:
     if section.failure:
         parts.append(f"Failed: {section.failure}.")
     if outcome.findings:
-        parts.append(_markdown_table(findings_table(outcome.findings)))
+        parts.append(_markdown_table(findings_table(section)))
     parts += map(_markdown_table, outcome.tables)
     parts += [f"{note}." for note in outcome.notes]
     if section.parameters:

@@ -22,6 +22,7 @@ class Section:
     how: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
     failure: str = ""
+    seeds: int = 0
 
 
 def section_of(experiment: Experiment, outcome: Outcome, seeds: int, wall_s: float) -> Section:
@@ -33,6 +34,7 @@ def section_of(experiment: Experiment, outcome: Outcome, seeds: int, wall_s: flo
         outcome,
         f"asked for {of_seeds(seeds)}; ran for {wall_s:,.0f} s",
         experiment.parameters,
+        seeds=seeds,
     )
 
 

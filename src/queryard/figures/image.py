@@ -14,7 +14,7 @@ TOP_IN = 3.6
 ROW_IN = 2.5
 EDGE_IN = 1.3
 DPI = 130
-MOST_KEYS = 6  # in one line of the legend
+MOST_KEYS, KEY_LETTERS = 6, 96  # in one line of the legend
 MOST_NAMES = 16  # in one column of the legend
 NAME_LETTERS = 34
 # Of the axes; a bar that is wider and taller has room for a white edge.
@@ -51,7 +51,9 @@ def draw(sheet: Sheet, path: str) -> None:
             plot(left, panels[0])
             plot(right, panels[1])
         handles = [Patch(color=key.colour, label=key.name) for key in sheet.keys]
-        columns = math.ceil(len(handles) / math.ceil(len(handles) / MOST_KEYS)) if handles else 1
+        longest = max((len(key.name) for key in sheet.keys), default=1)
+        most = max(1, min(MOST_KEYS, KEY_LETTERS // (longest + 4)))
+        columns = math.ceil(len(handles) / math.ceil(len(handles) / most)) if handles else 1
         lower.legend(handles=handles, loc="outside lower left", ncols=columns, frameon=False)
         named = right.get_legend_handles_labels()
         lower.legend(*named, loc="outside lower right", ncols=len(named[1]), frameon=False)

@@ -98,4 +98,8 @@ def query_keys(colours: dict[str, str]) -> tuple[Key, ...]:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= NAME_LENGTH else name[: NAME_LENGTH - 1] + "…"
+    if len(name) <= NAME_LENGTH:
+        return name
+    # Names of one series differ at their ends.
+    begins = NAME_LENGTH // 2
+    return f"{name[:begins]}…{name[begins + 1 - NAME_LENGTH :]}"

@@ -64,6 +64,6 @@ def renderer_of(path: str) -> _Renderer:
     if find_spec(renderer.library) is None:
         raise QueryardError(
             f"figure {path!r} needs {renderer.library}; install it with "
-            "pip install 'queryard[figures]'"
+            f"pip install {renderer.library}"
         )
     return renderer

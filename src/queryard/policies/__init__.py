@@ -1,7 +1,7 @@
 """The published policies, as compositions of small parts."""
 
 from .catalogue import ProfileInfo, about, catalogue, resolve_profile
-from .compose import compose
+from .compose import compose, for_arrivals
 from .profile_files import load_profiles
 from .tenancy import for_tenants
 
@@ -10,6 +10,7 @@ __all__ = [
     "about",
     "catalogue",
     "compose",
+    "for_arrivals",
     "for_tenants",
     "load_profiles",
     "resolve_profile",

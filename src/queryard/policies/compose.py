@@ -70,6 +70,19 @@ def make_part(decision: str, given: Any, where: str) -> Part:
         raise InvalidProfile(f"{where}, {name}: {error}") from error
 
 
+def for_arrivals(profile: Mapping[str, Any]) -> dict[str, Any]:
+    """What a profile says for the sake of those who have yet to come.
+
+    >>> for_arrivals({"order": "srtf", "slots": "room"})
+    {'slots': 'room'}
+    """
+    return {
+        decision: given
+        for decision, given in profile.items()
+        if decision in PARTS and make_part(decision, given, decision).is_for_arrivals
+    }
+
+
 def make_pools(data: Any, where: str, level: int = 0) -> PoolSpec:
     """The tree of pools; a leaf is a table with an order, or just the order's name.
 

@@ -37,7 +37,9 @@ def load_profiles(path: str | Path) -> dict[str, Mapping[str, Any]]:
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InvalidProfile(f"{path}: {error}") from error
+        raise InvalidProfile(
+            f"{path}: not valid TOML, in which profiles are written: {error}"
+        ) from error
     tables = data.get("profiles")
     if not isinstance(tables, Mapping) or not tables:
         raise InvalidProfile(f"{path}: has no profiles; write them as [profiles.NAME] tables")

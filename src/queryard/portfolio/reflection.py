@@ -35,15 +35,20 @@ CALM, BURST = 0.2, 0.6
 LOOKS = 4.0
 
 
+# So many forecasts wait for the ends they foresaw: several times what a queue takes to drain.
+FORECASTS = 4 * int(LOOKS)
+
+
 @dataclass(slots=True)
 class Forecasted:
-    """What was expected of the queries that were there when a policy was chosen."""
+    """What was expected of the queries that were there when a policy was chosen, and what came."""
 
     policy: str
     queries: Mapping[str, QueryEnd]
     # Of how many queries they are a part, see `Schedule`.
     count: int | None
     due: int | None
+    ended: dict[str, QueryEnd] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -62,8 +67,8 @@ class Reflection:
     regrets: dict[str, float] = field(default_factory=dict)
     # How often the past was rehearsed.
     rehearsals: int = 0
-    _expected: Forecasted | None = None
-    _ended: dict[str, QueryEnd] = field(default_factory=dict)
+    # Of the policy in force, the oldest first.
+    _forecasts: list[Forecasted] = field(default_factory=list)
     # What the best candidate would have made of the past.
     _past: Schedule | None = None
     _work_s: float = 0.0
@@ -72,43 +77,54 @@ class Reflection:
     # --- bias --------------------------------------------------------------------------------
 
     def applied(self, now: float, policy: str, schedule: Schedule) -> None:
-        """A policy is in force; so its queries are expected to end."""
-        self._judge(now)
+        """A policy is in force; so its queries are expected to end.
+
+        What was foreseen before is judged once all of it has come, or after many decisions, or when
+        another policy decides what comes: those who end soon after a decision are those of whom
+        little was left to foresee.
+        """
+        waiting = self._forecasts
+        while waiting and (len(waiting) >= FORECASTS or waiting[0].policy != policy):
+            self._judge(waiting.pop(0), now)
         queries = {query.id: query for query in schedule.queries}
-        self._expected = Forecasted(policy, queries, schedule.count, schedule.due)
-        self._ended = {}
+        if queries:
+            waiting.append(Forecasted(policy, queries, schedule.count, schedule.due))
 
     def ended(self, query: QueryEnd) -> None:
         """A query has ended."""
-        if self._expected is not None and query.id in self._expected.queries:
-            self._ended[query.id] = query
-            expected_s = self._expected.queries[query.id].task_s
-            if expected_s > 0 and query.task_s > 0:
-                error = math.log(query.task_s / expected_s)
-                square = self.doubt**2 + LATEST_QUERY * (error**2 - self.doubt**2)
-                self.doubt = math.sqrt(max(0.0, square))
-
-    def _judge(self, now: float) -> None:
-        """Compare what was expected of those that have ended, or should have, with what came."""
-        if self._expected is None:
+        foresaw = [of for of in self._forecasts if query.id in of.queries]
+        if not foresaw:
             return
-        count, due = self._expected.count, self._expected.due
-        came = dict(self._ended)
-        for query in self._expected.queries.values():
+        expected_s = foresaw[-1].queries[query.id].task_s
+        if expected_s > 0 and query.task_s > 0:
+            error = math.log(query.task_s / expected_s)
+            square = self.doubt**2 + LATEST_QUERY * (error**2 - self.doubt**2)
+            self.doubt = math.sqrt(max(0.0, square))
+        for forecast in foresaw:
+            forecast.ended[query.id] = query
+            if len(forecast.ended) == len(forecast.queries):
+                self._judge(forecast, query.end_s)
+        self._forecasts = [of for of in self._forecasts if len(of.ended) < len(of.queries)]
+
+    def _judge(self, forecast: Forecasted, now: float) -> None:
+        """Compare what was expected of those that have ended, or should have, with what came."""
+        came = dict(forecast.ended)
+        for query in forecast.queries.values():
             if query.id not in came and query.end_s < now:
                 # It will end later than now, and nobody knows how much.
                 came[query.id] = query._replace(end_s=now)
-        if not came:
+        if 2 * len(came) < len(forecast.queries):
             return
-        expected = tuple(self._expected.queries[query] for query in came)
-        ended = tuple(came.values())
-        foreseen = self._score(Schedule(expected, count=count, due=due))
-        observed = self._score(Schedule(ended, count=count, due=due))
+        expected = tuple(forecast.queries[query] for query in came)
+        foreseen, observed = (
+            self._score(Schedule(of, count=forecast.count, due=forecast.due))
+            for of in (expected, tuple(came.values()))
+        )
         if foreseen <= 0 or observed <= 0:
             return
         error = math.log(observed / foreseen)
-        before, judged = self.biases.get(self._expected.policy, (0.0, 0))
-        self.biases[self._expected.policy] = (before + LATEST * (error - before), judged + 1)
+        before, judged = self.biases.get(forecast.policy, (0.0, 0))
+        self.biases[forecast.policy] = (before + LATEST * (error - before), judged + 1)
 
     def bias(self, policy: str) -> float:
         """The factor by which a policy's score comes out higher than foreseen.

@@ -38,6 +38,8 @@ class Decision:
     launches: int
     wall_s: float
     dropped: bool = False
+    # From when on: deciding takes time.
+    in_force_s: float = 0.0
     # What reflection made of it: when the next one was due, and by which factor this policy's
     # score was expected to come out higher than simulated.
     period_s: float = 0.0
@@ -55,10 +57,17 @@ class Decision:
     doubt: float = 0.0
     # How many times as bad as the best each candidate would have been in the past.
     regrets: Mapping[str, float] = field(default_factory=dict)
+    # What the metrics usually were by then, by which some objectives weigh them.
+    magnitudes: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def is_switch(self) -> bool:
         return self.policy != self.before
+
+    @property
+    def chose_another(self) -> bool:
+        """A switch because of what was simulated, not because deciding took too long."""
+        return self.is_switch and not self.dropped
 
 
 class Selector:
@@ -146,12 +155,14 @@ class Selector:
             len(scheduler.state.queries),
             sum(trial.launches for trial in trials),
             sum(trial.wall_s for trial in trials),
+            in_force_s=now,
             bias=self.reflection.bias(chosen),
             coming=fmean(map(len, coming)) if coming else 0.0,
             complete=all(trial.complete for trial in trials),
             margin=self._margin,
             doubt=self.reflection.doubt,
             regrets={name: exp(regret) for name, regret in self.reflection.regrets.items()},
+            magnitudes=dict(self.reflection.usual),
         )
         state = scheduler.state
         self.reflection.decided(queue.work_s(state), queue.takes_s(state))
@@ -311,7 +322,7 @@ class Selector:
     def _ease(self, decision: Decision) -> None:
         """A switch back to where we came from is flapping; calm makes switching cheaper again."""
         latest = self.decisions[-3:]
-        switches = [past for past in latest if past.is_switch and not past.dropped]
+        switches = [past for past in latest if past.chose_another]
         if decision.is_switch and switches and switches[-1].before == decision.policy:
             self._margin = min(MOST_MARGIN, self._margin * FLAPPING)
         else:
@@ -344,9 +355,9 @@ def in_force(
     Time counts from the first decision, or from `start_s`.
     """
     spans: dict[str, float] = {}
-    edges = [*((decision.time_s, decision.policy) for decision in decisions), (end_s, "")]
+    edges = [*((decision.in_force_s, decision.policy) for decision in decisions), (end_s, "")]
     if decisions and start_s is not None:
-        edges.insert(0, (min(start_s, decisions[0].time_s), decisions[0].before))
+        edges.insert(0, (min(start_s, decisions[0].in_force_s), decisions[0].before))
     for (from_s, policy), (until_s, _) in pairwise(edges):
         spans[policy] = spans.get(policy, 0.0) + max(0.0, until_s - from_s)
     total = sum(spans.values()) or 1.0

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from queryard.core.errors import InvalidProfile, unknown_name
-from queryard.policies import resolve_profile
+from queryard.policies import for_arrivals, resolve_profile
 
 from .scores import OBJECTIVES, Objective, objective_of
 from .what_if import Profile
@@ -75,12 +75,21 @@ def candidates_of(
 ) -> dict[str, Profile]:
     """Profiles by name, those of one's `own` first; with provisioning parts, each with each.
 
+    What the first does for those who have yet to come, all others do as well, unless they have
+    something else in its place: no trial of a queue shows what is lost without it.
+
     >>> list(candidates_of(("fifo", "srtf"), ("+x", "dlx")))
     ['fifo +x', 'fifo dlx', 'srtf +x', 'srtf dlx']
+    >>> candidates_of(("dearest", "srtf"))["srtf"]["slots"]
+    'room'
     """
     found: dict[str, Profile] = {}
+    shared: Profile | None = None
     for name in names:
         profile = own[name] if own and name in own else resolve_profile(name)
+        if shared is None:
+            shared = for_arrivals(profile)
+        profile = {**shared, **profile}
         for part in provisionings:
             found[f"{name} {part}"] = {**profile, "provisioning": part}
         if not provisionings:

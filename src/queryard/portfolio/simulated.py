@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from queryard.core.events import Event, PolicyChosen
 from queryard.core.model import Node
@@ -120,6 +120,7 @@ class _Meta:
         if selector.decisions[-1].is_switch:
             self._in_force_s = at_s = now + min(takes_s, latest_s)
             self._driver.post(at_s, TIMERS, PolicyChosen(at_s, profile))
+            selector.decisions[-1] = replace(selector.decisions[-1], in_force_s=at_s)
         selector.took(takes_s, selector.look_back(scheduler) * settings.launch_cost_s)
 
     def ended(self, query: str) -> None:

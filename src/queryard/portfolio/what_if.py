@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 from queryard.core.entities import JobState
 from queryard.core.events import EstimateChanged, PolicyChosen
 from queryard.core.scheduler import Scheduler
-from queryard.policies.compose import make_part
-from queryard.policies.parts import PARTS
+from queryard.policies import for_arrivals
 from queryard.sim.driver import SimDriver
 from queryard.sim.forecast import resume
 from queryard.workload.model import Arrival
@@ -122,11 +121,8 @@ def try_out(
 
 def _for_this_queue(profile: Profile) -> Profile:
     """Without the parts that are for others, where nobody else arrives."""
-    return {
-        decision: chosen
-        for decision, chosen in profile.items()
-        if decision not in PARTS or not make_part(decision, chosen, decision).is_for_arrivals
-    }
+    others = for_arrivals(profile)
+    return {decision: given for decision, given in profile.items() if decision not in others}
 
 
 def _certain(job: JobState) -> float:

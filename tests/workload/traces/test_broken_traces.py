@@ -127,6 +127,13 @@ def test_an_impossible_number_of_a_spark_log(
         read_trace(file)
 
 
+def test_a_task_that_was_launched_before_1970(tmp_path: Path) -> None:
+    lines = as_lines(spark_events()).splitlines()
+    lines[5] = replaced(spark_events()[5], ("Task Info", "Launch Time"), "-1")
+    with pytest.raises(InvalidRecord, match=r"app, line 6: .*Launch Time must be .*got -1"):
+        read_trace(written(tmp_path, "app", "\n".join(lines)))
+
+
 @pytest.mark.parametrize("path", [path for at, path in SPARK_NUMBERS if "Metrics" in str(path)])
 def test_negative_bytes_of_a_spark_log(tmp_path: Path, path: tuple[str, ...]) -> None:
     lines = as_lines(spark_events()).splitlines()

@@ -315,7 +315,8 @@ def test_a_swim_day(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (SWIM + "job2\tx\t1\t1\t1\t1\n", "line 3: six fields or more.*cut off"),
+        (SWIM + "job2\tx\t1\t1\t1\t1\n", "line 3: five numbers .*'x'"),
+        (SWIM + "job2\t1\t1\t1\n", "line 3: six fields or more.*cut off"),
         (SWIM + "job2\t5\t1\t1\t1\t1\n", "line 3: submitted at 5 s, before"),
         (SWIM + "job2\t50\t1\t-4\t1\t1\n", "line 3: times and bytes cannot be negative"),
         ("hello, world\n", "is no trace that can be read; known are"),

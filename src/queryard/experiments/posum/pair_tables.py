@@ -45,7 +45,7 @@ def in_force_table(portfolios: Mapping[str, Played]) -> Table:
     for title, run in portfolios.items():
         shares = in_force(run.decisions, run.end_s)
         followed = ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares.items())
-        switches = sum(decision.is_switch for decision in run.decisions)
+        switches = sum(decision.chose_another for decision in run.decisions)
         rows.append((title, f"{len(run.decisions)}", f"{switches}", followed))
     columns = ("portfolio", "decisions", "switches", "in force, of the time")
     return Table(f"What the portfolios followed ({of_seeds(1)})", columns, tuple(rows))

@@ -172,7 +172,9 @@ def _table(title: str, runs: Sequence[Run]) -> Table:
         for name in COMPARED:
             spreads = _spreads(name, kind, runs)
             if spreads:
-                cells = (interval(values).text() for values in zip(*spreads, strict=True))
+                cells = (
+                    interval(values).from_zero().text() for values in zip(*spreads, strict=True)
+                )
                 count = len(errors_of(name, tasks))
                 rows.append((f"{kind}, {name}", f"{count:,}", *cells))
     several = f" ({of_seeds(len(runs))}, 95 % intervals)" if len(runs) > 1 else ""

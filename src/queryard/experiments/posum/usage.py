@@ -184,7 +184,7 @@ def _cost_table(used: Iterable[_Usage]) -> Table:
                 f"{len(usage.runs)}",
                 f"{max(decision.queries for decision in decisions)}",
                 f"{len(decisions) / hours:.0f}",
-                f"{sum(decision.is_switch for decision in decisions) / hours:.0f}",
+                f"{sum(decision.chose_another for decision in decisions) / hours:.0f}",
                 _percent(fmean(_is_indifferent(decision) for decision in decisions)),
                 f"{fmean(launches):,.0f}",
                 f"{max(launches):,}",

@@ -43,6 +43,10 @@ LEFT_OUT: Mapping[tuple[str, ...], str] = {
 }
 # What the portfolios choose from; the first is in force until there is something to choose.
 CANDIDATES = ("dearest", *(name for name in POLICIES if name not in ("fifo", "dearest")))
+CHOSEN_FROM = (
+    f"{', '.join(CANDIDATES)}; in the portfolio all keep slots that long tasks may not take, as "
+    f"{CANDIDATES[0]} does, unless another one is its first"
+)
 # There is a portfolio for each goal, and all runs are judged by each.
 GOALS = ("response", "mixed")
 # The goal for which another portfolio begins with another candidate.

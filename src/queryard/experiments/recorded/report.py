@@ -104,14 +104,14 @@ def _usage(groups: Mapping[str, Sequence[Compared]]) -> Table:
                     shares[name] = shares.get(name, 0.0) + share / len(runs)
             most = sorted(shares.items(), key=lambda entry: -entry[1])[:4]
             decisions = fmean(len(ran.decisions) for ran in runs)
-            switches = fmean(sum(d.is_switch for d in ran.decisions) for ran in runs)
+            switches = fmean(sum(d.chose_another for d in ran.decisions) for ran in runs)
             took = [d.wall_s for ran in runs for d in ran.decisions]
             rows.append(
                 (
                     f"{title}, {goal}",
                     ", ".join(f"{name} {share:.0%}" for name, share in most),
                     f"{decisions:.0f}",
-                    f"{switches:.0f}",
+                    f"{switches:.1f}",
                     f"{1e3 * fmean(took):.0f}" if took else "",
                 )
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..outcome import Experiment, Outcome, Wish, without_traces
-from .comparison import CANDIDATES, compare
+from .comparison import CHOSEN_FROM, compare
 from .report import outcome
 from .workloads import DEADLINES, ESTIMATES, LOADS, STREAM_SHARE, STREAMS, streams
 
@@ -29,7 +29,7 @@ EXPERIMENT = Experiment(
         f"long to simulate, with {STREAMS['Decima'][1]:.0%} of the seeds",
         "deadlines": f"{DEADLINES:.0%} of the queries, time alone x U(1, 3)",
         "estimates": f"{ESTIMATES}: learnt from tasks that have ended",
-        "candidates of the portfolio": ", ".join(CANDIDATES),
+        "candidates of the portfolio": CHOSEN_FROM,
         "cost of deciding": f"50 µs a simulated launch, and at most {STREAM_SHARE:.0%} of a core",
     },
     needs_traces=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from queryard.core.entities import Candidate, QueryState
+from queryard.core.entities import Candidate
 from queryard.core.parts import QueryOrder
 from queryard.core.state import State
 
@@ -56,17 +56,17 @@ class Dearest(QueryOrder):
         self._due = max(1, due)
 
     def key(self, candidate: Candidate, state: State) -> float:
+        # Written out, as it is asked for twice a task.
         query = candidate.query
-        held = candidate.slots
-        return -self._gain(query) / max(query.left_s, LEAST_WORK_S) / ((held + 1) * (held + 2))
-
-    def _gain(self, query: QueryState) -> float:
-        """What its turn is worth, of now and after all others."""
-        takes_s = query.alone_left_s
-        waits_s = max(self._drain_s, takes_s)
-        gain = self.slowdown * waits_s / max(query.total_s, MIN_E_S)
+        left_s, total_s = query.left_s, query.total_s
+        takes_s = query.alone_s * left_s / total_s if total_s else 0.0
+        waits_s = self._drain_s if self._drain_s > takes_s else takes_s
+        # What its turn is worth, of now and after all others.
+        gain = self.slowdown * waits_s / (total_s if total_s > MIN_E_S else MIN_E_S)
         if query.deadline is not None:
             least_s = max(0.0, self._clock_s + takes_s - query.deadline)
             most_s = max(0.0, self._clock_s + takes_s + waits_s - query.deadline)
             gain += self.violation * (most_s**2 - least_s**2) / self._due
-        return gain
+        held = candidate.slots
+        work_s = left_s if left_s > LEAST_WORK_S else LEAST_WORK_S
+        return -gain / work_s / ((held + 1) * (held + 2))

@@ -54,6 +54,11 @@ class EfficientFair(QueryOrder):
     def attach(self, state: State) -> None:
         self._clock_s = state.now
 
+    def take_over(self, before: Self, state: State) -> None:
+        self._arrived, self._known = before._arrived, before._known
+        self._arrived_s = before._arrived_s
+        self.threshold, self._many_slow = before.threshold, before._many_slow
+
     def prepare(self, candidates: Collection[Candidate], state: State) -> None:
         now = self._clock_s = state.now
         self._expire(now - self.window_s)

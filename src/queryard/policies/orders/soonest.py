@@ -51,6 +51,9 @@ class Soonest(QueryOrder):
         twin._next = self._next.copy()
         return twin
 
+    def take_over(self, before: Self, state: State) -> None:
+        self._alike = before._alike
+
     def elapse(self, seconds: float, slots: int, queries: int, state: State) -> Iterable[int]:
         if not queries:
             self._alike = Alike()  # nothing is left over, be it by rounding or wrong estimates

@@ -47,6 +47,10 @@ class ShortestRemaining(QueryOrder):
         query = candidate.query
         slots = query.slots
         elapsed_s = self._clock_s - query.submit_s
+        left_s, total_s = query.left_s, query.total_s
+        if left_s < LEAST_WORK_S:
+            left_s = LEAST_WORK_S
+        if total_s < LEAST_WORK_S:
+            total_s = LEAST_WORK_S
         # s'·σ = n / (w · Σ 1/w) · (elapsed + w/s) / (W/n)
-        in_time = elapsed_s / max(query.left_s, LEAST_WORK_S) + 1.0 / (slots or 1)
-        return slots - self._scale * in_time / max(query.total_s, LEAST_WORK_S)
+        return slots - self._scale * (elapsed_s / left_s + 1.0 / (slots or 1)) / total_s

@@ -40,6 +40,10 @@ class SkipLimited(Placement):
         twin._skips = self._skips.copy()
         return twin
 
+    def take_over(self, before: Self, state: State) -> None:
+        self._skips = before._skips
+        self._skipped_s, self._heartbeat_at_s = before._skipped_s, before._heartbeat_at_s
+
     def pick(self, job: JobState, node: NodeState, state: State) -> int | None:
         assert job.map is not None
         if not job.spec.scans:

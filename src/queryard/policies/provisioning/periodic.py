@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Self
 
 from queryard.core.parts import Provisioning
 from queryard.core.state import State
@@ -24,6 +25,9 @@ class Periodic(Provisioning):
         self.maximum = whole("maximum", maximum, self.minimum)
         self._next_s = -math.inf
         self._size: int | None = None
+
+    def take_over(self, before: Self, state: State) -> None:
+        self._next_s, self._size = before._next_s, before._size
 
     def wanted(self, state: State) -> int:
         """How many nodes there should be until the next tick."""

@@ -88,6 +88,13 @@ class Room(SlotSplit):
             self._since_s -= state.alone_s.value
         self._kept = ()
 
+    def take_over(self, before: Self, state: State) -> None:
+        if math.isinf(before._from_s[0]):
+            return
+        if state.now > before._until_s:
+            before._pass_time(state.now)
+        self._usual, self._since_s = before._usual, before._since_s
+
     def _look_anew(self, state: State) -> None:
         typical_s = state.alone_s.value
         self._from_s = [typical_s * WIDER**degree for degree in range(DEGREES)]

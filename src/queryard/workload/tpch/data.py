@@ -197,7 +197,7 @@ def _program() -> str:
     if found is None:
         raise TpchError(
             f"{name} makes the TPC-H data and is not installed; "
-            "install it with: pip install 'queryard[tpch]'"
+            "install it with: pip install tpchgen-cli"
         )
     return found
 

@@ -117,7 +117,10 @@ def hadoop_trace(
         *(left_out(count, what) for what, count in sorted(dropped.items())),
     ]
     if arrivals:
-        said.append("each job is a query; failed and killed attempts are not repeated")
+        said.append(
+            "each job is a query; failed and killed attempts are not repeated, and what it took to "
+            "set a job up, to get containers and to tell of their ends is left out"
+        )
     if any(task.kind == REDUCE for task in tasks):
         said[-1] += "; the shuffle of a reduce counts from the end of the last map"
     return Trace(

@@ -15,6 +15,9 @@ from queryard.workload.quantities import several
 from .model import TaskRecord, as_id, peak_at_once
 from .spark_log import SparkLog
 
+# Fewer than this part of all slots make a replay faster than it was.
+MATTERS = 0.95
+
 
 class _Change(NamedTuple):
     """Cores that came or, if negative, left; who leaves comes first at the same time."""
@@ -82,8 +85,9 @@ def _note(logs: Sequence[SparkLog], changes: Sequence[_Change], most: int) -> tu
     if f"{mean:.1f}" == f"{most:.1f}":
         return ()
     on_average = f"{mean:,.1f}" if mean >= 0.05 else "fewer than 0.1"
+    faster = ", so that it may be faster than what was recorded for that reason alone"
     return (
         f"executors came and went: the replay has the {several(most, 'slot')} that were there at "
         f"most, from beginning to end; from the first task to the last there were {on_average} on "
-        "average, so that it may be faster than what was recorded for that reason alone",
+        f"average{faster if mean < MATTERS * most else ''}",
     )

@@ -124,7 +124,7 @@ def read_log(place: Path) -> SparkLog:
     for number, file in enumerate(files):
         _read_file(file, log, is_last=number == len(files) - 1)
     if not log.counts["lines"]:
-        fail(place, "there is no event in it")
+        fail(place, "there is no whole event in it; was it cut off in its first line?")
     if log.ended_ms is None and not log.cut:
         log.cut = "the application had not ended"
     return log
@@ -278,6 +278,8 @@ def _task_end(log: SparkLog, event: Mapping[str, Any]) -> None:
     counts["output bytes"] += int(output_bytes)
     if reason != "Success":
         return
+    if launch_ms < 0:
+        raise ValueError(f"Launch Time must be milliseconds since 1970, got {launch_ms}")
     if finish_ms < launch_ms:
         counts[BACKWARD] += 1
         return

@@ -47,11 +47,13 @@ def read(file: Path, options: ReadOptions) -> Trace:
             fields = line.rstrip("\r\n").split("\t")
             if fields == [""]:
                 continue
-            try:
-                at_s, _, input_bytes, shuffle_bytes, output_bytes = map(float, fields[1:6])
-            except ValueError:
+            if len(fields) < 6:
                 expected = "six fields or more are expected: a name and five numbers"
                 fail(file, f"{expected}; is the line cut off?", number)
+            try:
+                at_s, _, input_bytes, shuffle_bytes, output_bytes = map(float, fields[1:6])
+            except ValueError as error:
+                fail(file, f"five numbers are expected after the name: {error}", number)
             values = (at_s, input_bytes, shuffle_bytes, output_bytes)
             if not all(map(math.isfinite, values)) or max(values) > LARGEST:
                 fail(file, "times and bytes must be finite numbers of up to 64 bits", number)

@@ -1,0 +1,52 @@
+"""Random examples, drawn once for all profiles: to draw takes longer than what is tested."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+
+def for_each(
+    names: list[str], count: int, **strategies: st.SearchStrategy[Any]
+) -> Callable[[Callable[..., None]], Callable[[str], None]]:
+    """Test each of these names on the same examples; the one that fails is printed as drawn."""
+
+    @cache
+    def examples() -> list[dict[str, Any]]:
+        drawn = []
+
+        @settings(
+            max_examples=count,
+            deadline=None,
+            derandomize=True,
+            # Nothing fails while drawing, and shrinking would take minutes.
+            phases=(Phase.generate,),
+            suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+        )
+        @given(st.fixed_dictionaries(strategies))
+        def draw(example: dict[str, Any]) -> None:
+            drawn.append(example)
+
+        draw()
+        return drawn
+
+    def decorate(test: Callable[..., None]) -> Callable[[str], None]:
+        @pytest.mark.parametrize("name", names)
+        def on_all(name: str) -> None:
+            for example in examples():
+                try:
+                    test(name, **example)
+                except Exception as error:
+                    error.add_note(f"the example: {example!r}")
+                    raise
+
+        on_all.__name__ = test.__name__
+        on_all.__doc__ = test.__doc__
+        return on_all
+
+    return decorate
