@@ -206,6 +206,23 @@ def test_who_waits_for_memory_is_not_owed_turns():
     assert hand.slots("a2") == 1, "soon after, although b has waited for so long"
 
 
+@pytest.mark.parametrize("memory_bytes", [0.0, 1.0, 10.0])
+def test_long_tasks_keep_to_the_shares_also_if_each_query_reserves_memory_first(
+    memory_bytes: float,
+):
+    hand = Hand(for_tenants(TURNS, [Tenant("a", weight=4.0)]), [Node("n0", 1, 10.0)])
+    for number in range(40):
+        for name in "ab":
+            query = f"{name}{number}"
+            hand.submit(query, maps("j", 1), tenant=name, memory_bytes=memory_bytes)
+    served: Counter[str] = Counter()
+    for _ in range(40):
+        (task,) = hand.running()
+        hand.wait(20 * QUANTUM_S).finish(task)
+        served[task[0]] += 1
+    assert served == pytest.approx({"a": 32, "b": 8}, abs=1)
+
+
 def test_why_says_whose_turn_comes_before():
     hand = Hand(TURNS, "1x1")
     hand.submit("a", divisible("d", 1), tenant="a")

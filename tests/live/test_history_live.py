@@ -200,7 +200,7 @@ def test_the_next_session_predicts_by_template(data: Path, file: Path) -> None:
         assert before.wait(60.0)
         took_s = before.timing.work_s
     with queryard.connect(data, slots=1, memory="2 GB", history=file) as session:
-        big = session.submit(WORK.format(2, 9999))
+        big = session.submit(WORK.format(2, 9999), memory=session._pool_bytes)
         # The file is read while the first queries are on their way, and counts for them, too.
         early = session.submit(WORK.format(3, 15))
         wait_until(lambda: early.timing.predicted_by == "template", 20.0)

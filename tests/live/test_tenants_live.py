@@ -34,9 +34,16 @@ def open_session(data, tmp_path):
 # --- shares ----------------------------------------------------------------------------------
 
 
+# Whoever comes has a credit of two turns, so that shares show only in many turns.
+SHORT_TURNS = {
+    "pools": {"by": "tenant", "choice": "turns", "quantum_s": 0.01, "default": {"order": "soonest"}}
+}
+
+
 def submit_at_once(session, tenants):
     """A query for each tenant; none starts before the last has come."""
-    blocking = busy(session, tenant="first")
+    # Slots go round among tenants, but memory stays where it is.
+    blocking = busy(session, tenant="first", memory=session._pool_bytes)
     handles = [session.submit(spin(3), tenant=name) for name in tenants]
     wait_until(lambda: session.report().waiting == len(tenants), 30.0, "all to wait")
     blocking.cancel()
@@ -72,8 +79,9 @@ def slot_seconds_until_done(tenant, names, handles):
 
 
 def test_slots_are_shared_by_weight(open_session):
-    tenants = {"large": {"weight": 4}, "small": {"weight": 1}}
-    session = open_session(tenants=tenants)
+    session = open_session(
+        profile=SHORT_TURNS, tenants={"large": {"weight": 4}, "small": {"weight": 1}}
+    )
     names = ["small", "large"] * 12
     handles = submit_at_once(session, names)
     # By the time the large share has done all, the small one has had a quarter of that.
@@ -130,7 +138,8 @@ def test_tenants_may_be_a_tree(open_session):
 
 
 def test_all_of_a_tree_has_the_share_of_its_root(open_session):
-    session = open_session(tenants=[Tenant("sales/emea"), Tenant("sales/apac"), Tenant("lab")])
+    tenants = [Tenant("sales/emea"), Tenant("sales/apac"), Tenant("lab")]
+    session = open_session(profile=SHORT_TURNS, tenants=tenants)
     names = ["sales/emea", "sales/apac"] * 10 + ["lab"] * 10
     handles = submit_at_once(session, names)
     # While lab has done all of its own, the two others have had as much between them.

@@ -33,6 +33,13 @@ class Admission:
             self._tree.refused_above = state.most_small_bytes if state.spares(query) else 0.0
         return False
 
+    def is_open_to(self, query: QueryState) -> bool:
+        """Whether only a slot keeps a query from starting, wherever it stands in its leaf."""
+        waiter = self.waiting()
+        if waiter is None or waiter is query or self.may_pass(query, waiter):
+            return self._state.fits(query)
+        return self._state.fits(query, waiter.memory_bytes)
+
     def _has_room(self, query: QueryState, lane: int) -> bool:
         state = self._state
         demand = query.memory_bytes

@@ -238,14 +238,24 @@ class PoolTree:
                     if uid in pool.members:
                         self.rekey(pool, pool.members[uid], state)
 
-    def take_turns(self) -> None:
+    def take_turns(self, admits: Callable[[QueryState], bool]) -> None:
         """Say whose turn it is, now that the events have changed who waits and who uses what."""
+
+        def wants_turn(pool: Pool) -> bool:
+            """Whether somebody could use a slot; who waits for memory does not wait for a turn."""
+            if sum(pool.ready) > pool.gated:
+                return True
+            if pool.order is None:
+                return any(wants_turn(self.pools[index]) for index in pool.children.keys)
+            first = (gate.entries[0][1] for gate in pool.gates if gate.entries)
+            return any(admits(pool.members[uid].query) for uid in first)
+
         self.contended_s = math.inf
         for pool in self.pools.values():
             if pool.spec.choice != "turns":
                 continue
             children = list(pool.names.values())
-            if turns.settle(pool, children, self.slots):
+            if turns.settle(pool, children, self.slots, wants_turn):
                 self.contended_s = min(self.contended_s, pool.spec.quantum_s)
             ranked = pool.children.keys
             if len(ranked) > 1:

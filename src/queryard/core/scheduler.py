@@ -86,7 +86,7 @@ class Scheduler:
             raise
         self._settle()
         if self.tree.keeps_time:
-            self.tree.take_turns()
+            self.tree.take_turns(self.admission.is_open_to)
         self.filling.fill()
         if self._extras or state.leaseholders:
             self._decide_extras()

@@ -12,7 +12,7 @@ reckoned; a slot that was given is counted for a quantum beforehand (see `Pool.k
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .pools import Pool
 
@@ -20,7 +20,9 @@ from .pools import Pool
 CREDIT = 2.0
 
 
-def settle(pool: Pool, children: Sequence[Pool], slots: int) -> bool:
+def settle(
+    pool: Pool, children: Sequence[Pool], slots: int, wants_turn: Callable[[Pool], bool]
+) -> bool:
     """Bring shares and clocks up to date; whether somebody waits for another's turn to end."""
     active = [child for child in children if child.used or any(child.ready)]
     waiting = [child.virtual_s for child in active if child.waits]
@@ -39,7 +41,7 @@ def settle(pool: Pool, children: Sequence[Pool], slots: int) -> bool:
         if not child.waits:
             credit_s = CREDIT * pool.spec.quantum_s * child.rate
             child.virtual_s = max(child.virtual_s, reference_s - credit_s)
-        child.waits = sum(child.ready) > child.gated
+        child.waits = wants_turn(child)
     return len(active) > 1 and any(child.waits for child in active)
 
 
