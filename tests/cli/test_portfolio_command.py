@@ -21,6 +21,18 @@ def test_a_portfolio_brings_its_candidates_and_says_how_far_it_is_from_the_best(
     assert "between decisions:" in words
 
 
+def test_the_best_is_one_of_its_own_and_another_is_named_where_it_is_better(call):
+    answer = call("compare", *SMALL, "--policy", "portfolio:response:fifo,srtf", "--json")
+    facts = json.loads(answer.out)["portfolios"]["portfolio:response:fifo"]
+    assert (facts["best_fixed"], facts["of_best_fixed"]) == ("fifo", pytest.approx(1.0))
+    assert facts["best_of_all"] == "srtf"
+    words = " ".join(
+        call("compare", *SMALL, "--policy", "portfolio:response:fifo,srtf").out.split()
+    )
+    assert "1.00 of the best fixed policy in hindsight (fifo, " in words
+    assert "of the best that it cannot choose (srtf, " in words
+
+
 def test_every_policy_has_a_score_by_the_objective_of_the_portfolio(call):
     shown = call("compare", *SMALL, "--policy", "portfolio:response:fifo/srtf").out
     first, second = shown.split("score:")

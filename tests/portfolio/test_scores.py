@@ -54,6 +54,20 @@ def test_objectives_by_name_or_by_weights() -> None:
         objective_of({})
 
 
+def test_metrics_of_ones_own() -> None:
+    def late(schedule: Schedule) -> float:
+        return float(sum(q.end_s > (q.deadline_s or q.end_s) for q in schedule.queries))
+
+    own = Objective("late", {"late": 50.0, "response": 1.0}, own={"late": late})
+    vector = own.vector(Schedule((DUE, BATCH)))
+    assert vector == {"late": 1.0, "response": 20.0}
+    assert own.score(vector) == 70.0
+    with pytest.raises(InvalidProfile, match="unknown metric 'lat'; did you mean 'late'"):
+        Objective("late", {"lat": 1.0}, own={"late": late})
+    # Whose sum it is over queries is known of the built-in ones only.
+    assert own.parts(Schedule((DUE, BATCH))) == OBJECTIVES["response"].parts(Schedule((DUE, BATCH)))
+
+
 def test_means_of_a_part_weigh_as_they_do_in_the_whole() -> None:
     """Half of a run, and the other half: their scores add up."""
     others = DUE._replace(id="due2", end_s=40.0), BATCH._replace(id="batch2", end_s=99.0)

@@ -73,8 +73,8 @@ Nodes = Annotated[
     typer.Option(
         metavar="GROUPS",
         help="Nodes as COUNTxSLOTS[@SPEED][:MEMORY], such as 16x12 or 4x4,2x8@0.5. Default: those "
-        f"of the workload, else {DEFAULT_NODES}; for a trace that names none, so many that 70% of "
-        "them are used.",
+        f"of the workload, else {DEFAULT_NODES}; for a trace that names none, so many that the "
+        "work is 70% of what they could do in that time.",
         rich_help_panel=_WHERE,
         show_default=False,
     ),
@@ -85,7 +85,8 @@ Estimates = Annotated[
         metavar="HOW",
         help="What policies believe of task times: oracle, oracle:0.3 (wrong by about 30 %), "
         "observed (means of what has ended), or a predictor that learns from the run: basic, "
-        f"standard, detailed, regression. Default: {USUAL_ESTIMATES}; for traces "
+        "standard, detailed, regression (variants of POSUM's: standard-printed, standard-split, "
+        f"detailed-unplaced). Default: {USUAL_ESTIMATES}; for traces "
         f"{TRACE_ESTIMATES}, since a live system knows no better.",
         rich_help_panel=_WHERE,
         show_default=False,

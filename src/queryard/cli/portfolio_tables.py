@@ -84,16 +84,32 @@ def hindsight(result: Result, results: Sequence[Result]) -> str:
         f"Deciding took {readable.seconds(sum(d.wall_s for d in decisions))} s of computing. "
         f"Its score ({objective.name}, lower is better) is {readable.score(scores[result.name])}"
     )
-    best = _best_fixed(scores, results)
-    if best is None:
-        return f"{text}."
-    gap = _gap(scores[result.name], scores[best])
+    best, best_of_all = _best_fixed(result, results, scores)
+    text += _beside(scores, result.name, best, "the best fixed policy in hindsight")
+    if best_of_all != best:
+        text += _beside(scores, result.name, best_of_all, "the best that it cannot choose")
+    return f"{text}."
+
+
+def _best_fixed(
+    result: Result, results: Sequence[Result], scores: Mapping[str, float]
+) -> tuple[str, str]:
+    """Which policy was best by itself: of those the portfolio chooses from, and of all."""
+
+    def place(name: str) -> tuple[float, str]:
+        return scores[name], name
+
+    # All that it chooses from have run by themselves (`run.choose_profiles`).
+    best = min(result.profile[PORTFOLIO].candidates, key=place)
+    others = [other.name for other in results if PORTFOLIO not in other.profile]
+    return best, min([best, *others], key=lambda name: (scores[name], name != best, name))
+
+
+def _beside(scores: Mapping[str, float], own: str, best: str, called: str) -> str:
+    gap = _gap(scores[own], scores[best])
     if gap is None:
-        return f"{text}; the best fixed policy in hindsight, {best}, has 0."
-    return (
-        f"{text}, {gap:.2f} of the best fixed policy in hindsight "
-        f"({best}, {readable.score(scores[best])})."
-    )
+        return f"; {called}, {best}, has 0"
+    return f", {gap:.2f} of {called} ({best}, {readable.score(scores[best])})"
 
 
 def _periods(decisions: Sequence[Decision]) -> str:
@@ -103,11 +119,6 @@ def _periods(decisions: Sequence[Decision]) -> str:
         return ""
     low, high = readable.seconds(min(passed_s)), readable.seconds(max(passed_s))
     return f"; between decisions: {low} to {high} s"
-
-
-def _best_fixed(scores: Mapping[str, float], results: Sequence[Result]) -> str | None:
-    fixed = [result.name for result in results if PORTFOLIO not in result.profile]
-    return min(fixed, key=lambda name: (scores[name], name), default=None)
 
 
 def _gap(own: float, best: float) -> float | None:
@@ -121,12 +132,13 @@ def portfolio_facts(results: Sequence[Result]) -> dict[str, Any]:
         if PORTFOLIO in result.profile:
             objective = result.profile[PORTFOLIO].objective
             scores = observed_scores(objective, results)
-            best = _best_fixed(scores, results)
+            best, best_of_all = _best_fixed(result, results, scores)
             facts[result.name] = {
                 "objective": objective.name,
                 "scores": scores,
                 "best_fixed": best,
-                "of_best_fixed": best and _gap(scores[result.name], scores[best]),
+                "of_best_fixed": _gap(scores[result.name], scores[best]),
+                "best_of_all": best_of_all,
                 "usage": _usage(result),
                 "decisions": [
                     {

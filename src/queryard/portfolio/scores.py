@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -118,25 +118,39 @@ class Objective:
 
     With `scaled`, the weights are of the metrics in relation to what they usually are, which
     reflection finds out: a weight then says how much a metric counts, whatever its magnitude.
+    Metrics of one's `own` are added to those of `METRICS`, or take their place.
+
+    >>> def longest(schedule):
+    ...     return max((query.response_s for query in schedule.queries), default=0.0)
+    >>> objective = Objective("longest", {"longest": 1.0}, own={"longest": longest})
+    >>> objective.vector(Schedule((QueryEnd("a", 5.0, 15.0, 40.0),)))
+    {'longest': 10.0}
     """
 
     name: str
     weights: Mapping[str, float]
     scaled: bool = False
+    own: Mapping[str, Metric] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, weight in self.weights.items():
-            if name not in METRICS:
-                raise InvalidProfile(f"objective: {unknown_name('metric', name, METRICS)}")
+            if name not in self.metrics:
+                raise InvalidProfile(f"objective: {unknown_name('metric', name, self.metrics)}")
             if not 0 <= weight < math.inf:
                 problem = f"objective: the weight of {name} must be at least 0, got {weight!r}"
                 raise InvalidProfile(problem)
         if not any(self.weights.values()):
             raise InvalidProfile("objective: no metric has a weight above 0")
 
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        """All that weights may be given to."""
+        return {**METRICS, **self.own}
+
     def vector(self, schedule: Schedule) -> dict[str, float]:
         """Every metric that counts."""
-        return {name: METRICS[name](schedule) for name, weight in self.weights.items() if weight}
+        metrics = self.metrics
+        return {name: metrics[name](schedule) for name, weight in self.weights.items() if weight}
 
     def score(self, vector: Mapping[str, float], usual: Mapping[str, float] | None = None) -> float:
         """One number; `usual` are the magnitudes of metrics, where these are to be scaled."""
@@ -157,7 +171,11 @@ class Objective:
         """
         count = schedule.count or len(schedule.queries)
         due = schedule.due or sum(query.deadline_s is not None for query in schedule.queries)
-        summed = [name for name, weight in self.weights.items() if weight and name in SUMMED]
+        summed = [
+            name
+            for name, weight in self.weights.items()
+            if weight and name in SUMMED and name not in self.own
+        ]
         found = {}
         for query in schedule.queries:
             alone = Schedule((query,), count=count, due=due)

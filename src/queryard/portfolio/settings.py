@@ -30,8 +30,9 @@ class PortfolioSettings:
     What they would have made of the latest past (with `rehearse`; else what they were worth in
     earlier decisions) counts by `memory` beside what they would make of the queue; with 0, only the
     queue counts. A decision that takes longer than `too_late` of the period is dropped; in
-    simulation it takes `launch_cost_s` for each task that was simulated, which is what two workers
-    need (docs/benchmarks.md). Deciding takes at most `share` of a core on average.
+    simulation it takes `launch_cost_s` for each task that was simulated: two workers need a little
+    more than that for small queues, and half of it for large ones (docs/benchmarks.md). Deciding
+    takes at most `share` of a core on average.
     """
 
     candidates: Mapping[str, Profile] = field(default_factory=dict)

@@ -29,7 +29,8 @@ EXPERIMENT = Experiment(
     "SWIM: FB-2009 (24 h, 64 MiB blocks), FB-2010 (12 h, 256 MiB blocks)",
     run,
     {
-        "cluster": f"nodes of 12 slots, so many that {LOADS[0]:.0%} or {LOADS[1]:.0%} are used",
+        "cluster": "nodes of 12 slots, so many that the work is "
+        f"{LOADS[0]:.0%} or {LOADS[1]:.0%} of what they could do",
         "deadlines": f"{DEADLINES:.0%} of the jobs, time alone x U(1, 3)",
         "estimates": f"{ESTIMATES}: learnt from tasks that have ended",
         "candidates of the portfolio": CHOSEN_FROM,
