@@ -212,22 +212,58 @@ def decima(**stage: Any) -> str:
     return json.dumps({"queries": [{"query": 6, "edges": [], "stages": stages}]})
 
 
+def edged(edges: Any) -> str:
+    return decima().replace('"edges": []', f'"edges": {json.dumps(edges)}')
+
+
 @pytest.mark.parametrize(
-    "text",
+    ("text", "message"),
     [
-        decima(num_tasks=float("inf")),
-        decima(first_wave={"2": [float("nan")]}),
-        decima(first_wave={"2": [float("inf")]}),
-        decima(first_wave={"2": [-3]}),
-        decima(first_wave=[3]),
-        decima(stage=float("inf")),
-        decima().replace('"edges": []', '"edges": [[0, 0]]'),
-        decima().replace('"query": 6', '"query": Infinity'),
+        (decima(num_tasks=float("inf")), "query 6: stage 0: num_tasks must be .*, got Infinity"),
+        (decima(first_wave={"2": [float("nan")]}), "stage 0: a duration with 2 .*, got NaN"),
+        (decima(first_wave={"2": [float("inf")]}), "stage 0: a duration .*, got Infinity"),
+        (decima(first_wave={"2": [-3]}), "stage 0: a duration .* milliseconds, got -3"),
+        (decima(first_wave={"2": ["x"]}), 'stage 0: a duration .*, got "x"'),
+        (decima(first_wave={"2": []}), "stage 0: has no durations with 2 executors"),
+        (decima(first_wave={"2": 5}), "stage 0: first_wave of 2 executors must be a list, got 5"),
+        (decima(first_wave={"two": [5]}), 'stage 0: first_wave has "two" where a number of exec'),
+        (decima(first_wave={"9" * 5000: [5]}), "stage 0: first_wave has .*… where a number of"),
+        (decima(first_wave={}, rest_wave={}), "stage 0: has no measured tasks"),
+        (decima(first_wave=[3]), r"stage 0: first_wave must be an object .*, got \[3\]"),
+        (decima().replace("rest_wave", "rest"), "stage 0: rest_wave .*, and is not there"),
+        (decima(stage=float("inf")), "query 6: stage must be a whole number, got Infinity"),
+        (decima().replace('"stages": [{', '"stages": [3, {'), 'an object with "stage" .*, got 3'),
+        (edged([[0, 0]]), "query 6: the edges lead in a circle, from stage 0 to 0"),
+        (edged([[99, 0]]), r"query 6: the edge \[99, 0\] names the stage 99: there is none"),
+        (edged([[0, "0"]]), r'query 6: the edge \[0, "0"\] names the stage "0": there is none'),
+        (edged([3]), "query 6: an edge is a pair of stages, got 3"),
+        (edged("x"), 'query 6: edges must be a list, got "x"'),
+        (decima().replace('"query": 6', '"query": Infinity'), "query number 1 .* got Infinity"),
+        (decima().replace('"queries": [', '"queries": [7, '), "query number 1 .*, got 7"),
     ],
 )
-def test_impossible_stages_of_decima(tmp_path: Path, text: str) -> None:
-    with pytest.raises(InvalidRecord, match=r"tpch.json: query .* lacks something"):
+def test_impossible_stages_of_decima(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InvalidRecord, match=rf"tpch.json: .*{message}") as refused:
         read_trace(written(tmp_path, "tpch.json", text))
+    assert not any(name in str(refused.value) for name in ("Error", "Invalid"))
+
+
+@pytest.mark.parametrize("what", ["query", "stage"])
+def test_queries_and_stages_of_decima_that_are_there_twice(tmp_path: Path, what: str) -> None:
+    data = json.loads(decima())
+    inside = data["queries"] if what == "query" else data["queries"][0]["stages"]
+    inside.append(inside[0])
+    message = {"query": "query 6: is there twice", "stage": "query 6: stage 0 is there twice"}
+    with pytest.raises(InvalidRecord, match=message[what]):
+        read_trace(written(tmp_path, "tpch.json", json.dumps(data)))
+
+
+def test_stages_of_decima_that_wait_for_one_another(tmp_path: Path) -> None:
+    data = json.loads(edged([[0, 1], [1, 0]]))
+    stages = data["queries"][0]["stages"]
+    stages.append({**stages[0], "stage": 1})
+    with pytest.raises(InvalidRecord, match=r"a circle, from stage (0 to 1 to 0|1 to 0 to 1)"):
+        read_trace(written(tmp_path, "tpch.json", json.dumps(data)))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trace_files import SQL, as_lines, rumen_job, rumen_text, spark_events, written
+from trace_files import SQL, as_lines, history_lines, rumen_job, rumen_text, spark_events, written
 
 from queryard.core.errors import InvalidRecord
 from queryard.sim import simulate
@@ -228,21 +228,6 @@ def test_sls_nodes(tmp_path: Path) -> None:
     assert trace.workload.nodes[0].memory_bytes == 2048 * 2**20
 
 
-def history_lines() -> list[str]:
-    task = 'TASKID="task_1_m_0" TASK_TYPE="MAP"'
-    attempt = f'{task} TASK_ATTEMPT_ID="attempt_1_m_0_0"'
-    counters = r'COUNTERS="{(g)(g)[(HDFS_BYTES_READ)(read \\(bytes\\))(500)]}"'
-    return [
-        'Meta VERSION="1" .',
-        r'Job JOBID="job_1" JOBNAME="word\.count" USER="ada" SUBMIT_TIME="1000" .',
-        f'Task {task} START_TIME="1500" SPLITS="/r1/n1" .',
-        f'MapAttempt {attempt} START_TIME="2000" .',
-        f'MapAttempt {attempt} TASK_STATUS="SUCCESS" FINISH_TIME="4000" HOSTNAME="/r1/n2" '
-        f"{counters} .",
-        'Job JOBID="job_1" FINISH_TIME="4500" JOB_STATUS="SUCCESS" .',
-    ]
-
-
 def test_a_job_history_in_text(tmp_path: Path) -> None:
     trace = read_trace(written(tmp_path, "job_1", "\n".join(history_lines())))
     (arrival,) = trace.workload.arrivals
@@ -362,7 +347,7 @@ def test_the_stages_of_decima(tmp_path: Path) -> None:
     assert [job.upstream for job in arrival.query.jobs] == [(), ("s0",)]
     assert arrival.truth["s0"].map_times_s == (0.1, 0.2, 0.3)
     assert len(trace.workload.nodes) == 3
-    with pytest.raises(InvalidRecord, match="query 6 lacks something"):
+    with pytest.raises(InvalidRecord, match="query 6: edges must be a list, and is not there"):
         read_trace(written(tmp_path, "tpch-2g.json", decima_text().replace("edges", "edge")))
 
 

@@ -148,3 +148,19 @@ def rumen_job(number: int, submit: int, maps: list[int], reduces: list[int]) -> 
 def rumen_text() -> str:
     jobs = [rumen_job(1, 10_000, [1000, 2000], [5000]), rumen_job(2, 12_000, [3000], [])]
     return "\n".join(json.dumps(job, indent=1) for job in jobs)
+
+
+def history_lines() -> list[str]:
+    """A job of one map in the text of Hadoop 0.20."""
+    task = 'TASKID="task_1_m_0" TASK_TYPE="MAP"'
+    attempt = f'{task} TASK_ATTEMPT_ID="attempt_1_m_0_0"'
+    counters = r'COUNTERS="{(g)(g)[(HDFS_BYTES_READ)(read \\(bytes\\))(500)]}"'
+    return [
+        'Meta VERSION="1" .',
+        r'Job JOBID="job_1" JOBNAME="word\.count" USER="ada" SUBMIT_TIME="1000" .',
+        f'Task {task} START_TIME="1500" SPLITS="/r1/n1" .',
+        f'MapAttempt {attempt} START_TIME="2000" .',
+        f'MapAttempt {attempt} TASK_STATUS="SUCCESS" FINISH_TIME="4000" HOSTNAME="/r1/n2" '
+        f"{counters} .",
+        'Job JOBID="job_1" FINISH_TIME="4500" JOB_STATUS="SUCCESS" .',
+    ]

@@ -6,22 +6,28 @@ arrivals: all queries come at once, in order of their numbers.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
-from queryard.core.errors import InvalidModel
 from queryard.core.model import MAP, Node, Query
 from queryard.workload.cluster import numbered
 from queryard.workload.model import Arrival, Workload
 
+from .hadoop import whole_number
 from .model import ReadOptions, TaskRecord, Trace, measured_job
 from .numbers import LARGEST
 from .text import fail, json_objects
 
 NAME = "Decima TPC-H stages"
-# What happens when something is not there, of another type, or no number that could be.
-_ODD = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, InvalidModel)
+_EXECUTORS = re.compile(r"[0-9]{1,18}")
+
+
+class _Odd(Exception):
+    """What is wrong with a query, in words."""
 
 
 def recognises(head: str) -> bool:
@@ -34,22 +40,23 @@ def read(file: Path, options: ReadOptions) -> Trace:
     data = found[0][1] if found else None
     if len(found) != 1 or not isinstance(data, dict) or not isinstance(data.get("queries"), list):
         fail(file, 'one object with "queries" is expected')
-    arrivals: list[Arrival] = []
+    arrivals: dict[str, Arrival] = {}
     tasks: list[TaskRecord] = []
     counts = {"queries": 0.0, "stages": 0.0, "edges": 0.0, "tasks": 0.0}
-    for query in data["queries"]:
+    for at, query in enumerate(data["queries"], 1):
+        where = f"query number {at} of the file"  # until it has told its name
         try:
+            where = f"query {_number(query, 'query')}"
             arrival, records = _query(query, options.executors)
-            counts["queries"] += 1
-            counts["stages"] += len(query["stages"])
-            counts["edges"] += len(query["edges"])
-            counts["tasks"] += sum(int(stage["num_tasks"]) for stage in query["stages"])
-            if arrival.query.id in {other.query.id for other in arrivals}:
-                raise ValueError(f"{arrival.query.id} is there twice")
-        except _ODD as error:
-            number = query.get("query") if isinstance(query, dict) else query
-            fail(file, f"query {number!r} lacks something or has it in another form ({error!r})")
-        arrivals.append(arrival)
+            if arrival.query.id in arrivals:
+                raise _Odd("is there twice")
+        except _Odd as error:
+            fail(file, f"{where}: {error}")
+        counts["queries"] += 1
+        counts["stages"] += len(query["stages"])
+        counts["edges"] += len(query["edges"])
+        counts["tasks"] += sum(int(stage["num_tasks"]) for stage in query["stages"])
+        arrivals[arrival.query.id] = arrival
         tasks += records
     nodes = tuple(Node(name, 1) for name in numbered("executor", options.executors))
     notes = (
@@ -58,23 +65,33 @@ def read(file: Path, options: ReadOptions) -> Trace:
         "when queries came is unknown: all come at once",
     )
     name = f"tpch-{data.get('scale', '')}".rstrip("-")
-    workload = Workload(name, tuple(arrivals), nodes=nodes)
+    workload = Workload(name, tuple(arrivals.values()), nodes=nodes)
     return Trace(name, NAME, workload, tuple(tasks), {}, counts, notes)
 
 
 def _query(data: Mapping[str, Any], executors: int) -> tuple[Arrival, list[TaskRecord]]:
-    query_id = f"q{int(data['query']):02d}"
-    parents: dict[int, list[int]] = {int(stage["stage"]): [] for stage in data["stages"]}
-    for parent, child in data["edges"]:
-        parents[child].append(parent)
+    query_id = f"q{_number(data, 'query'):02d}"
+    stages: dict[int, Mapping[str, Any]] = {}
+    for stage in _listed(data, "stages"):
+        number = _number(stage, "stage")
+        if number in stages:
+            raise _Odd(f"stage {number} is there twice")
+        stages[number] = stage
+    if not stages:
+        raise _Odd("has no stages")
+    parents = _parents(data, stages)
     jobs, truth, records = [], {}, []
-    for stage in data["stages"]:
-        name = f"s{stage['stage']}"
+    for number, stage in stages.items():
+        name = f"s{number}"
+        try:
+            _number(stage, "num_tasks")
+            durations = _durations(stage, executors)
+        except _Odd as error:
+            raise _Odd(f"stage {number}: {error}") from error
         tasks = [
-            TaskRecord(f"{query_id}/{name}", MAP, milliseconds / 1e3)
-            for milliseconds in _durations(stage, executors)
+            TaskRecord(f"{query_id}/{name}", MAP, milliseconds / 1e3) for milliseconds in durations
         ]
-        upstream = sorted(parents[int(stage["stage"])])
+        upstream = sorted(parents[number])
         operator = ("extract", "groupby", "join")[min(2, len(upstream))]
         job, truth[name] = measured_job(
             name,
@@ -87,14 +104,71 @@ def _query(data: Mapping[str, Any], executors: int) -> tuple[Arrival, list[TaskR
     return Arrival(Query(query_id, tuple(jobs), class_name=query_id), truth), records
 
 
+def _parents(data: Mapping[str, Any], stages: Mapping[int, Any]) -> dict[int, list[int]]:
+    """What each stage waits for; no stage may wait for itself in the end."""
+    parents: dict[int, list[int]] = {number: [] for number in stages}
+    for edge in _listed(data, "edges"):
+        if not isinstance(edge, list) or len(edge) != 2:
+            raise _Odd(f"an edge is a pair of stages, got {_shown(edge)}")
+        for end in edge:
+            if isinstance(end, bool) or not isinstance(end, int) or end not in stages:
+                raise _Odd(f"the edge {_shown(edge)} names the stage {_shown(end)}: there is none")
+        parents[edge[1]].append(edge[0])
+    try:
+        TopologicalSorter(parents).prepare()
+    except CycleError as error:
+        circle = " to ".join(str(number) for number in error.args[1])
+        raise _Odd(f"the edges lead in a circle, from stage {circle}") from error
+    return parents
+
+
 def _durations(stage: Mapping[str, Any], executors: int) -> list[float]:
     """All tasks of a stage, from the run whose number of executors is nearest to the one wanted."""
-    first, rest = stage["first_wave"], stage["rest_wave"]
-    runs = {int(count) for count in (*first, *rest)}
+    waves = []
+    for key in ("first_wave", "rest_wave"):
+        wave = stage.get(key)
+        if not isinstance(wave, dict):
+            raise _Odd(f"{key} must be an object of numbers of executors, {_got(stage, key)}")
+        for count in wave:
+            if not _EXECUTORS.fullmatch(count):
+                raise _Odd(f"{key} has {_shown(count)} where a number of executors is expected")
+            _listed(wave, count, f"{key} of {count} executors")
+        waves.append(wave)
+    runs = {count for wave in waves for count in wave}
     if not runs:
-        raise ValueError(f"stage {stage['stage']} has no measured tasks")
-    nearest = str(min(runs, key=lambda count: (abs(count - executors), count)))
-    durations = [float(value) for value in (*first.get(nearest, ()), *rest.get(nearest, ()))]
-    if not durations or not all(0 <= value <= LARGEST for value in durations):
-        raise ValueError(f"stage {stage['stage']} has no durations, or impossible ones")
-    return durations
+        raise _Odd("has no measured tasks")
+    nearest = min(runs, key=lambda count: (abs(int(count) - executors), int(count)))
+    durations = [value for wave in waves for value in wave.get(nearest, ())]
+    if not durations:
+        raise _Odd(f"has no durations with {nearest} executors")
+    for value in durations:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not 0 <= value <= LARGEST:
+            problem = f"a duration with {nearest} executors must be a number of milliseconds"
+            raise _Odd(f"{problem}, got {_shown(value)}")
+    return [float(value) for value in durations]
+
+
+def _number(data: Any, key: str) -> int:
+    if not isinstance(data, dict):
+        raise _Odd(f'an object with "{key}" is expected, got {_shown(data)}')
+    if (number := whole_number(data.get(key))) < 0:
+        raise _Odd(f"{key} must be a whole number, {_got(data, key)}")
+    return number
+
+
+def _listed(data: Mapping[str, Any], key: str, name: str = "") -> list[Any]:
+    found = data.get(key)
+    if not isinstance(found, list):
+        raise _Odd(f"{name or key} must be a list, {_got(data, key)}")
+    return found
+
+
+def _got(data: Mapping[str, Any], key: str) -> str:
+    return f"got {_shown(data[key])}" if key in data else "and is not there"
+
+
+def _shown(value: Any) -> str:
+    """The beginning of a value as it stands in the file."""
+    text = json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:40]}…"

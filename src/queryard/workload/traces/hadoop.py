@@ -11,7 +11,7 @@ last map.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,12 +27,17 @@ from .text import fail, left_out
 JOB = "job"
 UNKNOWN = -1
 SUCCESS = "SUCCESS"
+# Recorded times hold what was lost to reading from afar, so a penalty would count it twice.
+NO_PLACES = "placement, remote_penalty and rack_penalty have no effect"
 _KINDS: Mapping[str, Kind] = {"MAP": MAP, "REDUCE": REDUCE}
 
 
 @dataclass(slots=True)
 class Attempt:
-    """One try of a task; times in milliseconds, -1 for unknown."""
+    """One try of a task; times in milliseconds, -1 for unknown.
+
+    `begun_line` and `ended_line` are where a history tells of it, 0 in files of another form.
+    """
 
     result: str = ""
     start_ms: int = UNKNOWN
@@ -46,19 +51,30 @@ class Attempt:
     # What goes to the file system for good, which the output of a map need not.
     written_bytes: float | None = None
     id: str = ""
+    begun_line: int = 0
+    ended_line: int = 0
 
     @property
     def is_timed(self) -> bool:
         return 0 <= self.start_ms < self.finish_ms
 
+    @property
+    def odd_line(self) -> int:
+        """Where the time stands, or should, that is not sound."""
+        return self.begun_line if self.start_ms < 0 else self.ended_line
+
 
 @dataclass(slots=True)
 class HadoopTask:
-    """A task with all its attempts; `places` are the (rack, host) pairs that hold its input."""
+    """A task with all its attempts; `places` are the (rack, host) pairs that hold its input.
+
+    `line` is the last one that tells of it in a history, 0 in files of another form.
+    """
 
     type: str = ""
     attempts: list[Attempt] = field(default_factory=list)
     places: tuple[tuple[str, str], ...] = ()
+    line: int = 0
 
     def attempt(self, name: str) -> Attempt:
         """One of its attempts, which may be new."""
@@ -71,7 +87,7 @@ class HadoopTask:
 
 @dataclass(slots=True)
 class HadoopJob:
-    """A job as far as it was written down."""
+    """A job as far as it was written down; `line` is the first one that tells of it."""
 
     id: str
     user: str = ""
@@ -81,6 +97,7 @@ class HadoopJob:
     submit_ms: int = UNKNOWN
     finish_ms: int = UNKNOWN
     tasks: dict[str, HadoopTask] = field(default_factory=dict)
+    line: int = 0
 
 
 def hadoop_trace(
@@ -94,16 +111,18 @@ def hadoop_trace(
     """The jobs as a trace; on the nodes given, else on the hosts that were seen."""
     dated = [job for job in jobs if job.submit_ms >= 0]
     zero_ms = min((job.submit_ms for job in dated), default=0)
-    dropped: Counter[str] = Counter()
+    dropped = _Dropped()
     arrivals: list[Arrival] = []
     tasks: list[TaskRecord] = []
     finished_s: dict[str, float] = {}
-    if undated := len(jobs) - len(dated):
-        dropped["job without a time of submission"] = undated
+    for job in jobs:
+        if job.submit_ms < 0:
+            dropped.add("job without a time of submission", f"{job.id}, line {job.line}")
     for job in dated:
         records = _records(job, zero_ms, dropped)
         if not records:
-            dropped[f"job ({_ended(job)}) without a task that succeeded"] += 1
+            what = f"job ({_ended(job)}) without a task that succeeded"
+            dropped.add(what, f"{job.id}, line {job.line}")
             continue
         tasks += records
         arrivals.append(_arrival(job, records, zero_ms))
@@ -114,7 +133,7 @@ def hadoop_trace(
     said = [
         *node_notes,
         *notes,
-        *(left_out(count, what) for what, count in sorted(dropped.items())),
+        *dropped.notes(),
     ]
     if arrivals:
         said.append(
@@ -123,6 +142,8 @@ def hadoop_trace(
         )
     if any(task.kind == REDUCE for task in tasks):
         said[-1] += "; the shuffle of a reduce counts from the end of the last map"
+    if arrivals and any(task.places for job in jobs for task in job.tasks.values()):
+        said.append(f"where blocks lay is not replayed: {NO_PLACES}")
     return Trace(
         name,
         format,
@@ -147,7 +168,27 @@ def no_end(jobs: Iterable[HadoopJob], line: int) -> tuple[str, ...]:
     return (f"the file ends at line {line:,} without the end of {several(count, 'job')}",)
 
 
-def _records(job: HadoopJob, zero_ms: int, dropped: Counter[str]) -> list[TaskRecord]:
+class _Dropped:
+    """What is not replayed: how many of a kind, and where the first of them is."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[int, str]] = {}
+
+    def add(self, what: str, where: str) -> None:
+        count, first = self._found.get(what, (0, where))
+        self._found[what] = (count + 1, first)
+
+    def notes(self) -> Iterator[str]:
+        for what, (count, first) in sorted(self._found.items()):
+            yield f"{left_out(count, what)} ({first if count == 1 else f'the first: {first}'})"
+
+
+def _where(job: HadoopJob, task: str, line: int) -> str:
+    """Files of JSON have lines only where a job begins."""
+    return f"{task}, {f'line {line}' if line else f'in the job on line {job.line}'}"
+
+
+def _records(job: HadoopJob, zero_ms: int, dropped: _Dropped) -> list[TaskRecord]:
     maps_done_ms = max(
         (
             attempt.finish_ms
@@ -159,16 +200,17 @@ def _records(job: HadoopJob, zero_ms: int, dropped: Counter[str]) -> list[TaskRe
         default=UNKNOWN,
     )
     records = []
-    for task in job.tasks.values():
+    for name, task in job.tasks.items():
         kind = _KINDS.get(task.type)
         if kind is None:
             continue  # setting up and cleaning up
         succeeded = [a for a in task.attempts if a.result == SUCCESS]
         timed = [a for a in succeeded if a.is_timed]
         if not succeeded:
-            dropped[f"{kind} that never succeeded"] += 1
+            dropped.add(f"{kind} that never succeeded", _where(job, name, task.line))
         elif not timed:
-            dropped[f"{kind} without sound times"] += 1
+            odd = succeeded[0].odd_line
+            dropped.add(f"{kind} without sound times", _where(job, name, odd))
         else:
             records.append(_record(job, task, kind, timed[0], zero_ms, maps_done_ms))
     return records

@@ -1,4 +1,7 @@
-"""Job histories of Hadoop 2 and 3 (`.jhist`): Avro in its JSON form, an event a line."""
+"""Job histories of Hadoop 2 and 3 (`.jhist`): Avro in its JSON form, an event a line.
+
+Hadoop 3 writes them in Avro's binary form unless told otherwise, which is known but not read.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +25,13 @@ from .model import ReadOptions, Trace
 from .text import Cut, fail, lines, name_of
 
 NAME = "Hadoop job history (2, 3)"
+_BINARY = "Avro-Binary"
 _OUTCOMES = {"SUCCEEDED": "SUCCESS"}
 _ENDS = {"FINISHED": "SUCCESS", "FAILED": "FAILED", "KILLED": "KILLED"}
 
 
 def recognises(head: str) -> bool:
-    return head.startswith("Avro-Json")
+    return head.startswith(("Avro-Json", _BINARY))
 
 
 def read(file: Path, options: ReadOptions) -> Trace:
@@ -37,8 +41,11 @@ def read(file: Path, options: ReadOptions) -> Trace:
     number = 0
     try:
         for number, line in lines(file):
-            if number <= 2 or not line.strip():
-                continue  # what it is, its schema, blank lines
+            if number <= 2:
+                _check_begin(file, number, line)
+                continue
+            if not line.strip():
+                continue
             try:
                 data = json.loads(line)
                 kind, (values,) = data["type"], tuple(data["event"].values())
@@ -46,30 +53,50 @@ def read(file: Path, options: ReadOptions) -> Trace:
                 fail(file, "an event with its type is expected; is the line cut off?", number)
             try:
                 events[kind] = events.get(kind, 0) + 1
-                _take(jobs, kind, values)
+                _take(jobs, kind, values, number)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 fail(file, f"{kind!s:.40} is not as Hadoop writes it ({error})", number)
     except Cut as error:
         fail(file, f"ends in the middle ({error})")
+    if number < 2:
+        fail(file, "there is no schema; is the file cut off?", 2)
     found = list(jobs.values())
     trace = hadoop_trace(name_of(file), NAME, found, notes=no_end(found, number))
     return replace(trace, counts={**trace.counts, **events})
 
 
-def _take(jobs: dict[str, HadoopJob], kind: str, values: Mapping[str, Any]) -> None:
+def _check_begin(file: Path, number: int, line: str) -> None:
+    """What it is, and the schema of its events, which has to be whole."""
+    if number == 1:
+        if line.startswith(_BINARY):
+            fail(
+                file,
+                "is a job history in binary Avro, which cannot be read here; let Hadoop's Rumen "
+                "make a trace of it, which can be read, and for those to come set "
+                "mapreduce.jobhistory.jhist.format=json on the cluster",
+            )
+        return
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        fail(file, "the schema of the events is expected, as JSON; is the file cut off?", number)
+
+
+def _take(jobs: dict[str, HadoopJob], kind: str, values: Mapping[str, Any], line: int) -> None:
     if kind.startswith("JOB_") and "jobid" in values:
         job_id = str(values["jobid"])
-        job = jobs.setdefault(job_id, HadoopJob(job_id))
+        job = jobs.setdefault(job_id, HadoopJob(job_id, line=line))
         _take_job(job, kind, values)
     elif "taskid" in values:
         job_id = re.sub(r"^task_(.*)_[mr]_\d+$", r"job_\1", values["taskid"])
-        job = jobs.setdefault(job_id, HadoopJob(job_id))
+        job = jobs.setdefault(job_id, HadoopJob(job_id, line=line))
         task = job.tasks.setdefault(values["taskid"], HadoopTask())
+        task.line = line
         task.type = str(values.get("taskType") or task.type)
         if kind == "TASK_STARTED" and values.get("splitLocations"):
             task.places = tuple(place(split) for split in values["splitLocations"].split(","))
         if "_ATTEMPT_" in kind:
-            _take_attempt(task, kind.rpartition("_")[2], values)
+            _take_attempt(task, kind.rpartition("_")[2], values, line)
 
 
 def _take_job(job: HadoopJob, kind: str, values: Mapping[str, Any]) -> None:
@@ -84,8 +111,10 @@ def _take_job(job: HadoopJob, kind: str, values: Mapping[str, Any]) -> None:
         job.outcome = "SUCCESS" if kind == "JOB_FINISHED" else _OUTCOMES.get(status, status)
 
 
-def _take_attempt(task: HadoopTask, what: str, values: Mapping[str, Any]) -> None:
+def _take_attempt(task: HadoopTask, what: str, values: Mapping[str, Any], line: int) -> None:
     attempt = task.attempt(str(values.get("attemptId") or ""))
+    attempt.begun_line = attempt.begun_line or line
+    attempt.ended_line = line
     if what == "STARTED":
         attempt.start_ms = whole_number(values.get("startTime"))
         return

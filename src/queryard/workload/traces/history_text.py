@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
+from queryard.workload.quantities import several
+
 from .hadoop import (
     HadoopJob,
     HadoopTask,
@@ -23,11 +25,20 @@ from .text import Cut, fail, lines, name_of
 NAME = "Hadoop job history (0.20, 1.x)"
 KINDS = ("Meta", "Job", "Task", "MapAttempt", "ReduceAttempt")
 
-_PAIR = re.compile(r'([A-Z_]+)="((?:[^"\\]|\\.)*)"')
+_PAIR = re.compile(r'\s+([A-Z_]+)="((?:[^"\\]|\\.)*)"')
+# A record may end inside of a key, as one does in Rumen's own example of a truncated log.
+_CUT_SHORT = re.compile(r"[A-Z_]+ \.")
 _COUNTER = re.compile(r"\[\(([A-Z_]+)\)\((?:[^()\\]|\\.)*\)\((\d+)\)\]")
 # Several files in one, as Rumen's own examples have them.
 _FILE = re.compile(r"!!FILE=(.*)!!$")
 _OUTCOMES = {"SUCCESS", "FAILED", "KILLED"}
+# What a record must have to be about something.
+_IDS = {
+    "Job": ("JOBID",),
+    "Task": ("TASKID",),
+    "MapAttempt": ("TASKID", "TASK_ATTEMPT_ID"),
+    "ReduceAttempt": ("TASKID", "TASK_ATTEMPT_ID"),
+}
 
 
 def recognises(head: str) -> bool:
@@ -39,19 +50,30 @@ def read(file: Path, options: ReadOptions) -> Trace:
     """All jobs whose records stand in a file."""
     jobs: dict[str, HadoopJob] = {}
     records: dict[str, int] = {}
+    cut_short: list[int] = []
     last = 0
-    for line, kind, text in _records(file):
-        last = line
+    for line, end, kind, text in _records(file):
+        last = end
         records[kind] = records.get(kind, 0) + 1
-        _take(jobs, kind, _pairs(text))
+        values, rest = _pairs(text)
+        if _CUT_SHORT.fullmatch(rest):
+            cut_short.append(line)
+        else:
+            _check(file, line, kind, values, rest)
+        _take(jobs, kind, values, line)
     found = list(jobs.values())
-    trace = hadoop_trace(name_of(file), NAME, found, notes=no_end(found, last))
+    notes = no_end(found, last)
+    if cut_short:
+        are = f"{several(len(cut_short), 'record')} {'is' if len(cut_short) == 1 else 'are'}"
+        where = f"{'line' if len(cut_short) == 1 else 'the first: line'} {cut_short[0]}"
+        notes += (f"{are} cut short ({where}), and read up to there",)
+    trace = hadoop_trace(name_of(file), NAME, found, notes=notes)
     counts = {f"{kind} records": count for kind, count in records.items()}
     return replace(trace, counts={**trace.counts, **counts})
 
 
-def _records(file: Path) -> Iterator[tuple[int, str, str]]:
-    """Records up to the lines of their full stops; one of an error may have several lines."""
+def _records(file: Path) -> Iterator[tuple[int, int, str, str]]:
+    """Records with their first and last lines; one of an error may have several."""
     inside = kind = ""
     gathered: list[str] = []
     began = number = 0
@@ -68,7 +90,7 @@ def _records(file: Path) -> Iterator[tuple[int, str, str]]:
                     kind, began = first, number
                 gathered.append(text)
                 if text.endswith(" .") or text == ".":
-                    yield number, kind, " ".join(gathered)
+                    yield began, number, kind, " ".join(gathered)
                     gathered = []
             elif text and not inside.endswith(".xml"):
                 problem = f"a record of {', '.join(KINDS)} is expected, got {text[:40]!r}"
@@ -79,27 +101,47 @@ def _records(file: Path) -> Iterator[tuple[int, str, str]]:
         fail(file, f"the record of a {kind} does not end; is the file cut off?", began)
 
 
-def _pairs(text: str) -> dict[str, str]:
-    r"""What stands in a record.
+def _pairs(text: str) -> tuple[dict[str, str], str]:
+    r"""The pairs of a record, and what comes after them: a full stop, if all is well.
 
-    >>> _pairs(r'JOBID="job_1" USER="a\.b" .')
-    {'JOBID': 'job_1', 'USER': 'a.b'}
+    >>> _pairs(r'Job JOBID="job_1" USER="a\.b" .')
+    ({'JOBID': 'job_1', 'USER': 'a.b'}, '.')
     """
-    return {key: re.sub(r"\\(.)", r"\1", value) for key, value in _PAIR.findall(text)}
+    values: dict[str, str] = {}
+    at = len(text.split(" ", 1)[0])
+    while pair := _PAIR.match(text, at):
+        values[pair[1]] = re.sub(r"\\(.)", r"\1", pair[2])
+        at = pair.end()
+    return values, text[at:].strip()
 
 
-def _take(jobs: dict[str, HadoopJob], kind: str, values: dict[str, str]) -> None:
+def _check(file: Path, line: int, kind: str, values: dict[str, str], rest: str) -> None:
+    """A record that is damaged would tell less than it should, and nobody would know."""
+    if rest != ".":
+        after = f"after {list(values)[-1]}" if values else "in it"
+        problem = f'of a {kind} KEY="value" pairs and a full stop are expected {after}'
+        fail(file, f"{problem}, got {rest[:40]!r}; is a quote lost?", line)
+    for key in _IDS.get(kind, ()):
+        if key not in values:
+            fail(file, f"a {kind} without {key}; is the key misspelt?", line)
+    if kind.endswith("Attempt") and "FINISH_TIME" in values and "TASK_STATUS" not in values:
+        fail(file, f"a {kind} has ended and has no TASK_STATUS; is the key misspelt?", line)
+
+
+def _take(jobs: dict[str, HadoopJob], kind: str, values: dict[str, str], line: int) -> None:
     if kind == "Job" and "JOBID" in values:
-        _take_job(jobs.setdefault(values["JOBID"], HadoopJob(values["JOBID"])), values)
+        job_id = values["JOBID"]
+        _take_job(jobs.setdefault(job_id, HadoopJob(job_id, line=line)), values)
     elif "TASKID" in values:
         job_id = re.sub(r"^task_(.*)_[mr]_\d+$", r"job_\1", values["TASKID"])
-        job = jobs.setdefault(job_id, HadoopJob(job_id))
+        job = jobs.setdefault(job_id, HadoopJob(job_id, line=line))
         task = job.tasks.setdefault(values["TASKID"], HadoopTask())
+        task.line = line
         task.type = values.get("TASK_TYPE", task.type)
         if kind == "Task" and values.get("SPLITS"):
             task.places = tuple(place(split) for split in values["SPLITS"].split(","))
         if kind in ("MapAttempt", "ReduceAttempt"):
-            _take_attempt(task, values)
+            _take_attempt(task, values, line)
 
 
 def _take_job(job: HadoopJob, values: dict[str, str]) -> None:
@@ -114,9 +156,11 @@ def _take_job(job: HadoopJob, values: dict[str, str]) -> None:
         job.outcome = values["JOB_STATUS"]
 
 
-def _take_attempt(task: HadoopTask, values: dict[str, str]) -> None:
+def _take_attempt(task: HadoopTask, values: dict[str, str], line: int) -> None:
     """An attempt has a line when it starts and another when it ends."""
     attempt = task.attempt(values.get("TASK_ATTEMPT_ID", ""))
+    attempt.begun_line = attempt.begun_line or line
+    attempt.ended_line = line
     if "START_TIME" in values:
         attempt.start_ms = whole_number(values["START_TIME"])
     if "TASK_STATUS" not in values:

@@ -47,6 +47,7 @@ def _jobs(file: Path) -> Iterator[HadoopJob]:
             str(data.get("outcome") or ""),
             whole_number(data.get("submitTime")),
             whole_number(data.get("finishTime")),
+            line=line,
         )
         for group in ("mapTasks", "reduceTasks", "otherTasks"):
             tasks = data.get(group) or []

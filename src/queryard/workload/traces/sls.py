@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from .hadoop import (
+    NO_PLACES,
     SUCCESS,
+    UNKNOWN,
     Attempt,
     HadoopJob,
     HadoopTask,
@@ -47,6 +49,9 @@ def read(file: Path, options: ReadOptions) -> Trace:
             jobs += made
             is_delayed |= any("container.request.delay" in task for task in item["job.tasks"])
     notes = ["delays of requests (container.request.delay) are not kept"] if is_delayed else []
+    if any(task.attempts[0].host for job in jobs for task in job.tasks.values()):
+        asked = "which hosts containers ask for (container.host)"
+        notes.append(f"{asked} is not replayed: {NO_PLACES}")
     return hadoop_trace(name_of(file), NAME, jobs, notes=notes)
 
 
@@ -57,12 +62,12 @@ def _job(file: Path, line: int, data: Any, number: int) -> list[HadoopJob]:
     start_ms = whole_number(data.get("job.start.ms"))
     if start_ms < 0:
         fail(file, f"job {data.get('job.id')!r}: job.start.ms must be a time in milliseconds", line)
-    tasks: dict[str, HadoopTask] = {}
-    for task in data["job.tasks"]:
-        made = _task(file, line, task)
-        for _ in range(_copies(file, line, task, "count")):
-            tasks[str(len(tasks))] = made
     ids = str(data.get("job.id") or f"job{number + 1}")
+    tasks: dict[str, HadoopTask] = {}
+    for at, task in enumerate(data["job.tasks"], 1):
+        made = _task(file, line, task)
+        for copy in range(_copies(file, line, task, "count")):
+            tasks[f"container {at} of {ids}" + (f", copy {copy + 1}" if copy else "")] = made
     copies = _copies(file, line, data, "job.count")
     return [
         HadoopJob(
@@ -74,6 +79,7 @@ def _job(file: Path, line: int, data: Any, number: int) -> list[HadoopJob]:
             start_ms,
             whole_number(data.get("job.end.ms")),
             tasks,
+            line,
         )
         for copy in range(1, copies + 1)
     ]
@@ -92,10 +98,14 @@ def _copies(file: Path, line: int, data: dict[str, Any], key: str) -> int:
 def _task(file: Path, line: int, data: Any) -> HadoopTask:
     if not isinstance(data, dict):
         fail(file, "a container is expected among job.tasks", line)
-    start_ms = whole_number(data.get("container.start.ms", 0))
+    start_ms = whole_number(data.get("container.start.ms"))
     end_ms = whole_number(data.get("container.end.ms"))
-    if end_ms < 0 and (duration := whole_number(data.get("duration.ms"))) >= 0:
-        end_ms = start_ms + duration
+    # As SLS has it: a duration, by its new name or by its old one, goes before start and end.
+    durations = (whole_number(data.get(f"{prefix}duration.ms")) for prefix in ("container.", ""))
+    duration_ms = next((duration for duration in durations if duration >= 0), UNKNOWN)
+    if duration_ms >= 0:
+        start_ms = max(0, start_ms)
+        end_ms = start_ms + duration_ms
     kind = str(data.get("container.type") or "").upper()
     kind = kind or _TYPES.get(whole_number(data.get("container.priority")), "MAP")
     rack, host = place(str(data.get("container.host") or ""))

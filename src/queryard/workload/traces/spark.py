@@ -1,8 +1,7 @@
 """Spark event logs as workloads: SQL executions are queries, their stages are jobs.
 
-An SQL execution with all its Spark jobs is one query. Jobs outside of any are queries of their own;
-but where an application has no SQL at all, all its jobs together are one, each after those that
-had ended when it was submitted.
+`spark_queries` says which Spark jobs make up a query. Outside of SQL, each of them comes after
+those that had ended when it was submitted.
 
 With adaptive execution a shuffle is a Spark job of its own, and later jobs list its stage again
 under another number without running it. Such a stage is known by the RDD it computes. A stage whose
@@ -11,8 +10,10 @@ rows are broadcast is nobody's parent; the next stage to begin after its end is 
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from queryard.core.model import MAP, REDUCE, Operator, Query
@@ -21,6 +22,7 @@ from queryard.workload.model import Arrival, JobTruth, Workload
 from .model import Locality, ReadOptions, TaskRecord, Trace, as_id, measured_job
 from .spark_cluster import spark_nodes
 from .spark_log import BACKWARD, SparkJob, SparkLog, SparkStage, SparkTask, read_log
+from .spark_queries import Asked, began_ms, ended_ms, queries_of
 from .text import left_out, name_of
 
 NAME = "Spark event log"
@@ -30,6 +32,9 @@ _PLACES: Mapping[str, Locality] = {
     "RACK_LOCAL": "rack",
     "ANY": "remote",
 }
+# What is counted of jobs whose start is missing, and of job groups.
+_UNLISTED = "stages that no job lists"
+_GROUPS, _GROUPS_OUTSIDE = "job groups", "job groups outside of SQL"
 
 
 def recognises(head: str) -> bool:
@@ -43,11 +48,7 @@ def read(place: Path, options: ReadOptions) -> Trace:
 
 def trace_of(place: Path, logs: Sequence[SparkLog]) -> Trace:
     """Applications that shared a cluster, each at its own time."""
-    begins = [log.began_ms for log in logs if log.began_ms is not None]
-    first = [
-        task.launch_ms for log in logs for s in log.stages.values() for task in s.tasks.values()
-    ]
-    zero_ms = min(begins or first or [0])
+    zero_ms = min((time for log in logs for time in _first_ms(log)), default=0)
     apps = [log.app for log in logs]
     arrivals: list[Arrival] = []
     tasks: list[TaskRecord] = []
@@ -66,11 +67,12 @@ def trace_of(place: Path, logs: Sequence[SparkLog]) -> Trace:
         finished_s |= application.finished_s
         notes += application.notes
         dropped += application.dropped
-        for name, count in log.counts.items():
+        for name, count in {**log.counts, **application.counts}.items():
             counts[name] = counts.get(name, 0.0) + count
     if len(logs) > 1:
         counts["applications"] = len(logs)
     notes += [left_out(count, what) for what, count in sorted(dropped.items())]
+    begins = [log.began_ms for log in logs if log.began_ms is not None]
     ended = [log.ended_ms for log in logs if log.ended_ms is not None]
     if begins and ended and len(ended) == len(logs):
         counts["application ms"] = max(ended) - min(begins)
@@ -79,6 +81,13 @@ def trace_of(place: Path, logs: Sequence[SparkLog]) -> Trace:
         for name in ("jobs failed", "stage attempts failed")
         if counts.get(name)
     ]
+    if len(begins) < len(logs):
+        which = "the log has" if len(logs) == 1 else f"{len(logs) - len(begins)} of the logs have"
+        notes.append(
+            f"{which} no SparkListenerApplicationStart: whose application it was is not known, and "
+            "its time counts from its first event"
+        )
+    notes += _put_together(counts)
     if counts.get(BACKWARD):
         notes.append(f"{BACKWARD} and are left out: {counts[BACKWARD]:,.0f}")
     if failed:
@@ -88,6 +97,11 @@ def trace_of(place: Path, logs: Sequence[SparkLog]) -> Trace:
             "planning and other work of the driver is not replayed: only tasks take slots, and a "
             "stage begins when those before it have ended"
         )
+    if any(task.locality for task in tasks):
+        notes.append(
+            "where blocks lay is not replayed: placement, remote_penalty and rack_penalty have no "
+            "effect"
+        )
     name = name_of(place)
     nodes, came_and_went = spark_nodes(logs, tasks)
     notes += came_and_went
@@ -95,6 +109,32 @@ def trace_of(place: Path, logs: Sequence[SparkLog]) -> Trace:
     return Trace(
         name, NAME, workload, tuple(tasks), finished_s, counts, tuple(notes), came_and_went
     )
+
+
+def _first_ms(log: SparkLog) -> Iterator[int]:
+    """When an application began, or, if nobody says, what may have been first."""
+    if log.began_ms is not None:
+        yield log.began_ms
+        return
+    yield from (execution.began_ms for execution in log.executions.values())
+    yield from (job.submitted_ms for job in log.jobs.values() if job.submitted_ms is not None)
+    for stage in log.stages.values():
+        if stage.submitted_ms is not None:
+            yield stage.submitted_ms
+        yield from (task.launch_ms for task in stage.tasks.values())
+
+
+def _put_together(counts: Mapping[str, float]) -> Iterator[str]:
+    """What stands in a query for another reason than that its jobs are listed there."""
+    if unlisted := counts.get(_UNLISTED):
+        why = "the start of their jobs is missing"
+        yield f"{_UNLISTED} go to the query they name ({why}): {unlisted:,.0f}"
+    if groups := counts.get(_GROUPS):
+        outside = counts.get(_GROUPS_OUTSIDE)
+        rest = ", with jobs of SQL executions only"
+        if outside:
+            rest = f"; those with jobs outside of SQL executions form queries: {outside:,.0f}"
+        yield f"{_GROUPS}: {groups:,.0f}{rest}"
 
 
 class _Application:
@@ -106,9 +146,12 @@ class _Application:
         self.finished_s: dict[str, float] = {}
         self.notes: list[str] = []
         self.dropped: Counter[str] = Counter()
+        self.counts: dict[str, int] = {}
         self._log = log
         self._prefix = prefix
         self._zero_ms = zero_ms
+        # The stages of the queries that are made.
+        self._taken: set[int] = set()
         # RDD -> the stage that has computed it.
         self._computed = {
             stage.rdd: stage.id
@@ -122,50 +165,42 @@ class _Application:
             self.notes.append(
                 f"the log of {log.app or 'the application'} is not complete: {log.cut}"
             )
-        jobs = list(log.jobs.values())
-        by_execution: dict[str, list[SparkJob]] = {}
-        alone: list[SparkJob] = []
-        for job in jobs:
-            if job.execution in log.executions:
-                by_execution.setdefault(job.execution, []).append(job)
-            else:
-                alone.append(job)
-        for number, members in by_execution.items():
-            execution = log.executions[number]
-            self._query(
-                f"sql{as_id(number)}",
-                members,
-                execution.description,
-                execution.began_ms,
-                execution.ended_ms,
+        if log.compacted:
+            self.notes.append(
+                f"the log of {log.app or 'the application'} is compacted up to part "
+                f"{log.compacted}: Spark has dropped what had ended by then"
             )
-        if alone and not by_execution:
-            self._query("app", alone, log.app, None, None)
-        else:
-            for job in alone:
-                self._query(f"job{job.id}", [job], job.description, None, None)
-        if empty := len(log.executions) - len(by_execution):
+        queries = queries_of(log)
+        for asked in queries.asked:
+            self._query(asked)
+        ran = {job.origin.execution for asked in queries.asked for job in asked.jobs}
+        if empty := sum(number not in ran for number in log.executions):
             self.dropped["execution of SQL without a job"] = empty
+        if queries.tasks_lost:
+            self.dropped["task of stages that no job lists"] = queries.tasks_lost
+        for name, count in (
+            (_GROUPS, queries.groups),
+            (_GROUPS_OUTSIDE, queries.groups_asked),
+            (_UNLISTED, queries.stages_given),
+        ):
+            if count:
+                self.counts[name] = count
         self.arrivals.sort(key=lambda arrival: (arrival.query.submit_s, arrival.query.id))
 
-    def _query(
-        self,
-        name: str,
-        jobs: Sequence[SparkJob],
-        label: str,
-        began_ms: int | None,
-        ended_ms: int | None,
-    ) -> None:
-        stages = self._stages(jobs)
+    def _query(self, asked: Asked) -> None:
+        stages = self._stages(asked.jobs)
         if not stages:
             self.dropped["query of which no task had ended"] += 1
             return
-        jobs = [job for job in jobs if any(stage.id in job.stages for stage in stages)]
-        if began_ms is None:
-            began_ms = min(self._began_ms(job, stages) for job in jobs)
-            if ended_ms is None and all(job.has_ended for job in jobs):
-                ended_ms = max(self._ended_ms(job, stages) for job in jobs)
-        query_id = f"{self._prefix}{name}"
+        here = {stage.id for stage in stages}
+        self._taken |= here
+        jobs = [job for job in asked.jobs if not here.isdisjoint(job.stages)]
+        begin_ms, end_ms = asked.began_ms, asked.ended_ms
+        if begin_ms is None:
+            begin_ms = min(self._began_ms(job) for job in jobs)
+            if all(job.has_ended for job in jobs):
+                end_ms = max(self._ended_ms(job) for job in jobs)
+        query_id = f"{self._prefix}{asked.name}"
         upstream = self._upstream(jobs, stages)
         # Spark counts stages over all queries; by their place in the query, the same statement
         # has the same names whenever it runs, and what was learnt of it once applies again.
@@ -188,16 +223,19 @@ class _Application:
             query_id,
             tuple(made),
             tenant=self._tenant(jobs),
-            submit_s=max(0.0, (began_ms - self._zero_ms) / 1e3),
-            class_name=" ".join(label.split())[:80],
+            submit_s=max(0.0, (begin_ms - self._zero_ms) / 1e3),
+            class_name=" ".join(asked.label.split())[:80],
         )
         self.arrivals.append(Arrival(query, truth))
-        if ended_ms is not None and ended_ms >= began_ms:
-            self.finished_s[query_id] = (ended_ms - self._zero_ms) / 1e3
+        if end_ms is not None and end_ms >= begin_ms:
+            self.finished_s[query_id] = (end_ms - self._zero_ms) / 1e3
 
     def _stages(self, jobs: Sequence[SparkJob]) -> list[SparkStage]:
-        """The stages of some jobs that ran, each once, in the order of their numbers."""
-        numbers = sorted({number for job in jobs for number in job.stages})
+        """The stages of some jobs that ran, each once, in the order of their numbers.
+
+        Jobs that run at the same time may list the same stage: it counts once.
+        """
+        numbers = sorted({number for job in jobs for number in job.stages} - self._taken)
         stages = (self._log.stages.get(number) for number in numbers)
         return [stage for stage in stages if stage is not None and stage.tasks]
 
@@ -212,11 +250,12 @@ class _Application:
                 found = self._before(stage, jobs, stages)
             else:
                 found = self._ran(stage.parents, here)
+                found |= here & {self._computed.get(rdd, -1) for rdd in stage.reads}
             upstream[stage.id] = found - {stage.id}
-        if any(job.execution in self._log.executions for job in jobs):
+        if any(job.origin.execution for job in jobs):
             _use_broadcasts(stages, upstream)
         else:
-            self._follow_jobs(jobs, stages, upstream)
+            self._follow_jobs(jobs, upstream)
         # The numbers of Spark's stages grow from what is needed to what needs it.
         for stage_id, parents in upstream.items():
             upstream[stage_id] = {parent for parent in parents if parent < stage_id}
@@ -252,38 +291,30 @@ class _Application:
             if other.id in mine and other.finished_ms <= stage.launched_ms
         }
 
-    def _follow_jobs(
-        self,
-        jobs: Sequence[SparkJob],
-        stages: Sequence[SparkStage],
-        upstream: dict[int, set[int]],
-    ) -> None:
+    def _follow_jobs(self, jobs: Sequence[SparkJob], upstream: dict[int, set[int]]) -> None:
         """Jobs of an application: the first stages of one wait for the job that ended last."""
-        ran = [job for job in jobs if any(number in upstream for number in job.stages)]
-        began_ms = {job.id: self._began_ms(job, stages) for job in ran}
-        ended_ms = {job.id: self._ended_ms(job, stages) for job in ran}
-        for job in ran:
-            before = [
-                other
-                for other in ran
-                if other is not job and ended_ms[other.id] <= began_ms[job.id]
-            ]
-            if not before:
+        ends = sorted((self._ended_ms(job), place) for place, job in enumerate(jobs))
+        for place, job in enumerate(jobs):
+            at = bisect_right(ends, (self._began_ms(job), math.inf)) - 1
+            if at >= 0 and ends[at][1] == place:
+                at -= 1
+            if at < 0:
                 continue
-            last = max(before, key=lambda other: (ended_ms[other.id], other.id))
-            theirs = max(number for number in last.stages if number in upstream)
+            theirs = max(number for number in jobs[ends[at][1]].stages if number in upstream)
             mine = {number for number in job.stages if number in upstream}
             for number in mine:
                 if not upstream[number] & mine:
                     upstream[number].add(theirs)
 
-    def _began_ms(self, job: SparkJob, stages: Sequence[SparkStage]) -> int:
-        launched = [stage.launched_ms for stage in stages if stage.id in job.stages]
-        return min(launched) if job.submitted_ms is None else job.submitted_ms
+    def _began_ms(self, job: SparkJob) -> int:
+        found = began_ms(self._log, job)
+        assert found is not None  # a stage of it has run
+        return found
 
-    def _ended_ms(self, job: SparkJob, stages: Sequence[SparkStage]) -> int:
-        finished = [stage.finished_ms for stage in stages if stage.id in job.stages]
-        return max(finished) if job.ended_ms is None else job.ended_ms
+    def _ended_ms(self, job: SparkJob) -> int:
+        found = ended_ms(self._log, job)
+        assert found is not None
+        return found
 
     def _record(self, job: str, task: SparkTask) -> TaskRecord:
         fetched = task.shuffle_read_bytes > 0
@@ -300,8 +331,8 @@ class _Application:
         )
 
     def _tenant(self, jobs: Sequence[SparkJob]) -> str:
-        pool = next((job.pool for job in jobs if job.pool), "")
-        group = next((job.group for job in jobs if job.group), "")
+        pool = next((job.origin.pool for job in jobs if job.origin.pool), "")
+        group = next((job.origin.group for job in jobs if job.origin.group), "")
         # Spark SQL and notebooks make up a group for each query; a pool is somebody's choice.
         return as_id(pool or self._log.user or group or "default")
 

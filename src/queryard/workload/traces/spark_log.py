@@ -1,7 +1,8 @@
 """What stands in the event log of a Spark application: jobs, stages, tasks, SQL executions.
 
 An event a line, JSON. A rolling log is a folder of such files, to be read in the order of their
-numbers. A log that is still written ends anywhere: what is complete counts.
+numbers. A log that is still written ends anywhere: what is complete counts. Events may be missing
+from the middle, too: a driver that is too busy drops some.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from .numbers import amount, whole
 from .text import Cut, fail, lines
 
 _ROLLED = re.compile(r"events_(\d+)_")
+# What Spark's history server writes in place of all parts up to this number.
+_COMPACT = re.compile(r"\.compact(\.|$)")
 # What is counted of tasks whose times cannot be true.
 BACKWARD = "tasks that finished before their launch"
 # Where the time of an event stands.
@@ -40,9 +43,19 @@ class SparkTask:
     fetch_wait_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who asked for a job or a stage: an SQL execution by its number, a job group, a pool."""
+
+    execution: str = ""
+    group: str = ""
+    pool: str = ""
+    description: str = ""
+
+
 @dataclass(slots=True)
 class SparkStage:
-    """A stage with all its attempts; `tasks` by index, the last success of each."""
+    """A stage with all its attempts; `tasks` by partition, the last success of each."""
 
     id: int
     name: str = ""
@@ -50,6 +63,11 @@ class SparkStage:
     parents: tuple[int, ...] | None = None
     # The RDD it computes: a stage of a later job that has the same is this one again.
     rdd: int | None = None
+    # Of stages only that no job lists: when they were submitted, whose they are, and which RDDs of
+    # other stages they read.
+    submitted_ms: int | None = None
+    origin: Origin | None = None
+    reads: frozenset[int] = frozenset()
     tasks: dict[int, SparkTask] = field(default_factory=dict)
 
     @property
@@ -63,15 +81,12 @@ class SparkStage:
 
 @dataclass(slots=True)
 class SparkJob:
-    """A job; times are unknown in logs of Spark 1.2 and before."""
+    """A job; times are unknown in logs of Spark 1.2 and before, the id if its start is missing."""
 
-    id: int
+    id: int | None
     submitted_ms: int | None
     stages: tuple[int, ...]
-    execution: str
-    group: str
-    pool: str
-    description: str
+    origin: Origin
     has_ended: bool = False
     ended_ms: int | None = None
 
@@ -96,6 +111,8 @@ class SparkLog:
     # The latest time that is written anywhere: when a log ends that has no end.
     last_ms: int = 0
     jobs: dict[int, SparkJob] = field(default_factory=dict)
+    # The stages of these jobs.
+    listed: set[int] = field(default_factory=set)
     stages: dict[int, SparkStage] = field(default_factory=dict)
     executions: dict[str, Execution] = field(default_factory=dict)
     # Executor -> its host and cores.
@@ -105,6 +122,8 @@ class SparkLog:
     counts: Counter[str] = field(default_factory=Counter)
     # Why the log is not complete, if it is not.
     cut: str = ""
+    # The last part of a rolling log of which Spark has kept a summary only.
+    compacted: int = 0
 
 
 def is_rolling(folder: Path) -> bool:
@@ -113,14 +132,8 @@ def is_rolling(folder: Path) -> bool:
 
 def read_log(place: Path) -> SparkLog:
     """A file, or the folder of a rolling log."""
-    files = [place]
-    if place.is_dir():
-        rolled = [file for file in place.iterdir() if _ROLLED.match(file.name)]
-        files = sorted(rolled, key=lambda file: int(_ROLLED.match(file.name)[1]))  # type: ignore[index]
-        numbers = [int(_ROLLED.match(file.name)[1]) for file in files]  # type: ignore[index]
-        if numbers != list(range(numbers[0], numbers[0] + len(numbers))):
-            fail(place, f"parts of the rolling log are missing: there are {numbers}")
-    log = SparkLog()
+    files, compacted = _parts(place) if place.is_dir() else ([place], 0)
+    log = SparkLog(compacted=compacted)
     for number, file in enumerate(files):
         _read_file(file, log, is_last=number == len(files) - 1)
     if not log.counts["lines"]:
@@ -128,6 +141,44 @@ def read_log(place: Path) -> SparkLog:
     if log.ended_ms is None and not log.cut:
         log.cut = "the application had not ended"
     return log
+
+
+def _parts(folder: Path) -> tuple[list[Path], int]:
+    """The files of a rolling log in their order, and up to which number they are compacted."""
+    parts: dict[int, list[Path]] = {}
+    compacted: dict[int, list[Path]] = {}
+    for file in sorted(folder.iterdir()):
+        if found := _ROLLED.match(file.name):
+            kind = compacted if _COMPACT.search(file.name) else parts
+            kind.setdefault(int(found[1]), []).append(file)
+    last = max(compacted, default=0)
+    # What is compacted stands beside the originals until somebody deletes these.
+    kept = {number: files for number, files in parts.items() if number > last or not compacted}
+    missing = sorted(set(range(last + 1, max(kept, default=last))) - set(kept))
+    if missing:
+        there = ", ".join(str(number) for number in sorted({last, *kept} - {0}))
+        fail(
+            folder,
+            f"parts of the rolling log are missing: {_some(missing)} (there are {there}); copy "
+            "them into the folder, too",
+        )
+    if compacted:
+        kept[last] = compacted[last]
+    for number, files in kept.items():
+        if len(files) > 1:
+            names = " and ".join(file.name for file in files)
+            fail(folder, f"part {number} of the rolling log is there twice, {names}; delete one")
+    return [kept[number][0] for number in sorted(kept)], last
+
+
+def _some(numbers: Sequence[int]) -> str:
+    """The first few of many.
+
+    >>> _some([1, 2, 3, 4, 5, 6, 7])
+    '1, 2, 3, 4, 5 and 2 more'
+    """
+    more = f" and {len(numbers) - 5} more" if len(numbers) > 5 else ""
+    return f"{', '.join(str(number) for number in numbers[:5])}{more}"
 
 
 def _read_file(file: Path, log: SparkLog, is_last: bool) -> None:
@@ -201,22 +252,29 @@ def _executor_removed(log: SparkLog, event: Mapping[str, Any]) -> None:
 
 
 def _job_start(log: SparkLog, event: Mapping[str, Any]) -> None:
-    properties = event.get("Properties") or {}
     log.counts["jobs"] += 1
     infos = event.get("Stage Infos") or []
     log.counts["stages listed"] += len(event["Stage IDs"])
+    number = int(event["Job ID"])
     job = SparkJob(
-        int(event["Job ID"]),
+        number,
         None if event.get("Submission Time") is None else whole(event, "Submission Time"),
         tuple(int(stage) for stage in event["Stage IDs"]),
+        _origin(event.get("Properties") or {}),
+    )
+    log.jobs[number] = job
+    log.listed.update(job.stages)
+    for info in infos:
+        _stage(log, info)
+
+
+def _origin(properties: Mapping[str, Any]) -> Origin:
+    return Origin(
         str(properties.get("spark.sql.execution.id") or ""),
         str(properties.get("spark.jobGroup.id") or ""),
         str(properties.get("spark.scheduler.pool") or ""),
         str(properties.get("spark.job.description") or ""),
     )
-    log.jobs[job.id] = job
-    for info in infos:
-        _stage(log, info)
 
 
 def _job_end(log: SparkLog, event: Mapping[str, Any]) -> None:
@@ -242,11 +300,23 @@ def _stage(log: SparkLog, info: Mapping[str, Any]) -> SparkStage:
 
 
 def _stage_submitted(log: SparkLog, event: Mapping[str, Any]) -> None:
-    _stage(log, event["Stage Info"])
+    info = event["Stage Info"]
+    stage = _stage(log, info)
+    if stage.id in log.listed:
+        return
+    if stage.submitted_ms is None and info.get("Submission Time") is not None:
+        stage.submitted_ms = whole(info, "Submission Time")
+    if event.get("Properties") is not None:
+        stage.origin = _origin(event["Properties"])
+    # A parent may be a stage that ran before under another number, and which one that is stands in
+    # the event that is missing; but it has computed what is read here.
+    rdds: Sequence[Mapping[str, Any]] = info.get("RDD Info") or ()
+    read = {int(parent) for rdd in rdds for parent in rdd.get("Parent IDs") or ()}
+    stage.reads = frozenset(read - {int(rdd["RDD ID"]) for rdd in rdds})
 
 
 def _stage_completed(log: SparkLog, event: Mapping[str, Any]) -> None:
-    _stage_submitted(log, event)
+    _stage(log, event["Stage Info"])
     log.counts["stage attempts completed"] += 1
     log.counts["stages with parents"] += bool(event["Stage Info"].get("Parent IDs"))
     log.counts["stage attempts failed"] += "Failure Reason" in event["Stage Info"]
@@ -284,7 +354,10 @@ def _task_end(log: SparkLog, event: Mapping[str, Any]) -> None:
         counts[BACKWARD] += 1
         return
     stage = log.stages.setdefault(int(event["Stage ID"]), SparkStage(int(event["Stage ID"])))
-    stage.tasks[int(info["Index"])] = SparkTask(
+    # A later attempt of a stage counts anew from 0 what is left to do; Spark 3.3 and later say of
+    # which partition a task is.
+    index, partition = int(info["Index"]), info.get("Partition ID")
+    stage.tasks[index if partition is None or partition < 0 else int(partition)] = SparkTask(
         launch_ms,
         finish_ms,
         str(info.get("Host") or ""),

@@ -66,8 +66,8 @@ def _is_cut(error: Exception) -> bool:
 
 
 def open_text(file: Path) -> io.TextIOBase:
-    """A file as text in UTF-8; bytes that are none are replaced."""
-    return io.TextIOWrapper(_open_bytes(file), encoding="utf-8", errors="replace")
+    """A file as text in UTF-8, without a byte order mark; bytes that are none are replaced."""
+    return io.TextIOWrapper(_open_bytes(file), encoding="utf-8-sig", errors="replace")
 
 
 def _open_bytes(file: Path) -> Any:
