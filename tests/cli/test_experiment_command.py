@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from rich.console import Console
 from queryard import experiments
 from queryard.cli.experiment_tables import parts_of
 from queryard.core.errors import QueryardError
-from queryard.experiments import Experiment, Finding, Joint, Outcome, Wish
+from queryard.experiments import Chart, Experiment, Finding, Joint, Outcome, Wish, interval
+from queryard.experiments.bars import bar_panel
 from queryard.experiments.outcome import Table
 from queryard.figures import save
 
@@ -171,3 +173,29 @@ def test_it_is_said_how_many_seeds_were_run_of_which(call, three):
     asked = " ".join(call("experiment", "all", "--seeds", "3").out.split())
     assert "Ran with 3 seeds and size 1." in asked
     assert asked.count("3 asked for") == 4
+
+
+# --- pictures --------------------------------------------------------------------------------
+
+
+def drawn_by(wish: Wish) -> Outcome:
+    panel = bar_panel("Bing", "s", ["small"], {"fair": [interval([2.0])]})
+    return replace(found_by(wish), charts=(Chart("one", "How long", (panel,)),))
+
+
+def test_charts_are_drawn_and_where_figures_are_is_said_last(call, three):
+    three(drawn_by)
+    lines = call("experiment", "two").out.splitlines()
+    assert any("█ 2" in line for line in lines)
+    assert "How long" in lines
+    assert "--report DIR" in lines[-1]
+    assert "--report" not in call("experiment", "one").out
+
+
+def test_a_report_has_the_figures_and_markdown_no_pictures(call, three, tmp_path: Path):
+    three(drawn_by)
+    told = call("experiment", "two", "--report", tmp_path).out
+    assert "█" in told
+    assert "--report" not in told
+    assert (tmp_path / "one.png").exists()
+    assert "█" not in call("experiment", "two", "--markdown").out

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections import Counter
 from dataclasses import replace
 from importlib import import_module
@@ -16,7 +18,8 @@ from queryard.experiments.tls import EXPERIMENTS
 from queryard.experiments.tls.chain_tree import Crowd, crowd_setting
 from queryard.experiments.tls.five_q21 import SIZES_GB, all_ends, five_setting
 from queryard.experiments.tls.lodfa import alone_setting
-from queryard.experiments.tls.measured import read_measured
+from queryard.experiments.tls.measured import mix_setting as measured_mix
+from queryard.experiments.tls.measured import q21_setting, read_measured, single_stage
 from queryard.experiments.tls.mixes import USUAL_TRAFFIC, mix_run, mix_setting
 from queryard.experiments.tls.motivation import Start, all_slowdowns, three_setting
 from queryard.experiments.tls.plans import CHAINS, PLANS, SHARES, SINGLE_JOBS, TREES, input_share
@@ -150,10 +153,22 @@ def test_an_experiment_gives_findings_tables_and_a_chart(
     experiment, outcome = result
     assert outcome.findings
     assert outcome.tables
-    assert [chart.name for chart in outcome.charts] == [experiment.name]
+    assert outcome.charts[0].name == experiment.name
+    assert all(chart.name.startswith(experiment.name) for chart in outcome.charts)
     for table in outcome.tables:
         assert all(len(row) == len(table.columns) for row in table.rows)
     assert markdown(section_of(experiment, outcome, 1, 0.0)).startswith(f"## {experiment.title}")
+
+
+def test_slowdowns_of_qmix_are_shown_and_agree_with_nothing_as_none_were_printed() -> None:
+    outcome = BY_NAME["tls-slowdown"].run(Wish(seeds=1, size=0.02))
+    of_qmix = [finding for finding in outcome.findings if finding.what.startswith("QMix")]
+    assert len(of_qmix) == 3
+    assert all((finding.paper, finding.agrees) == ("", None) for finding in of_qmix)
+    for table in outcome.tables[:2]:
+        assert sum(row[0].startswith("QMix") for row in table.rows) == 5
+    for chart in outcome.charts:
+        assert [panel.title for panel in chart.panels] == ["Bing", "Facebook", "QMix"]
 
 
 def test_a_large_query_stalls_small_ones_under_hcs_only() -> None:
@@ -199,3 +214,67 @@ def test_measured_stages_are_missed_aloud(tmp_path: Path) -> None:
         outcome = BY_NAME["tls-measured"].run(wish)
         assert not outcome.findings
         assert any(told in note for note in outcome.notes)
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of stages as measured ones are written: two that wait for nothing, and a third."""
+    folder = tmp_path_factory.mktemp("traces")
+    (folder / "decima-tpch").mkdir()
+    for gb in (2, 10, 50, 100):
+        queries = []
+        for number in range(1, 23):
+            stages = [
+                {
+                    "stage": stage,
+                    "num_tasks": tasks,
+                    "first_wave": {"50": [10.0 * gb + number] * tasks},
+                    "rest_wave": {},
+                }
+                for stage, tasks in enumerate((1, gb, 2))
+            ]
+            query = {"query": number, "num_stages": 3, "edges": [[0, 2], [1, 2]]}
+            queries.append({**query, "stages": stages})
+        text = json.dumps({"scale": f"{gb}g", "queries": queries})
+        (folder / "decima-tpch" / f"tpch-{gb}g.json.gz").write_bytes(gzip.compress(text.encode()))
+    return folder
+
+
+def test_on_measured_stages_qmix_is_facebook_with_single_stages(traces: Path) -> None:
+    measured = read_measured(traces)
+    facebook, qmix = (
+        {a.query.id: a for a in measured_mix(name, measured, 1, 1.0).workload.arrivals}
+        for name in ("Facebook", "QMix")
+    )
+    single = {name for name, arrival in qmix.items() if len(arrival.query.jobs) == 1}
+    assert len(single) == 20
+    for name, arrival in qmix.items():
+        plain = facebook[name]
+        assert (arrival.query.class_name, arrival.size_bin) == (
+            plain.query.class_name,
+            plain.size_bin,
+        )
+        if name in single:
+            (job,) = arrival.query.jobs
+            (other,) = single_stage(plain).query.jobs
+            assert job == other
+            # The one with the most work that waits for nothing.
+            assert job.name == "s1"
+            assert arrival.work_s < plain.work_s
+
+
+def test_what_measured_stages_give(traces: Path) -> None:
+    measured = read_measured(traces)
+    ids = {arrival.query.id for arrival in q21_setting(measured, 0).workload.arrivals}
+    assert ids == {"2", "10", "50", "100"}
+    outcome = BY_NAME["tls-measured"].run(Wish(seeds=1, size=0.1, traces=traces))
+    told = [finding.what for finding in outcome.findings]
+    assert sum(what.startswith("QMix") for what in told) == 2
+    assert sum(what.startswith("Q21 in four sizes") for what in told) == 4
+    by_bin = [row[0] for row in outcome.tables[0].rows]
+    assert "QMix, all" in by_bin
+    assert "Bing, bin 1 (2 or 10 GB)" in by_bin
+    for table in outcome.tables:
+        assert all(len(row) == len(table.columns) for row in table.rows)
+    (chart,) = outcome.charts
+    assert len(chart.panels) == 4

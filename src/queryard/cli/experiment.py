@@ -56,13 +56,14 @@ def experiment(
         ),
     ] = None,
     markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print Markdown instead of tables.")
+        bool, typer.Option("--markdown", help="Print Markdown instead of tables and pictures.")
     ] = False,
 ) -> None:
     """Run published experiments again and show what came out beside what was printed.
 
-    Most take seconds to minutes at full size, a recorded day hours. If one of several fails, the
-    others are run nevertheless.
+    Charts are drawn as text here, and as figures on the page of `--report`. Most experiments take
+    seconds to minutes at full size, a recorded day hours. If one of several fails, the others are
+    run nevertheless.
 
     Examples:
 

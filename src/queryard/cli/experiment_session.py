@@ -28,6 +28,7 @@ from .experiment_tables import show
 from .failures import RunFailed
 
 USUAL_SIZE = 1.0
+FIGURES = "With --report DIR, all tables and figures are written to a page."
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,8 @@ def run_all(
     if not as_markdown and len(failures) < len(chosen):
         judged = any(section.outcome.findings for section in sections)
         console.print(Text(f"{LEGEND} {told}" if judged else told, style="dim"))
+        if report is None and any(section.outcome.charts for section in sections):
+            console.print(Text(FIGURES, style="dim"))
     if report is not None:
         aside.print(f"Report: {report.page}", highlight=False, soft_wrap=True)
     _complain(chosen, failures)

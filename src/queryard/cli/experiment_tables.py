@@ -20,6 +20,8 @@ def show(console: Console, section: Section) -> None:
     """What came out, or why nothing did."""
     from queryard.experiments.report import findings_table
 
+    from .experiment_pictures import picture_of
+
     outcome = section.outcome
     title = f"\n[bold]{escape(section.title)}[/bold] ({escape(section.source)})"
     console.print(title, highlight=False)
@@ -29,6 +31,12 @@ def show(console: Console, section: Section) -> None:
     for table in (*tables, *outcome.tables):
         for part in parts_of(console, table):
             console.print(part)
+    for chart in outcome.charts:
+        console.print()
+        for line in picture_of(console, chart):
+            console.print(line)
+    if outcome.charts:
+        console.print()
     for note in outcome.notes:
         console.print(Text(f"Note: {note}.", style="dim"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from queryard.figures.palette import policy_colour
 from queryard.figures.panels import Axis, Bar, Key, Panel
@@ -12,6 +13,8 @@ from .outcome import Interval
 # Of the room a group has, what its bars take; of a bar, what the line of its interval takes.
 FILLED, WHISKER = 0.8, 0.12
 INK = "#222222"
+# What stands between the parts of a bar's text.
+_OF, _IS = ", ", ": "
 
 
 def bar_panel(
@@ -28,7 +31,7 @@ def bar_panel(
             if value is None:
                 continue
             left = group - FILLED / 2 + place * width
-            text = f"{name}, {groups[group]}: {value.text()}"
+            text = f"{name}{_OF}{groups[group]}{_IS}{value.text(_short)}"
             low, high = sorted((0.0, value.mean))
             bars.append(Bar(left, left + width * 0.94, low, high, policy_colour(place), text))
             if value.seeds > 1:
@@ -47,3 +50,35 @@ def bar_panel(
 def bar_keys(names: Sequence[str]) -> tuple[Key, ...]:
     """The legend of `bar_panel`."""
     return tuple(Key(name, policy_colour(place)) for place, name in enumerate(names))
+
+
+class Column(NamedTuple):
+    """A bar as it is told: of which group, whose, how high, and in words with its interval."""
+
+    group: str
+    name: str
+    value: float
+    text: str
+
+
+def columns_of(panel: Panel) -> list[Column]:
+    """The values of a `bar_panel`, for those who cannot look at it, in the order they came in.
+
+    >>> panel = bar_panel("Response", "s", ["small"], {"fair": [Interval(2.0, 1.5, 2.5, 3)]})
+    >>> columns_of(panel)
+    [Column(group='small', name='fair', value=2.0, text='2 (1.5 to 2.5)')]
+    """
+    found = []
+    for bar in panel.bars:
+        if not bar.text:
+            continue  # the line of an interval
+        _, group = panel.x.ticks[round((bar.start + bar.end) / 2)]
+        name, _, text = bar.text.partition(f"{_OF}{group}{_IS}")
+        # One end of every bar is at 0.
+        found.append(Column(group, name, bar.bottom + bar.top, text))
+    return found
+
+
+def _short(value: float) -> str:
+    # What is added makes 0 of -0.
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value + 0.0:.3g}"

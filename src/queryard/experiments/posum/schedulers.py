@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
@@ -44,6 +44,13 @@ SLOW_LAUNCH_S = 14.0 / 1000
 
 
 Rule = Literal["published", "slow", "reflecting"]
+# What was added to the published rule, and the settings without it.
+ADDITIONS: Mapping[str, Mapping[str, float]] = {
+    "worlds": {"worlds": 1},
+    "memory": {"memory": 0.0},
+    "margin": {"margin": 0.0},
+    "period": {"period_s": PERIOD_S, "least_s": PERIOD_S, "most_s": PERIOD_S, "share": 1.0},
+}
 
 
 def portfolio_of(mode: str, rule: Rule = "published") -> PortfolioSettings:
@@ -52,20 +59,20 @@ def portfolio_of(mode: str, rule: Rule = "published") -> PortfolioSettings:
     Slow ones take 14 s for each thousand launches they simulate, and reflecting ones are ours: a
     period that follows the queue, several worlds, a memory, and a switch only if it is worth it.
     """
-    settings = PortfolioSettings(candidates_of(POLICIES), OBJECTIVES[mode])
     if rule == "reflecting":
-        return settings
-    settings = replace(
-        settings,
-        period_s=PERIOD_S,
-        least_s=PERIOD_S,
-        most_s=PERIOD_S,
-        margin=0.0,
-        worlds=1,
-        memory=0.0,
-        share=1.0,
-    )
+        return portfolio_with(ADDITIONS, mode)
+    settings = portfolio_with((), mode)
     return replace(settings, launch_cost_s=SLOW_LAUNCH_S) if rule == "slow" else settings
+
+
+def portfolio_with(
+    additions: Collection[str], mode: str = "mixed", first: str = POLICIES[0]
+) -> PortfolioSettings:
+    """With some of what was added, beginning with a policy."""
+    without = [fields for name, fields in ADDITIONS.items() if name not in additions]
+    settings: dict[str, Any] = {name: value for fields in without for name, value in fields.items()}
+    candidates = candidates_of(tuple(dict.fromkeys((first, *POLICIES))))
+    return PortfolioSettings(candidates, OBJECTIVES[mode], **settings)
 
 
 @dataclass(frozen=True, slots=True)

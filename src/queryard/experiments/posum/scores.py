@@ -10,6 +10,7 @@ from ..bars import bar_keys, bar_panel
 from ..judging import remark, verdict
 from ..outcome import Chart, Experiment, Finding, Interval, Outcome, Wish, interval
 from ..trials import as_percent
+from .additions import additions_table
 from .published import PUBLISHED, Published
 from .schedulers import (
     MODES,
@@ -75,6 +76,7 @@ def run(wish: Wish) -> Outcome:
         findings += _findings(number, groups[f"workload {number}"])
     tables = [parts_table(title, runs) for title, runs in groups.items()]
     tables += [objectives_table(groups), hindsight_table(groups), ours_table(groups, ours)]
+    tables.append(additions_table(wish, "other workloads", others))
     tables.append(sensitivity(wish))
     return Outcome(tuple(findings), tuple(tables), (_chart(groups),), NOTES)
 

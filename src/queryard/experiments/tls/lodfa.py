@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -50,12 +50,23 @@ def alone_setting(
 def responses(
     queries: Iterable[str], seeds: int, scale_gb: float = SCALE_GB, world: World = USUAL
 ) -> Responses:
+    def build(query: str, seed: int) -> Setting:
+        return alone_setting(query, seed, scale_gb, world)
+
+    return responses_in(build, queries, seeds)
+
+
+def responses_in(
+    build: Callable[[str, int], Setting], queries: Iterable[str], seeds: int
+) -> Responses:
+    """What each query took alone, in the setting that is built for it and a seed."""
     found: Responses = {query: {who: [] for who in SCHEDULERS} for query in queries}
     for query, of_query in found.items():
         for seed in range(seeds):
-            setting = alone_setting(query, seed, scale_gb, world)
+            setting = build(query, seed)
             for who, profile in SCHEDULERS.items():
-                of_query[who].append(responses_s(setting, profile, seed)[query])
+                (took_s,) = responses_s(setting, profile, seed).values()
+                of_query[who].append(took_s)
     return found
 
 
@@ -69,14 +80,7 @@ def run(wish: Wish) -> Outcome:
         paper, agrees = as_percent(printed), same_side(printed, ours)
         note = remark(printed, ours)
         findings.append(Finding(what, paper, ours.text(as_percent), agrees, note))
-    table = Table(
-        f"Response in seconds, alone at {SCALE_GB:.0f} GB",
-        ("", *SCHEDULERS),
-        tuple(
-            (query, *(interval(values).text() for values in of_query.values()))
-            for query, of_query in found.items()
-        ),
-    )
+    table = alone_table(f"Response in seconds, alone at {SCALE_GB:.0f} GB", found)
     panel = bar_panel(
         f"Alone at {SCALE_GB:.0f} GB",
         "response (s)",
@@ -85,6 +89,14 @@ def run(wish: Wish) -> Outcome:
     )
     chart = Chart("tls-lodfa", "One query alone", (panel,), bar_keys(tuple(SCHEDULERS)))
     return Outcome(tuple(findings), (table, _sensitivity(wish)), (chart,), NOTES)
+
+
+def alone_table(title: str, found: Responses) -> Table:
+    rows = tuple(
+        (query, *(interval(values).text() for values in of_query.values()))
+        for query, of_query in found.items()
+    )
+    return Table(title, ("", *SCHEDULERS), rows)
 
 
 def _sensitivity(wish: Wish) -> Table:

@@ -39,8 +39,9 @@ SENSITIVITY_SEEDS = 2
 def run(wish: Wish) -> Outcome:
     runs = {name: mix_runs(wish, name) for name in WORKLOADS}
     findings = [finding for name in WORKLOADS for finding in _findings(name, runs[name])]
-    tables = (_by_bin(runs), _sensitivity(wish))
-    return Outcome(tuple(findings), tables, (_chart(runs),), NOTES)
+    tables = (response_table(runs), _sensitivity(wish))
+    chart = response_chart("tls-response", "Mean response under three schedulers", runs)
+    return Outcome(tuple(findings), tables, (chart,), NOTES)
 
 
 def mean_s(summary: Summary) -> float:
@@ -82,17 +83,18 @@ def _findings(name: str, runs: Runs) -> list[Finding]:
     return found
 
 
-def _by_bin(runs: Mapping[str, Runs]) -> Table:
+def response_table(runs: Mapping[str, Runs], bin_titles: Sequence[str] = BIN_TITLES) -> Table:
+    """The mean response of every workload and bin."""
     rows = []
     for name, of_name in runs.items():
         means = pick(of_name, mean_s)
         rows.append((f"{name}, all", *(interval(means[who]).text() for who in SCHEDULERS)))
-        for size_bin, title in zip(BINS, BIN_TITLES, strict=True):
+        for size_bin, title in zip(BINS, bin_titles, strict=True):
             cells = (
-                interval([bin_mean_s(summary, size_bin) for summary in of_name[who]]).text()
+                interval([bin_mean_s(summary, size_bin) for summary in of_name[who]])
                 for who in SCHEDULERS
             )
-            rows.append((f"{name}, {title}", *cells))
+            rows.append((f"{name}, {title}", *(cell.from_zero().text() for cell in cells)))
     return Table("Mean response in seconds, by input size", ("", *SCHEDULERS), tuple(rows))
 
 
@@ -117,28 +119,30 @@ def _sensitivity(wish: Wish) -> Table:
     return Table(title, tuple(columns), tuple(rows))
 
 
-def _chart(runs: Mapping[str, Runs]) -> Chart:
+def response_chart(
+    name: str, title: str, runs: Mapping[str, Runs], bin_titles: Sequence[str] = BIN_TITLES
+) -> Chart:
+    """The mean response of every workload, and of its bins."""
     overall = bar_panel(
         "Mean response",
         "seconds",
-        WORKLOADS,
+        tuple(runs),
         {
-            who: [interval([mean_s(summary) for summary in runs[name][who]]) for name in WORKLOADS]
+            who: [interval([mean_s(summary) for summary in of[who]]) for of in runs.values()]
             for who in SCHEDULERS
         },
     )
     panels = [overall]
-    for name in ("Bing", "Facebook"):
+    for workload, of in runs.items():
         values = {
             who: [
-                interval([bin_mean_s(summary, size_bin) for summary in runs[name][who]])
+                interval([bin_mean_s(summary, size_bin) for summary in of[who]])
                 for size_bin in BINS
             ]
             for who in SCHEDULERS
         }
-        panels.append(bar_panel(f"{name}, by input size", "seconds", BIN_TITLES, values))
-    title = "Mean response under three schedulers"
-    return Chart("tls-response", title, tuple(panels), bar_keys(tuple(SCHEDULERS)))
+        panels.append(bar_panel(f"{workload}, by input size", "seconds", bin_titles, values))
+    return Chart(name, title, tuple(panels), bar_keys(tuple(SCHEDULERS)))
 
 
 NOTES = (
