@@ -7,6 +7,7 @@ import json
 import pytest
 
 from queryard.cli.run import PORTFOLIO, choose_profiles
+from queryard.policies import resolve_profile
 
 SMALL = ("--generate", "queries=15,bins=80:1-2/20:8,deadlines=0.4,load=1.1", "--nodes", "4x4")
 
@@ -31,6 +32,13 @@ def test_the_best_is_one_of_its_own_and_another_is_named_where_it_is_better(call
     )
     assert "1.00 of the best fixed policy in hindsight (fifo, " in words
     assert "of the best that it cannot choose (srtf, " in words
+
+
+def test_a_policy_beside_a_portfolio_is_the_one_that_is_compared_without():
+    beside = choose_profiles(("portfolio:mixed:dearest/edf:+x",), None, (PORTFOLIO,))
+    assert beside["edf +x"] == {**resolve_profile("edf"), "provisioning": "+x"}
+    (portfolio,) = (of[PORTFOLIO] for of in beside.values() if PORTFOLIO in of)
+    assert portfolio.candidates["edf +x"]["slots"] == "room"
 
 
 def test_every_policy_has_a_score_by_the_objective_of_the_portfolio(call):

@@ -95,7 +95,8 @@ def choose(names: Sequence[str], traces: Path | None) -> list[Experiment]:
 
     for name in names:
         if name != ALL and name not in EXPERIMENTS:
-            raise InvalidRecord(unknown_name("experiment", name, [*EXPERIMENTS, ALL]))
+            known = unknown_name("experiment", name, [*EXPERIMENTS, ALL])
+            raise InvalidRecord(f"{known}; `queryard experiment` says what they are")
     if ALL in names:
         return list(EXPERIMENTS.values())
     for name in names:

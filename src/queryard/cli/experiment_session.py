@@ -121,7 +121,8 @@ def ran(chosen: Sequence[Experiment], asked: Asked) -> str:
     seeds = {experiment.name: asked.seeds_of(experiment) for experiment in chosen}
     most = max(seeds.values())
     other = ", ".join(f"{name}: {count}" for name, count in seeds.items() if count != most)
-    told = f"Ran with {of_seeds(most)}{f' ({other})' if other else ''} and size {asked.size:g}."
+    told = f"Ran with {of_seeds(most)}{f' ({other})' if other else ''} and size {asked.size:g}"
+    told += "." if asked.size == USUAL_SIZE else ", where the queries are not fixed."
     usual = max(experiment.usual_seeds for experiment in chosen)
     is_usual = all(seeds[experiment.name] == experiment.usual_seeds for experiment in chosen)
     if not is_usual or asked.size != USUAL_SIZE:

@@ -34,7 +34,8 @@ def open_history(data: str | None) -> HistoryReader:
     if found is None:
         raise QueryardError(
             f"{beside(place) / NAME}: there is no history (nor one in your cache); it begins with "
-            f'the first query there: queryard sql "SELECT …" --data {data or "."}'
+            f'the first query there: queryard sql "SELECT …" --data {data or "."}. '
+            "Loads keep theirs apart, if at all: `queryard load --help`"
         )
     return HistoryReader(found)
 

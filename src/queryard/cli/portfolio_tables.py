@@ -58,7 +58,7 @@ def _choices(result: Result) -> Table:
     for name, share in shares.items():
         chosen = sum(d.chose_another and d.policy == name for d in result.decisions)
         known = result.reflection is not None and name in result.reflection.biases
-        bias = readable.ratio(result.reflection.bias(name)) if known else ""  # type: ignore[union-attr]
+        bias = readable.ratio(result.reflection.bias(name)) if known else "–"  # type: ignore[union-attr]
         table.add_row(name, readable.percent(share), readable.count(chosen), bias)
     return table
 

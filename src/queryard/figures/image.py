@@ -17,6 +17,7 @@ DPI = 130
 MOST_KEYS, KEY_LETTERS = 6, 96  # in one line of the legend
 MOST_NAMES = 16  # in one column of the legend
 NAME_LETTERS = 34
+TITLE_LETTERS = 70  # in one line above a panel
 # Of the axes; a bar that is wider and taller has room for a white edge.
 WIDE_BAR, TALL_BAR = 0.005, 0.01
 DASHES: dict[str, Any] = {"solid": "-", "dash": (0, (5, 2)), "dot": (0, (1, 1.5)), "dashdot": "-."}
@@ -64,7 +65,7 @@ def plot(axes: Any, panel: Panel) -> None:
     """One panel on one set of axes."""
     from matplotlib.collections import PolyCollection
 
-    axes.set_title(panel.title, loc="left", fontsize=9.5)
+    axes.set_title(fill(panel.title, TITLE_LETTERS), loc="left", fontsize=9.5)
     _scale(axes.xaxis, axes.set_xlim, axes.set_xscale, panel.x)
     _scale(axes.yaxis, axes.set_ylim, axes.set_yscale, panel.y)
     axes.spines[["top", "right"]].set_visible(False)

@@ -35,13 +35,16 @@ def portfolio_panels(
     choices: Sequence[Choice],
     run: Run,
     colours: Mapping[str, str],
-    time: Timescale,
 ) -> tuple[Panel, Panel]:
-    """A lane for each policy with the times at which it was in force; and scores over time."""
+    """A lane for each policy with the times at which it was in force; and scores over time.
+
+    As long as the run itself: another one may take many times as long.
+    """
     named = [name for choice in choices for name in choice.scores]
     # One that is in force need not have been tried out.
     policies = list(dict.fromkeys([*named, *(choice.policy for choice in choices)]))
     start_s = run.first_submit_s or 0.0
+    time = Timescale.up_to([run.closed_s - start_s])
     moments_s = [*(choice.time_s for choice in choices), run.closed_s]
     # Each choice from when to when it held.
     spans = [

@@ -46,9 +46,7 @@ def build_sheet(
     charts = [gantt(name, run, colours, time, most_bars) for name, run in read.items()]
     choices = choices or {}
     by_policy = policy_colours(read, choices)
-    chosen = [
-        portfolio_panels(name, made, read[name], by_policy, time) for name, made in choices.items()
-    ]
+    chosen = [portfolio_panels(name, made, read[name], by_policy) for name, made in choices.items()]
     slots = [slots_panel(name, run, kinds, most_slots, time) for name, run in read.items()]
     return Sheet(
         title=title or _title(read, len(queries)),

@@ -4,7 +4,7 @@ from .observed import schedule_of
 from .reflection import Reflection
 from .scores import METRICS, OBJECTIVES, Objective, QueryEnd, Schedule, objective_of
 from .selection import Decision, Selector, in_force
-from .settings import PortfolioSettings, candidates_of, parse_portfolio
+from .settings import PortfolioSettings, by_themselves, candidates_of, parse_portfolio
 from .simulated import PortfolioRun, simulate_portfolio
 from .what_if import Trial, try_out
 from .workers import TooLate, Workers
@@ -23,6 +23,7 @@ __all__ = [
     "TooLate",
     "Trial",
     "Workers",
+    "by_themselves",
     "candidates_of",
     "in_force",
     "objective_of",

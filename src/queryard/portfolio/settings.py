@@ -98,6 +98,25 @@ def candidates_of(
     return found
 
 
+def by_themselves(
+    portfolio: PortfolioSettings, own: Mapping[str, Profile] | None = None
+) -> dict[str, Profile]:
+    """The candidates as they are without the others, where nothing is shared (`candidates_of`).
+
+    >>> by_themselves(parse_portfolio("portfolio:mixed:dearest/srtf"))["srtf"].get("slots")
+    >>> by_themselves(parse_portfolio("portfolio:mixed:srtf:+x"))["srtf +x"]["provisioning"]
+    '+x'
+    """
+    found: dict[str, Profile] = {}
+    for name in portfolio.candidates:
+        allocation, _, sizing = name.rpartition(" ")
+        if sizing in PROVISIONINGS:
+            found |= candidates_of((allocation,), (sizing,), own)
+        else:
+            found |= candidates_of((name,), (), own)
+    return found
+
+
 def parse_portfolio(text: str, own: Mapping[str, Profile] | None = None) -> PortfolioSettings:
     """From `portfolio[:OBJECTIVE[:POLICIES[:PROVISIONING]]]`, names joined by slashes.
 
