@@ -30,8 +30,8 @@ class PortfolioSettings:
     What they would have made of the latest past (with `rehearse`; else what they were worth in
     earlier decisions) counts by `memory` beside what they would make of the queue; with 0, only the
     queue counts. A decision that takes longer than `too_late` of the period is dropped; in
-    simulation it takes `launch_cost_s` for each task that was simulated: two workers need a little
-    more than that for small queues, and half of it for large ones (docs/benchmarks.md). Deciding
+    simulation it takes `launch_cost_s` for each task that was simulated: two workers need about
+    that for small queues, and less than half of it for large ones (docs/benchmarks.md). Deciding
     takes at most `share` of a core on average.
     """
 
