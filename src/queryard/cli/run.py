@@ -137,7 +137,7 @@ def choose_profiles(
             name = name.rstrip(":")  # nothing after a colon is what is usual
             # Its candidates run by themselves, too: one of them is the best in hindsight.
             portfolio = parse_portfolio(name, own)
-            chosen = {**by_themselves(portfolio, own), **chosen, name: {PORTFOLIO: portfolio}}
+            chosen = {**by_themselves(name, own), **chosen, name: {PORTFOLIO: portfolio}}
         else:
             if name.partition(":")[0] == PORTFOLIO:
                 raise InvalidProfile(

@@ -98,25 +98,6 @@ def candidates_of(
     return found
 
 
-def by_themselves(
-    portfolio: PortfolioSettings, own: Mapping[str, Profile] | None = None
-) -> dict[str, Profile]:
-    """The candidates as they are without the others, where nothing is shared (`candidates_of`).
-
-    >>> by_themselves(parse_portfolio("portfolio:mixed:dearest/srtf"))["srtf"].get("slots")
-    >>> by_themselves(parse_portfolio("portfolio:mixed:srtf:+x"))["srtf +x"]["provisioning"]
-    '+x'
-    """
-    found: dict[str, Profile] = {}
-    for name in portfolio.candidates:
-        allocation, _, sizing = name.rpartition(" ")
-        if sizing in PROVISIONINGS:
-            found |= candidates_of((allocation,), (sizing,), own)
-        else:
-            found |= candidates_of((name,), (), own)
-    return found
-
-
 def parse_portfolio(text: str, own: Mapping[str, Profile] | None = None) -> PortfolioSettings:
     """From `portfolio[:OBJECTIVE[:POLICIES[:PROVISIONING]]]`, names joined by slashes.
 
@@ -126,6 +107,26 @@ def parse_portfolio(text: str, own: Mapping[str, Profile] | None = None) -> Port
     >>> list(parse_portfolio("portfolio:priced:srtf:+x/-x").candidates)
     ['srtf +x', 'srtf -x']
     """
+    goal, chosen, sizing = _parsed(text)
+    return PortfolioSettings(candidates_of(chosen, sizing, own), goal)
+
+
+def by_themselves(text: str, own: Mapping[str, Profile] | None = None) -> dict[str, Profile]:
+    """The candidates of `parse_portfolio`, each without what it shares with the first.
+
+    >>> by_themselves("portfolio:mixed:dearest/srtf")["srtf"].get("slots")
+    >>> by_themselves("portfolio:mixed:srtf:+x")["srtf +x"]["provisioning"]
+    '+x'
+    """
+    _, chosen, sizing = _parsed(text)
+    found: dict[str, Profile] = {}
+    for name in chosen:
+        found |= candidates_of((name,), sizing, own)
+    return found
+
+
+def _parsed(text: str) -> tuple[Objective, Sequence[str], Sequence[str]]:
+    """What a portfolio is after, the policies it chooses from, and provisioning parts."""
     parts = text.split(":")
     if len(parts) > 4:
         raise InvalidProfile(
@@ -138,5 +139,4 @@ def parse_portfolio(text: str, own: Mapping[str, Profile] | None = None) -> Port
     for name in sizing:
         if name not in PROVISIONINGS:
             raise InvalidProfile(unknown_name("provisioning part", name, PROVISIONINGS))
-    goal = objective_of(objective or "mixed")
-    return PortfolioSettings(candidates_of(chosen or DEFAULT, sizing, own), goal)
+    return objective_of(objective or "mixed"), chosen or DEFAULT, sizing

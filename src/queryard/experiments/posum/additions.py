@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import exp, log
-from statistics import fmean
+from collections.abc import Collection, Sequence
+from statistics import fmean, geometric_mean
 
 from ..outcome import Table, Wish, interval, of_seeds
 from .schedulers import (
@@ -13,13 +12,12 @@ from .schedulers import (
     TITLES,
     Played,
     best_of,
+    by_additions,
     by_policy,
     gap,
-    play_portfolio,
-    portfolio_with,
 )
 from .score_tables import text_of
-from .workloads import Draw, posum_setting
+from .workloads import Draw
 
 # With what ours begins in one row: the policy that minds deadlines and costs others least.
 OTHER_FIRST = "edls-pr"
@@ -28,23 +26,20 @@ MIXED = "mixed"
 
 def additions_table(wish: Wish, title: str, draws: Sequence[Draw]) -> Table:
     """The published rule with one addition, ours without one, and ours that begins otherwise."""
-    rules = {"published": portfolio_with(())}
-    rules |= {f"published, and {name}": portfolio_with({name}) for name in ADDITIONS}
-    rules["ours"] = portfolio_with(ADDITIONS)
-    for name in ADDITIONS:
-        rules[f"ours, but no {name}"] = portfolio_with(ADDITIONS.keys() - {name})
-    rules[f"ours, {TITLES[OTHER_FIRST]} first"] = portfolio_with(ADDITIONS, MIXED, OTHER_FIRST)
+    srtf, every = POLICIES[0], ADDITIONS.keys()
+    rules: dict[str, tuple[Collection[str], str]] = {"published": ((), srtf)}
+    rules |= {f"published, and {name}": ({name}, srtf) for name in every}
+    rules["ours"] = (every, srtf)
+    rules |= {f"ours, but no {name}": (every - {name}, srtf) for name in every}
+    rules[f"ours, {TITLES[OTHER_FIRST]} first"] = (every, OTHER_FIRST)
     fixed = {
         name: [by_policy(draw, run, name) for run, draw in enumerate(draws)] for name in POLICIES
     }
     best = best_of(fixed, POLICIES, MIXED)
     rows = []
-    for told, settings in rules.items():
+    for told, (additions, first) in rules.items():
         wish.tell(f"{title}, {told}")
-        played = [
-            play_portfolio(posum_setting(draw, run, "standard"), settings, run)
-            for run, draw in enumerate(draws)
-        ]
+        played = [by_additions(draw, run, additions, first) for run, draw in enumerate(draws)]
         found = gap(_scores(played), _scores(fixed[best]))
         decisions = fmean(len(run.decisions) for run in played)
         rows.append(
@@ -71,5 +66,4 @@ def _scores(runs: Sequence[Played]) -> list[float]:
 def _of_hindsight(played: Sequence[Played], fixed: Sequence[Sequence[Played]]) -> float:
     """The geometric mean over runs of the score over that of the policy that was best in it."""
     best = [min(scores) for scores in zip(*map(_scores, fixed), strict=True)]
-    ratios = zip(_scores(played), best, strict=True)
-    return exp(fmean(log(own / other) for own, other in ratios))
+    return geometric_mean(own / other for own, other in zip(_scores(played), best, strict=True))

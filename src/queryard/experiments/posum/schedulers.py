@@ -59,18 +59,21 @@ def portfolio_of(mode: str, rule: Rule = "published") -> PortfolioSettings:
     Slow ones take 14 s for each thousand launches they simulate, and reflecting ones are ours: a
     period that follows the queue, several worlds, a memory, and a switch only if it is worth it.
     """
-    if rule == "reflecting":
-        return portfolio_with(ADDITIONS, mode)
-    settings = portfolio_with((), mode)
-    return replace(settings, launch_cost_s=SLOW_LAUNCH_S) if rule == "slow" else settings
+    return _portfolio_with(_additions_of(rule), mode, is_slow=rule == "slow")
 
 
-def portfolio_with(
-    additions: Collection[str], mode: str = "mixed", first: str = POLICIES[0]
+def _additions_of(rule: Rule) -> frozenset[str]:
+    return frozenset(ADDITIONS if rule == "reflecting" else ())
+
+
+def _portfolio_with(
+    additions: Collection[str], mode: str, first: str = POLICIES[0], is_slow: bool = False
 ) -> PortfolioSettings:
     """With some of what was added, beginning with a policy."""
     without = [fields for name, fields in ADDITIONS.items() if name not in additions]
     settings: dict[str, Any] = {name: value for fields in without for name, value in fields.items()}
+    if is_slow:
+        settings["launch_cost_s"] = SLOW_LAUNCH_S
     candidates = candidates_of(tuple(dict.fromkeys((first, *POLICIES))))
     return PortfolioSettings(candidates, OBJECTIVES[mode], **settings)
 
@@ -125,7 +128,15 @@ def by_portfolio(
     draw: Draw, run: int, mode: str, rule: Rule = "published", estimates: str = "standard"
 ) -> Played:
     """The same for POSUM's portfolio."""
-    return _by_portfolio(draw, run, mode, rule, estimates)
+    additions, first = _additions_of(rule), POLICIES[0]
+    return _by_portfolio(draw, run, mode, additions, first, rule == "slow", estimates)
+
+
+def by_additions(
+    draw: Draw, run: int, additions: Collection[str], first: str = POLICIES[0]
+) -> Played:
+    """The same for a portfolio with some of what was added, in mixed mode."""
+    return _by_portfolio(draw, run, "mixed", frozenset(additions), first, False, "standard")
 
 
 # Defaults are filled in before, or the same run would be remembered under two names.
@@ -135,8 +146,17 @@ def _by_policy(draw: Draw, run: int, policy: str, estimates: str) -> Played:
 
 
 @cache
-def _by_portfolio(draw: Draw, run: int, mode: str, rule: Rule, estimates: str) -> Played:
-    return play_portfolio(posum_setting(draw, run, estimates), portfolio_of(mode, rule), run)
+def _by_portfolio(
+    draw: Draw,
+    run: int,
+    mode: str,
+    additions: frozenset[str],
+    first: str,
+    is_slow: bool,
+    estimates: str,
+) -> Played:
+    settings = _portfolio_with(additions, mode, first, is_slow)
+    return play_portfolio(posum_setting(draw, run, estimates), settings, run)
 
 
 def peak_queue(schedule: Schedule) -> int:
