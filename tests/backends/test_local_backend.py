@@ -13,7 +13,7 @@ from engine.native_driving import MIB, Bench, collect, plain, wait_until, write_
 from queryard.backends.local import NODE, LocalBackend
 from queryard.core.commands import Grant, Revoke
 from queryard.core.events import LeaseEnded, WidthChanged
-from queryard.engine.results import ResultStream
+from queryard.results.streams import ResultStream
 
 LONG = "SELECT count(*), sum(hash(words, range)::HUGEINT) FROM facts, range(3000)"
 MIDDLE = "SELECT key, sum(price) AS s, count(DISTINCT words) AS n FROM facts GROUP BY key"

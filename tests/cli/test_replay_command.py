@@ -8,7 +8,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from live.recorded_runs import keep
+from replay.recorded_runs import keep
 
 from queryard.core.model import Divisible, Job, Node, Query
 from queryard.policies import resolve_profile

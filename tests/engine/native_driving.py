@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from queryard.engine.classify import classify
 from queryard.engine.native import Budget, NativeEngine, NativeQuery
-from queryard.engine.results import ResultStream
 from queryard.engine.statement import Lease
+from queryard.results.streams import ResultStream
 from queryard.sql.catalog import open_catalog
 
 PATIENCE_S = 60.0

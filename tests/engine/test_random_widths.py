@@ -20,7 +20,7 @@ from engine.native_driving import (
     wait_until,
 )
 from queryard.engine.errors import OutOfMemory, QueryCancelled, QueryFailed
-from queryard.engine.results import ResultStream
+from queryard.results.streams import ResultStream
 
 SOAK_S = float(os.environ.get("QUERYARD_SOAK_S", "0"))
 

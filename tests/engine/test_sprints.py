@@ -11,7 +11,7 @@ from engine.native_driving import MIB, Bench, Slots, check_same, collect, plain,
 from engine.test_random_widths import FAILING, QUERIES, expected
 from queryard.engine import statement
 from queryard.engine.errors import QueryCancelled, QueryFailed
-from queryard.engine.results import ResultStream
+from queryard.results.streams import ResultStream
 
 LONG = "SELECT sum(sin(a.amount + b.amount)) FROM facts a, facts b"
 

@@ -10,7 +10,7 @@ import pytest
 import queryard
 from queryard.core.errors import QueryardError
 from queryard.engine.errors import QueryFailed
-from queryard.live.explanation import ExplainedJob, Explanation
+from queryard.results.explanation import ExplainedJob, Explanation
 
 JOIN = """
     SELECT d.name, count(*) AS n FROM facts f JOIN small d ON f.k = d.k

@@ -20,7 +20,7 @@ import queryard
 from queryard.core.errors import QueryardError
 from queryard.history import HistoryReader, HistoryWarning
 from queryard.history.tidying import RUNS
-from queryard.live.recorded import difference, recorded
+from queryard.replay import difference, recorded
 from queryard.sim import replay
 
 from .random_mixes import play

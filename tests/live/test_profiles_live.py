@@ -17,9 +17,9 @@ from queryard.core.errors import InvalidProfile
 from queryard.core.events import QuerySubmitted, TaskFailed, TaskFinished
 from queryard.core.model import MAP, Node
 from queryard.history import HistoryReader
-from queryard.live.recorded import recorded
 from queryard.live.session import Session
 from queryard.policies import catalogue
+from queryard.replay import recorded
 from queryard.sim import replay
 from queryard.sql.catalog import open_catalog
 from queryard.sql.planner import plan_staged

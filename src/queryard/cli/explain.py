@@ -13,7 +13,7 @@ from . import data_options
 from .failures import advising, running
 
 if TYPE_CHECKING:
-    from queryard.live.explanation import ExplainedJob, Explanation
+    from queryard.results.explanation import ExplainedJob, Explanation
 
 
 def explain(

@@ -19,8 +19,8 @@ from .failures import FAILED
 from .scores import Scores, scores_of_reference, scores_of_run
 
 if TYPE_CHECKING:
-    from queryard.live.recorded import Recorded
     from queryard.metrics import Run
+    from queryard.replay import Recorded
     from queryard.sim.replay import Difference
 
 
@@ -59,7 +59,7 @@ def replay(
     - `queryard replay --data data/ --policy fifo,query-fair,srtf`
     - `queryard replay 4f2a --data data/ --json`
     """
-    from queryard.live.recorded import difference, recorded
+    from queryard.replay import difference, recorded
     from queryard.sim.replay import replay as replay_journal
 
     names = [name.strip() for part in policy or () for name in part.split(",") if name.strip()]

@@ -14,7 +14,7 @@ from typing import IO, Any, Literal, Protocol, get_args
 import pyarrow as pa
 
 from queryard.core.errors import QueryardError, unknown_name
-from queryard.live.values import written_values
+from queryard.results.values import written_values
 
 from .row_text import csv_header, csv_rows, json_lines
 

@@ -109,7 +109,7 @@ def _took(seconds: float, showing: Showing) -> str:
 
 
 def _show(answer: Answer, showing: Showing, watch: Watch, began: float) -> None:
-    from queryard.live.display import print_rows
+    from queryard.results.display import print_rows
 
     most = showing.most_rows
     if most is None:
@@ -129,7 +129,7 @@ def _show(answer: Answer, showing: Showing, watch: Watch, began: float) -> None:
 def _text_of(table: Any, types: list[str], more: bool) -> str:
     import io
 
-    from queryard.live.display import print_rows
+    from queryard.results.display import print_rows
 
     out = io.StringIO()
     print_rows(table, types, more, file=out)

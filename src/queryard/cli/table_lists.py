@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from queryard.core.errors import QueryardError
-from queryard.live.display import value_text
+from queryard.results.display import value_text
 from queryard.sql.catalog import Catalog
 from queryard.sql.catalog.advice import passed_over
 

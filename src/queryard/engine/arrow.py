@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes as c
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from .capi import ArrowArray, ArrowSchema, Handle, Result, error_of, library
@@ -87,12 +86,3 @@ def read_all(result: Result) -> Any:
         return pa.Table.from_batches(batches, reader.schema)
     finally:
         reader.close()
-
-
-def to_pandas(table: Any) -> Any:
-    """A pandas frame with the types that DuckDB gives its own: DECIMAL becomes float64, say."""
-    return _converter().from_arrow(table).df()
-
-
-def _converter() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect(":memory:", config={"threads": 1})

@@ -5,23 +5,18 @@ from __future__ import annotations
 import re
 
 from queryard.core.errors import QueryardError
+from queryard.results.errors import OutOfMemory, QueryCancelled, QueryFailed, QueryTimedOut
 from queryard.sql.catalog.advice import with_way_out
 
-
-class QueryFailed(QueryardError):
-    """DuckDB refused or could not finish a statement; the text is DuckDB's own."""
-
-
-class OutOfMemory(QueryFailed):
-    """A statement needed more than the memory it had reserved, and could not spill enough."""
-
-
-class QueryCancelled(QueryFailed):
-    """Somebody cancelled the query."""
-
-
-class QueryTimedOut(QueryFailed):
-    """The query ran into its time limit."""
+__all__ = [
+    "NotAllowed",
+    "OutOfMemory",
+    "QueryCancelled",
+    "QueryFailed",
+    "QueryTimedOut",
+    "failure",
+    "missing_table",
+]
 
 
 class NotAllowed(QueryardError):

@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from queryard.results.streams import Output, ResultStream
 from queryard.sql.catalog import Catalog
 
 from .capi import library
@@ -18,7 +19,6 @@ from .classify import Classified
 from .errors import QueryCancelled
 from .instance import Connection
 from .pool import InstancePool, PooledInstance
-from .results import Output, ResultStream
 from .session import SessionInstance
 from .spares import Spares
 from .statement import Lease, Statement

@@ -26,12 +26,13 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from queryard.results.streams import Output, Returns
+
 from .arrow import ArrowReader
 from .capi import ERROR, OK, READY, Handle, Result, library
 from .errors import OutOfMemory, QueryCancelled, failure, missing_table
 from .instance import Connection
 from .parameters import bind
-from .results import Output, Returns
 from .threads import all_asleep
 
 Stage = Literal["new", "planning", "running", "ready", "ended"]

@@ -1,6 +1,7 @@
 """The kernel and a backend joined in real time: sessions, handles and answers."""
 
-from .answer import Answer
+from queryard.results.answer import Answer
+
 from .handle import Handle
 from .limits import Refused
 from .session import Session, connect

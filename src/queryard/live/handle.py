@@ -9,15 +9,16 @@ from collections.abc import Generator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from queryard.results.answer import Answer
 from queryard.sim.forecast import Forecast
 
 from .amounts import as_seconds
-from .answer import Answer
 from .outlook import Outlook
 from .record import Record, Status, Timing
 
 if TYPE_CHECKING:
-    from .explanation import Explanation
+    from queryard.results.explanation import Explanation
+
     from .session import Session
 
 

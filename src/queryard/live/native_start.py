@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from queryard.backends.local import NATIVE_JOB, LocalBackend
 from queryard.engine.capi import library
-from queryard.engine.fan import Fan
 from queryard.engine.native import NativeEngine
+from queryard.results.fan import Fan
 from queryard.sql.catalog import Catalog
 
 from .asked import Asked

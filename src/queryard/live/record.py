@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from queryard.backends.member import Member
 from queryard.engine.errors import QueryCancelled
 from queryard.engine.meter import Meter
-from queryard.engine.results import ResultStream
+from queryard.results.streams import ResultStream
 
 from .asked import Asked
 

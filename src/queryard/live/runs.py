@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from queryard.engine.errors import OutOfMemory
-from queryard.engine.fan import Fan
 from queryard.engine.meter import Meter
 from queryard.engine.native import NativeQuery
 from queryard.engine.volatile import may_differ
+from queryard.results.fan import Fan
 from queryard.sql.catalog import Catalog, CatalogError, Table
 from queryard.sql.catalog.locations import local_file, scheme_of
 

@@ -19,12 +19,12 @@ from queryard.engine.functions import Style
 from queryard.engine.native import Parameters
 from queryard.engine.temp import TempSpace
 from queryard.policies import for_tenants, resolve_profile
+from queryard.results.answer import Answer
 from queryard.sim.forecast import Forecast
 from queryard.sql.catalog import Catalog, CatalogError, open_catalog
 from queryard.sql.statistics.store import cache_folder
 
 from .amounts import as_seconds, as_time_left
-from .answer import Answer
 from .asked import Asked, Plan, checked_plan, checked_tenant
 from .control import Control, control_of
 from .dispatch import Dispatch
@@ -41,7 +41,7 @@ from .settings import session_settings, sized
 from .tenants import Tenants, read_tenants
 
 if TYPE_CHECKING:
-    from .explanation import Explanation
+    from queryard.results.explanation import Explanation
 
 FRESH_S = 1.0
 # Chosen by measurement: see ARCHITECTURE.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from queryard.engine.results import ResultStream
+from queryard.results.streams import ResultStream
 
 from .record import Record
 

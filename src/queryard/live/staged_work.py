@@ -12,15 +12,16 @@ from queryard.core.events import EstimateChanged
 from queryard.core.model import Job, Kind, TaskId
 from queryard.engine.errors import QueryCancelled, QueryFailed
 from queryard.engine.pool import InstancePool
-from queryard.engine.results import ResultStream
 from queryard.engine.staged import JobActuals, StagedRun
 from queryard.engine.staged.instance import open_instance
+from queryard.results.streams import ResultStream
 from queryard.sql.planner import StagedPlan
 
 from .prediction import task_seconds
 
 if TYPE_CHECKING:
-    from .explanation import Explanation
+    from queryard.results.explanation import Explanation
+
     from .session import Session
 
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Protocol
 from queryard.backends.local import NATIVE_JOB
 from queryard.core.events import EstimateChanged
 from queryard.core.model import Divisible, Job
-from queryard.engine.results import ResultStream
+from queryard.results.streams import ResultStream
 
 if TYPE_CHECKING:
-    from .explanation import Explanation
+    from queryard.results.explanation import Explanation
+
     from .record import Record
     from .runs import Run
     from .session import Session

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from queryard.core.errors import QueryardError
-from queryard.engine.arrow import to_pandas
-from queryard.engine.results import ResultStream
 
+from .frames import to_pandas
+from .streams import ResultStream
 from .values import python_values
 
 # Rows are made into Python values in pieces, so that the first one does not wait for many others.

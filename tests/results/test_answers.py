@@ -15,8 +15,8 @@ import pytest
 
 import queryard
 from queryard.core.errors import QueryardError
-from queryard.live.display import print_rows, rows_as_html, rows_as_text, value_text
-from queryard.live.values import python_values, written_values
+from queryard.results.display import print_rows, rows_as_html, rows_as_text, value_text
+from queryard.results.values import python_values, written_values
 
 ENDLESS = "SELECT range AS n, 'some text of a row' AS t FROM range(1000000000000)"
 

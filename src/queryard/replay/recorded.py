@@ -33,7 +33,7 @@ from queryard.sim.ordering import CLUSTER, USERS
 from queryard.sim.truth import Truth
 from queryard.workload.model import Arrival, Workload
 
-from .recorded_books import Books, Told
+from .books import Books, Told
 
 # How often a simulated job is asked how far it is, as a live one is.
 LOOK_S = 0.1

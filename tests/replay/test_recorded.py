@@ -22,8 +22,8 @@ from queryard.core.events import (
 from queryard.core.journal import Journal, Step
 from queryard.core.model import Divisible, Job, Node, Query
 from queryard.history import HistoryReader
-from queryard.live.recorded import Recorded, difference, recorded
 from queryard.policies import resolve_profile
+from queryard.replay import Recorded, difference, recorded
 from queryard.sim import Conditions, replay, simulate
 from queryard.workload.model import Arrival, JobTruth, Workload
 

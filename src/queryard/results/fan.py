@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from .results import ResultStream, Returns
+from .streams import ResultStream, Returns
 
 # Whoever comes late is given the rows so far as long as there are no more than this.
 KEPT_BYTES = 8 << 20

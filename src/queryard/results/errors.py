@@ -1,0 +1,21 @@
+"""How a query can end without an answer."""
+
+from __future__ import annotations
+
+from queryard.core.errors import QueryardError
+
+
+class QueryFailed(QueryardError):
+    """DuckDB refused or could not finish a statement; the text is DuckDB's own."""
+
+
+class OutOfMemory(QueryFailed):
+    """A statement needed more than the memory it had reserved, and could not spill enough."""
+
+
+class QueryCancelled(QueryFailed):
+    """Somebody cancelled the query."""
+
+
+class QueryTimedOut(QueryFailed):
+    """The query ran into its time limit."""
