@@ -26,9 +26,6 @@ class Fan:
         self._kept: list[Any] | None = []
         self._kept_bytes = 0
         self._ended = False
-        # Whether an error before the first row is not to be told: the query is run again.
-        self.forgives: Callable[[BaseException], bool] = _never
-        self.on_full: Callable[[], None] = _nothing
         self.on_room: Callable[[], None] = _nothing
         self.join(first)
 
@@ -39,8 +36,7 @@ class Fan:
         with self._lock:
             if self._ended or self._kept is None:
                 return False
-            stream.on_full = lambda: self.on_full()
-            stream.on_room = lambda: self.on_room()
+            stream.wakes = self._wake
             if self._start is not None:
                 stream.start(*self._start)
             for batch in self._kept:
@@ -53,6 +49,9 @@ class Fan:
         with self._lock:
             if stream in self._streams:
                 self._streams.remove(stream)
+
+    def _wake(self) -> None:
+        self.on_room()
 
     # --- the query's side ------------------------------------------------------------------------
 
@@ -87,11 +86,10 @@ class Fan:
             stream.finish()
 
     def fail(self, error: BaseException) -> None:
-        if not self.started and self.forgives(error):
-            self._end()
-            return
-        for stream in self._end():
-            stream.fail(error)
+        """No further reader may join. What the error means to readers is decided elsewhere: the
+        query may be run again.
+        """
+        self._end()
 
     def _end(self) -> list[ResultStream]:
         with self._lock:
@@ -102,7 +100,3 @@ class Fan:
 
 def _nothing() -> None:
     pass
-
-
-def _never(error: BaseException) -> bool:
-    return False

@@ -27,8 +27,7 @@ Returns = Literal["rows", "changes", "nothing"]
 class Output(Protocol):
     """Where a query puts its rows."""
 
-    # Called under a lock, so that they come in the order in which it happened.
-    on_full: Callable[[], None]
+    # Called when a query that waits may go on.
     on_room: Callable[[], None]
 
     @property
@@ -52,20 +51,29 @@ class ResultStream:
         self._bytes = 0
         self._full = False
         self._ended = False
+        self._finished = False
         self._error: BaseException | None = None
         self._schema: Any = None
         self._types: tuple[str, ...] = ()
         self._returns: Returns = "rows"
         self.rows = 0
         self._waiting: list[Callable[[], None]] = []
+        # The scheduler hears of both under a lock, in the order in which it happened; the query
+        # that writes is woken.
         self.on_full: Callable[[], None] = _nothing
         self.on_room: Callable[[], None] = _nothing
+        self.wakes: Callable[[], None] = _nothing
 
     # --- the query's side --------------------------------------------------------------------
 
     @property
     def full(self) -> bool:
         return self._full
+
+    @property
+    def complete(self) -> bool:
+        """Whether all rows have come, without an error."""
+        return self._finished
 
     def start(self, schema: Any, types: tuple[str, ...], returns: Returns = "rows") -> None:
         """The columns are known: an Arrow schema, and the SQL types."""
@@ -101,11 +109,11 @@ class ResultStream:
             if self._file is None and not self._ended:
                 self._file = _SpoolFile(path)
                 if self._full:
-                    self._full = False
-                    self.on_room()
+                    self._has_room()
 
     def finish(self) -> None:
         with self._changed:
+            self._finished = self._finished or not self._ended
             self._ended = True
             self._ready()
 
@@ -177,9 +185,13 @@ class ResultStream:
         batch = self._batches.popleft()
         self._bytes -= batch.nbytes
         if self._full and self._bytes <= self._limit_bytes / 2:
-            self._full = False
-            self.on_room()
+            self._has_room()
         return batch
+
+    def _has_room(self) -> None:
+        self._full = False
+        self.on_room()
+        self.wakes()
 
     def __iter__(self) -> Iterator[Any]:
         while (batch := self.next()) is not None:

@@ -1,26 +1,51 @@
-"""A native query at work, and those in the kernel whose slots serve it.
+"""A query that DuckDB runs on leased slots, and the jobs of the kernel whose slots serve it.
 
-Several queries of the kernel may be one run: they asked the same, and each brings the slots it is
-granted. Each is a member, with leases of its own.
+Several queries of the kernel may be one execution: they asked the same, and each brings the slots
+it is granted. Each is a member, with leases of its own.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Protocol
 
+from queryard.backends.protocol import Usage
 from queryard.core.events import WidthChanged
+from queryard.results.fan import Fan
 from queryard.engine.meter import Meter, Stay
-from queryard.engine.native import NativeQuery
+from queryard.results.streams import ResultStream
 from queryard.engine.statement import Lease
 
-# A slot that was called back and is not there after so long is written off. Slots of a run that
-# usually take longer than `SOON_S` to come back are not waited for.
+# A slot that was called back and is not there after so long is written off. Slots of an execution
+# that usually take longer than `SOON_S` to come back are not waited for.
 OVERSTAY_S, SOON_S = 0.05, 0.02
 # How much the last slot that came back counts among those before.
 LAST_COUNTS = 0.3
 # How long a narrowed query waits before it tries again to use more slots, at first and at most.
 RETRY_S = (0.1, 1.6)
+
+
+class Serving(Protocol):
+    """A query on leased slots: `queryard.engine.native.NativeQuery` is one."""
+
+    error: BaseException | None
+    ended: bool
+
+    @property
+    def computes(self) -> bool:
+        """Whether slots compute now, and are not about to plan or to hand over rows."""
+
+    @property
+    def sprinting(self) -> bool:
+        """Whether it need not be polled to see that it is ready."""
+
+    def serve(self, lease: Lease) -> None: ...
+    def withdraw(self, lease: Lease) -> None: ...
+    def poll(self) -> None: ...
+    def progress(self) -> float: ...
+    def memory_bytes(self) -> int | None: ...
+    def cancel(self, error: BaseException | None = None) -> None: ...
 
 
 class SlotLease(Lease):
@@ -36,19 +61,29 @@ class SlotLease(Lease):
 
 
 class Member:
-    """One divisible job of the kernel's: its leases, what they cost, how many it can use."""
+    """One divisible job of the kernel: its leases, what they cost, how many it can use."""
 
-    def __init__(self, job: str, width: int, post: Callable[[WidthChanged], None]) -> None:
+    def __init__(
+        self,
+        query: str,
+        job: str,
+        width: int,
+        output: ResultStream,
+        post: Callable[[WidthChanged], None],
+    ) -> None:
+        self.query = query
+        self.output = output
         self.job = job
         self.meter = Meter()
         self.leases: list[SlotLease] = []
         # Whether the kernel has heard that it has ended.
         self.end_told = False
         self.burst_s = 0.0
+        # The node of its first slot.
+        self.node = ""
         self._post = post
         self._most = width
         self._told = width
-        self._full = False
         self._narrowed: int | None = None
         self._retry_at_s = 0.0
         self._retry_s = RETRY_S[0]
@@ -58,20 +93,17 @@ class Member:
         """Whether the kernel counts slots of it."""
         return any(lease.written_off_s is None for lease in self.leases)
 
-    # --- width: what the reader and the plan allow -----------------------------------------------
+    @property
+    def usage(self) -> Usage:
+        meter = self.meter
+        return Usage(meter.work_s, meter.held_s, self.burst_s, meter.slots)
 
-    def reader_is_behind(self) -> None:
-        self._full = True
-        self._tell()
-
-    def reader_has_room(self) -> None:
-        self._full = False
-        self._tell()
+    # --- width: what the plan allows -------------------------------------------------------------
 
     def adapt(self, now: float, idle_s: float) -> None:
         """Give up slots that find nothing to do, and try again now and then to use more.
 
-        Some parts of a plan run on one thread; a slot that sleeps there serves somebody else.
+        Some parts of a plan run on one thread; a slot that sleeps there serves another query.
         """
         if self._narrowed is not None:
             if now >= self._retry_at_s:
@@ -88,13 +120,13 @@ class Member:
         self._tell()
 
     def widen(self) -> None:
-        """Nobody else has a use for slots that find nothing to do."""
+        """No other query has a use for slots that find nothing to do."""
         if self._narrowed is not None:
             self._narrowed = None
             self._tell()
 
     def _tell(self) -> None:
-        width = 0 if self._full else self._narrowed or self._most
+        width = self._narrowed or self._most
         if width != self._told:
             self._told = width
             self._post(WidthChanged(0.0, self.job, width))
@@ -115,12 +147,18 @@ class Member:
         return taken
 
 
-class Run:
-    """A native query with its members."""
+class LeasedExecution:
+    """One execution by DuckDB, with its members."""
 
-    def __init__(self, query: NativeQuery) -> None:
+    def __init__(self, name: str, query: Serving, fan: Fan) -> None:
+        self.name = name
         self.query = query
+        self.fan = fan
+        # By job; a member that has left stays, since it has borne part of the cost.
         self.members: dict[str, Member] = {}
+        # The queries that want its answer.
+        self.wanted: set[str] = set()
+        self.end_posted = False
         # When slots first came, when it is to be polled, when it was last looked at, and when it
         # last told how far it is.
         self.began_s: float | None = None
@@ -149,8 +187,3 @@ class Run:
             for member in list(self.members.values())
             for lease in list(member.leases)
         )
-
-    @property
-    def work_s(self) -> float:
-        """Core-seconds so far, whoever's slots they were."""
-        return sum(member.meter.work_s for member in self.members.values())

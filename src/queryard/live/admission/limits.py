@@ -8,7 +8,7 @@ from typing import Any
 
 from queryard.core.errors import QueryardError, unknown_name
 
-from .amounts import as_bytes, as_seconds
+from ..amounts import as_bytes, as_seconds
 
 FIELDS = ("waiting", "wait", "memory")
 

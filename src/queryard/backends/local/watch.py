@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from .member import Run
+from .member import LeasedExecution
 
 # How often to look at a running statement: seldom enough to cost nothing, and at a small share
 # of the time it has already taken, so that an end is seen soon in relation to the whole.
@@ -20,16 +20,16 @@ LOOK_S = 0.005
 class Watch:
     """Polls the runs that slots are inside of, and shows each to `look`."""
 
-    def __init__(self, look: Callable[[Run, float], None]) -> None:
+    def __init__(self, look: Callable[[LeasedExecution, float], None]) -> None:
         self._look = look
         self._changed = threading.Condition()
         # How many slots are inside.
-        self._watched: dict[Run, int] = {}
+        self._watched: dict[LeasedExecution, int] = {}
         self._closed = False
         self._thread: threading.Thread | None = None
         self.cpu_s = 0.0
 
-    def add(self, run: Run) -> None:
+    def add(self, run: LeasedExecution) -> None:
         """A slot is about to work on it."""
         with self._changed:
             if self._thread is None:
@@ -42,14 +42,14 @@ class Watch:
             self._watched[run] = self._watched.get(run, 0) + 1
             self._changed.notify_all()
 
-    def remove(self, run: Run) -> None:
+    def remove(self, run: LeasedExecution) -> None:
         """A slot has left it."""
         with self._changed:
             self._watched[run] -= 1
             if not self._watched[run]:
                 del self._watched[run]
 
-    def hasten(self, run: Run) -> None:
+    def hasten(self, run: LeasedExecution) -> None:
         """Slots were called back; see soon whether they have heard it."""
         with self._changed:
             run.due_s = min(run.due_s, time.monotonic() + LOOK_S)
@@ -69,7 +69,7 @@ class Watch:
                 run.due_s = _next(run, now)
             self.cpu_s = time.thread_time()
 
-    def _due(self) -> list[Run] | None:
+    def _due(self) -> list[LeasedExecution] | None:
         """Wait until there is something to look at; None at the end."""
         while True:
             with self._changed:
@@ -95,7 +95,7 @@ class Watch:
             self._thread.join(5.0)
 
 
-def _next(run: Run, now: float) -> float:
+def _next(run: LeasedExecution, now: float) -> float:
     """When to look at a run again."""
     shortest, longest = (LOOK_S, LOOK_S) if run.query.sprinting else POLL_S
     pause = max(shortest, (now - (run.began_s or now)) * POLL_SHARE)

@@ -1,8 +1,7 @@
-"""Threads for slots, and for errands beside them."""
+"""Threads for slots, kept for the next piece of work."""
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections import deque
@@ -15,7 +14,9 @@ class Workers:
     Not a thread pool of the library's: that one makes interpreter exit wait for a running query.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, failed: Callable[[BaseException], None]) -> None:
+        """`failed` is told of an error that a piece of work did not deal with itself."""
+        self._failed = failed
         self._ready = threading.Condition()
         self._work: deque[Callable[[], None]] = deque()
         self._idle = 0
@@ -44,11 +45,8 @@ class Workers:
                 work = self._work.popleft()
             try:
                 work()
-            except BaseException:
-                # A mistake of Queryard's own; the thread is needed again.
-                threading.excepthook(
-                    threading.ExceptHookArgs([*sys.exc_info(), threading.current_thread()])
-                )
+            except BaseException as error:
+                self._failed(error)
             # An idle thread must not keep alive what the last piece of work referred to.
             del work
 

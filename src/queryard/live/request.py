@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,8 +17,8 @@ PLANS: tuple[Plan, ...] = ("native", "staged")
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What somebody wants, and how; `memory_bytes` is None where the session may choose."""
+class QueryRequest:
+    """What a client wants, and how; `memory_bytes` is None where the host may choose."""
 
     sql: str
     statements: Sequence[Classified]
@@ -26,13 +27,16 @@ class Asked:
     tenant: str = "default"
     priority: float = 0.0
     memory_bytes: int | None = None
-    # On the session's clock.
+    # On the host's clock.
     deadline_s: float | None = None
-    # Why it runs natively although it was to be staged.
-    reasons: tuple[str, ...] = ()
+    # Seconds after the submission, and how the client wrote it.
+    time_limit_s: float | None = None
+    time_limit: str = ""
+    # The same key asked for again is the same query.
+    idempotency_key: str = ""
 
-    @property
-    def leaves_something(self) -> bool:
+    @cached_property
+    def has_side_effects(self) -> bool:
         """Whether it does more than read."""
         return any(not statement.reads for statement in self.statements)
 
@@ -40,6 +44,11 @@ class Asked:
     def template(self) -> str:
         """Its text without literals: queries that differ in nothing else take as long."""
         return "; ".join(statement.template for statement in self.statements)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Every word of it that may be a name."""
+        return frozenset().union(*(statement.names for statement in self.statements))
 
 
 def checked_plan(plan: str) -> Plan:
@@ -63,3 +72,12 @@ def checked_tenant(tenant: object) -> str:
     if not isinstance(tenant, str) or not all(tenant.split("/")):
         raise QueryardError(f"tenant: must be a name, or names as 'sales/emea', got {tenant!r}")
     return tenant
+
+
+def checked_priority(priority: object) -> float:
+    """A finite number."""
+    if isinstance(priority, bool) or not isinstance(priority, int | float):
+        raise QueryardError(f"priority: must be a number, got {priority!r}")
+    if not math.isfinite(priority):
+        raise QueryardError(f"priority: must be finite, got {priority!r}")
+    return priority

@@ -15,9 +15,9 @@ from queryard.engine.instance import MIN_MEMORY_BYTES
 from queryard.engine.native import Budget
 from queryard.sql.catalog import Catalog
 
-from .amounts import as_bytes
-from .asked import Asked
-from .prediction import Prediction
+from ..amounts import as_bytes
+from ..request import QueryRequest
+from queryard.estimate.work import Prediction
 
 # The rest is for the results people hold, and for everything else on the machine.
 MACHINE_SHARE = 0.7
@@ -107,15 +107,15 @@ def reservation(memory: int | str | None, pool_bytes: int) -> int:
     return asked
 
 
-def chosen_bytes(asked: Asked, prediction: Prediction | None, most_bytes: int) -> int:
+def chosen_bytes(request: QueryRequest, prediction: Prediction | None, most_bytes: int) -> int:
     """What a query reserves: what it asked for, what its like have needed, or a guess.
 
     A query that computes for a moment cannot fill much memory. Where the guess was too low and the
     query runs out of it, it is run again with what is usual.
     """
-    if asked.memory_bytes is not None:
-        return asked.memory_bytes
-    if not any("from" in statement.words for statement in asked.statements):
+    if request.memory_bytes is not None:
+        return request.memory_bytes
+    if not any("from" in statement.words for statement in request.statements):
         return MIN_MEMORY_BYTES  # SELECT 42
     if prediction is None:
         return most_bytes

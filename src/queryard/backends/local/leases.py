@@ -1,0 +1,251 @@
+"""Divisible jobs on the threads of this process: slots are granted, called back and written off."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
+
+from queryard.backends.protocol import (
+    NATIVE_JOB,
+    JoinRefused,
+    Leased,
+    Post,
+    QueryUsed,
+    RunEnded,
+    RunJoined,
+    RunReport,
+)
+from queryard.core.commands import Grant, Revoke
+from queryard.core.events import LeaseEnded
+from queryard.engine.errors import QueryCancelled
+from queryard.results.fan import Fan
+from queryard.engine.threads import Corner
+
+from .member import LeasedExecution, Member, Serving, SlotLease
+from .nodes import NODE
+from .watch import Watch
+
+PROGRESS_S = 0.25
+# Memory in use is looked at with every so many reports of an execution.
+LOOK_AT_MEMORY = 4
+# So many slots that overstay may be written off at a time: the next query runs beside them, on as
+# many slots more than there are.
+MOST_BURSTS = 1
+# A slot that has computed nothing for so long is offered to others.
+IDLE_S = 0.02
+
+
+class Engine(Protocol):
+    """What makes a statement ready to be served: `queryard.engine.native.NativeEngine` does."""
+
+    def open(self, statement: Any, output: Fan) -> Serving:
+        """A query that no slot has worked on yet; instant."""
+
+
+class LocalLeases:
+    """The executions under way, by run and by job; `start` runs something on a slot's thread."""
+
+    def __init__(self, engine: Engine, start: Callable[[Callable[[], None]], None]) -> None:
+        self.bursts = 0
+        self.burst_s = 0.0
+        self._engine = engine
+        self._start = start
+        self._post: Post = _nothing
+        self._watch = Watch(self._look)
+        self._lock = threading.Lock()
+        self._runs: dict[str, LeasedExecution] = {}
+        self._jobs: dict[str, LeasedExecution] = {}
+        self._bursting = 0
+        # Two that overstay on one core leave another one to the slots that run in their place.
+        self._corner = Corner(MOST_BURSTS + 1)
+
+    def begin(self, post: Post) -> None:
+        self._post = post
+
+    @property
+    def cpu_s(self) -> float:
+        """Processor seconds spent on looking at running statements."""
+        return self._watch.cpu_s
+
+    # --- what there is to run ------------------------------------------------------------------
+
+    def add(self, query: str, work: Leased) -> None:
+        run = self._runs.get(work.run)
+        if work.statement is None:
+            if run is None or run.query.ended or not run.wanted or not run.fan.join(work.output):
+                self._post(JoinRefused(query))
+                return
+            self._enter(run, query, work)
+            self._post(RunJoined(query))
+            return
+        fan = Fan(work.output)
+        run = LeasedExecution(work.run, self._engine.open(work.statement, fan), fan)
+        with self._lock:
+            self._runs[work.run] = run
+        self._enter(run, query, work)
+
+    def _enter(self, run: LeasedExecution, query: str, work: Leased) -> None:
+        job = f"{query}/{NATIVE_JOB}"
+        with self._lock:
+            run.members[job] = Member(query, job, work.width, work.output, self._post)
+            run.wanted.add(query)
+            self._jobs[job] = run
+
+    def stop(self, query: str, error: BaseException) -> None:
+        """A query wants the answer no more; an execution that no query wants is cancelled."""
+        job = f"{query}/{NATIVE_JOB}"
+        run = self._jobs.get(job)
+        if run is None:
+            return
+        run.fan.leave(run.members[job].output)
+        run.wanted.discard(query)
+        if not run.wanted:
+            self._start(partial(run.query.cancel, error))
+
+    def forget(self, query: str) -> None:
+        with self._lock:
+            run = self._jobs.pop(f"{query}/{NATIVE_JOB}", None)
+            if run is None:
+                return
+            run.wanted.discard(query)
+            if not any(self._jobs.get(job) is run for job in run.members):
+                if self._runs.get(run.name) is run:
+                    del self._runs[run.name]
+
+    # --- commands ------------------------------------------------------------------------------
+
+    def grant(self, command: Grant) -> None:
+        with self._lock:
+            run = self._jobs[command.job]
+            member = run.members[command.job]
+            member.node = command.node
+            leases = [SlotLease(command.node) for _ in range(command.slots)]
+            member.leases += leases
+        for lease in leases:
+            self._watch.add(run)
+            self._start(partial(self._serve, run, member, lease))
+
+    def revoke(self, command: Revoke) -> None:
+        with self._lock:
+            run = self._jobs.get(command.job)
+            if run is None:
+                return
+            member = run.members[command.job]
+            taken = member.call_back(command.node, command.slots)
+        for lease in taken:
+            run.query.withdraw(lease)
+        if taken:
+            self._write_off(run, member, time.monotonic())
+            self._watch.hasten(run)
+
+    # --- on a slot's thread --------------------------------------------------------------------
+
+    def _serve(self, run: LeasedExecution, member: Member, lease: SlotLease) -> None:
+        query = run.query
+        lease.stay = member.meter.enter()
+        try:
+            query.serve(lease)
+        except BaseException as error:
+            # A defect of Queryard's own must not cost a slot.
+            query.cancel(error)
+        finally:
+            member.meter.leave(lease.stay)
+        self._watch.remove(run)
+        with self._lock:
+            member.leases.remove(lease)
+            self._corner.release(lease.thread)
+            written_off = lease.written_off_s is not None
+            if lease.revoked_s is not None:
+                run.left(time.monotonic() - lease.revoked_s)
+            if lease.written_off_s is not None:
+                took_s = time.monotonic() - lease.written_off_s
+                self._bursting -= 1
+                self.burst_s += took_s
+                member.burst_s += took_s
+            ended = query.ended
+            member.end_told = member.end_told or (ended and not written_off)
+        self._post(QueryUsed(member.query, member.usage))
+        if ended:
+            self._post_end(run)
+            if not written_off:
+                self._post(_end(query, member.job, lease.node, 1))
+            self._tell_end(run)
+        elif not written_off:
+            self._post(LeaseEnded(0.0, member.job, lease.node, 1, "revoked"))
+
+    def _post_end(self, run: LeasedExecution) -> None:
+        """Tell once that a run is over, and with which error."""
+        with self._lock:
+            first, run.end_posted = not run.end_posted, True
+        if first:
+            self._post(RunEnded(run.name, run.query.error, run.fan.started))
+
+    def _tell_end(self, run: LeasedExecution) -> None:
+        """Members without slots hear of the end, too."""
+        with self._lock:
+            untold = [m for m in run.members.values() if not (m.end_told or m.counted)]
+            for member in untold:
+                member.end_told = True
+        for member in untold:
+            self._post(_end(run.query, member.job, member.node or NODE, 0))
+
+    # --- looking on ----------------------------------------------------------------------------
+
+    def _look(self, run: LeasedExecution, now: float) -> None:
+        """What there is to see of an execution that slots are inside of."""
+        members = list(run.members.values())
+        adapts = len(members) == 1 and len(self._jobs) > 1 and run.query.computes
+        for member in members:
+            if adapts:
+                member.adapt(now, IDLE_S)
+            else:
+                member.widen()
+            self._write_off(run, member, now)
+        if now - run.told_s >= PROGRESS_S:
+            run.told_s = now
+            run.reports += 1
+            looks = run.reports % LOOK_AT_MEMORY == 1
+            memory_bytes = run.query.memory_bytes() if looks else None
+            usage = {member.query: member.usage for member in members}
+            self._post(RunReport(run.name, run.query.progress(), memory_bytes, usage))
+
+    def _write_off(self, run: LeasedExecution, member: Member, now: float) -> None:
+        """Tell the kernel that a slot is back which overstays; another may take its place."""
+        for lease in list(member.leases):
+            late = lease.revoked_s is not None and now - lease.revoked_s >= run.patience_s
+            if not late or lease.written_off_s is not None or run.query.ended:
+                continue
+            with self._lock:
+                if lease not in member.leases:
+                    continue
+                self._corner.confine(lease.thread)
+                if self._bursting >= MOST_BURSTS:
+                    continue
+                self._bursting += 1
+                self.bursts += 1
+                lease.written_off_s = now
+            self._post(LeaseEnded(0.0, member.job, lease.node, 1, "revoked"))
+
+    # --- the end -------------------------------------------------------------------------------
+
+    def cancel_all(self) -> None:
+        with self._lock:
+            runs = list(self._runs.values())
+        for run in runs:
+            run.query.cancel(QueryCancelled("the session was closed"))
+
+    def close(self) -> None:
+        self._watch.close()
+
+
+def _end(query: Serving, job: str, node: str, slots: int) -> LeaseEnded:
+    if query.error is None:
+        return LeaseEnded(0.0, job, node, slots, "finished")
+    return LeaseEnded(0.0, job, node, slots, "failed", str(query.error))
+
+
+def _nothing(event: object) -> None:
+    pass

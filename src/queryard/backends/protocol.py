@@ -1,0 +1,210 @@
+"""What `live` asks of the place where work runs, and what it is told.
+
+A backend offers slots on nodes. It is given work (`add`), carries out the kernel's commands
+(`execute`) and posts what really happened. It decides nothing: which query has which slot, whether
+a failed attempt is repeated and which error a user sees is decided above it.
+
+Every call returns at once; every outcome is an event, in the order in which it happened. `post` may
+be called from any thread. A worker's failure is an event, never only a line in a log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple, Protocol
+
+from queryard.core.commands import Grant, Kill, Launch, Release, Revoke, Scale
+from queryard.core.events import LeaseEnded, NodeJoined, NodeLost, TaskFinished, WidthChanged
+from queryard.core.model import Kind
+
+NATIVE_JOB = "native"
+"""The one job of a native query: its id is the query's, and this."""
+
+
+class Capability(Enum):
+    """What a backend can do."""
+
+    LEASES = "runs divisible jobs on slots that are granted and revoked"
+    TASKS = "runs the tasks of staged queries"
+    SCALE = "adds and removes nodes on command"
+
+
+# --- work ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Leased:
+    """A divisible job: one query that DuckDB plans and runs on slots lent to it.
+
+    Several queries may be one `run` (the id of its first query): they asked the same, each reads
+    the answer from an `output` of its own, and the slots of each serve the run. `statement` is what
+    the engine runs; a query that joins a run that is there brings None.
+    """
+
+    run: str
+    width: int
+    output: Any
+    statement: Any = None
+
+
+class TaskSet(Protocol):
+    """The tasks of a staged query, as far as a backend knows them."""
+
+    def run(self, job: str, kind: Kind, index: int, launch: int) -> float:
+        """Run one task on the calling thread; the bytes it made."""
+
+    def kill(self, launch: int) -> None:
+        """Stop the tasks of one launch."""
+
+    def cancel(self, error: BaseException) -> None:
+        """Stop all of them; no further one begins."""
+
+    def lost(self, node: str) -> None:
+        """What lay on a node is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """Jobs of map and reduce tasks that the kernel launches one by one."""
+
+    tasks: TaskSet
+
+
+# --- events --------------------------------------------------------------------------------------
+
+
+class Usage(NamedTuple):
+    """What one query has cost so far, on whatever slots.
+
+    `burst_s` are the slot-seconds after its slots were written off: they had not left when they
+    were called back, and others ran in their place.
+    """
+
+    work_s: float = 0.0
+    held_s: float = 0.0
+    burst_s: float = 0.0
+    slots: int = 0
+
+
+class RunJoined(NamedTuple):
+    """A query is answered by a run that was there."""
+
+    query: str
+
+
+class JoinRefused(NamedTuple):
+    """A query came too late for a run: rows are gone that it has not seen."""
+
+    query: str
+
+
+class RunReport(NamedTuple):
+    """How far a run is, while slots work on it.
+
+    `memory_bytes` is what it uses now; None where that is not known or was not looked at.
+    """
+
+    run: str
+    progress: float
+    memory_bytes: int | None
+    usage: Mapping[str, Usage]
+
+
+class RunEnded(NamedTuple):
+    """A run is over; it comes before the ends of its leases.
+
+    `rows_out` says whether readers have seen anything of it, so that it cannot be run again.
+    """
+
+    run: str
+    error: BaseException | None
+    rows_out: bool
+
+
+class QueryUsed(NamedTuple):
+    """What a query has cost; it comes before the end of each of its leases and launches."""
+
+    query: str
+    usage: Usage
+
+
+class LaunchFailed(NamedTuple):
+    """A launch ended without a result; `query` is the one whose task failed."""
+
+    launch: int
+    query: str
+    error: BaseException
+
+
+class WorkerFailed(NamedTuple):
+    """A thread of the backend met an error that belongs to no query: a defect of Queryard's own."""
+
+    error: BaseException
+
+
+BackendEvent = (
+    RunJoined
+    | JoinRefused
+    | RunReport
+    | RunEnded
+    | QueryUsed
+    | LaunchFailed
+    | WorkerFailed
+    | LeaseEnded
+    | TaskFinished
+    | WidthChanged
+    | NodeJoined
+    | NodeLost
+)
+
+
+class BackendReport(NamedTuple):
+    """What the backend itself has cost, and how often a slot beyond their number was used."""
+
+    cpu_s: float = 0.0
+    bursts: int = 0
+    burst_s: float = 0.0
+
+
+Post = Callable[[BackendEvent], None]
+BackendCommand = Grant | Revoke | Launch | Kill | Scale | Release
+
+
+class Backend(Protocol):
+    """Where work runs. Calls come from one thread, but for `report` and `close`."""
+
+    @property
+    def capabilities(self) -> frozenset[Capability]: ...
+
+    @property
+    def slots(self) -> int:
+        """How many there are at most."""
+
+    @property
+    def width(self) -> int:
+        """How many slots one divisible job can use at most."""
+
+    def start(self, post: Post) -> None:
+        """Begin: post `NodeJoined` for each node there is, `NodeLost` when one goes."""
+
+    def add(self, query: str, work: Leased | Staged) -> None:
+        """Make the work of a query known, before the kernel hears of it.
+
+        A query that joins a run is answered by `RunJoined` or `JoinRefused`.
+        """
+
+    def execute(self, command: BackendCommand) -> None:
+        """Begin to carry out a command."""
+
+    def stop(self, query: str, error: BaseException) -> None:
+        """A query is not wanted any more: end what runs for it alone."""
+
+    def forget(self, query: str) -> None:
+        """A query has ended; nothing of it is running."""
+
+    def report(self) -> BackendReport: ...
+
+    def close(self, timeout_s: float) -> bool:
+        """End everything; False if something goes on for longer than that."""

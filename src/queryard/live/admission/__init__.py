@@ -1,0 +1,1 @@
+"""What is let in, and how much memory it reserves."""

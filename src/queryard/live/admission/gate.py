@@ -1,0 +1,92 @@
+"""Which queries are let in: limits of the host, of tenants, and of those above them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Protocol
+
+from ..request import QueryRequest
+from .limits import Limits
+
+ALL = ""
+
+
+class Admitted(Protocol):
+    """A query that was let in, as far as the gate knows it."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def request(self) -> QueryRequest: ...
+    @property
+    def expected_s(self) -> float: ...
+
+
+class Gate:
+    """Counts the queries that wait, and knows what is expected of all that were let in."""
+
+    def __init__(self, limits: Limits, tenants: Mapping[str, Limits], slots: int) -> None:
+        self._limits = {ALL: limits, **tenants}
+        self._slots = slots
+        self._waiting: Counter[str] = Counter()
+        self._waiters: set[str] = set()
+        self._inside: dict[str, Admitted] = {}
+
+    def doubtful_s(self, request: QueryRequest) -> float | None:
+        """The shortest wait that is too long for a query, if all before it may take longer."""
+        given = [limits.wait_s for _, limits in self._of(request) if limits.wait_s is not None]
+        return min(given) if given and self._due_s() / self._slots > min(given) else None
+
+    def check(self, request: QueryRequest, wait_s: float) -> None:
+        """Let a query in that would wait so long, or say what stands against it (`Refused`)."""
+        # Queries for which there is a slot have not begun yet, but do not wait either.
+        idle = max(0, self._slots - (len(self._inside) - len(self._waiters)))
+        for name, limits in self._of(request):
+            whose = f"tenant {name!r}" if name else "the session"
+            waiting = max(0, self._waiting[name] - idle)
+            if limits.waiting is not None and waiting >= limits.waiting > 0:
+                next_s = self._due_s() / self._slots / max(waiting, 1)
+                limits.refuse_waiting(whose, waiting, next_s)
+            limits.check(whose, wait_s, request.memory_bytes or 0)
+
+    def _due_s(self) -> float:
+        """Core-seconds of all inside, as they are expected now; what is done is among them."""
+        return sum(admitted.expected_s for admitted in self._inside.values())
+
+    def most_bytes(self, request: QueryRequest, usual: int) -> int:
+        """What may be reserved for a query that names no amount of memory."""
+        given = [limits.memory_bytes for _, limits in self._of(request)]
+        return min([usual, *(most for most in given if most is not None)])
+
+    def enter(self, admitted: Admitted) -> None:
+        self._inside[admitted.id] = admitted
+        self._waiters.add(admitted.id)
+        self._waiting.update(_names(admitted.request))
+
+    def started(self, admitted: Admitted) -> None:
+        """It waits no more."""
+        if admitted.id in self._waiters:
+            self._waiters.remove(admitted.id)
+            self._waiting.subtract(_names(admitted.request))
+
+    def left(self, admitted: Admitted) -> None:
+        self.started(admitted)
+        del self._inside[admitted.id]
+
+    @property
+    def empty(self) -> bool:
+        return not self._inside and not any(self._waiting.values())
+
+    def _of(self, request: QueryRequest) -> Iterator[tuple[str, Limits]]:
+        return ((name, self._limits[name]) for name in _names(request) if name in self._limits)
+
+
+def _names(request: QueryRequest) -> list[str]:
+    """All queries together, the tenant, and the tenants above it.
+
+    >>> _names(QueryRequest("", (), (), "native", tenant="sales/emea"))
+    ['', 'sales', 'sales/emea']
+    """
+    parts = request.tenant.split("/")
+    return [ALL, *("/".join(parts[: end + 1]) for end in range(len(parts)))]

@@ -1,0 +1,140 @@
+"""What the coordinator wants done; the loop has it carried out, in this order."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+from queryard.backends.protocol import BackendCommand
+
+from .facts import QueryFacts
+from .inputs import ClientPort, Input
+from .request import QueryRequest
+from .work.base import Work
+
+
+class Reply(NamedTuple):
+    """Let the caller go on: with the id of its query, or with an error."""
+
+    token: Hashable
+    query: str = ""
+    error: BaseException | None = None
+
+
+class SetTimer(NamedTuple):
+    """Give this back at a time."""
+
+    time_s: float
+    input: Input
+
+
+class StartPlanning(NamedTuple):
+    """Split a query into jobs, beside; `Planned` or `PlanFailed` answers."""
+
+    query: str
+    request: QueryRequest
+    memory_bytes: int
+
+
+class AddWork(NamedTuple):
+    """Make the work of a query known to the backend."""
+
+    query: str
+    work: Work
+
+
+class Execute(NamedTuple):
+    """A command of the kernel, for the backend."""
+
+    command: BackendCommand
+
+
+class StopWork(NamedTuple):
+    """End what runs for a query alone."""
+
+    query: str
+    error: BaseException
+
+
+class HandOver(NamedTuple):
+    """Pass the rows of a query whose tasks have ended to its reader, beside."""
+
+    query: str
+    work: Work
+
+
+class Spill(NamedTuple):
+    """The rows of a query that its reader has not taken go to a file from now on."""
+
+    query: str
+
+
+class FailOutput(NamedTuple):
+    """The reader of a query meets an error."""
+
+    query: str
+    error: BaseException
+
+
+class Refine(NamedTuple):
+    """Look closer at what is to be expected of a query, beside; `Predicted` may answer."""
+
+    query: str
+    client: ClientPort
+    request: QueryRequest
+
+
+class Learn(NamedTuple):
+    """A query has taken so much work; with `at_least` it was stopped before its end."""
+
+    request: QueryRequest
+    work_s: float
+    peak_memory_bytes: int | None
+    at_least: bool
+
+
+class Publish(NamedTuple):
+    """What is known of a query by now."""
+
+    facts: QueryFacts
+
+
+class RecordAsked(NamedTuple):
+    """The kernel hears of a query."""
+
+    facts: QueryFacts
+
+
+class RecordRefused(NamedTuple):
+    """A limit did not let a query in."""
+
+    query: str
+    request: QueryRequest
+    error: BaseException
+    time_s: float
+
+
+class Ended(NamedTuple):
+    """Nothing of a query is left but its rows."""
+
+    facts: QueryFacts
+    work: Work | None
+
+
+Effect = (
+    Reply
+    | SetTimer
+    | StartPlanning
+    | AddWork
+    | Execute
+    | StopWork
+    | HandOver
+    | Spill
+    | FailOutput
+    | Refine
+    | Learn
+    | Publish
+    | RecordAsked
+    | RecordRefused
+    | Ended
+)

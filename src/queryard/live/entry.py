@@ -1,0 +1,85 @@
+"""One query, as the coordinator knows it while it is on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from queryard.backends.protocol import Usage
+from queryard.estimate.work import Prediction
+
+from .facts import QueryFacts
+from .inputs import ClientPort
+from .request import QueryRequest
+from .work.base import Work
+from .work.native import NativeRun
+
+
+class Entry:
+    """Mutable; the coordinator alone changes it."""
+
+    def __init__(
+        self,
+        query: str,
+        client: ClientPort,
+        request: QueryRequest,
+        prediction: Prediction,
+        key: Hashable | None,
+        submitted_s: float,
+    ) -> None:
+        self.id = query
+        self.client = client
+        self.request = request
+        self.prediction = prediction
+        # The work that is expected by now, which may be more than was predicted.
+        self.expected_s = prediction.work_s
+        self.key = key
+        self.submitted_s = submitted_s
+        self.started_s: float | None = None
+        self.ended_s: float | None = None
+        self.error: BaseException | None = None
+        # None while it stands in line, is being planned, or waits to join a run.
+        self.work: Work | None = None
+        self.joining: Work | None = None
+        self.run: NativeRun | None = None
+        self.memory_bytes = 0
+        self.usage = Usage()
+        self.progress = 0.0
+        self.peak_memory_bytes: int | None = None
+        self.twin_of = ""
+        self.reasons: tuple[str, ...] = ()
+        # Its engine is done with it, without an error; it cannot be cancelled any more.
+        self.done = False
+        # Its failure is to be followed by another attempt, with this much memory.
+        self.again_bytes: int | None = None
+        # Whether its reader is behind, and how many slots its plan can use.
+        self.behind = False
+        self.width: int | None = None
+        # Whether the history has heard of it.
+        self.recorded = False
+
+    @property
+    def work_s(self) -> float:
+        """Core-seconds it stands for."""
+        if self.twin_of:
+            return 0.0
+        return self.usage.work_s if self.run is None else self.run.work_s
+
+    def facts(self) -> QueryFacts:
+        return QueryFacts(
+            id=self.id,
+            request=self.request,
+            submitted_s=self.submitted_s,
+            prediction=self.prediction,
+            expected_s=self.expected_s,
+            memory_bytes=self.memory_bytes,
+            started_s=self.started_s,
+            ended_s=self.ended_s,
+            error=self.error,
+            work_s=self.work_s,
+            usage=self.usage,
+            progress=1.0 if self.ended_s is not None else self.progress,
+            twin_of=self.twin_of,
+            reasons=self.reasons,
+            peak_memory_bytes=self.peak_memory_bytes,
+            work=self.work,
+        )

@@ -1,0 +1,1 @@
+"""What is expected of queries: predicted as they come, revised while they run, forecast beside."""

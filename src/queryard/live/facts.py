@@ -1,0 +1,108 @@
+"""What a host tells of a query: facts as the loop last published them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from queryard.backends.protocol import Usage
+from queryard.estimate.work import Prediction
+
+from .request import QueryRequest
+from .work.base import Work
+
+Status = Literal["waiting", "running", "finished", "failed", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """When a query was submitted, began and ended on the host's clock, and what it cost.
+
+    `work_s` are core-seconds, `held_s` slot-seconds, `burst_s` those on a slot beyond the number
+    there are. A `shared` query was answered by the run of another that asked the same.
+    """
+
+    submitted_s: float
+    started_s: float | None
+    ended_s: float | None
+    work_s: float
+    held_s: float
+    burst_s: float
+    predicted_work_s: float | None
+    predicted_by: str
+    shared: bool
+
+
+@dataclass(frozen=True, slots=True)
+class QueryView:
+    """A query on its way, at one moment."""
+
+    id: str
+    sql: str
+    tenant: str
+    priority: float
+    status: Status
+    slots: int
+    progress: float
+    submitted_s: float
+    started_s: float | None
+    deadline_s: float | None
+    predicted_work_s: float | None
+    work_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFacts:
+    """One query at the moment of its last change."""
+
+    id: str
+    request: QueryRequest
+    submitted_s: float
+    prediction: Prediction
+    expected_s: float
+    memory_bytes: int = 0
+    started_s: float | None = None
+    ended_s: float | None = None
+    error: BaseException | None = None
+    # Core-seconds it stands for: of a shared run, all of them are the first query's.
+    work_s: float = 0.0
+    usage: Usage = Usage()
+    progress: float = 0.0
+    # The query whose run it shares.
+    twin_of: str = ""
+    reasons: tuple[str, ...] = ()
+    peak_memory_bytes: int | None = None
+    work: Work | None = None
+
+    @property
+    def slots(self) -> int:
+        return 0 if self.ended_s is not None else self.usage.slots
+
+    def timing(self) -> Timing:
+        return Timing(
+            submitted_s=self.submitted_s,
+            started_s=self.started_s,
+            ended_s=self.ended_s,
+            work_s=self.work_s,
+            held_s=self.usage.held_s,
+            burst_s=self.usage.burst_s,
+            predicted_work_s=self.prediction.work_s,
+            predicted_by=self.prediction.by,
+            shared=bool(self.twin_of),
+        )
+
+    def view(self, status: Status, slots: int) -> QueryView:
+        return QueryView(
+            id=self.id,
+            sql=self.request.sql,
+            tenant=self.request.tenant,
+            priority=self.request.priority,
+            status=status,
+            slots=slots,
+            progress=self.progress,
+            submitted_s=self.submitted_s,
+            started_s=self.started_s,
+            deadline_s=self.request.deadline_s,
+            predicted_work_s=self.prediction.work_s,
+            work_s=self.work_s,
+        )

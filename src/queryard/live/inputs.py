@@ -1,0 +1,137 @@
+"""What the coordinator is told: everything that happens to a host."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from queryard.backends.protocol import BackendEvent
+from queryard.core.events import Woke
+from queryard.estimate.work import Prediction
+
+from .request import QueryRequest
+from .work.base import Work
+
+
+class ClientPort(Protocol):
+    """What the coordinator must know of a client; instant, and without side effects."""
+
+    @property
+    def id(self) -> str: ...
+
+    def needs_own(self, request: QueryRequest) -> bool:
+        """Whether it must run on the client's own connection, where one query runs at a time."""
+
+    def concerns(self, earlier: QueryRequest, later: QueryRequest) -> bool:
+        """Whether side effects of a query may change what a later one sees."""
+
+    def not_staged(self, request: QueryRequest) -> str | None:
+        """Why the planner is not even asked to split a query; None if it is."""
+
+    def statement(self, request: QueryRequest, memory_bytes: int, sprints: bool) -> Any:
+        """What the engine runs for it."""
+
+
+class Submit(NamedTuple):
+    """A client asks for something. `token` names the caller that waits for a `Reply`.
+
+    `key` is equal for queries that have the same answer; None where that may differ each time.
+    `wait_s` is how long it is expected to wait, where a limit asks for it.
+    """
+
+    token: Hashable
+    query: str
+    client: ClientPort
+    request: QueryRequest
+    prediction: Prediction
+    key: Hashable | None = None
+    wait_s: float = 0.0
+
+
+class Cancel(NamedTuple):
+    """A query is not wanted any more."""
+
+    query: str
+    error: BaseException
+
+
+class TimeLimitReached(NamedTuple):
+    query: str
+
+
+class Planned(NamedTuple):
+    """The planner has split a query into jobs."""
+
+    query: str
+    work: Work
+
+
+class PlanFailed(NamedTuple):
+    """The planner cannot split a query (`reason`), or failed itself (`error`)."""
+
+    query: str
+    reason: str
+    error: BaseException | None = None
+
+
+class Predicted(NamedTuple):
+    """More is known of a query that has not ended."""
+
+    query: str
+    prediction: Prediction
+
+
+class ReaderState(NamedTuple):
+    """The reader of a query has fallen behind, or has caught up."""
+
+    query: str
+    behind: bool
+
+
+class HandedOver(NamedTuple):
+    """The rows of a query whose tasks have ended are with its reader, or could not be."""
+
+    query: str
+    error: BaseException | None
+
+
+class ChoosePolicy(NamedTuple):
+    profile: Mapping[str, Any]
+
+
+class TakeTurn(NamedTuple):
+    """A caller wants the client's own connection for itself; a `Reply` says that it has it."""
+
+    token: Hashable
+    client: ClientPort
+
+
+class TurnOver(NamedTuple):
+    """The caller that had the client's own connection is done."""
+
+    token: Hashable
+    client: ClientPort
+
+
+class Close(NamedTuple):
+    """The host ends: every query with it."""
+
+    error: BaseException
+
+
+Input = (
+    Submit
+    | Cancel
+    | TimeLimitReached
+    | Planned
+    | PlanFailed
+    | Predicted
+    | ReaderState
+    | HandedOver
+    | ChoosePolicy
+    | TakeTurn
+    | TurnOver
+    | Close
+    | Woke
+    | BackendEvent
+)

@@ -1,0 +1,1 @@
+"""Kinds of work, one module each, behind one protocol."""

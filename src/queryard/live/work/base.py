@@ -1,0 +1,68 @@
+"""What a kind of work tells the coordinator, the backend and a person who asks about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, Protocol
+
+from queryard.backends.protocol import Leased, Staged
+from queryard.core.events import EstimateChanged, Event
+from queryard.core.model import Job
+from queryard.results.explanation import Explanation
+from queryard.results.streams import ResultStream
+
+Retry = Literal["count", "free", "never"]
+"""What a failed attempt means: it counts and is repeated, it is repeated without counting (it was
+not the task's fault), or it would fail again, so that the query ends."""
+
+
+class Moved(NamedTuple):
+    """What the first slot of a query changes: the queries that begin with it, and memory that is
+    reserved by another query from now on.
+    """
+
+    started: Sequence[str]
+    events: Sequence[Event]
+
+
+class Work(Protocol):
+    """One query on its way, by one kind of work."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """What the query reserves when the kernel hears of it."""
+
+    @property
+    def hands_over(self) -> bool:
+        """Whether its rows are handed over after its last task, and not as they are made."""
+
+    @property
+    def waits_to_join(self) -> bool:
+        """Whether the backend must say first that it can be added."""
+
+    def jobs(self) -> tuple[Job, ...]:
+        """The jobs, as the kernel sees them."""
+
+    def estimates(self, expected_s: float) -> list[EstimateChanged]:
+        """What is expected of each job."""
+
+    def for_backend(self, output: ResultStream) -> Leased | Staged:
+        """What the backend is given."""
+
+    def granted(self) -> Moved:
+        """The kernel gave it a slot."""
+
+    def left(self) -> Sequence[Event]:
+        """Its query is not wanted any more."""
+
+    def on_failure(self, error: BaseException) -> Retry:
+        """What a failed attempt means."""
+
+    def hand_over(self, output: ResultStream) -> None:
+        """Pass its rows to the reader; on a thread of its own, if `hands_over`."""
+
+    def close(self) -> None:
+        """Its query has ended: free everything; on a thread of its own."""
+
+    def explanation(self) -> Explanation | None:
+        """Its jobs, and what came of them; None where DuckDB's own plan is to be asked for."""

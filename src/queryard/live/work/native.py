@@ -1,0 +1,198 @@
+"""Native work: DuckDB plans and runs a query; to the kernel it is one divisible job.
+
+Queries that ask the same while one of them runs share its run. Each keeps its place in the kernel,
+with its own tenant, priority and deadline, and brings the slots it is granted to the one run, which
+is so as urgent as the most urgent of them. The memory of the run is reserved by the query that was
+granted the first slot; if that query is cancelled, another takes over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+from queryard.backends.protocol import NATIVE_JOB, Leased, Usage
+from queryard.core.events import EstimateChanged, Event, MemoryChanged
+from queryard.core.model import Divisible, Job
+from queryard.engine.errors import OutOfMemory
+from queryard.results.explanation import Explanation
+from queryard.results.streams import ResultStream
+
+from .base import Moved, Retry
+
+
+class NativeRun:
+    """One run, and the queries it answers."""
+
+    def __init__(
+        self, first: str, key: Hashable | None, memory_bytes: int, most_bytes: int
+    ) -> None:
+        self.name = first
+        self.key = key
+        self.memory_bytes = memory_bytes
+        # The query whose reservation holds the memory it uses.
+        self.holder: str | None = None
+        # Those that want its answer, the earliest first.
+        self.queries: list[str] = [first]
+        self.ended = False
+        self.progress = 0.0
+        self.peak_memory_bytes: int | None = None
+        # Of all whose slots have served it, those that have left included.
+        self.usage: dict[str, Usage] = {}
+        self._most_bytes = most_bytes
+
+    @property
+    def work_s(self) -> float:
+        """Core-seconds so far, on the slots of all of them."""
+        return sum(usage.work_s for usage in self.usage.values())
+
+    def needs_more(self, error: BaseException, rows_out: bool) -> bool:
+        """Whether it shall be run again: too little memory was reserved on a guess, and no row is
+        out yet, so that no reader need know.
+        """
+        guessed = self.memory_bytes < self._most_bytes
+        return isinstance(error, OutOfMemory) and guessed and not rows_out
+
+
+class NativeRuns:
+    """Those under way, by name and by what they answer."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self._by_name: dict[str, NativeRun] = {}
+        self._by_key: dict[Hashable, NativeRun] = {}
+
+    def new(
+        self,
+        query: str,
+        statement: Any,
+        key: Hashable | None,
+        memory_bytes: int,
+        most_bytes: int,
+        reasons: Sequence[str] = (),
+    ) -> NativeWork:
+        """A run of a query's own, which others may join by its key."""
+        run = NativeRun(query, key, memory_bytes, most_bytes)
+        self._by_name[query] = run
+        if key is not None:
+            self._by_key[key] = run
+        return NativeWork(query, run, self.width, statement, tuple(reasons))
+
+    def joined(
+        self, query: str, key: Hashable | None, reasons: Sequence[str] = ()
+    ) -> NativeWork | None:
+        """The work of a query that another's run answers, as far as is known here."""
+        run = None if key is None else self._by_key.get(key)
+        if run is None or run.ended or not run.queries:
+            return None
+        run.queries.append(query)
+        return NativeWork(query, run, self.width, None, tuple(reasons))
+
+    def get(self, name: str) -> NativeRun | None:
+        return self._by_name.get(name)
+
+    def over(self, run: NativeRun) -> None:
+        """A run has ended; a query that asks the same from now on has another."""
+        run.ended = True
+        if run.key is not None and self._by_key.get(run.key) is run:
+            del self._by_key[run.key]
+
+    def drop(self, run: NativeRun) -> None:
+        """No query needs it any more."""
+        self.over(run)
+        if self._by_name.get(run.name) is run:
+            del self._by_name[run.name]
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+
+class NativeWork:
+    """One query's part in a run."""
+
+    hands_over = False
+
+    def __init__(
+        self,
+        query: str,
+        run: NativeRun,
+        width: int,
+        statement: Any,
+        reasons: tuple[str, ...],
+    ) -> None:
+        self.run = run
+        self.reasons = reasons
+        self._query = query
+        self._width = width
+        self._statement = statement
+
+    @property
+    def memory_bytes(self) -> int:
+        return self.run.memory_bytes if self.run.holder is None else 0
+
+    @property
+    def waits_to_join(self) -> bool:
+        return self._statement is None
+
+    def jobs(self) -> tuple[Job, ...]:
+        return (Job(NATIVE_JOB, divisible=Divisible(width=self._width)),)
+
+    def estimates(self, expected_s: float) -> list[EstimateChanged]:
+        return [EstimateChanged(0.0, f"{self._query}/{NATIVE_JOB}", work_s=expected_s)]
+
+    def for_backend(self, output: ResultStream) -> Leased:
+        return Leased(self.run.name, self._width, output, self._statement)
+
+    def granted(self) -> Moved:
+        run = self.run
+        if run.holder is not None or not run.queries:
+            return Moved((self._query,), ())
+        run.holder = self._query if self._query in run.queries else run.queries[0]
+        moved: list[Event] = [
+            MemoryChanged(0.0, other, 0.0) for other in run.queries if other != run.holder
+        ]
+        if run.holder != self._query:  # which has left meanwhile
+            moved.append(MemoryChanged(0.0, run.holder, float(run.memory_bytes)))
+        return Moved(tuple(run.queries), moved)
+
+    def left(self) -> Sequence[Event]:
+        run = self.run
+        if self._query in run.queries:
+            run.queries.remove(self._query)
+        if run.holder != self._query or not run.queries or run.ended:
+            return ()
+        run.holder = run.queries[0]
+        return (
+            MemoryChanged(0.0, self._query, 0.0),
+            MemoryChanged(0.0, run.holder, float(run.memory_bytes)),
+        )
+
+    def on_failure(self, error: BaseException) -> Retry:
+        return "never"
+
+    def hand_over(self, output: ResultStream) -> None:
+        raise AssertionError("the rows of a native query go to the reader as they are made")
+
+    def close(self) -> None:
+        pass
+
+    def explanation(self) -> Explanation | None:
+        return None
+
+
+def plain_key(parameters: Any) -> Hashable | None:
+    """Parameters that can be compared; None if some cannot.
+
+    >>> plain_key([1, "a"]) == plain_key((1, "a")), plain_key([1]) == plain_key([True])
+    (True, False)
+    >>> plain_key([0.0]) == plain_key([-0.0]), plain_key([[1]])
+    (False, None)
+    """
+    named = parameters.items() if isinstance(parameters, Mapping) else enumerate(parameters)
+    values = list(named)
+    if not all(type(value) in _PLAIN for _, value in values):
+        return None
+    return tuple((key, type(value), repr(value)) for key, value in values)
+
+
+_PLAIN = (str, int, float, bool, bytes, type(None))
