@@ -260,7 +260,7 @@ def test_the_area_under_a_series_is_the_sum_of_its_instants(
     assert [series.at(second + 0.5) for second in seconds] == by_second
 
 
-@pytest.mark.parametrize("name", ["response", "fairness", "rows", "series", "summary"])
+@pytest.mark.parametrize("name", ["response", "fairness", "series", "summary"])
 def test_the_examples_in_the_documentation_hold(name: str) -> None:
     module = importlib.import_module(f"queryard.metrics.{name}")
     found = doctest.testmod(module)

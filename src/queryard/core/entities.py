@@ -115,7 +115,7 @@ class JobState:
 
     def __init__(self, uid: int, query: QueryState, spec: Job) -> None:
         self.uid = uid
-        self.id = f"{query.id}/{spec.name}"
+        self.id = query.spec.job_id(spec.name)
         self.spec = spec
         self.query = query
         self.map = PhaseState(MAP, spec.map) if spec.map else None

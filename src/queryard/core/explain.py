@@ -14,6 +14,7 @@ from .codec import encode_named
 from .entities import JobState, QueryState
 from .errors import QueryardError, unknown_name
 from .journal import Step
+from .model import JobId, TaskId
 from .pools import Pool
 
 if TYPE_CHECKING:
@@ -173,12 +174,11 @@ def _names(data: Any, entity: str) -> bool:
         return data == entity or data.startswith(f"{entity}/") or data.startswith(f"{entity}:")
     if isinstance(data, dict):
         if "jobs" in data:  # a query as submitted; its jobs have no ids of their own there
-            jobs = {f"{data['id']}/{job['name']}" for job in data["jobs"]}
+            jobs = {str(JobId(data["id"], job["name"])) for job in data["jobs"]}
             tables = {table for job in data["jobs"] for table in job.get("scans", ())}
             return entity == data["id"] or entity in jobs or entity in tables
         if data.keys() == {"job", "kind", "index"}:
-            task = f"{data['job']}:{data['kind'][0]}{data['index']}"
-            return task == entity or _names(data["job"], entity)
+            return str(TaskId(**data)) == entity or _names(data["job"], entity)
         return any(_names(value, entity) for key, value in data.items() if key != "type")
     return isinstance(data, list) and any(_names(value, entity) for value in data)
 
@@ -189,5 +189,5 @@ def _sentence(data: dict[str, Any]) -> str:
     if query is not None:
         fields = {"query": query["id"] if isinstance(query, dict) else query, **fields}
     if "tasks" in data:
-        fields["tasks"] = " ".join(f"{t['job']}:{t['kind'][0]}{t['index']}" for t in data["tasks"])
+        fields["tasks"] = " ".join(str(TaskId(**task)) for task in data["tasks"])
     return " ".join([data["type"], *(f"{key}={value}" for key, value in fields.items())])

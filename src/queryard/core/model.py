@@ -28,6 +28,28 @@ QueryKind = Literal["exact", "online"]
 UNBOUNDED = math.inf
 
 
+class JobId(NamedTuple):
+    """One job: its query, and its name there. Events, journals and rows hold its `str` form.
+
+    >>> str(JobId("q7", "scan"))
+    'q7/scan'
+    >>> JobId.of("q7/scan")
+    JobId(query='q7', name='scan')
+    """
+
+    query: str
+    name: str
+
+    @classmethod
+    def of(cls, text: str) -> JobId:
+        """Read the `str` form; neither part contains a slash."""
+        query, _, name = text.partition("/")
+        return cls(query, name)
+
+    def __str__(self) -> str:
+        return f"{self.query}/{self.name}"
+
+
 class TaskId(NamedTuple):
     """One task: the job it belongs to, its kind and its place in the phase."""
 
@@ -303,7 +325,8 @@ class Query:
                 upstream.difference_update(ready)
 
     def job_id(self, name: str) -> str:
-        return f"{self.id}/{name}"
+        """The `str` form of the id of one of its jobs."""
+        return str(JobId(self.id, name))
 
 
 def query_ids(incarnation: str) -> Iterator[str]:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from queryard.metrics.rows import Run, query_of
+from queryard.core.model import JobId
+from queryard.metrics.rows import Run
 
 UNSUCCESSFUL = frozenset({"failed", "killed", "lost"})
 
@@ -83,12 +84,12 @@ def _stays(run: Run) -> list[_Stay]:
     found: list[_Stay] = []
     for launch in run.launches:
         end_s = run.last_step_s if launch.end_s is None else launch.end_s
-        riders = tuple((query_of(task.job), str(task)) for task in launch.tasks)
+        riders = tuple((JobId.of(task.job).query, str(task)) for task in launch.tasks)
         wasted = launch.outcome in UNSUCCESSFUL
         found.append(_Stay(launch.start_s, end_s, launch.node, 1, riders, wasted))
     for lease in run.leases:
         end_s = run.last_step_s if lease.end_s is None else lease.end_s
-        riders = ((query_of(lease.job), f"{lease.job} (leased)"),)
+        riders = ((JobId.of(lease.job).query, f"{lease.job} (leased)"),)
         wasted = lease.outcome in UNSUCCESSFUL
         found.append(_Stay(lease.start_s, end_s, lease.node, lease.slots, riders, wasted))
     return sorted(found, key=lambda stay: stay.start_s)

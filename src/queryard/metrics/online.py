@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from queryard.core.events import AnswerReported
+from queryard.core.model import JobId
 
 from .response import mean
-from .rows import QueryRow, Run, query_of
+from .rows import QueryRow, Run
 
 REDUCTIONS = (0.5, 0.7, 0.9, 0.99)
 
@@ -55,7 +56,7 @@ def time_to_reduction(run: Run, reduction: float) -> dict[str, float | None]:
         of_job.setdefault(answer.job, []).append(answer)
     of_query: dict[str, list[list[AnswerReported]]] = {}
     for job, answers in of_job.items():
-        of_query.setdefault(query_of(job), []).append(answers)
+        of_query.setdefault(JobId.of(job).query, []).append(answers)
     return {
         name: _reached_s(row, of_query.get(name, []), reduction)
         for name, row in run.queries.items()

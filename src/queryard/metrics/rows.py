@@ -135,12 +135,3 @@ class Run:
         """TET: first submission to last end, or at least so long while a query is unfinished."""
         first_s = self.first_submit_s
         return None if first_s is None else self.closed_s - first_s
-
-
-def query_of(job: str) -> str:
-    """The query a job id belongs to.
-
-    >>> query_of("q7/scan")
-    'q7'
-    """
-    return job.partition("/")[0]

@@ -23,7 +23,7 @@ from queryard.core.events import (
     TaskFinished,
 )
 from queryard.core.journal import Journal, Step
-from queryard.core.model import TaskId
+from queryard.core.model import JobId, TaskId
 
 from .rows import (
     LaunchOutcome,
@@ -34,7 +34,6 @@ from .rows import (
     Outcome,
     QueryRow,
     Run,
-    query_of,
 )
 from .scans import Scans
 
@@ -104,7 +103,7 @@ class RunReader:
                 row = LeaseRow(job, node, slots, now_s)
                 self.run.leases.append(row)
                 self._leases[job, node].append(row)
-                self._start(query_of(job), now_s)
+                self._start(JobId.of(job).query, now_s)
             case Finish(query):
                 self._end_query(query, now_s, "finished", "")
             case Fail(query, cause):
@@ -149,7 +148,7 @@ class RunReader:
         self._launches[number] = row
         self._on_node[node].add(number)
         for task in tasks:
-            query = query_of(task.job)
+            query = JobId.of(task.job).query
             self._start(query, now_s)
             known = task in self._good_s
             self._good_s.setdefault(task, 0.0)
@@ -168,14 +167,14 @@ class RunReader:
             return
         seconds = time_s - row.start_s
         for task in row.tasks:
-            if query_row := self.run.queries.get(query_of(task.job)):
+            if query_row := self.run.queries.get(JobId.of(task.job).query):
                 query_row.task_s += seconds - self._good_s[task]
             self._good_s[task] = seconds
 
     def _charge_launch(self, row: LaunchRow, end_s: float) -> None:
         share_s = (end_s - row.start_s) / len(row.tasks)
         for task in row.tasks:
-            if query_row := self.run.queries.get(query_of(task.job)):
+            if query_row := self.run.queries.get(JobId.of(task.job).query):
                 query_row.slot_s += share_s
 
     def _end_lease(
@@ -197,7 +196,7 @@ class RunReader:
 
     def _charge_lease(self, row: LeaseRow, end_s: float) -> None:
         """Leased time is both use of the cluster and, like task time, the query's work."""
-        if query_row := self.run.queries.get(query_of(row.job)):
+        if query_row := self.run.queries.get(JobId.of(row.job).query):
             seconds = row.slots * (end_s - row.start_s)
             query_row.slot_s += seconds
             query_row.task_s += seconds

@@ -18,7 +18,7 @@ from queryard.core.events import (
     TaskFinished,
 )
 from queryard.core.journal import Step
-from queryard.core.model import MAP, REDUCE, Job, Kind, Node, Query, TaskId
+from queryard.core.model import MAP, REDUCE, Job, JobId, Kind, Node, Query, TaskId
 from queryard.core.scheduler import Scheduler
 from queryard.core.state import Settings
 from queryard.sim.estimates import EstimateSource, fork_source
@@ -91,7 +91,7 @@ class Past:
                 self._submit(event.query)
                 coming = event.query.id
             elif isinstance(event, EstimateChanged):
-                query, _, job = event.job.partition("/")
+                query, job = JobId.of(event.job)
                 if query == coming and query in self._seen:
                     self._seen[query].told[job] = event
             elif isinstance(event, QueryCancelled):
@@ -139,7 +139,7 @@ class Past:
         node = self._nodes[launch.node]
         # Who rode along with others took as long as they did.
         for task in launch.tasks:
-            seen = self._seen.get(task.job.partition("/")[0])
+            seen = self._seen.get(JobId.of(task.job).query)
             if seen is None or task in seen.tasks_s:
                 continue
             if task.kind == MAP:

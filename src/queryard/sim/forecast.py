@@ -15,6 +15,7 @@ from queryard.core.commands import Grant, Launch
 from queryard.core.entities import JobState
 from queryard.core.events import PolicyChosen
 from queryard.core.journal import Journal
+from queryard.core.model import JobId
 from queryard.core.scheduler import Scheduler
 
 from .conditions import Conditions
@@ -58,9 +59,9 @@ def forecast(
         for command in step.commands:
             if isinstance(command, Launch):
                 for task in command.tasks:
-                    starts.setdefault(task.job.partition("/")[0], step.time_s)
+                    starts.setdefault(JobId.of(task.job).query, step.time_s)
             elif isinstance(command, Grant):
-                starts.setdefault(command.job.partition("/")[0], step.time_s)
+                starts.setdefault(JobId.of(command.job).query, step.time_s)
     return {q: Forecast(q, starts.get(q), driver.ends.get(q)) for q in active}
 
 

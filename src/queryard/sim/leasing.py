@@ -7,6 +7,7 @@ import math
 from queryard.core import commands as do
 from queryard.core import events as ev
 from queryard.core.entities import JobState, NodeState
+from queryard.core.model import JobId
 from queryard.core.state import State
 
 from .leases import LeasedJob
@@ -195,7 +196,7 @@ class Leasing:
 
     def forget(self, query: str) -> None:
         """A query has ended, whatever became of its jobs."""
-        for job_id in [job for job in self._jobs if job.startswith(f"{query}/")]:
+        for job_id in [job for job in self._jobs if JobId.of(job).query == query]:
             self._drop(job_id)
 
     def _drop(self, job_id: str) -> None:

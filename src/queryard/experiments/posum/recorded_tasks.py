@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from queryard.core.model import MAP
+from queryard.core.model import MAP, JobId
 from queryard.estimate.tasks import Asked, Seen, class_of
 from queryard.workload.traces import TaskRecord, Trace, read_trace
 
@@ -23,7 +23,7 @@ def recorded(trace: Trace) -> list[tuple[float, Seen]]:
     is_spark = trace.format.startswith("Spark")
     found = []
     for job, tasks in by_job.items():
-        query_id, _, name = job.partition("/")
+        query_id, name = JobId.of(job)
         query = arrivals[query_id]
         spec = next(item for item in query.jobs if item.name == name)
         maps = [task for task in tasks if task.kind == MAP]
@@ -33,7 +33,7 @@ def recorded(trace: Trace) -> list[tuple[float, Seen]]:
             shuffled = sum(
                 task.output_bytes or 0.0
                 for before in spec.upstream
-                for task in by_job.get(f"{query_id}/{before}", ())
+                for task in by_job.get(str(JobId(query_id, before)), ())
             )
         known = all(task.input_bytes is not None for task in maps)
         asked = Asked(

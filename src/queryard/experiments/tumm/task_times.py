@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from queryard.core.model import MAP
+from queryard.core.model import MAP, JobId
 from queryard.figures.palette import policy_colour
 from queryard.figures.panels import Axis, Line, Panel
 from queryard.metrics import Run, read_run
-from queryard.metrics.rows import query_of
 from queryard.metrics.series import StepSeries
 from queryard.sim import simulate
 from queryard.workload import Workload
@@ -36,7 +35,7 @@ def _task_times(workload: Workload) -> Times:
         job = launch.tasks[0].job
         if launch.end_s is None or (launch.kind != MAP and launch.start_s < maps_done_s[job]):
             continue
-        name = run.queries[query_of(job)].query.class_name
+        name = run.queries[JobId.of(job).query].query.class_name
         of_kind = found.setdefault(name, {}).setdefault(launch.kind, [])
         of_kind.append(launch.end_s - launch.start_s)
     return found

@@ -13,7 +13,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
-from queryard.core.model import MAP, Node, Query
+from queryard.core.model import MAP, JobId, Node, Query
 from queryard.workload.cluster import numbered
 from queryard.workload.model import Arrival, Workload
 
@@ -89,7 +89,8 @@ def _query(data: Mapping[str, Any], executors: int) -> tuple[Arrival, list[TaskR
         except _Odd as error:
             raise _Odd(f"stage {number}: {error}") from error
         tasks = [
-            TaskRecord(f"{query_id}/{name}", MAP, milliseconds / 1e3) for milliseconds in durations
+            TaskRecord(str(JobId(query_id, name)), MAP, milliseconds / 1e3)
+            for milliseconds in durations
         ]
         upstream = sorted(parents[number])
         operator = ("extract", "groupby", "join")[min(2, len(upstream))]

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from queryard.core.model import MAP, REDUCE, Operator, Query
+from queryard.core.model import MAP, REDUCE, JobId, Operator, Query
 from queryard.workload.model import Arrival, JobTruth, Workload
 
 from .model import Locality, ReadOptions, TaskRecord, Trace, as_id, measured_job
@@ -210,7 +210,7 @@ class _Application:
         for stage in stages:
             job_name = names[stage.id]
             records = [
-                self._record(f"{query_id}/{job_name}", stage.tasks[index])
+                self._record(str(JobId(query_id, job_name)), stage.tasks[index])
                 for index in sorted(stage.tasks)
             ]
             before = tuple(names[parent] for parent in sorted(upstream[stage.id]))

@@ -24,7 +24,7 @@ from pathlib import Path
 from random import Random
 
 from queryard.core.errors import InvalidRecord, unknown_name
-from queryard.core.model import Node
+from queryard.core.model import JobId, Node
 from queryard.workload.alone import alone_time_s, capacity_slots
 from queryard.workload.cluster import MOST_NODES, numbered
 from queryard.workload.generate import SLACK
@@ -182,7 +182,7 @@ def _part(trace: Trace, use: Use) -> Trace:
         trace,
         workload=replace(trace.workload, arrivals=arrivals),
         finished_s={query: end for query, end in trace.finished_s.items() if query in kept},
-        tasks=tuple(task for task in trace.tasks if task.job.partition("/")[0] in kept),
+        tasks=tuple(task for task in trace.tasks if JobId.of(task.job).query in kept),
     )
 
 
