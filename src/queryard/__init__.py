@@ -7,8 +7,9 @@
 """
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
+
+from queryard.version import __version__
 
 if TYPE_CHECKING:
     from queryard.core.errors import QueryardError
@@ -47,11 +48,6 @@ _MODULES = {
         "QueryTimedOut",
     ),
 }
-
-try:
-    __version__ = version("queryard")
-except PackageNotFoundError:  # run from a source tree that was never installed
-    __version__ = "0+unknown"
 
 
 def __getattr__(name: str) -> Any:

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from queryard import __version__
 from queryard.core.errors import QueryardError
+from queryard.version import __version__
 
 from .analyze import analyze
 from .compare import compare

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .codec import encode_named
 from .entities import JobState, QueryState
 from .errors import QueryardError, unknown_name
 from .journal import Step
+from .kernel import Kernel
 from .model import JobId, TaskId
 from .pools import Pool
-
-if TYPE_CHECKING:
-    from .scheduler import Scheduler
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,7 @@ class Why:
         return f"{self.query} is {self.stage}: " + "; ".join(self.reasons)
 
 
-def why(scheduler: Scheduler, query_id: str) -> Why:
+def why(scheduler: Kernel, query_id: str) -> Why:
     """What is ahead of an active query and which rule, cap or reservation holds it."""
     state = scheduler.state
     query = state.queries.get(query_id)
@@ -57,7 +55,7 @@ def why(scheduler: Scheduler, query_id: str) -> Why:
     )
 
 
-def _ahead(scheduler: Scheduler, leaf: Pool, query: QueryState) -> tuple[str, ...]:
+def _ahead(scheduler: Kernel, leaf: Pool, query: QueryState) -> tuple[str, ...]:
     """Queries that stand before this one in some ranking it stands in."""
     own = {job.uid for job in query.jobs} | {query.uid}
     ahead: dict[str, None] = {}
@@ -72,7 +70,7 @@ def _ahead(scheduler: Scheduler, leaf: Pool, query: QueryState) -> tuple[str, ..
 
 
 def _reasons(
-    scheduler: Scheduler, leaf: Pool, query: QueryState, ahead: tuple[str, ...]
+    scheduler: Kernel, leaf: Pool, query: QueryState, ahead: tuple[str, ...]
 ) -> Iterator[str]:
     state = scheduler.state
     if query.stage == "ending":
@@ -128,7 +126,7 @@ def _turns(pool: Pool, query: QueryState) -> Iterator[str]:
         yield f"pools take turns; {pool.path} is next"
 
 
-def _guaranteed(scheduler: Scheduler, pool: Pool) -> Iterator[Pool]:
+def _guaranteed(scheduler: Kernel, pool: Pool) -> Iterator[Pool]:
     for rival in scheduler.tree.pools.values():
         same_parent = rival.parent is not None and rival.parent is pool.parent
         if same_parent and rival is not pool and rival.used < rival.guarantee and any(rival.ready):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from .admission import Admission
-from .changes import estimates, leases
+from .changes import apply, estimates, leases
 from .commands import Command, Fail, Finish, Grant, Kill, Revoke, WakeAt
 from .entities import JobState, QueryState
 from .errors import QueryardError
@@ -21,7 +21,8 @@ from .events import Event, PolicyChosen, TaskFinished
 from .explain import Why, story, why
 from .filling import Crew, Filling
 from .journal import Journal, Step
-from .parts import Part, Policy, Provisioning
+from .kernel import Kernel
+from .parts import Policy, Provisioning
 from .ranks import PoolTree
 from .relief import reduces_to_kill
 from .share_out import excess_leases, rotate
@@ -44,8 +45,8 @@ class Before(NamedTuple):
     tree: PoolTree
 
 
-class Scheduler:
-    """The kernel: a state, a policy, and the rankings that join them."""
+class Scheduler(Kernel):
+    """Takes note of events, keeps the rankings up to date, and decides."""
 
     def __init__(
         self,
@@ -79,7 +80,7 @@ class Scheduler:
                     notes.rare = True
                     if kind is PolicyChosen:
                         self._chosen = self._compose(event.profile)  # type: ignore[union-attr]
-                state.apply(event)
+                apply(state, event)
         except QueryardError:
             # What came before the refused one has happened, and belongs to the next step.
             self._unrecorded += events[: [other is event for other in events].index(True)]
@@ -142,12 +143,6 @@ class Scheduler:
         if self.journal is None:
             raise QueryardError("no story is kept: this kernel was started without a journal")
         return story(self.journal.steps, entity)
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        """The parts at work, the orders of all leaves among them."""
-        orders = [pool.order for pool in self.tree.pools.values() if pool.order is not None]
-        return (*orders, *self._crew.parts, self._sizing.provisioning)
 
     # --- policy ----------------------------------------------------------------------------
 

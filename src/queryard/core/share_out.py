@@ -11,22 +11,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Set
-from typing import TYPE_CHECKING
 
 from .entities import Candidate, JobState, NodeState
+from .kernel import Kernel
 from .lifecycle import PENDING, RUNNING
 from .model import MAP
 from .phases import PhaseState
-
-if TYPE_CHECKING:
-    from .scheduler import Scheduler
 
 # (job, node) -> slots
 Shares = Counter[tuple[str, str]]
 
 
 def excess_leases(
-    scheduler: Scheduler, granted: Mapping[tuple[str, str], int], settled: Set[tuple[str, str]]
+    scheduler: Kernel, granted: Mapping[tuple[str, str], int], settled: Set[tuple[str, str]]
 ) -> list[tuple[JobState, str, int]]:
     """(job, node, slots) to revoke; what was just granted, or is settled for now, stays."""
     state = scheduler.state
@@ -57,7 +54,7 @@ def excess_leases(
     return excess
 
 
-def rotate(scheduler: Scheduler) -> bool:
+def rotate(scheduler: Kernel) -> bool:
     """Rank those anew whose order goes by how long they hold slots; whether others wait."""
     pools = scheduler.tree.pools
     holders: dict[int, set[int]] = {}
@@ -77,7 +74,7 @@ class _Homes:
 
     __slots__ = ("_at", "_left", "_nodes")
 
-    def __init__(self, scheduler: Scheduler, job: JobState) -> None:
+    def __init__(self, scheduler: Kernel, job: JobState) -> None:
         nodes = scheduler.state.nodes
         kept = [node_id for node_id in job.leases if not nodes[node_id].draining]
         self._nodes = [nodes[node_id] for node_id in kept]
@@ -98,7 +95,7 @@ class _Homes:
 class _Deal:
     """One deal of everything leasable: who would have which slots."""
 
-    def __init__(self, scheduler: Scheduler, holders: list[JobState]) -> None:
+    def __init__(self, scheduler: Kernel, holders: list[JobState]) -> None:
         self._scheduler = scheduler
         self._state = scheduler.state
         self._filling = scheduler.filling

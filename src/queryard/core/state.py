@@ -1,4 +1,4 @@
-"""The cluster's state: `apply(event)` changes it, `fork()` copies it, nothing else does either.
+"""The cluster's state: `changes.apply` changes it, `fork()` copies it, nothing else does either.
 
 Besides the facts, the state keeps notes of what an instant changed (`Notes`), so that the
 scheduler can bring its rankings up to date without looking at everything again.
@@ -10,13 +10,12 @@ import math
 import random
 from dataclasses import dataclass
 
-from .changes import HANDLERS
 from .commands import Launch
 from .entities import JobState, NodeState, QueryState
-from .errors import InvalidEvent, InvalidModel
-from .events import Event, PolicyChosen
+from .errors import InvalidModel
+from .events import PolicyChosen
 from .means import Mean, Typical, pooled_mean
-from .model import MAP, UNBOUNDED, Kind, Table
+from .model import MAP, Kind, Table
 
 # A query is small if it needs no more than this part of what is kept for small ones.
 SMALL_PARTS = 3
@@ -136,22 +135,6 @@ class State:
         self.next_uid = 0
         self.next_launch = 0
         self.notes = Notes()
-
-    def apply(self, event: Event) -> None:
-        """Take note of one fact."""
-        time_s = event.time_s
-        before = self.now
-        if not before <= time_s < UNBOUNDED:
-            raise InvalidEvent(f"{event!r} lies before the present, {before!r}, or never comes")
-        handler = HANDLERS.get(type(event))
-        if handler is None:
-            raise InvalidEvent(f"{event!r} is not an event of the kernel")
-        self.now = time_s
-        try:
-            handler(self, event)
-        except InvalidEvent:
-            self.now = before
-            raise
 
     def observed_s(self, kind: Kind) -> float | None:
         """The observed mean task time over the whole cluster."""

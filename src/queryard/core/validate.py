@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from .entities import JobState
+from .kernel import Kernel
 from .lifecycle import DONE, HELD, PENDING, RUNNING
 from .model import MAP, REDUCE
 from .phases import PhaseState
 from .pools import needs_memory
-
-if TYPE_CHECKING:
-    from .scheduler import Scheduler
 
 
 class BrokenInvariant(AssertionError):
     """The kernel contradicts itself: a bug, never a user's mistake."""
 
 
-def validate(scheduler: Scheduler) -> None:
+def validate(scheduler: Kernel) -> None:
     """Raise `BrokenInvariant` with everything that is wrong."""
     wrong = [
         *_nodes(scheduler),
@@ -34,7 +31,7 @@ def validate(scheduler: Scheduler) -> None:
         raise BrokenInvariant(f"at {scheduler.state.now}: " + "; ".join(wrong))
 
 
-def _nodes(scheduler: Scheduler) -> Iterator[str]:
+def _nodes(scheduler: Kernel) -> Iterator[str]:
     state = scheduler.state
     maps: Counter[str] = Counter()
     reduces: Counter[str] = Counter()
@@ -59,7 +56,7 @@ def _nodes(scheduler: Scheduler) -> Iterator[str]:
         yield f"the cluster counts {state.total_slots} slots and has {slots}"
 
 
-def _tasks(scheduler: Scheduler) -> Iterator[str]:
+def _tasks(scheduler: Kernel) -> Iterator[str]:
     state = scheduler.state
     running: Counter[tuple[str, str]] = Counter()
     seen: set[tuple[str, str, int]] = set()
@@ -106,7 +103,7 @@ def _phase(job: JobState, phase: PhaseState, running: int) -> Iterator[str]:
             yield f"{where}: outputs {sorted(placed)} for {counts[DONE]} finished tasks"
 
 
-def _queries(scheduler: Scheduler) -> Iterator[str]:
+def _queries(scheduler: Kernel) -> Iterator[str]:
     state = scheduler.state
     reserved = 0.0
     for query in state.queries.values():
@@ -131,7 +128,7 @@ def _queries(scheduler: Scheduler) -> Iterator[str]:
         yield f"{state.reserved_bytes} bytes count as reserved, {reserved} are"
 
 
-def _pools(scheduler: Scheduler) -> Iterator[str]:
+def _pools(scheduler: Kernel) -> Iterator[str]:
     state, tree = scheduler.state, scheduler.tree
     used: Counter[int] = Counter()
     for number in state.running:
@@ -147,7 +144,7 @@ def _pools(scheduler: Scheduler) -> Iterator[str]:
             used[pool.parent.index] += used[pool.index]
 
 
-def _rankings(scheduler: Scheduler) -> Iterator[str]:
+def _rankings(scheduler: Kernel) -> Iterator[str]:
     state, tree = scheduler.state, scheduler.tree
     for job in state.jobs.values():
         expected = scheduler.standing.usable_lanes(job)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from queryard.engine.classify import classify
 from queryard.live import Answer
 
 from .errors import InterfaceError, ProgrammingError, translating
-
-if TYPE_CHECKING:
-    from .connection import Connection
+from .transactions import Transactions
 
 Row = tuple[Any, ...]
 Parameters = Sequence[Any] | Mapping[str, Any]
@@ -23,7 +21,7 @@ _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 class Cursor:
     """Made by `Connection.cursor`."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Transactions) -> None:
         self.connection = connection
         self.arraysize = 1
         self.description: list[Description] | None = None

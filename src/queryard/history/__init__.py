@@ -7,6 +7,7 @@ sessions, also while they are being recorded. Neither loads SQLAlchemy before it
 from .errors import HistoryError, HistoryWarning
 from .places import file_to_read, file_to_write
 from .reading import HistoryReader
+from .retention import Retention
 from .rows import (
     AskedRow,
     CostRow,
@@ -17,7 +18,7 @@ from .rows import (
     SessionRecord,
     SessionRow,
 )
-from .store import History, Retention, Steps
+from .store import History, Steps
 
 __all__ = [
     "AskedRow",

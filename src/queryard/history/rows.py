@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from queryard.core.journal import Step
+
 Outcome = Literal["finished", "failed", "cancelled", "refused"]
 
 
@@ -97,6 +99,9 @@ class CostRow:
     running: int
     bursts: int
     burst_s: float
+
+
+Recorded = Step | AskedRow | EndedRow | ForecastRow | CostRow | SessionRow
 
 
 # --- read ----------------------------------------------------------------------------------------

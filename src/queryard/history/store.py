@@ -14,33 +14,16 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from queryard.core.journal import Step
 
-from .errors import HistoryError, HistoryWarning
-from .rows import AskedRow, CostRow, EndedRow, ForecastRow, SessionRow
+from .errors import HistoryWarning
+from .retention import Retention
+from .rows import AskedRow, CostRow, EndedRow, ForecastRow, Recorded, SessionRow
 
 COMMIT_S = 0.4
 CLOSE_S = 5.0
-Recorded = Step | AskedRow | EndedRow | ForecastRow | CostRow | SessionRow
-
-
-@dataclass(frozen=True, slots=True)
-class Retention:
-    """How much is kept: sessions of the last `days`, and no more than about `max_bytes`.
-
-    What the queries of a template took is kept beyond that (see `tidying.py`).
-    """
-
-    days: float = 30.0
-    max_bytes: int = 1_000_000_000
-
-    def __post_init__(self) -> None:
-        for name, value in (("days", self.days), ("max_bytes", self.max_bytes)):
-            if not value > 0:
-                raise HistoryError(f"retention: {name} must be a number above 0, got {value!r}")
 
 
 class _Mark:

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 
 from sqlalchemy import ColumnElement, Connection, Table, func, literal_column, select
 
+from .retention import Retention
 from .schema import OF_A_SESSION, past, sessions, steps
-from .store import Retention
 
 DAY_S = 86_400.0
 # Rows removed in one transaction, so that other sessions wait for milliseconds only.

@@ -17,8 +17,8 @@ from . import schema
 from .errors import HistoryError
 from .fold import Fold, Row, compact
 from .opening import is_busy, open_for_writing
-from .rows import AskedRow, CostRow, EndedRow, ForecastRow, SessionRow
-from .store import Recorded, Retention
+from .retention import Retention
+from .rows import AskedRow, CostRow, EndedRow, ForecastRow, Recorded, SessionRow
 from .tidying import tidy
 
 TIDY_EVERY_S = 3600.0

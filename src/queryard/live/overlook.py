@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from queryard.backends.local import NATIVE_JOB, LocalBackend
+from queryard.core.changes import apply
 from queryard.core.events import EstimateChanged
 from queryard.core.explain import Why
 from queryard.core.parts import PoolSpec
@@ -89,7 +90,7 @@ class Overlook:
         state = fork.state
         for twin, first in twins.items():
             if twin in state.queries and first in state.queries:
-                state.apply(EstimateChanged(state.now, f"{twin}/{NATIVE_JOB}", work_s=0.0))
+                apply(state, EstimateChanged(state.now, f"{twin}/{NATIVE_JOB}", work_s=0.0))
         return fork
 
     def _twins(self) -> dict[str, str]:

@@ -10,7 +10,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from queryard import __version__
 from queryard.core.errors import QueryardError, unknown_name
 from queryard.core.journal import Journal
 from queryard.core.scheduler import Scheduler
@@ -30,6 +29,7 @@ from queryard.history import (
 )
 from queryard.policies import compose
 from queryard.sql.catalog import Catalog
+from queryard.version import __version__
 
 from .amounts import as_bytes
 from .asked import Asked

@@ -1,4 +1,4 @@
-"""What each event does to the state, one file a subject. Only `State.apply` comes here."""
+"""What each event does to the state, one file per subject."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import events as ev
+from ..errors import InvalidEvent
+from ..model import UNBOUNDED
+from ..state import State
 from . import cluster, estimates, leases, queries, tasks
 
-HANDLERS: dict[type, Callable[[Any, Any], None]] = {
+_HANDLERS: dict[type, Callable[[State, Any], None]] = {
     ev.TaskFinished: tasks.finished,
     ev.TaskFailed: tasks.failed,
     ev.QuerySubmitted: queries.submitted,
@@ -25,3 +28,20 @@ HANDLERS: dict[type, Callable[[Any, Any], None]] = {
     ev.PolicyChosen: cluster.policy_chosen,
     ev.Woke: cluster.woke,
 }
+
+
+def apply(state: State, event: ev.Event) -> None:
+    """Take note of one fact."""
+    time_s = event.time_s
+    before = state.now
+    if not before <= time_s < UNBOUNDED:
+        raise InvalidEvent(f"{event!r} lies before the present, {before!r}, or never comes")
+    handler = _HANDLERS.get(type(event))
+    if handler is None:
+        raise InvalidEvent(f"{event!r} is not an event of the kernel")
+    state.now = time_s
+    try:
+        handler(state, event)
+    except InvalidEvent:
+        state.now = before
+        raise

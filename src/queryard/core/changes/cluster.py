@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from ..entities import NodeState
 from ..errors import InvalidEvent, unknown_name
 from ..events import NodeJoined, NodeLost, PolicyChosen, TableChanged, Woke
 from ..lifecycle import TASK_MOVES
+from ..state import State
 from . import estimates, leases, queries, tasks
-
-if TYPE_CHECKING:
-    from ..state import State
 
 
 def node_joined(state: State, event: NodeJoined) -> None:

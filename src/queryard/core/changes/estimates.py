@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from ..entities import JobState, QueryState
 from ..errors import InvalidEvent
 from ..events import EstimateChanged
 from ..means import Mean
 from ..model import MAP, REDUCE, Kind
-
-if TYPE_CHECKING:
-    from ..state import State
+from ..state import State
 
 # What a task is expected to take while nothing whatever is known.
 UNKNOWN_TASK_S = 1.0

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ..entities import Answer, JobState, NodeState
 from ..errors import InvalidEvent
 from ..events import AnswerReported, LeaseEnded, Progressed, WidthChanged
 from ..lifecycle import HELD, LEASE_MOVES, REVOKING
+from ..state import State
 from . import estimates, queries
-
-if TYPE_CHECKING:
-    from ..state import State
 
 
 def _move(lease: list[int], move: str, slots: int) -> None:

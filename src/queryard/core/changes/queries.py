@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from ..entities import JobState, QueryState
 from ..errors import InvalidEvent, unknown_name
 from ..events import MemoryChanged, QueryCancelled, QuerySubmitted
 from ..lifecycle import next_stage
+from ..state import State
 from . import estimates
-
-if TYPE_CHECKING:
-    from ..state import State
 
 # How many idempotency keys are remembered; the oldest are forgotten first.
 KEYS_KEPT = 100_000

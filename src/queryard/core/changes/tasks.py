@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..commands import Launch
 from ..entities import JobState, NodeState
@@ -11,10 +11,8 @@ from ..events import TaskFailed, TaskFinished
 from ..lifecycle import TASK_MOVES
 from ..model import MAP, TaskId
 from ..phases import PhaseState
+from ..state import State
 from . import estimates, queries
-
-if TYPE_CHECKING:
-    from ..state import State
 
 _new = tuple.__new__
 _LAUNCH_FROM, _LAUNCH_TO = TASK_MOVES["launched"]

@@ -21,13 +21,13 @@ from .select import SelectBinder
 class _Cte:
     query: Expr
     names: list[str]
-    context: Context
+    context: QueryBinder
     bound: Bound | None = None
 
 
 @dataclass(slots=True)
-class Context:
-    """What queries at one level have in common: the tables and the CTEs they can see."""
+class QueryBinder:
+    """Binds the queries at one level, which can see the same tables and CTEs."""
 
     builder: Builder
     catalog: CatalogLike
@@ -69,7 +69,7 @@ class Context:
             return SelectBinder(context, query).bind()
         raise NotStageable(f"{type(query).__name__} is not split")
 
-    def _with_ctes(self, query: Expr) -> Context:
+    def _with_ctes(self, query: Expr) -> QueryBinder:
         clause = query.args.get("with_")
         if clause is None:
             return self
@@ -82,7 +82,7 @@ class Context:
             context = replace(context, ctes={**context.ctes, cte.alias.lower(): entry})
         return context
 
-    def subquery_context(self, query: Expr) -> Context:
+    def subquery_context(self, query: Expr) -> QueryBinder:
         """The context for the clauses of a SELECT that has CTEs of its own."""
         return self._with_ctes(query)
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from .algebra import JoinKind, Node, OneRow
+from .context import Context
 from .errors import NotStageable
 from .expressions import Expr, column, conjuncts, rewritten
 from .scope import Scope, Visible
-
-if TYPE_CHECKING:
-    from .binder import Context
 
 
 @dataclass(slots=True)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from sqlglot import exp
 
-from .algebra import Join, names
-from .cardinality import key_pair
-from .costs import BUILD_ROW_S, PROBE_ROW_S, SHUFFLE_VALUE_S, tasks_for
+from .algebra import Join, Node, names
+from .assembly import Assembly
+from .builder import Builder
+from .cardinality import Cardinality, key_pair
+from .costs import BUILD_ROW_S, PROBE_ROW_S, SHUFFLE_VALUE_S, Sizing, tasks_for
 from .expressions import Expr, bare, text
 from .fragment import Fragment, TableSource, Wrap
 from .types import hash_type
-
-if TYPE_CHECKING:
-    from .physical import Physical
 
 _SYNTAX = {
     "inner": "JOIN",
@@ -46,10 +45,31 @@ class _Keys:
         return tuple(e.name for e in plain)
 
 
+class Compiling(Protocol):
+    """What a join needs of the compilation it is part of (see `Physical`)."""
+
+    builder: Builder
+    cardinality: Cardinality
+    sizing: Sizing
+    assembly: Assembly
+
+    def compile(self, node: Node) -> Fragment: ...
+
+    def wrapped(
+        self,
+        child: Fragment,
+        node: Node,
+        sql: Wrap,
+        row_s: float,
+        story: str = "",
+        builds: Sequence[str] = (),
+    ) -> Fragment: ...
+
+
 class Joining:
     """Compiles join nodes for `Physical`."""
 
-    def __init__(self, physical: Physical) -> None:
+    def __init__(self, physical: Compiling) -> None:
         self._physical = physical
 
     def compile(self, node: Join) -> Fragment:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -12,14 +11,12 @@ from .aggregates import Call
 from .algebra import Node, Sort, SortKey
 from .bound import Bound, direction, limit_of, output_column, unordered
 from .calls import aggregate_name, aggregates_in, has_subquery, is_subquery, read_call
+from .context import Context
 from .errors import NotStageable
 from .expressions import Expr, bare, column, conjuncts, references, rewritten
 from .from_clause import bind_from
 from .scope import Scope
 from .select_list import StarColumn, select_items
-
-if TYPE_CHECKING:
-    from .binder import Context
 
 _REFUSED = ("laterals", "windows", "qualify", "sample", "connect", "pivots", "cluster", "sort")
 
@@ -55,6 +52,12 @@ class SelectBinder:
         self._expanding: list[str] = []
         self._groups: list[tuple[Expr, str]] = []
         self._calls: dict[tuple[str, Expr | None, bool, Expr | None], str] = {}
+
+    def inner(self, select: exp.Select) -> SelectBinder:
+        """A subquery of this SELECT, bound up to WHERE."""
+        found = SelectBinder(self.context, select, outer=self.scope)
+        found.source()
+        return found
 
     # ------------------------------------------------------------------ names
 

@@ -6,7 +6,7 @@ import duckdb
 from sqlglot import exp
 
 from .algebra import Node, Project
-from .binder import Context
+from .binder import QueryBinder
 from .builder import Builder
 from .cardinality import Cardinality
 from .contract import CatalogLike, find_table
@@ -58,7 +58,7 @@ def _planned(sql: str, catalog: CatalogLike, sizing: Sizing) -> StagedPlan:
         except duckdb.Error as error:
             raise NotStageable(f"DuckDB says: {str(error).splitlines()[0]}") from error
         builder = Builder(oracle)
-        bound = Context(builder, catalog).query(statement)
+        bound = QueryBinder(builder, catalog).query(statement)
         root: Node = _only(bound.node, [name for _, name in bound.columns])
         cardinality = Cardinality(catalog, oracle)
         root = DistinctInTwo(builder).run(root)

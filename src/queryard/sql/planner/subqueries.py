@@ -11,18 +11,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from .aggregates import Call
 from .algebra import Aggregate, JoinKind, Node, Shared, Sort, names
+from .context import Selecting
 from .errors import NotStageable
 from .expressions import Expr, bare, cast, column, references, substituted
 from .types import equal_as_groups
-
-if TYPE_CHECKING:
-    from .select import SelectBinder
 
 Bind = Callable[[Expr], Expr]
 _MORE_THAN_ONE = (
@@ -31,7 +28,7 @@ _MORE_THAN_ONE = (
 )
 
 
-def condition(binder: SelectBinder, node: Expr, bind: Bind) -> None:
+def condition(binder: Selecting, node: Expr, bind: Bind) -> None:
     """Keep the rows of `binder` for which a condition with subqueries is true."""
     node = bare(node)
     negated = isinstance(node, exp.Not)
@@ -44,7 +41,7 @@ def condition(binder: SelectBinder, node: Expr, bind: Bind) -> None:
         binder.keep([bind(node)])
 
 
-def value(binder: SelectBinder, node: Expr, bind: Bind) -> Expr:
+def value(binder: Selecting, node: Expr, bind: Bind) -> Expr:
     """Join what a subquery needs to the rows of `binder`; the expression that stands for it."""
     if isinstance(node, exp.Exists):
         return _exists_value(binder, node)
@@ -56,7 +53,7 @@ def value(binder: SelectBinder, node: Expr, bind: Bind) -> Expr:
 # ---------------------------------------------------------------------- EXISTS
 
 
-def _exists_condition(binder: SelectBinder, node: exp.Exists, negated: bool) -> None:
+def _exists_condition(binder: Selecting, node: exp.Exists, negated: bool) -> None:
     inner = _inner(binder, node.this)
     if inner is not None and inner.correlated:
         if not inner.is_plain:
@@ -68,7 +65,7 @@ def _exists_condition(binder: SelectBinder, node: exp.Exists, negated: bool) -> 
     binder.keep([exp.Not(this=found) if negated else found])
 
 
-def _exists_value(binder: SelectBinder, node: exp.Exists) -> Expr:
+def _exists_value(binder: Selecting, node: exp.Exists) -> Expr:
     builder = binder.builder
     inner = _inner(binder, node.this)
     if inner is None or not inner.correlated:
@@ -89,7 +86,7 @@ def _exists_value(binder: SelectBinder, node: exp.Exists) -> Expr:
 # ---------------------------------------------------------------------- IN
 
 
-def _in_condition(binder: SelectBinder, node: exp.In, negated: bool, bind: Bind) -> None:
+def _in_condition(binder: Selecting, node: exp.In, negated: bool, bind: Bind) -> None:
     wanted = bind(node.this)
     rows, candidate, pairs = _candidates(binder, node, wanted)
     if not negated:
@@ -112,7 +109,7 @@ def _in_condition(binder: SelectBinder, node: exp.In, negated: bool, bind: Bind)
     binder.keep([exp.Or(this=_is_zero(total), expression=whole)])
 
 
-def _in_value(binder: SelectBinder, node: exp.In, bind: Bind) -> Expr:
+def _in_value(binder: Selecting, node: exp.In, bind: Bind) -> Expr:
     wanted = bind(node.this)
     rows, candidate, pairs = _candidates(binder, node, wanted)
     wanted, (keys, found, distinct), (total, known) = _in_parts(
@@ -141,7 +138,7 @@ def _in_value(binder: SelectBinder, node: exp.In, bind: Bind) -> Expr:
 
 
 def _candidates(
-    binder: SelectBinder, node: exp.In, wanted: Expr
+    binder: Selecting, node: exp.In, wanted: Expr
 ) -> tuple[Node, str, list[tuple[Expr, Expr]]]:
     """The rows of an IN subquery, the column compared, and the correlation as pairs."""
     builder = binder.builder
@@ -173,7 +170,7 @@ def _candidates(
 
 
 def _in_parts(
-    binder: SelectBinder,
+    binder: Selecting,
     wanted: Expr,
     rows: Node,
     candidate: str,
@@ -202,7 +199,7 @@ def _in_parts(
 # ---------------------------------------------------------------------- scalar subqueries
 
 
-def _scalar_value(binder: SelectBinder, node: Expr) -> Expr:
+def _scalar_value(binder: Selecting, node: Expr) -> Expr:
     query = node.this if isinstance(node, exp.Subquery) else node
     if isinstance(node, exp.Subquery) and any(
         bool(value) for name, value in node.args.items() if name not in ("this", "alias")
@@ -229,7 +226,7 @@ def _scalar_value(binder: SelectBinder, node: Expr) -> Expr:
     return column(checked.fields[0].name)
 
 
-def _correlated_scalar(binder: SelectBinder, inner: SelectBinder) -> Expr:
+def _correlated_scalar(binder: Selecting, inner: Selecting) -> Expr:
     clauses = ("group", "having", "limit", "offset", "order", "distinct")
     if any(inner.select.args.get(name) for name in clauses):
         raise NotStageable("a correlated scalar subquery with GROUP BY, ORDER BY or LIMIT")
@@ -257,7 +254,7 @@ def _correlated_scalar(binder: SelectBinder, inner: SelectBinder) -> Expr:
     return exp.Paren(this=substituted(result, empty))
 
 
-def _checked(binder: SelectBinder, rows: Node, found: str) -> Node:
+def _checked(binder: Selecting, rows: Node, found: str) -> Node:
     """The only value of a column as a single row; an error if there are more."""
     builder = binder.builder
     counted, only = Call(builder.fresh(), "count"), Call(builder.fresh(), "min", found)
@@ -300,22 +297,18 @@ def _is_constant(node: Expr) -> bool:
 # ---------------------------------------------------------------------- common ground
 
 
-def _inner(binder: SelectBinder, query: Expr) -> SelectBinder | None:
+def _inner(binder: Selecting, query: Expr) -> Selecting | None:
     """The subquery bound up to WHERE, if it is a SELECT; set operations are bound as a whole."""
-    from .select import SelectBinder
-
     while isinstance(query, exp.Subquery) and not any(
         bool(v) for k, v in query.args.items() if k not in ("this", "alias")
     ):
         query = query.this
     if not isinstance(query, exp.Select):
         return None
-    inner = SelectBinder(binder.context, query, outer=binder.scope)
-    inner.source()
-    return inner
+    return binder.inner(query)
 
 
-def _equalities(inner: SelectBinder) -> list[tuple[Expr, Expr]]:
+def _equalities(inner: Selecting) -> list[tuple[Expr, Expr]]:
     """The correlation as pairs (outer expression, inner expression) that must be equal."""
     mine = names(inner.node)
     pairs = []
@@ -334,12 +327,12 @@ def _equalities(inner: SelectBinder) -> list[tuple[Expr, Expr]]:
     return pairs
 
 
-def _keyed(inner: SelectBinder, expressions: list[Expr]) -> tuple[Node, list[str]]:
+def _keyed(inner: Selecting, expressions: list[Expr]) -> tuple[Node, list[str]]:
     return inner.builder.extended(inner.node, expressions)
 
 
 def _left_join(
-    binder: SelectBinder, right: Node, pairs: list[tuple[Expr, Expr]], keys: list[str]
+    binder: Selecting, right: Node, pairs: list[tuple[Expr, Expr]], keys: list[str]
 ) -> None:
     """Join one row per key; equality must be the same relation as grouping, or rows multiply."""
     fields = {field.name: field.type for field in right.fields}
