@@ -16,7 +16,7 @@ that does. A native query may join the run of another that asks the same.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from queryard.backends import protocol as told
@@ -24,10 +24,9 @@ from queryard.core import commands as do
 from queryard.core import events as ev
 from queryard.core.errors import QueryardError
 from queryard.core.explain import Why
-from queryard.core.model import Query
+from queryard.core.model import JobId, Query
 from queryard.core.scheduler import Scheduler
-from queryard.engine.errors import QueryFailed, QueryTimedOut
-from queryard.estimate.work import Prediction
+from queryard.engine.errors import QueryCancelled, QueryFailed, QueryTimedOut
 
 from . import effects as out
 from . import inputs
@@ -41,7 +40,7 @@ from .estimates.refinement import revised_work
 from .facts import QueryView
 from .inputs import ClientPort, Input
 from .line import Line, Turn
-from .work.base import Work
+from .work.base import Moved, Work
 from .work.native import NativeRuns, takes_a_moment
 
 # How many idempotency keys are remembered; the oldest are forgotten first.
@@ -70,6 +69,7 @@ class Coordinator:
         self._takes: dict[type, Callable[[Any], None]] = {
             inputs.Submit: self._submit,
             inputs.Cancel: self._cancel,
+            inputs.Release: self._release,
             inputs.TimeLimitReached: self._time_limit_reached,
             inputs.Planned: self._planned,
             inputs.PlanFailed: self._plan_failed,
@@ -356,7 +356,8 @@ class Coordinator:
         if not entry.recorded:
             entry.recorded = True
             self._effects.append(out.RecordAsked(entry.facts()))
-        self._effects.append(out.Refine(entry.id, entry.client, request))
+        if not work.hands_over:
+            self._effects.append(out.Refine(entry.id))
 
     # --- queries are stopped ---------------------------------------------------------------------
 
@@ -364,6 +365,14 @@ class Coordinator:
         entry = self._entries.get(given.query)
         if entry is not None:
             self._stop(entry, given.error)
+
+    def _release(self, given: inputs.Release) -> None:
+        """A query that only reads is of no use without its rows."""
+        self._effects.append(out.CloseOutput(given.output))
+        entry = self._entries.get(given.query)
+        if given.complete or entry is None or entry.request.has_side_effects:
+            return
+        self._stop(entry, QueryCancelled("cancelled"))
 
     def _time_limit_reached(self, given: inputs.TimeLimitReached) -> None:
         entry = self._entries.get(given.query)
@@ -386,18 +395,9 @@ class Coordinator:
         entry.again_bytes = None
         self._effects.append(out.FailOutput(entry.id, error))
         self._effects.append(out.StopWork(entry.id, error))
-        self._events.extend(self._moved_memory(entry))
+        self._move_memory(entry.work.left())
         self._events.append(ev.QueryCancelled(self._now, entry.id, str(error)))
         self._publish(entry)
-
-    def _moved_memory(self, entry: Entry) -> list[ev.Event]:
-        """A query leaves: another one may hold the memory of its run from now on."""
-        assert entry.work is not None
-        events = list(entry.work.left())
-        if entry.run is not None and events and entry.run.holder is not None:
-            other = self._entries[entry.run.holder]
-            other.memory_bytes, entry.memory_bytes = entry.memory_bytes, other.memory_bytes
-        return events
 
     def _close(self, given: inputs.Close) -> None:
         self._closed = given.error
@@ -418,11 +418,11 @@ class Coordinator:
             case do.Fail():
                 self._failed(command.query, command.cause)
             case do.Grant():
-                self._began(ev.query_of(command.job))
+                self._began(JobId.of(command.job).query)
                 self._effects.append(out.Execute(command))
             case do.Launch():
                 for task in command.tasks:
-                    self._began(ev.query_of(task.job))
+                    self._began(JobId.of(task.job).query)
                 self._effects.append(out.Execute(command))
             case _:
                 self._effects.append(out.Execute(command))
@@ -433,14 +433,24 @@ class Coordinator:
         if entry is not None and entry.work is not None:
             self._note_moved(entry.work.granted())
 
-    def _note_moved(self, moved: Any) -> None:
+    def _note_moved(self, moved: Moved) -> None:
         for query in moved.started:
             entry = self._entries.get(query)
             if entry is not None and entry.started_s is None:
                 entry.started_s = self._now
                 self.gate.started(entry)
                 self._publish(entry)
-        self._events.extend(moved.events)
+        self._move_memory(moved.events)
+
+    def _move_memory(self, changes: Sequence[ev.MemoryChanged]) -> None:
+        """Another query holds the memory of a run from now on."""
+        for change in changes:
+            entry = self._entries.get(change.query)
+            if entry is not None:
+                memory_bytes = int(change.memory_bytes)
+                self._readers.reserved_bytes += memory_bytes - entry.memory_bytes
+                entry.memory_bytes = memory_bytes
+        self._events.extend(changes)
 
     def _finished(self, query: str) -> None:
         entry = self._entries.get(query)
@@ -487,6 +497,8 @@ class Coordinator:
             entry.usage = given.usage
             if entry.run is not None:
                 entry.run.usage[entry.id] = given.usage
+            elif (known := self.kernel.state.queries.get(entry.id)) is not None and known.total_s:
+                entry.progress = 1.0 - known.left_s / known.total_s
             self._publish(entry)
 
     def _reported(self, given: told.RunReport) -> None:
@@ -514,7 +526,7 @@ class Coordinator:
             self._events.extend(entry.work.estimates(total_s))
         done = min(1.0, done_s / total_s) if total_s > 0 else 0.0
         self._events.extend(
-            ev.Progressed(self._now, f"{entry.id}/{job.name}", done) for job in entry.work.jobs()
+            ev.Progressed(self._now, str(JobId(entry.id, job.name)), done) for job in entry.work.jobs()
         )
 
     def _predicted(self, given: inputs.Predicted) -> None:
@@ -559,7 +571,7 @@ class Coordinator:
     # --- slots that a query can use --------------------------------------------------------------
 
     def _width_changed(self, event: ev.WidthChanged) -> None:
-        entry = self._entries.get(ev.query_of(event.job))
+        entry = self._entries.get(JobId.of(event.job).query)
         if entry is not None:
             entry.width = event.width
             if not entry.behind:
@@ -583,7 +595,7 @@ class Coordinator:
         for job in entry.work.jobs():
             if job.divisible is not None:
                 width = 0 if entry.behind else entry.width or job.divisible.width
-                self._events.append(ev.WidthChanged(self._now, f"{entry.id}/{job.name}", width))
+                self._events.append(ev.WidthChanged(self._now, str(JobId(entry.id, job.name)), width))
 
     # --- policies --------------------------------------------------------------------------------
 
@@ -630,7 +642,3 @@ class Coordinator:
 
     def _publish(self, entry: Entry) -> None:
         self._effects.append(out.Publish(entry.facts()))
-
-
-def prediction_of(entry: Entry) -> Prediction:
-    return entry.prediction

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from queryard.backends.protocol import BackendCommand
 
 from .facts import QueryFacts
-from .inputs import ClientPort, Input
+from .inputs import Input
 from .request import QueryRequest
 from .work.base import Work
 
@@ -56,6 +56,12 @@ class StopWork(NamedTuple):
     error: BaseException
 
 
+class Forget(NamedTuple):
+    """Nothing of a query runs any more; it may be given to the backend once more."""
+
+    query: str
+
+
 class HandOver(NamedTuple):
     """Pass the rows of a query whose tasks have ended to its reader, beside."""
 
@@ -76,12 +82,16 @@ class FailOutput(NamedTuple):
     error: BaseException
 
 
+class CloseOutput(NamedTuple):
+    """No rows are read any more."""
+
+    output: Any
+
+
 class Refine(NamedTuple):
     """Look closer at what is to be expected of a query, beside; `Predicted` may answer."""
 
     query: str
-    client: ClientPort
-    request: QueryRequest
 
 
 class Learn(NamedTuple):
@@ -128,9 +138,11 @@ Effect = (
     | AddWork
     | Execute
     | StopWork
+    | Forget
     | HandOver
     | Spill
     | FailOutput
+    | CloseOutput
     | Refine
     | Learn
     | Publish

@@ -7,61 +7,62 @@ import contextlib
 import weakref
 from collections.abc import Generator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from queryard.results.answer import Answer
+from queryard.results.explanation import Explanation
 from queryard.sim.forecast import Forecast
 
 from .amounts import as_seconds
-from .outlook import Outlook
-from .record import Record, Status, Timing
-
-if TYPE_CHECKING:
-    from queryard.results.explanation import Explanation
-
-    from .session import Session
+from .client import Client
+from .explaining import explain_query
+from .facts import Status, Timing
+from .host import Host
+from .ticket import Ticket
+from .why import Outlook
 
 
 class Handle:
     """What `submit` gives back at once.
 
-    A query that only reads is cancelled when neither its handle nor its answer is held by anybody:
-    its rows could not be read any more.
+    A query that only reads is cancelled when neither its handle nor its answer is held any more:
+    its rows could not be read. One that was submitted with `keep` runs on.
     """
 
-    def __init__(self, session: Session, record: Record) -> None:
-        self._session = session
-        self._record = record
-        self._interest = _Interest(session, record)
+    def __init__(self, client: Client, ticket: Ticket, owner: object = None) -> None:
+        """`owner` lives as long as the rows can be read."""
+        self._client = client
+        self._ticket = ticket
+        self._interest = _Interest(client, ticket, owner)
         self._answer: Answer | None = None
-        self.id = record.id
-        self.sql = record.sql
+        self.id = ticket.id
+        self.sql = ticket.request.sql
 
     @property
-    def leaves_something(self) -> bool:
+    def has_side_effects(self) -> bool:
         """Whether it does more than read."""
-        return self._record.leaves_something
+        return self._ticket.request.has_side_effects
 
     @property
     def status(self) -> Status:
         """How far it is; it has ended as soon as the engine is done with it."""
-        return self._record.status
+        return self._ticket.status
 
     def progress(self) -> float:
         """Share done, from 0 to 1; of a native query as DuckDB sees it, not linear in time."""
-        return self._record.progress()
+        return self._ticket.progress()
 
     @property
     def timing(self) -> Timing:
         """When it was submitted, began and ended on the session's clock, and what it has cost."""
-        return self._record.timing()
+        return self._ticket.timing()
 
     def why(self) -> Outlook:
         """What is ahead of it, which rule holds it, and when it will start and end.
 
         Once it has ended: how long it took, and how good the forecast was.
         """
-        return self._session.outlook(self._record)
+        return self._client.host.outlook(self._ticket)
 
     def forecast(self) -> Forecast | None:
         """When it is expected to start and end, on the session's clock.
@@ -83,7 +84,7 @@ class Handle:
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(ready.set)
 
-        self._record.output.when_ready(tell)
+        self._ticket.output.when_ready(tell)
         await ready.wait()
         return self.result()
 
@@ -98,57 +99,59 @@ class Handle:
 
     def take(self, timeout: float | str | None = None) -> Answer:
         """The answer for somebody who keeps it: once it is gone, its rows are, too."""
-        self._record.output.schema(_seconds(timeout))
-        release = partial(_release, weakref.ref(self._session), self._record)
-        return Answer(self._record.output, release, self._interest)
+        self._ticket.output.schema(_seconds(timeout))
+        release = partial(_release, weakref.ref(self._client.host), self._ticket)
+        return Answer(self._ticket.output, release, self._interest)
 
     def wait(self, timeout: float | str | None = None) -> bool:
         """Wait until the query has ended; True if it has. Its rows must be read meanwhile."""
-        return self._record.over.wait(_seconds(timeout))
+        return self._ticket.over.wait(_seconds(timeout))
 
     def cancel(self) -> None:
         """Stop it; what it held is free again within about 100 ms."""
-        self._session.cancel(self.id)
+        self._client.host.cancel(self.id)
 
     @property
     def reasons(self) -> tuple[str, ...]:
         """Why it runs natively although it was to be staged."""
-        return self._record.work.reasons if self._record.work is not None else ()
+        return self._ticket.facts.reasons
 
     def explain(self) -> Explanation | None:
         """How it is run: its jobs, with what was expected of them and what came of it.
 
         None as long as it stands in line.
         """
-        return self._record.work.explain(self._session) if self._record.work is not None else None
+        return explain_query(self._client, self._ticket)
 
     @property
     def error(self) -> BaseException | None:
         """Why it failed; None while it runs and if it did not."""
-        return self._record.error
+        return self._ticket.error
 
     @property
     def ended(self) -> bool:
         """Whether it is over, well or not."""
-        return self._record.ended
+        return self._ticket.ended
 
     def __repr__(self) -> str:
         return f"<Handle {self.id} {self.status} {self.progress():.0%}>"
 
 
 class _Interest:
-    """Held by a handle and by its answer: once nobody holds it, nobody can read the rows."""
+    """Held by a handle and by its answer: without it, the rows cannot be read any more."""
 
-    def __init__(self, session: Session, record: Record) -> None:
-        self._session = session
-        weakref.finalize(self, _release, weakref.ref(session), record).atexit = False
+    def __init__(self, client: Client, ticket: Ticket, owner: object) -> None:
+        self._client = client
+        self._owner = owner
+        finalizer = weakref.finalize(self, _release, weakref.ref(client.host), ticket)
+        finalizer.atexit = False
 
 
-def _release(session: weakref.ref[Session], record: Record) -> None:
-    """Nobody wants the rows. The garbage collector may call this in the middle of anything."""
-    held = session()
+def _release(host: weakref.ref[Host], ticket: Ticket) -> None:
+    """The rows are not wanted. The garbage collector may call this in the middle of anything."""
+    held = host()
     if held is not None:
-        held.release(record)
+        held.release(ticket)
 
 
 def _seconds(timeout: float | str | None) -> float | None:

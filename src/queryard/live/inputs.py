@@ -55,6 +55,17 @@ class Cancel(NamedTuple):
     error: BaseException
 
 
+class Release(NamedTuple):
+    """No handle of a query is held: its rows cannot be read any more.
+
+    `complete` says that all of them had come.
+    """
+
+    query: str
+    output: Any
+    complete: bool
+
+
 class TimeLimitReached(NamedTuple):
     query: str
 
@@ -122,6 +133,7 @@ class Close(NamedTuple):
 Input = (
     Submit
     | Cancel
+    | Release
     | TimeLimitReached
     | Planned
     | PlanFailed

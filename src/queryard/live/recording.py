@@ -6,9 +6,9 @@ import os
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from queryard.core.errors import QueryardError, unknown_name
 from queryard.core.journal import Journal
@@ -32,12 +32,10 @@ from queryard.sql.catalog import Catalog
 from queryard.version import __version__
 
 from .amounts import as_bytes
-from .asked import Asked
-from .limits import Refused
-from .record import Record
-
-if TYPE_CHECKING:
-    from .overlook import SessionReport
+from .facts import QueryFacts, Status
+from .monitor import SessionReport
+from .request import QueryRequest
+from .ticket import Foreseen
 
 COST_EVERY_S = 10.0
 
@@ -108,46 +106,49 @@ class Recorder:
         journal = Journal(asdict(settings), dict(profile), Steps(self.history))
         return Scheduler(compose, profile, settings, journal)
 
-    def asked(self, record: Record) -> None:
-        """The kernel hears of it; once more if it is run again."""
-        if self.history is not None and record.id not in self._known:
-            self._known.add(record.id)
-            self.history.asked(_asked(record.id, record.asked, record.submitted_s, record))
+    def asked(self, facts: QueryFacts) -> None:
+        """The kernel hears of a query."""
+        if self.history is not None:
+            self._known.add(facts.id)
+            self.history.asked(_asked(facts))
 
-    def ended(self, record: Record) -> None:
+    def ended(self, facts: QueryFacts, outcome: Status, rows: int) -> None:
         if self.history is None:
             return
-        self.asked(record)  # it may have been given up before the kernel heard of it
-        self._known.discard(record.id)
-        outcome = record.status
+        if facts.id not in self._known:
+            self.asked(facts)  # it was given up before the kernel heard of it
+        self._known.discard(facts.id)
         assert outcome in ("finished", "failed", "cancelled")
         self.history.ended(
             EndedRow(
-                query=record.id,
-                time_s=record.ended_s or record.submitted_s,
-                started_s=record.started_s,
+                query=facts.id,
+                time_s=facts.submitted_s if facts.ended_s is None else facts.ended_s,
+                started_s=facts.started_s,
                 outcome=outcome,
-                error="" if record.error is None else str(record.error),
-                work_s=record.work_s,
-                held_s=record.meter.held_s,
-                peak_memory_bytes=record.peak_memory_bytes,
-                rows=record.output.rows,
-                burst_s=record.burst_s,
+                error="" if facts.error is None else str(facts.error),
+                work_s=facts.work_s,
+                held_s=facts.usage.held_s,
+                peak_memory_bytes=facts.peak_memory_bytes,
+                rows=rows,
+                burst_s=facts.usage.burst_s,
             )
         )
 
-    def refused(self, query: str, asked: Asked, error: Refused, now_s: float) -> None:
-        """A limit did not let it in."""
+    def refused(
+        self, query: str, request: QueryRequest, error: BaseException, now_s: float
+    ) -> None:
+        """A limit did not let a query in."""
         if self.history is not None:
-            self.history.asked(_asked(query, asked, now_s))
+            self.history.asked(_refused(query, request, now_s))
             self.history.ended(
                 EndedRow(query, now_s, None, "refused", str(error), 0.0, 0.0, None, 0, 0.0)
             )
 
-    def forecast(self, record: Record, made_s: float) -> None:
-        if self.history is not None and record.forecast is not None:
-            found = record.forecast
-            self.history.forecast(ForecastRow(record.id, made_s, found.start_s, found.end_s))
+    def forecast(self, query: str, foreseen: Foreseen) -> None:
+        if self.history is not None:
+            found = foreseen.forecast
+            row = ForecastRow(query, foreseen.made_s, found.start_s, found.end_s)
+            self.history.forecast(row)
 
     def cost(self, report: SessionReport) -> None:
         if self.history is None:
@@ -185,22 +186,34 @@ class Recorder:
             self.history.close()
 
 
-def _asked(query: str, asked: Asked, now_s: float, record: Record | None = None) -> AskedRow:
-    prediction = None if record is None else record.prediction
+def _asked(facts: QueryFacts) -> AskedRow:
+    prediction = facts.prediction
+    return replace(
+        _refused(facts.id, facts.request, facts.submitted_s),
+        memory_bytes=facts.memory_bytes,
+        predicted_work_s=prediction.work_s,
+        predicted_memory_bytes=prediction.memory_bytes,
+        predicted_by=prediction.by,
+        twin_of=facts.twin_of,
+    )
+
+
+def _refused(query: str, request: QueryRequest, now_s: float) -> AskedRow:
+    """A query of which nothing was predicted."""
     return AskedRow(
         query=query,
         time_s=now_s,
-        sql=asked.sql,
-        template=asked.template,
-        tenant=asked.tenant,
-        priority=asked.priority,
-        deadline_s=asked.deadline_s,
-        plan=asked.plan,
-        memory_bytes=0 if record is None else record.memory_bytes,
-        predicted_work_s=None if prediction is None else prediction.work_s,
-        predicted_memory_bytes=None if prediction is None else prediction.memory_bytes,
-        predicted_by="" if prediction is None else prediction.by,
-        twin_of="" if record is None else record.twin_of,
+        sql=request.sql,
+        template=request.template,
+        tenant=request.tenant,
+        priority=request.priority,
+        deadline_s=request.deadline_s,
+        plan=request.plan,
+        memory_bytes=0,
+        predicted_work_s=None,
+        predicted_memory_bytes=None,
+        predicted_by="",
+        twin_of="",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -34,6 +34,10 @@ class QueryRequest:
     time_limit: str = ""
     # The same key asked for again is the same query.
     idempotency_key: str = ""
+
+    def with_memory(self, memory_bytes: int) -> QueryRequest:
+        """The same, with memory that was chosen for it."""
+        return replace(self, memory_bytes=memory_bytes)
 
     @cached_property
     def has_side_effects(self) -> bool:

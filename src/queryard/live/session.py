@@ -2,50 +2,53 @@
 
 from __future__ import annotations
 
-import contextlib
-import math
 import os
-import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Unpack
 
+from queryard.backends.local import LocalBackend, nodes_of
 from queryard.core.errors import QueryardError, unknown_name
 from queryard.core.model import Node, Tenant
-from queryard.engine.classify import Classified, check_allowed, classify
 from queryard.engine.functions import Style
-from queryard.engine.native import Parameters
+from queryard.engine.native import NativeEngine, Parameters
+from queryard.engine.session import SessionInstance
 from queryard.engine.temp import TempSpace
 from queryard.policies import for_tenants, resolve_profile
 from queryard.results.answer import Answer
+from queryard.results.explanation import Explanation
 from queryard.sim.forecast import Forecast
-from queryard.sql.catalog import Catalog, CatalogError, open_catalog
+from queryard.sql.catalog import Catalog, open_catalog
 from queryard.sql.statistics.store import cache_folder
 
-from .amounts import as_seconds, as_time_left
-from .asked import Asked, Plan, checked_plan, checked_tenant
+from .admission.gate import Gate
+from .admission.limits import Limits, read_limits
+from .admission.memory import (
+    Reservations,
+    divide,
+    kept_bytes,
+    memory_budget,
+    slot_range,
+    small_sizes,
+)
+from .admission.tenants import Tenants, read_tenants
+from .client import Client, QueryOptions
 from .control import Control, control_of
-from .dispatch import Dispatch
-from .gatekeeper import Gatekeeper
+from .facts import QueryView
 from .handle import Handle
-from .limits import Limits, read_limits
-from .local_nodes import nodes_of
-from .outlook import Outlook, outlook
-from .overlook import SessionReport
-from .record import QueryView, Record
+from .host import Host
+from .monitor import SessionReport
 from .recording import Recorder, history_file, kept_in, read_retention
-from .resources import divide, kept_bytes, memory_budget, reservation, slot_range
+from .request import Plan
 from .settings import session_settings, sized
-from .tenants import Tenants, read_tenants
+from .why import Outlook
 
-if TYPE_CHECKING:
-    from queryard.results.explanation import Explanation
-
-FRESH_S = 1.0
 # Chosen by measurement: see ARCHITECTURE.
 DEFAULT_PROFILE = "marshal"
+# So long `forecasts` waits for one that is being made.
+FORECASTS_S = 2.0
 
 
 def connect(
@@ -98,7 +101,10 @@ def connect(
 
 
 class Session:
-    """Queries go in by `sql` and `submit`, from any thread; close it, or use it with `with`."""
+    """A host of its own, and one client of it, embedded in a program.
+
+    Queries go in by `sql` and `submit`, from any thread; close it, or use it with `with`.
+    """
 
     def __init__(
         self,
@@ -120,34 +126,50 @@ class Session:
         self.catalog = catalog
         self._slot_range = slot_range(slots)
         self.memory_bytes = memory_budget(memory)
-        self.plan = checked_plan(plan)
-        self._writes = write
         budget = divide(self.memory_bytes, catalog, write)
-        self._pool_bytes = budget.pool_bytes
-        nodes = (
-            tuple(nodes)
-            if nodes
-            else nodes_of(self._slot_range, budget.pool_bytes, kept_bytes(budget.pool_bytes))
-        )
+        kept = kept_bytes(budget.pool_bytes)
+        nodes = tuple(nodes or nodes_of(self._slot_range, budget.pool_bytes, kept))
         self.slots = sum(node.slots for node in nodes)
         self._tenants = read_tenants(tenants)
         self.profile = self._shared(profile)
-        gatekeeper = Gatekeeper(read_limits(limits or {}, "limits"), self._tenants.limits)
+        gate = Gate(read_limits(limits or {}, "limits"), self._tenants.limits, self.slots)
         recorder = Recorder(history_file(history, catalog), read_retention(retention))
         kernel = recorder.kernel(self.profile, self.slots, self.memory_bytes)
-        self._dispatch = Dispatch(
-            catalog, kernel, nodes, budget, TempSpace(temp), write, gatekeeper, recorder
+        space = TempSpace(temp)
+        engine = NativeEngine(catalog, self.slots, budget.pool_bytes, space.path)
+        self.host = Host(
+            catalog,
+            kernel,
+            LocalBackend(engine, nodes),
+            engine,
+            gate,
+            Reservations(budget.pool_bytes),
+            recorder,
+            space,
         )
-        self._fresh_until = time.monotonic() + FRESH_S
-        # Who has no place of its own, or leaves nothing beside the data, is found all the same.
+        engine.spares.keep(small_sizes(budget.pool_bytes), self.host.in_a_while)
+        own = SessionInstance(self.slots, budget.session_bytes, space.path, catalog, write)
+        self.client = Client(
+            self.host, own, name="session", plan=plan, writes=write, pool_bytes=budget.pool_bytes
+        )
+        # A session without a place beside its data is found all the same.
         folder = (None if history is False else kept_in(catalog)) or cache_folder()
         self._control = control_of(folder, recorder.session, weakref.ref(self))
         # Also for a session that its user forgets, and at the end of the program.
-        self._finalizer = weakref.finalize(self, _close, os.getpid(), self._dispatch, self._control)
+        self._finalizer = weakref.finalize(
+            self, _close, os.getpid(), self.host, self.client, self._control
+        )
+
+    @property
+    def plan(self) -> Plan:
+        """How queries run unless they say otherwise."""
+        return self.client.plan
 
     # --- asking ------------------------------------------------------------------------------
 
-    def sql(self, sql: str, parameters: Parameters = (), **options: Any) -> Answer:
+    def sql(
+        self, sql: str, parameters: Parameters = (), **options: Unpack[QueryOptions]
+    ) -> Answer:
         """Run a statement and give its answer as soon as its first rows are there.
 
         Options are those of `submit`. Statements without rows have run when this returns.
@@ -158,7 +180,7 @@ class Session:
         except BaseException:
             handle.cancel()
             raise
-        if handle.leaves_something:
+        if handle.has_side_effects:
             handle.wait()
         return answer
 
@@ -168,11 +190,13 @@ class Session:
         parameters: Parameters = (),
         *,
         plan: Plan | None = None,
-        tenant: str = "default",
+        tenant: str | None = None,
         priority: float = 0.0,
         memory: int | str | None = None,
         time_limit: float | str | None = None,
         deadline: float | str | timedelta | datetime | None = None,
+        idempotency_key: str = "",
+        keep: float | str | None = None,
     ) -> Handle:
         """Ask for something and go on; the handle tells how far it is.
 
@@ -180,31 +204,28 @@ class Session:
         here. `memory` is what the query reserves, `time_limit` (seconds, or a text such as "5 min")
         ends it with an error. By the `deadline` (seconds from now, such a text, or a time) its
         answer is wanted: policies that know deadlines hurry, and it runs on if it is late.
+
+        The same `idempotency_key` given again is the same query: it runs once. With `keep`, the
+        query runs on though its handle is gone, and its rows are kept for so long after its end, to
+        be read through `query`; without, a query that only reads is cancelled then.
         """
-        _check_types(sql, parameters)
-        statements = classify(sql)
-        for statement in statements:
-            check_allowed(statement, self._writes)
-        wanted = checked_plan(plan or self.plan)
-        if isinstance(priority, bool) or not isinstance(priority, int | float):
-            raise QueryardError(f"priority: must be a number, got {priority!r}")
-        if not math.isfinite(priority):
-            raise QueryardError(f"priority: must be finite, got {priority!r}")
-        tenant = checked_tenant(tenant)
-        memory_bytes = None if memory is None else reservation(memory, self._pool_bytes)
-        left_s = None if deadline is None else as_time_left(deadline, "deadline")
-        limit_s = None if time_limit is None else as_seconds(time_limit, "time_limit")
-        self._keep_fresh()
-        deadline_s = None if left_s is None else self.now() + left_s
-        record = self._dispatch.enter(
-            Asked(sql, statements, parameters, wanted, tenant, priority, memory_bytes, deadline_s)
+        ticket = self.client.submit(
+            sql,
+            parameters,
+            plan=plan,
+            tenant=tenant,
+            priority=priority,
+            memory=memory,
+            time_limit=time_limit,
+            deadline=deadline,
+            idempotency_key=idempotency_key,
+            keep=keep,
         )
-        if limit_s is not None:
-            written = time_limit if isinstance(time_limit, str) else f"{limit_s:g} s"
-            self._dispatch.limit(record, limit_s, written)
-        if any(statement.kind == "COPY" for statement in statements):
-            self._fresh_until = 0.0  # it may write a table
-        return Handle(self, record)
+        return Handle(self.client, ticket, self)
+
+    def query(self, query: str) -> Handle:
+        """A handle of a query by its id: one on its way, or one whose rows are kept."""
+        return Handle(self.client, self.host.query(query), self)
 
     def explain(
         self,
@@ -215,69 +236,50 @@ class Session:
         plan: Plan | None = None,
     ) -> Explanation:
         """How a statement would be run; with `analyze` it is run, for the real figures."""
-        from .explanation import explain
+        from .explaining import explain
 
-        return explain(self, sql, parameters, analyze=analyze, plan=plan)
+        return explain(self.client, sql, parameters, analyze=analyze, plan=plan)
 
     def cancel(self, query: str) -> None:
         """Stop a query by its id; unknown and ended ones are left alone."""
-        self._dispatch.cancel(query)
+        self.host.cancel(query)
 
     # --- looking on --------------------------------------------------------------------------
 
     def now(self) -> float:
         """The session's clock: seconds since it began. All times it tells are on it."""
-        return self._dispatch.now()
+        return self.host.now()
 
     def queries(self) -> tuple[QueryView, ...]:
         """All queries on their way, the earliest first."""
-        return tuple(record.view() for record in self._dispatch.records())
+        return self.host.views()
 
     def forecasts(self) -> dict[str, Forecast]:
         """When each query is expected to start and to end, if estimates are right and none come."""
-        return self._dispatch.overlook.forecasts()
+        return self.host.forecasts(FORECASTS_S)
 
     def why(self, query: str) -> Outlook:
         """What is ahead of a query on its way, which rule holds it, when it will start and end."""
-        for record in self._dispatch.records():
-            if record.id == query:
-                return self.outlook(record)
-        known = [record.id for record in self._dispatch.records()]
-        raise QueryardError(unknown_name("query on its way", query, known))
+        known = [view.id for view in self.queries()]
+        if query not in known:
+            raise QueryardError(unknown_name("query on its way", query, known))
+        return self.host.outlook(self.host.query(query))
 
     def report(self) -> SessionReport:
         """What the session itself has cost so far, and how often slots overstayed."""
-        return self._dispatch.overlook.report()
+        return self.host.report()
 
     # --- policies ------------------------------------------------------------------------------
 
     def use_profile(self, profile: str | Mapping[str, Any]) -> None:
         """Decide by another policy from now on; what runs is not disturbed."""
         self.profile = chosen = self._shared(profile)
-        self._dispatch.choose(chosen)
+        self.host.choose(chosen)
 
     def _shared(self, profile: str | Mapping[str, Any]) -> Mapping[str, Any]:
         """A profile inside the shares of the tenants, if it can be followed on this machine."""
         found = sized(resolve_profile(profile), self._slot_range)
         return for_tenants(found, self._tenants.shares) if self._tenants.shares else found
-
-    # --- for handles and explanations ----------------------------------------------------------
-
-    def outlook(self, record: Record) -> Outlook:
-        """What there is to say of a query."""
-        if record.ended:
-            return outlook(record, None, None, self.now())
-        forecast = self.forecasts().get(record.id)
-        why = self._dispatch.overlook.why(record.id)
-        return outlook(record, why, forecast, self.now())
-
-    def release(self, record: Record) -> None:
-        """Nobody reads the rows of a query any more."""
-        self._dispatch.release(record)
-
-    def not_staged(self, statements: Sequence[Classified], parameters: Parameters) -> str | None:
-        """Why the planner is not even asked to split a query; None if it is."""
-        return self._dispatch.not_staged(statements, parameters)
 
     # --- tables and functions ------------------------------------------------------------------
 
@@ -295,8 +297,8 @@ class Session:
         It gets Python values row by row (`style="rows"`), or Arrow arrays (`"arrow"`). DuckDB may
         call it more or less often than there are rows, unless it has `side_effects`.
         """
-        self._dispatch.with_session(
-            lambda session: session.create_function(
+        self.client.with_instance(
+            lambda own: own.create_function(
                 name, function, parameters, returns, style, side_effects
             )
         )
@@ -314,22 +316,8 @@ class Session:
         self.catalog.remove(name)
 
     def refresh(self) -> tuple[str, ...]:
-        """Look at the files again; the names of tables that have changed.
-
-        Queries do so by themselves, as often as costs next to nothing.
-        """
+        """Look at the files again; the names of tables that have changed."""
         return self.catalog.refresh()
-
-    def _keep_fresh(self) -> None:
-        """Look for new and changed files, for at most a hundredth of the time."""
-        began = time.monotonic()
-        if began < self._fresh_until:
-            return
-        # A folder that is being changed may not make sense for a moment: what was known stays.
-        with contextlib.suppress(CatalogError):
-            self.catalog.refresh()
-        now = time.monotonic()
-        self._fresh_until = now + max(FRESH_S, 100 * (now - began))
 
     # --- the end -------------------------------------------------------------------------------
 
@@ -344,18 +332,10 @@ class Session:
         self.close()
 
 
-def _close(process: int, dispatch: Dispatch, control: Control | None) -> None:
+def _close(process: int, host: Host, client: Client, control: Control | None) -> None:
     """It must not hold the session."""
     if os.getpid() == process:  # in a fork, all of it is the parent's
         if control is not None:
             control.close()
-        dispatch.close()
-
-
-def _check_types(sql: object, parameters: object) -> None:
-    """What would else come to light somewhere inside."""
-    if not isinstance(sql, str):
-        raise QueryardError(f"sql: must be a text, got {sql!r}")
-    if not isinstance(parameters, Sequence | Mapping) or isinstance(parameters, str | bytes):
-        problem = f"must be a list, or a dictionary of names, got {parameters!r}"
-        raise QueryardError(f"parameters: {problem}")
+        if host.close():
+            client.close()

@@ -71,6 +71,12 @@ class ResultStream:
         return self._full
 
     @property
+    def drained(self) -> bool:
+        """Whether a reader has taken all rows."""
+        in_file = self._file is not None and self._file.batches > 0
+        return self._finished and not self._batches and not in_file
+
+    @property
     def complete(self) -> bool:
         """Whether all rows have come, without an error."""
         return self._finished

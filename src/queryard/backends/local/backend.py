@@ -25,7 +25,7 @@ from queryard.engine.capi import library
 from .leases import Engine, LocalLeases
 from .nodes import LocalNodes
 from .tasks import LocalTasks
-from .workers import Workers
+from queryard.backends.workers import Workers
 
 
 class LocalBackend:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+from typing import NamedTuple
 
 from queryard.core.errors import QueryardError
 from queryard.core.state import SMALL_PARTS
@@ -107,18 +108,39 @@ def reservation(memory: int | str | None, pool_bytes: int) -> int:
     return asked
 
 
-def chosen_bytes(request: QueryRequest, prediction: Prediction | None, most_bytes: int) -> int:
+class Reserved(NamedTuple):
+    """What a query reserves; `most_bytes` is more where that is a guess."""
+
+    memory_bytes: int
+    most_bytes: int
+
+
+class Reservations:
+    """What queries reserve of the memory of one host."""
+
+    def __init__(self, pool_bytes: int) -> None:
+        self.pool_bytes = pool_bytes
+        self.usual_bytes = reservation(None, pool_bytes)
+
+    def staged(self, request: QueryRequest, most_bytes: int) -> int:
+        return request.memory_bytes or most_bytes
+
+    def native(self, request: QueryRequest, prediction: Prediction, most_bytes: int) -> Reserved:
+        if request.memory_bytes is not None:
+            return Reserved(request.memory_bytes, request.memory_bytes)
+        # However little there is, one query must not take all of it on a guess.
+        guessed_bytes = min(most_bytes, self.pool_bytes // 2)
+        return Reserved(chosen_bytes(request, prediction, guessed_bytes), most_bytes)
+
+
+def chosen_bytes(request: QueryRequest, prediction: Prediction, most_bytes: int) -> int:
     """What a query reserves: what it asked for, what its like have needed, or a guess.
 
     A query that computes for a moment cannot fill much memory. Where the guess was too low and the
     query runs out of it, it is run again with what is usual.
     """
-    if request.memory_bytes is not None:
-        return request.memory_bytes
     if not any("from" in statement.words for statement in request.statements):
         return MIN_MEMORY_BYTES  # SELECT 42
-    if prediction is None:
-        return most_bytes
     # What was seen of its like may have missed the peak, and less than it needs makes it slow.
     guessed = LEAST_BYTES // 4 + int(prediction.work_s * FILLED_BYTES_S)
     needed = max(guessed, prediction.memory_bytes or 0)

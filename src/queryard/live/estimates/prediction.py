@@ -31,7 +31,7 @@ from queryard.estimate.work import (
 from queryard.sql.catalog import Catalog
 from queryard.sql.catalog.model import Table
 
-from .asked import Asked
+from ..request import QueryRequest
 
 if TYPE_CHECKING:
     from queryard.sql.planner.plan import StagedPlan
@@ -92,26 +92,26 @@ class Predictor:
 
     # --- before a query runs ---------------------------------------------------------------------
 
-    def first(self, asked: Asked) -> Prediction:
+    def first(self, request: QueryRequest) -> Prediction:
         """What is known at once: the template's past, else the bytes of the tables it names."""
-        sizes = self._sizes.of(asked)
+        sizes = self._sizes.of(request)
         with self._lock:
-            figures = list(self._past.get(_key(asked.template), ()))
+            figures = list(self._past.get(_key(request.template), ()))
         if figures:
             return from_past(figures, sum(sizes.values()))
         if not any(sizes.values()):
             return Prediction(GUESS_S * self.rates.computing, None, "guess", SPREADS["guess"])
         return self._corrected("bytes", self._by_bytes(sizes))
 
-    def refine(self, asked: Asked) -> Prediction | None:
+    def refine(self, request: QueryRequest) -> Prediction | None:
         """What DuckDB's plan tells, within tens of milliseconds; None if that is nothing better."""
         with self._lock:
-            if _key(asked.template) in self._past:
+            if _key(request.template) in self._past:
                 return None
         work_s = 0.0
-        last = asked.statements[-1]
-        for statement in asked.statements:
-            found = self._planner.features(statement, asked.parameters if statement is last else ())
+        last = request.statements[-1]
+        for statement in request.statements:
+            found = self._planner.features(statement, request.parameters if statement is last else ())
             if found is None:
                 return None
             work_s += work_of(found, self.rates)
@@ -135,13 +135,13 @@ class Predictor:
         """Its total work, now that so much is done."""
         return revised(prediction.work_s, done_s, progress, prediction.spread)
 
-    def learn(self, asked: Asked, work_s: float, peak_memory_bytes: int | None = None) -> None:
+    def learn(self, request: QueryRequest, work_s: float, peak_memory_bytes: int | None = None) -> None:
         """Take note of what a query took that ran to its end."""
-        if asked.plan == "staged":
+        if request.plan == "staged":
             return  # splitting it has its price, which says nothing of the query run natively
-        sizes = self._sizes.of(asked)
-        key = _key(asked.template)
-        plans = [self._planner.known(statement) for statement in asked.statements]
+        sizes = self._sizes.of(request)
+        key = _key(request.template)
+        plans = [self._planner.known(statement) for statement in request.statements]
         known = [work_of(plan, self.rates) for plan in plans if plan is not None]
         predicted: dict[Learning, float | None] = {
             "plan": sum(known) if len(known) == len(plans) else None,
@@ -193,10 +193,10 @@ class _Sizes:
         # Name -> the schema it stands in, how it is stored, its bytes.
         self._by_name: dict[str, list[tuple[frozenset[str], Stored, float]]] = {}
 
-    def of(self, asked: Asked) -> dict[Stored, float]:
+    def of(self, request: QueryRequest) -> dict[Stored, float]:
         self._keep_up()
         names: set[str] = set()
-        for statement in asked.statements:
+        for statement in request.statements:
             # EXPLAIN without ANALYZE reads nothing.
             if statement.kind != "EXPLAIN" or statement.explained is not None:
                 names |= statement.names

@@ -12,7 +12,7 @@ from queryard.core.scheduler import Scheduler
 from queryard.sim.conditions import Conditions
 from queryard.sim.forecast import resume
 
-from .asked import Asked
+from ..request import QueryRequest
 
 # A forecast serves the next queries of its tenant for so long.
 GOOD_FOR_S = 1.0
@@ -29,15 +29,15 @@ class _Known(NamedTuple):
 _Kind = tuple[str, float, bool]
 
 
-def _kind(asked: Asked) -> _Kind:
+def _kind(request: QueryRequest) -> _Kind:
     """Queries that stand in the same place: of one tenant, as urgent as one another."""
-    return asked.tenant, asked.priority, asked.deadline_s is not None
+    return request.tenant, request.priority, request.deadline_s is not None
 
 
 class Waits:
-    """Remembers a forecast a tenant; from any thread.
+    """Remembers one forecast per tenant; from any thread.
 
-    `fork` is the kernel as it is, to be simulated; `now` the session's clock.
+    `fork` is the kernel as it is, to be simulated; `now` the host's clock.
     """
 
     def __init__(self, fork: Callable[[], Scheduler], now: Callable[[], float]) -> None:
@@ -46,13 +46,13 @@ class Waits:
         self._lock = threading.Lock()
         self._known: dict[_Kind, _Known] = {}
 
-    def expected_s(self, asked: Asked, work_s: float, most_s: float) -> float:
-        """When a query would begin, from now; nobody looks much further than `most_s`."""
+    def expected_s(self, request: QueryRequest, work_s: float, most_s: float) -> float:
+        """When a query would begin, from now; not looked for much further than `most_s`."""
         now = self._now()
-        kind = _kind(asked)
+        kind = _kind(request)
         known = self._known.get(kind)
         if known is None or now - known.at_s > GOOD_FOR_S:
-            known = _Known(now, _wait_s(self._fork(), asked, work_s, 2 * most_s))
+            known = _Known(now, _wait_s(self._fork(), request, work_s, 2 * most_s))
             with self._lock:
                 self._known = {
                     other: of for other, of in self._known.items() if now - of.at_s <= GOOD_FOR_S
@@ -60,15 +60,15 @@ class Waits:
                 self._known[kind] = known
         return max(0.0, known.wait_s - (now - known.at_s))
 
-    def entered(self, asked: Asked, seconds: float) -> None:
-        """One was let in, and stands before the next of its tenant."""
+    def entered(self, request: QueryRequest, seconds: float) -> None:
+        """A query was let in, and stands before the next of its tenant."""
         with self._lock:
             for kind, known in self._known.items():
-                if kind[0] == asked.tenant:
+                if kind[0] == request.tenant:
                     self._known[kind] = known._replace(wait_s=known.wait_s + seconds)
 
 
-def _wait_s(fork: Scheduler, asked: Asked, work_s: float, most_s: float) -> float:
+def _wait_s(fork: Scheduler, request: QueryRequest, work_s: float, most_s: float) -> float:
     """Simulate the queue with the query until it begins; `most_s` if it does not before."""
     state = fork.state
     now = state.now
@@ -76,11 +76,11 @@ def _wait_s(fork: Scheduler, asked: Asked, work_s: float, most_s: float) -> floa
     query = Query(
         PROBE,
         (job,),
-        tenant=asked.tenant,
-        priority=asked.priority,
-        memory_bytes=float(asked.memory_bytes or 0),
+        tenant=request.tenant,
+        priority=request.priority,
+        memory_bytes=float(request.memory_bytes or 0),
         submit_s=now,
-        deadline_s=asked.deadline_s,
+        deadline_s=request.deadline_s,
     )
     # Its work is known before the others are resumed, so that it is simulated as they are.
     fork.handle(

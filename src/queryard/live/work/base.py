@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from queryard.backends.protocol import Leased, Staged
-from queryard.core.events import EstimateChanged, Event
+from queryard.core.events import EstimateChanged, MemoryChanged
 from queryard.core.model import Job
 from queryard.results.explanation import Explanation
 from queryard.results.streams import ResultStream
@@ -22,7 +22,7 @@ class Moved(NamedTuple):
     """
 
     started: Sequence[str]
-    events: Sequence[Event]
+    events: Sequence[MemoryChanged]
 
 
 class Work(Protocol):
@@ -49,10 +49,13 @@ class Work(Protocol):
     def for_backend(self, output: ResultStream) -> Leased | Staged:
         """What the backend is given."""
 
+    def entered(self) -> Moved:
+        """The kernel hears of it."""
+
     def granted(self) -> Moved:
         """The kernel gave it a slot."""
 
-    def left(self) -> Sequence[Event]:
+    def left(self) -> Sequence[MemoryChanged]:
         """Its query is not wanted any more."""
 
     def on_failure(self, error: BaseException) -> Retry:

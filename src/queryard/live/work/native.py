@@ -12,13 +12,20 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from queryard.backends.protocol import NATIVE_JOB, Leased, Usage
-from queryard.core.events import EstimateChanged, Event, MemoryChanged
-from queryard.core.model import Divisible, Job
+from queryard.core.events import EstimateChanged, MemoryChanged
+from queryard.core.model import Divisible, Job, JobId
 from queryard.engine.errors import OutOfMemory
+from queryard.estimate.work import Prediction
 from queryard.results.explanation import Explanation
 from queryard.results.streams import ResultStream
 
+from ..request import QueryRequest
 from .base import Moved, Retry
+
+# Core-seconds; a query that needs no more is over before its slot would be called back.
+MOMENT_S = 0.1
+# Rows out of nothing, which no table gives an idea of.
+_MAKERS = frozenset({"generate_series", "range", "recursive", "repeat", "unnest"})
 
 
 class NativeRun:
@@ -138,24 +145,30 @@ class NativeWork:
         return (Job(NATIVE_JOB, divisible=Divisible(width=self._width)),)
 
     def estimates(self, expected_s: float) -> list[EstimateChanged]:
-        return [EstimateChanged(0.0, f"{self._query}/{NATIVE_JOB}", work_s=expected_s)]
+        return [EstimateChanged(0.0, str(JobId(self._query, NATIVE_JOB)), work_s=expected_s)]
 
     def for_backend(self, output: ResultStream) -> Leased:
         return Leased(self.run.name, self._width, output, self._statement)
+
+    def entered(self) -> Moved:
+        if self.run.holder is None:
+            return Moved((), ())
+        # Its run has begun, with memory that another query holds.
+        return Moved((self._query,), (MemoryChanged(0.0, self._query, 0.0),))
 
     def granted(self) -> Moved:
         run = self.run
         if run.holder is not None or not run.queries:
             return Moved((self._query,), ())
         run.holder = self._query if self._query in run.queries else run.queries[0]
-        moved: list[Event] = [
+        moved = [
             MemoryChanged(0.0, other, 0.0) for other in run.queries if other != run.holder
         ]
         if run.holder != self._query:  # which has left meanwhile
             moved.append(MemoryChanged(0.0, run.holder, float(run.memory_bytes)))
         return Moved(tuple(run.queries), moved)
 
-    def left(self) -> Sequence[Event]:
+    def left(self) -> Sequence[MemoryChanged]:
         run = self.run
         if self._query in run.queries:
             run.queries.remove(self._query)
@@ -178,6 +191,13 @@ class NativeWork:
 
     def explanation(self) -> Explanation | None:
         return None
+
+
+def takes_a_moment(request: QueryRequest, prediction: Prediction) -> bool:
+    """Whether a query will be over at once, as far as that can be known."""
+    if prediction.work_s > MOMENT_S:
+        return False
+    return prediction.by == "template" or request.names.isdisjoint(_MAKERS)
 
 
 def plain_key(parameters: Any) -> Hashable | None:

@@ -5,53 +5,64 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from queryard.core.errors import QueryardError, unknown_name
+from queryard.core.errors import QueryardError
 from queryard.engine.classify import Classified, classify
 from queryard.engine.errors import QueryFailed
 from queryard.engine.plans import PlanNames, PlanOperator, read_plan
+from queryard.engine.native import Parameters
+from queryard.results.answer import Answer
 from queryard.results.explanation import ExplainedJob, Explanation
-from queryard.sql.planner import NotStageable, StagedPlan, plan_staged
 
-if TYPE_CHECKING:
-    from queryard.engine.native import Parameters
-    from queryard.engine.staged import JobActuals
-
-    from .session import Session
+from .client import Client
+from .request import Plan, QueryRequest, checked_plan
+from .ticket import Ticket
 
 # A line of the statement, as errors show it, with a pointer below it.
 _LINE = re.compile(r"^LINE (\d+):(.*)\n( *)\^", re.MULTILINE)
 
 
 def explain(
-    session: Session,
+    client: Client,
     sql: str,
     parameters: Parameters = (),
     *,
     analyze: bool = False,
-    plan: str | None = None,
+    plan: Plan | None = None,
 ) -> Explanation:
-    """How a session would run a statement; with `analyze` it is run, for the real figures."""
-    from .asked import PLANS
-
+    """How a client's statement would be run; with `analyze` it is run, for the real figures."""
     statement = _only_statement(sql)
-    wanted = plan or session.plan
-    if wanted not in PLANS:
-        raise QueryardError(unknown_name("plan", wanted, PLANS))
+    wanted = checked_plan(plan or client.plan)
     if wanted == "native":
-        return native_explanation(session, statement, parameters, analyze=analyze)
-    reason = session.not_staged([statement], parameters)
+        return native_explanation(client, statement, parameters, analyze=analyze)
+    reason = client.not_staged(QueryRequest(sql, [statement], parameters, wanted))
     if reason is None:
+        # The planner takes half a second to import, and most sessions never need it.
+        from queryard.sql.planner import NotStageable, plan_staged
+
+        from .work.staged import staged_explanation
+
         try:
-            planned = plan_staged(statement.sql, session.catalog)
+            planned = plan_staged(statement.sql, client.host.catalog)
         except NotStageable as error:
             reason = error.reason
         else:
-            return _run_staged(session, statement) if analyze else staged_explanation(planned)
-    return native_explanation(session, statement, parameters, (reason,), analyze=analyze)
+            return _run_staged(client, statement) if analyze else staged_explanation(planned)
+    return native_explanation(client, statement, parameters, (reason,), analyze=analyze)
+
+
+def explain_query(client: Client, ticket: Ticket) -> Explanation | None:
+    """How a query is run; None as long as it stands in line."""
+    facts = ticket.facts
+    if facts.work is None:
+        return None
+    found = facts.work.explanation()
+    if found is not None:
+        return found
+    request = facts.request
+    return native_explanation(client, request.statements[-1], request.parameters, facts.reasons)
 
 
 def _only_statement(sql: str) -> Classified:
@@ -65,29 +76,29 @@ def _only_statement(sql: str) -> Classified:
     return statements[0]
 
 
-def _run_staged(session: Session, statement: Classified) -> Explanation:
+def _run_staged(client: Client, statement: Classified) -> Explanation:
     """Run a statement of which it is known that it only reads and can be staged; once."""
     began = time.perf_counter()
-    handle = session.submit(statement.sql, plan="staged")
+    ticket = client.submit(statement.sql, plan="staged")
     try:
-        for _ in handle.take().batches():
+        for _ in ticket.output:
             pass
-        handle.wait()
+        ticket.over.wait()
         seconds = time.perf_counter() - began
     except BaseException:
-        handle.cancel()
+        client.host.cancel(ticket.id)
         raise
-    if handle.error is not None:
-        raise handle.error
-    found = handle.explain()
+    if ticket.error is not None:
+        raise ticket.error
+    found = explain_query(client, ticket)
     assert found is not None, "it has run"
-    if handle.reasons:  # a table has changed since it was planned
+    if ticket.facts.reasons:  # a table has changed since it was planned
         return replace(found, seconds=seconds, notes=("it ran, but DuckDB measured nothing",))
     return replace(found, seconds=seconds)
 
 
 def native_explanation(
-    session: Session,
+    client: Client,
     statement: Classified,
     parameters: Parameters = (),
     reasons: Sequence[str] = (),
@@ -95,16 +106,16 @@ def native_explanation(
     analyze: bool = False,
 ) -> Explanation:
     """DuckDB's own plan; its operators run as one job."""
-    names = PlanNames(session.catalog, statement.names)
+    names = PlanNames(client.host.catalog, statement.names)
     began = time.perf_counter()
     root = None
     notes: tuple[str, ...] = ()
     if analyze:
-        root = _ask(session, "EXPLAIN (ANALYZE, FORMAT json)", statement, parameters, names)
+        root = _ask(client, "EXPLAIN (ANALYZE, FORMAT json)", statement, parameters, names)
         notes = () if root is not None else ("DuckDB measured nothing for this statement",)
     seconds = time.perf_counter() - began if analyze else None
     if root is None:
-        root = _ask(session, "EXPLAIN (FORMAT json)", statement, parameters, names)
+        root = _ask(client, "EXPLAIN (FORMAT json)", statement, parameters, names)
     jobs: list[ExplainedJob] = []
     if root is not None:
         _collect(root, jobs)
@@ -113,7 +124,7 @@ def native_explanation(
 
 
 def _ask(
-    session: Session,
+    client: Client,
     prefix: str,
     statement: Classified,
     parameters: Parameters,
@@ -121,8 +132,8 @@ def _ask(
 ) -> PlanOperator | None:
     try:
         # On a line of its own, so that a line an error shows is one of the user's.
-        answer = session.sql(f"{prefix}\n{statement.sql}", parameters, plan="native")
-        rows: dict[str, str] = dict(answer.fetchall())
+        ticket = client.submit(f"{prefix}\n{statement.sql}", parameters, plan="native")
+        rows: dict[str, str] = dict(Answer(ticket.output, lambda: None).fetchall())
     except QueryFailed as error:
         told = _LINE.sub(_line_before, str(error))
         if told == str(error):
@@ -163,30 +174,3 @@ def _collect(operator: PlanOperator, jobs: list[ExplainedJob]) -> str:
         )
     )
     return name
-
-
-def staged_explanation(
-    plan: StagedPlan, actuals: Mapping[str, JobActuals] | None = None
-) -> Explanation:
-    """The jobs of a staged plan, with what they did if they ran."""
-    jobs = []
-    for job in plan.describe():
-        done = (actuals or {}).get(job["job"])
-        ran = done is not None and done.tasks_done > 0
-        jobs.append(
-            ExplainedJob(
-                name=job["job"],
-                operator=job["operator"],
-                what=job["description"],
-                inputs=tuple(job["upstream"]),
-                tables=tuple(job["tables"]),
-                map_tasks=job["map_tasks"],
-                reduce_tasks=job["reduce_tasks"],
-                rows_expected=job["rows"],
-                bytes_expected=job["bytes"],
-                rows=float(done.rows) if done is not None and ran else None,
-                bytes=float(done.bytes) if done is not None and ran else None,
-                seconds=done.seconds if done is not None and ran else None,
-            )
-        )
-    return Explanation(plan.sql, "staged", tuple(jobs))

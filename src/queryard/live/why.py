@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from queryard.core.explain import Why
 from queryard.sim.forecast import Forecast
 
-from .record import Record, Status
+from .facts import Status
+from .ticket import Ticket
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,8 +16,8 @@ class Outlook:
     """One query at one moment; `str` tells it in words.
 
     `ahead` are the queries that come before it, `reasons` what holds it. `forecast` is the newest
-    one while it is on its way; after its end, the one that was made when it came. Times are those
-    of the session's clock.
+    one while it is on its way, None if there is none yet; after its end, the one that was made when
+    it came. Times are those of the session's clock.
     """
 
     query: str
@@ -31,6 +32,7 @@ class Outlook:
     ahead: tuple[str, ...]
     reasons: tuple[str, ...]
     forecast: Forecast | None
+    forecast_made_s: float | None = None
 
     @property
     def forecast_error(self) -> float | None:
@@ -61,8 +63,10 @@ class Outlook:
 
     def _expected(self) -> str:
         found = self.forecast
-        if found is None or found.end_s is None:
-            return ""
+        if found is None:
+            return "; a forecast of its end is being made"
+        if found.end_s is None:
+            return "; its end is too far away to be forecast"
         ends = f"end in {max(0.0, found.end_s - self.now_s):.2f} s"
         if self.started_s is not None or found.start_s is None:
             return f"; it is expected to {ends}"
@@ -72,29 +76,36 @@ class Outlook:
         )
 
 
-def outlook(record: Record, why: Why | None, forecast: Forecast | None, now_s: float) -> Outlook:
+def outlook(
+    ticket: Ticket, why: Why | None, forecast: Forecast | None, made_s: float | None, now_s: float
+) -> Outlook:
     """What the kernel and the forecast say of a query."""
-    if record.ended:
-        reasons: tuple[str, ...] = () if record.error is None else (str(record.error),)
+    facts = ticket.facts
+    ended = facts.ended_s is not None
+    if ended:
+        reasons: tuple[str, ...] = () if facts.error is None else (str(facts.error),)
+        first = ticket.foreseen
+        forecast, made_s = (None, None) if first is None else first
     elif why is not None:
         reasons = why.reasons
-    elif record.work is None:
-        reasons = ("it stands in line for the session's own connection, or is being planned",)
+    elif facts.work is None:
+        reasons = ("it stands in line for its client's own connection, or is being planned",)
     else:
         reasons = ("it is on its way to the scheduler, or back",)
-    if record.twin_of and not record.ended:
-        reasons = (*reasons, f"it shares the run of {record.twin_of}, which asks the same")
+    if facts.twin_of and not ended:
+        reasons = (*reasons, f"it shares the run of {facts.twin_of}, which asks the same")
     return Outlook(
-        query=record.id,
-        status=record.status,
+        query=ticket.id,
+        status=ticket.status,
         now_s=now_s,
-        submitted_s=record.submitted_s,
-        started_s=record.started_s,
-        ended_s=record.ended_s,
+        submitted_s=facts.submitted_s,
+        started_s=facts.started_s,
+        ended_s=facts.ended_s,
         slots=0 if why is None else why.slots,
         pool="" if why is None else why.pool,
         rule="" if why is None else why.rule,
         ahead=() if why is None else why.ahead,
         reasons=reasons,
-        forecast=record.forecast if record.ended else forecast,
+        forecast=forecast,
+        forecast_made_s=made_s,
     )

@@ -1,0 +1,175 @@
+"""One user of a host: tenant, settings, temporary objects, transaction, functions.
+
+What a client changes applies to its own queries and to nothing else. Temporary tables, views,
+macros, functions, prepared statements and transactions live on an instance of the client's own,
+made when it is first needed, where statements run one after another. All other queries of the
+client run in parallel on pooled instances, with its settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TypedDict
+
+from queryard.core.errors import QueryardError
+from queryard.engine.classify import check_allowed, classify
+from queryard.engine.native import NativeStatement, Parameters
+from queryard.engine.session import SessionInstance
+from queryard.engine.side_effects import concerns
+from queryard.engine.volatile import may_differ
+
+from .admission.memory import reservation
+from .amounts import as_seconds, as_time_left
+from .host import Host
+from .request import Plan, QueryRequest, checked_plan, checked_priority, checked_tenant
+from .ticket import Ticket
+from .work.native import plain_key
+
+
+class QueryOptions(TypedDict, total=False):
+    """How a query is to be run; see `Session.submit`."""
+
+    plan: Plan | None
+    tenant: str | None
+    priority: float
+    memory: int | str | None
+    time_limit: float | str | None
+    deadline: float | str | timedelta | datetime | None
+    idempotency_key: str
+    keep: float | str | None
+
+
+class Client:
+    """Queries go to its host by `submit`, from any thread."""
+
+    def __init__(
+        self,
+        host: Host,
+        instance: SessionInstance,
+        *,
+        name: str = "",
+        tenant: str = "default",
+        plan: Plan = "native",
+        writes: bool = False,
+        pool_bytes: int,
+    ) -> None:
+        """`instance` is its own; `pool_bytes` is what one query can reserve at most."""
+        self.host = host
+        self.id = name or f"client-{id(self)}"
+        self.tenant = checked_tenant(tenant)
+        self.plan = checked_plan(plan)
+        self.instance = instance
+        self._writes = writes
+        self._pool_bytes = pool_bytes
+
+    def submit(
+        self,
+        sql: str,
+        parameters: Parameters = (),
+        *,
+        plan: Plan | None = None,
+        tenant: str | None = None,
+        priority: float = 0.0,
+        memory: int | str | None = None,
+        time_limit: float | str | None = None,
+        deadline: float | str | timedelta | datetime | None = None,
+        idempotency_key: str = "",
+        keep: float | str | None = None,
+    ) -> Ticket:
+        """Enter a query; the options are those of `Session.submit`."""
+        _check_types(sql, parameters)
+        statements = classify(sql)
+        for statement in statements:
+            check_allowed(statement, self._writes)
+        left_s = None if deadline is None else as_time_left(deadline, "deadline")
+        limit_s = None if time_limit is None else as_seconds(time_limit, "time_limit")
+        if not isinstance(idempotency_key, str):
+            raise QueryardError(f"idempotency_key: must be a text, got {idempotency_key!r}")
+        request = QueryRequest(
+            sql,
+            statements,
+            parameters,
+            checked_plan(plan or self.plan),
+            tenant=self.tenant if tenant is None else checked_tenant(tenant),
+            priority=checked_priority(priority),
+            memory_bytes=None if memory is None else reservation(memory, self._pool_bytes),
+            deadline_s=None if left_s is None else self.host.now() + left_s,
+            time_limit_s=limit_s,
+            time_limit=time_limit if isinstance(time_limit, str) else f"{limit_s or 0:g} s",
+            idempotency_key=idempotency_key,
+        )
+        keep_s = None if keep is None else as_seconds(keep, "keep")
+        self.host.look_at_files(request)
+        return self.host.submit(self, request, self._key(request), keep_s)
+
+    # --- for the coordinator ---------------------------------------------------------------------
+
+    def needs_own(self, request: QueryRequest) -> bool:
+        return any(map(self.instance.must_run, request.statements))
+
+    def concerns(self, earlier: QueryRequest, later: QueryRequest) -> bool:
+        return earlier.has_side_effects and any(
+            concerns(left, statement, self.host.catalog)
+            for left in earlier.statements
+            for statement in later.statements
+        )
+
+    def not_staged(self, request: QueryRequest) -> str | None:
+        statements = request.statements
+        if len(statements) > 1:
+            return "a script of several statements runs as it is"
+        if not statements[0].reads:
+            return f"{statements[0].kind} does more than read"
+        if request.parameters:
+            return "parameters are bound by DuckDB"
+        return self.instance.reason(statements[0])
+
+    def statement(
+        self, request: QueryRequest, memory_bytes: int, sprints: bool
+    ) -> NativeStatement:
+        return NativeStatement(
+            tuple(request.statements),
+            request.parameters,
+            memory_bytes,
+            sprints,
+            self.instance,
+            self.instance.settings,
+        )
+
+    def _key(self, request: QueryRequest) -> Hashable | None:
+        """What two queries have in common that have one answer; None if it may differ each time.
+
+        Tables are part of it: the catalog has another one as soon as it sees that a file changed.
+        """
+        if request.has_side_effects or any(map(may_differ, request.statements)):
+            return None
+        parameters = plain_key(request.parameters)
+        if parameters is None or self.needs_own(request):
+            return None
+        tables = tuple(
+            id(table)
+            for table in self.host.catalog.tables.values()
+            if table.name.lower() in request.names
+        )
+        return request.sql, parameters, request.memory_bytes, self.instance.settings, tables
+
+    # --- tables and functions --------------------------------------------------------------------
+
+    def with_instance(self, change: Callable[[SessionInstance], None]) -> None:
+        """Do something to the client's own instance when no statement has it."""
+        with self.host.own_turn(self):
+            change(self.instance)
+
+    def close(self) -> None:
+        """Free its own instance; the host must have ended what runs there."""
+        self.instance.close()
+
+
+def _check_types(sql: object, parameters: object) -> None:
+    """What would else come to light somewhere inside."""
+    if not isinstance(sql, str):
+        raise QueryardError(f"sql: must be a text, got {sql!r}")
+    if not isinstance(parameters, Sequence | Mapping) or isinstance(parameters, str | bytes):
+        problem = f"must be a list, or a dictionary of names, got {parameters!r}"
+        raise QueryardError(f"parameters: {problem}")

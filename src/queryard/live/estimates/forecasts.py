@@ -1,0 +1,158 @@
+"""When queries will start and end: a fork of the kernel, simulated beside and within bounds.
+
+One thread simulates. A question waits for it for a moment at most, and is else answered with the
+last forecast there is, and its age.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from queryard.core.changes import apply
+from queryard.core.events import EstimateChanged
+from queryard.core.parts import PoolSpec
+from queryard.core.scheduler import Scheduler
+from queryard.core.state import State
+from queryard.sim.conditions import Conditions
+from queryard.sim.forecast import Forecast, forecast
+
+# A forecast lets pools take no more turns than this: it looks ahead for hours, and shall not take
+# more than a moment itself.
+TURNS = 300
+# So long a question waits for a forecast; so long one may take.
+PATIENCE_S = 0.1
+LIMIT_S = 2.0
+
+
+class Fork(NamedTuple):
+    """A copy of the kernel, and which queries share the run of another."""
+
+    kernel: Scheduler
+    twins: Mapping[str, str]
+
+    def without_twins(self) -> Scheduler:
+        """The kernel to be simulated; what shares a run has no work of its own."""
+        state = self.kernel.state
+        for twin, first in self.twins.items():
+            if twin in state.queries and first in state.queries:
+                for job in state.queries[twin].jobs:
+                    apply(state, EstimateChanged(state.now, job.id, work_s=0.0))
+        return self.kernel
+
+
+class Forecasts(NamedTuple):
+    """By query, made at a time of the host's clock from all that was known then."""
+
+    by_query: Mapping[str, Forecast]
+    made_s: float
+
+
+class Forecaster:
+    """`fork` copies the kernel, `now` is the host's clock; from any thread."""
+
+    def __init__(
+        self,
+        fork: Callable[[], Fork],
+        now: Callable[[], float],
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        self._fork = fork
+        self._now = now
+        self._failed = failed
+        self._changed = threading.Condition()
+        self._wanted = False
+        self._closed = False
+        self._last = Forecasts({}, float("-inf"))
+        self._thread: threading.Thread | None = None
+
+    def newest(self, wait_s: float = PATIENCE_S) -> Forecasts:
+        """A forecast of the queue as it is now, if it is there in time; else the last one."""
+        asked_s = self._now()
+        with self._changed:
+            if self._closed:
+                return self._last
+            self._wanted = True
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="queryard-forecaster", daemon=True
+                )
+                self._thread.start()
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._last.made_s >= asked_s or self._closed, wait_s)
+            return self._last
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._wanted or self._closed)
+                if self._closed:
+                    return
+                self._wanted = False
+            try:
+                made_s = self._now()
+                found = forecasts(self._fork())
+            except Exception as error:
+                self._failed(error)
+                continue
+            with self._changed:
+                self._last = Forecasts(found, made_s)
+                self._changed.notify_all()
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(LIMIT_S)
+
+
+def forecasts(fork: Fork) -> dict[str, Forecast]:
+    """When queries are expected to start and end, if every estimate is right.
+
+    Those that share a run end with it, and its work is done once.
+    """
+    kernel = fork.without_twins()
+    profile = longer_turns(kernel.policy.profile, _left_s(kernel.state) / TURNS)
+    other = None if profile == kernel.policy.profile else profile
+    # Slots of this machine are there at once.
+    found = forecast(kernel, profile=other, conditions=Conditions(node_boot_s=0.0))
+    for twin, first in fork.twins.items():
+        if twin in found and first in found:
+            found[twin] = Forecast(twin, found[first].start_s, found[first].end_s)
+    return found
+
+
+def _left_s(state: State) -> float:
+    """How long all that is left will take."""
+    return sum(query.left_s for query in state.queries.values()) / max(1, state.total_slots)
+
+
+def longer_turns(profile: Mapping[str, Any], quantum_s: float) -> Mapping[str, Any]:
+    """The profile with turns of at least this length, where pools take turns.
+
+    >>> longer_turns({"pools": {"choice": "turns", "default": "fifo"}}, 60.0)
+    {'pools': {'choice': 'turns', 'default': 'fifo', 'quantum_s': 60.0}}
+    >>> longer_turns({"order": "fifo"}, 60.0)
+    {'order': 'fifo'}
+    """
+    pools = profile.get("pools")
+    return {**profile, "pools": _longer(pools, quantum_s)} if pools is not None else profile
+
+
+def _longer(pool: Any, quantum_s: float) -> Any:
+    if not isinstance(pool, Mapping):
+        return pool
+    found = dict(pool)
+    if "default" in pool:
+        found["default"] = _longer(pool["default"], quantum_s)
+    if "children" in pool:
+        found["children"] = {
+            name: _longer(child, quantum_s) for name, child in pool["children"].items()
+        }
+    if pool.get("choice") == "turns":
+        shortest_s = pool.get("quantum_s", PoolSpec.quantum_s)
+        if quantum_s > shortest_s:
+            found["quantum_s"] = quantum_s
+    return found

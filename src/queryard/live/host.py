@@ -1,0 +1,446 @@
+"""A host: one kernel, one backend, one catalog, one history, and every query by its id.
+
+Embedded, there is one per `connect`; a server has one for all its clients. Calls come from any
+thread; all that is decided is decided on the loop's thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+import weakref
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from queryard.backends.protocol import Backend, WorkerFailed
+from queryard.backends.workers import Workers
+from queryard.core.errors import QueryardError, unknown_name
+from queryard.core.explain import Why
+from queryard.core.model import query_ids
+from queryard.core.scheduler import Scheduler
+from queryard.engine.errors import QueryCancelled
+from queryard.engine.native import NativeEngine
+from queryard.engine.temp import TempSpace
+from queryard.results.streams import ResultStream
+from queryard.sim.forecast import Forecast
+from queryard.sql.catalog import Catalog
+
+from . import effects as out
+from . import inputs, short_turns
+from .admission.gate import Gate
+from .admission.memory import Reservations
+from .coordinator import Coordinator
+from .effects import Effect
+from .estimates.estimator import Estimator
+from .estimates.forecasts import Forecaster, Fork
+from .estimates.prediction import Predictor
+from .estimates.waits import Waits
+from .facts import QueryFacts, QueryView
+from .inputs import ClientPort
+from .loop import Loop
+from .monitor import SessionReport
+from .planning import plan_work
+from .recording import COST_EVERY_S, Recorder
+from .request import QueryRequest
+from .ticket import Foreseen, Ticket
+from .why import Outlook, outlook
+
+T = TypeVar("T")
+CLOSE_S = 10.0
+# At most this share of a core goes into forecasts that were not asked for.
+FORECAST_SHARE = 0.005
+# So many problems that cost no query anything are remembered.
+PROBLEMS_KEPT = 20
+
+
+class Host:
+    """Queries go in by `submit`, for a client each; `close` ends everything."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        kernel: Scheduler,
+        backend: Backend,
+        engine: NativeEngine,
+        gate: Gate,
+        reservations: Reservations,
+        recorder: Recorder,
+        temp: TempSpace,
+    ) -> None:
+        self.catalog = catalog
+        self.engine = engine
+        self.backend = backend
+        self._temp = temp
+        self._recorder = recorder
+        self._ids = query_ids(recorder.session)
+        self._closing = threading.Lock()
+        self._closed = False
+        self._broken: BaseException | None = None
+        # Queries on their way, and those whose rows are kept; and all that are held by a handle.
+        self._held: dict[str, Ticket] = {}
+        self._known: weakref.WeakValueDictionary[str, Ticket] = weakref.WeakValueDictionary()
+        self._expire: dict[str, float] = {}
+        self._replies: dict[Hashable, Future[str]] = {}
+        self._problems: list[str] = []
+        self._background = Workers(lambda error: self._loop.post(WorkerFailed(error)))
+        coordinator = Coordinator(kernel, gate, reservations, backend.width)
+        self._loop = Loop(coordinator, self._carry_out, self._break)
+        self._forecaster = Forecaster(self._fork, self.now, self._problem)
+        self._waits = Waits(lambda: self._fork().without_twins(), self.now)
+        self._estimator = Estimator(
+            Predictor(catalog),
+            recorder.past,
+            lambda query, better: self._loop.post(inputs.Predicted(query, better)),
+            self._foresee,
+            self._problem,
+        )
+        self._next_forecast_s = 0.0
+        self._next_cost_s = COST_EVERY_S
+        self._carries: dict[type, Callable[[Any], None]] = {
+            out.Reply: self._reply,
+            out.StartPlanning: self._start_planning,
+            out.AddWork: self._add_work,
+            out.Execute: lambda effect: backend.execute(effect.command),
+            out.StopWork: lambda effect: backend.stop(effect.query, effect.error),
+            out.Forget: lambda effect: backend.forget(effect.query),
+            out.HandOver: self._hand_over,
+            out.Spill: self._spill,
+            out.FailOutput: self._fail_output,
+            out.CloseOutput: lambda effect: effect.output.close(),
+            out.Refine: self._refine,
+            out.Learn: lambda effect: self._estimator.learn(*effect),
+            out.Publish: self._publish,
+            out.RecordAsked: lambda effect: recorder.asked(effect.facts),
+            out.RecordRefused: lambda effect: recorder.refused(*effect),
+            out.Ended: self._ended,
+        }
+        backend.start(self._loop.post)
+        self._loop.start()
+
+    # --- queries ---------------------------------------------------------------------------------
+
+    def now(self) -> float:
+        """The host's clock: seconds since it began. All times it tells are on it."""
+        return self._loop.now()
+
+    def submit(
+        self,
+        client: ClientPort,
+        request: QueryRequest,
+        key: Hashable | None,
+        keep_s: float | None = None,
+    ) -> Ticket:
+        """Enter a query; raises what stands against it.
+
+        Queries of equal `key` have the same answer. Its rows are kept for `keep_s` after its end,
+        though no handle is held.
+        """
+        self._check_open()
+        prediction = self._estimator.first(request)
+        wait_s = self._wait_s(client, request, prediction.work_s)
+        query = next(self._ids)
+        output = ResultStream()
+        output.on_full = lambda: self._loop.post(inputs.ReaderState(query, True))
+        output.on_room = lambda: self._loop.post(inputs.ReaderState(query, False))
+        facts = QueryFacts(query, request, self.now(), prediction, prediction.work_s)
+        ticket = Ticket(query, facts, output, keep_s)
+        self._held[query] = self._known[query] = ticket
+        given = inputs.Submit(query, query, client, request, prediction, key, wait_s)
+        try:
+            entered = self._call(query, given)
+        except BaseException:
+            self._held.pop(query, None)
+            raise
+        if entered == query:
+            self._waits.entered(request, prediction.work_s / self.backend.slots)
+            return ticket
+        self._held.pop(query, None)
+        return self._again(entered, request)
+
+    def _again(self, query: str, request: QueryRequest) -> Ticket:
+        """The query that came with the same idempotency key."""
+        found = self._known.get(query)
+        if found is None:
+            raise QueryardError(
+                f"idempotency_key {request.idempotency_key!r}: its query {query} has ended, and its "
+                "rows are kept no more; use another key to run the statement again"
+            )
+        return found
+
+    def _wait_s(self, client: ClientPort, request: QueryRequest, work_s: float) -> float:
+        """How long a query would wait, if that may be longer than some limit."""
+        most_s = self._loop.ask(lambda coordinator: coordinator.gate.doubtful_s(request))
+        if most_s is None:
+            return 0.0
+        in_line_s = 0.0
+        if client.needs_own(request):
+            due_s = self._loop.ask(lambda coordinator: coordinator.wait_in_line_s(client))
+            in_line_s = due_s / self.backend.slots
+        return max(in_line_s, self._waits.expected_s(request, work_s, most_s))
+
+    def query(self, query: str) -> Ticket:
+        """A query by its id, on its way or with rows that are kept."""
+        self._expire_rows()
+        found = self._known.get(query)
+        if found is None:
+            raise QueryardError(unknown_name("query", query, list(self._held)))
+        return found
+
+    def cancel(self, query: str, error: BaseException | None = None) -> None:
+        """Stop a query; unknown and ended ones are left alone."""
+        ticket = self._known.get(query)
+        if ticket is not None and not ticket.output.complete:
+            self._loop.post(inputs.Cancel(query, error or QueryCancelled("cancelled")))
+
+    def release(self, ticket: Ticket) -> None:
+        """No handle is held: free the rows, and cancel the query if it only reads.
+
+        A finalizer may call it, in the middle of anything: it takes no lock.
+        """
+        output = ticket.output
+        if ticket.keep_s is None or output.drained:
+            self._loop.post(inputs.Release(ticket.id, output, output.complete))
+            if ticket.id in self._expire:
+                self._expire[ticket.id] = self.now()
+
+    @contextlib.contextmanager
+    def own_turn(self, client: ClientPort) -> Iterator[None]:
+        """Wait until no statement has the client's own connection, and let none have it."""
+        token = object()
+        self._check_open()
+        self._call(token, inputs.TakeTurn(token, client))
+        try:
+            yield
+        finally:
+            self._loop.post(inputs.TurnOver(token, client))
+
+    def choose(self, profile: Mapping[str, Any]) -> None:
+        """Follow another policy from now on; what runs is not disturbed."""
+        self._check_open()
+        self._loop.post(inputs.ChoosePolicy(profile))
+
+    def _call(self, token: Hashable, given: inputs.Input) -> str:
+        """Post something and wait for its reply."""
+        reply: Future[str] = Future()
+        self._replies[token] = reply
+        self._loop.post(given)
+        if self._broken is not None:
+            self._replies.pop(token, None)
+            self._check_open()
+        return reply.result()
+
+    def _check_open(self) -> None:
+        if self._broken is not None:
+            raise QueryardError(
+                "the session's scheduler has failed, which is a defect of Queryard's own "
+                f"({type(self._broken).__name__}: {self._broken}); close the session and open "
+                "another with queryard.connect"
+            )
+        if self._closed:
+            raise QueryardError("the session is closed; open another with queryard.connect")
+
+    # --- looking on ------------------------------------------------------------------------------
+
+    def ask(self, question: Callable[[Coordinator], T]) -> T:
+        """An instant question to the coordinator, on its own thread."""
+        return self._loop.ask(question)
+
+    def views(self) -> tuple[QueryView, ...]:
+        """All queries on their way, the earliest first."""
+        return tuple(self._loop.ask(Coordinator.views))
+
+    def why(self, query: str) -> Why | None:
+        return self._loop.ask(lambda coordinator: coordinator.why(query))
+
+    def outlook(self, ticket: Ticket) -> Outlook:
+        """What there is to say of a query."""
+        if ticket.ended:
+            return outlook(ticket, None, None, None, self.now())
+        newest = self._forecaster.newest()
+        forecast = newest.by_query.get(ticket.id)
+        made_s = None if forecast is None else newest.made_s
+        return outlook(ticket, self.why(ticket.id), forecast, made_s, self.now())
+
+    def forecasts(self, wait_s: float) -> dict[str, Forecast]:
+        return dict(self._forecaster.newest(wait_s).by_query)
+
+    def _fork(self) -> Fork:
+        return self._loop.ask(lambda coordinator: Fork(coordinator.kernel.fork(), coordinator.twins()))
+
+    def report(self) -> SessionReport:
+        """What the host itself has cost so far."""
+        tickets = [ticket for ticket in list(self._held.values()) if not ticket.ended]
+        running = sum(ticket.facts.started_s is not None for ticket in tickets)
+        cost = self.backend.report()
+        return SessionReport(
+            now_s=self.now(),
+            waiting=len(tickets) - running,
+            running=running,
+            decisions=self._loop.decisions,
+            decide_s=self._loop.decide_s,
+            driver_cpu_s=self._loop.cpu_s,
+            watch_cpu_s=cost.cpu_s,
+            history_cpu_s=self._recorder.cpu_s,
+            bursts=cost.bursts,
+            burst_s=cost.burst_s,
+            problems=tuple(self._problems),
+        )
+
+    def _problem(self, error: BaseException) -> None:
+        """Something went wrong that cost a better estimate, and no query its answer."""
+        if len(self._problems) < PROBLEMS_KEPT:
+            self._problems.append(f"{type(error).__name__}: {error}")
+
+    # --- effects (on the loop's thread) ----------------------------------------------------------
+
+    def _carry_out(self, effect: Effect) -> None:
+        self._carries[type(effect)](effect)
+
+    def _reply(self, effect: out.Reply) -> None:
+        reply = self._replies.pop(effect.token, None)
+        if reply is None:
+            return
+        if effect.query == effect.token:
+            short_turns.begin()  # until the query has ended
+        if effect.error is not None:
+            reply.set_exception(effect.error)
+        else:
+            reply.set_result(effect.query)
+
+    def _start_planning(self, effect: out.StartPlanning) -> None:
+        def plan() -> None:
+            try:
+                work = plan_work(*effect, self.catalog, self.engine.pool, self._temp.path)
+            except QueryardError as error:
+                self._loop.post(inputs.PlanFailed(effect.query, str(error)))
+            except BaseException as error:
+                self._loop.post(inputs.PlanFailed(effect.query, "", error))
+            else:
+                self._loop.post(inputs.Planned(effect.query, work))
+
+        self._background.start(plan)
+
+    def _add_work(self, effect: out.AddWork) -> None:
+        ticket = self._held.get(effect.query)
+        if ticket is not None:
+            self.backend.add(effect.query, effect.work.for_backend(ticket.output))
+
+    def _hand_over(self, effect: out.HandOver) -> None:
+        ticket = self._held[effect.query]
+
+        def hand_over() -> None:
+            error: BaseException | None = None
+            try:
+                effect.work.hand_over(ticket.output)
+            except BaseException as caught:
+                error = caught
+            self._loop.post(inputs.HandedOver(effect.query, error))
+
+        self._background.start(hand_over)
+
+    def _spill(self, effect: out.Spill) -> None:
+        ticket = self._held.get(effect.query)
+        if ticket is not None:
+            ticket.output.overflow_into(self._temp.file(".arrow"))
+
+    def _fail_output(self, effect: out.FailOutput) -> None:
+        ticket = self._held.get(effect.query)
+        if ticket is not None:
+            ticket.output.fail(effect.error)
+
+    def _refine(self, effect: out.Refine) -> None:
+        ticket = self._held.get(effect.query)
+        if ticket is not None:
+            self._estimator.look_closer(ticket)
+
+    def _publish(self, effect: out.Publish) -> None:
+        ticket = self._held.get(effect.facts.id)
+        if ticket is not None:
+            ticket.facts = effect.facts
+
+    def _ended(self, effect: out.Ended) -> None:
+        facts = effect.facts
+        self.backend.forget(facts.id)
+        ticket = self._held[facts.id]
+        ticket.facts = facts
+        self._recorder.ended(facts, ticket.status, ticket.output.rows)
+        short_turns.end()
+        if ticket.keep_s is None:
+            del self._held[facts.id]
+        else:
+            self._expire[facts.id] = self.now() + ticket.keep_s
+            self._expire_rows()
+        if effect.work is not None:
+            self._background.start(effect.work.close)
+        ticket.over.set()
+        self._note_cost()
+
+    def _expire_rows(self) -> None:
+        """Forget queries whose rows were kept for long enough."""
+        now = self.now()
+        for query in [query for query, until_s in list(self._expire.items()) if until_s <= now]:
+            self._expire.pop(query, None)
+            ticket = self._held.pop(query, None)
+            if ticket is not None:
+                ticket.output.close()
+
+    def _break(self, error: BaseException) -> None:
+        """The loop itself failed: nothing may wait for it."""
+        self._broken = error
+        for ticket in list(self._held.values()):
+            if not ticket.ended:
+                ticket.output.fail(error)
+                ticket.over.set()
+        for reply in list(self._replies.values()):
+            if not reply.done():
+                reply.set_exception(error)
+
+    # --- beside ----------------------------------------------------------------------------------
+
+    def _foresee(self, ticket: Ticket) -> None:
+        """Say now when queries will end, to see later how good that was; not too often."""
+        if ticket.ended or time.monotonic() < self._next_forecast_s:
+            return
+        began_s = time.monotonic()
+        newest = self._forecaster.newest()
+        took_s = time.monotonic() - began_s
+        self._next_forecast_s = time.monotonic() + took_s / FORECAST_SHARE
+        for query, forecast in newest.by_query.items():
+            other = self._held.get(query)
+            if other is not None and other.foreseen is None and not other.ended:
+                other.foreseen = Foreseen(forecast, newest.made_s)
+                self._recorder.forecast(query, other.foreseen)
+
+    def _note_cost(self) -> None:
+        """Now and then, while queries end."""
+        if self.now() >= self._next_cost_s:
+            self._next_cost_s = self.now() + COST_EVERY_S
+            self._background.start(lambda: self._recorder.cost(self.report()))
+
+    # --- the end ---------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Cancel what runs, and free everything."""
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+        tickets = [ticket for ticket in list(self._held.values()) if not ticket.ended]
+        self._loop.post(inputs.Close(QueryCancelled("the session was closed")))
+        deadline = time.monotonic() + CLOSE_S
+        for ticket in tickets:
+            ticket.over.wait(max(0.0, deadline - time.monotonic()))
+        left_s = max(0.0, deadline - time.monotonic())
+        stopped = self.backend.close(left_s)
+        stopped = self._background.close(deadline) and stopped
+        # A Python function may go on for ever; its instance must not be closed under it.
+        if stopped:
+            self.engine.close()
+        self._forecaster.close()
+        self._estimator.close()
+        self._recorder.cost(self.report())
+        self._loop.stop()
+        self._recorder.close()
+        self._temp.close()

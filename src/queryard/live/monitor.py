@@ -1,0 +1,27 @@
+"""A host as seen from above: what it has cost, and how busy it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SessionReport:
+    """What the session itself has cost so far, and how often it used a slot beyond its number.
+
+    Processor seconds: `decide_s` of the coordinator with its kernel, which is part of
+    `driver_cpu_s`; `watch_cpu_s` of the thread that looks at running statements; `history_cpu_s` of
+    the one that writes. `problems` are errors that cost no query anything.
+    """
+
+    now_s: float
+    waiting: int
+    running: int
+    decisions: int
+    decide_s: float
+    driver_cpu_s: float
+    watch_cpu_s: float
+    history_cpu_s: float
+    bursts: int
+    burst_s: float
+    problems: tuple[str, ...] = ()

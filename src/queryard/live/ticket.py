@@ -1,0 +1,66 @@
+"""What stays of a query for its handle, its answer and all that ask for it by id."""
+
+from __future__ import annotations
+
+import threading
+from typing import NamedTuple
+
+from queryard.engine.errors import QueryCancelled
+from queryard.results.streams import ResultStream
+from queryard.sim.forecast import Forecast
+
+from .facts import QueryFacts, Status, Timing
+from .request import QueryRequest
+
+
+class Foreseen(NamedTuple):
+    """A forecast, and when it was made on the host's clock."""
+
+    forecast: Forecast
+    made_s: float
+
+
+class Ticket:
+    """One query: the loop replaces its facts as a whole, any thread reads them."""
+
+    def __init__(
+        self, query: str, facts: QueryFacts, output: ResultStream, keep_s: float | None
+    ) -> None:
+        self.id = query
+        self.facts = facts
+        self.output = output
+        # How long its rows are kept after its end though no handle is held; None: not at all.
+        self.keep_s = keep_s
+        self.over = threading.Event()
+        # The first forecast that was made of it.
+        self.foreseen: Foreseen | None = None
+
+    @property
+    def request(self) -> QueryRequest:
+        return self.facts.request
+
+    @property
+    def ended(self) -> bool:
+        return self.over.is_set()
+
+    @property
+    def error(self) -> BaseException | None:
+        """Why it failed; None while it runs."""
+        return self.facts.error if self.ended else None
+
+    @property
+    def status(self) -> Status:
+        """How far it is; it has ended as soon as the engine is done with it."""
+        facts = self.facts
+        if facts.error is not None:
+            return "cancelled" if isinstance(facts.error, QueryCancelled) else "failed"
+        if facts.ended_s is not None or self.output.complete:
+            return "finished"
+        return "running" if facts.started_s is not None else "waiting"
+
+    def progress(self) -> float:
+        """Share done, from 0 to 1."""
+        return 1.0 if self.status == "finished" else self.facts.progress
+
+    def timing(self) -> Timing:
+        return self.facts.timing()
