@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -14,6 +14,7 @@ from typing import Any
 from queryard.results.streams import Output, ResultStream
 from queryard.sql.catalog import Catalog
 
+from .beside import Reader
 from .capi import library
 from .classify import Classified
 from .errors import QueryCancelled
@@ -43,6 +44,7 @@ class NativeEngine:
     ) -> None:
         _say_if_whole()
         self.catalog = catalog
+        self._writes = writes
         self.session = SessionInstance(slots, budget.session_bytes, temp, catalog, writes)
         self.pool = InstancePool(slots, budget.pool_bytes, temp)
         self.spares = Spares(self.pool, catalog)
@@ -59,12 +61,30 @@ class NativeEngine:
 
         One that will be over in a moment may sprint, if it only reads and has no parameters.
         """
-        if any(self.session.must_run(statement) for statement in statements):
-            return NativeQuery(_OnSession(self.session), statements, output, parameters)
-        place = _OnPool(self.pool, self.spares, self.catalog, memory_bytes)
         may = len(statements) == 1 and statements[0].reads
         may = may and not (parameters or statements[0].has_parameters)
+        place: Place
+        if self.session.must_run(statements):
+            place = _OnSession(self.session)
+            may = False
+        elif self.session.runs_beside(statements):
+            place = _Beside(self.session)
+        else:
+            place = _OnPool(self.pool, self.spares, self._attach, self.catalog, memory_bytes)
         return NativeQuery(place, statements, output, parameters, sprints and may)
+
+    def is_pooled(self, statements: Sequence[Classified]) -> bool:
+        """Whether statements read files only, so that a run of them answers whoever asks the same.
+
+        What the session writes may be another at any time.
+        """
+        return not (self.session.must_run(statements) or self.session.runs_beside(statements))
+
+    def _attach(self, taken: PooledInstance, names: Set[str]) -> None:
+        """Attach the databases that a read names, unless the session may write them."""
+        if not self._writes:
+            taken.attached.attach(taken.connection, self.catalog, names)
+            taken.search_path.follow(taken.connection, taken.attached, self.catalog)
 
     def close(self) -> None:
         self.session.close()
@@ -87,12 +107,14 @@ def _say_if_whole() -> None:
 class _OnSession:
     """A turn on the session's connection."""
 
-    shared = True
+    on_session = True
+    pooled = False
 
     def __init__(self, session: SessionInstance) -> None:
         self._session = session
 
     def enter(self) -> Connection:
+        self._session.enter(self)
         return self._session.connection
 
     def prepare(
@@ -111,22 +133,77 @@ class _OnSession:
         self._session.failed(statement)
 
     def leave(self) -> None:
-        pass
+        self._session.leave(self)
+
+    def in_company(self) -> bool:
+        return self._session.in_company()
 
     def memory_bytes(self) -> int | None:
         return None  # it is shared with all that the session keeps
 
 
+class _Beside:
+    """A further connection of the session's instance, for a read of what that instance writes."""
+
+    on_session = False
+    pooled = False
+
+    def __init__(self, session: SessionInstance) -> None:
+        self._session = session
+        self._reader: Reader | None = None
+
+    def enter(self) -> Connection:
+        if self._reader is None:
+            self._session.enter(self)
+            self._reader = self._session.reader()
+        return self._reader.connection
+
+    def prepare(
+        self, statement: Classified, connection: Connection, names: Set[str]
+    ) -> dict[str, Exception]:
+        assert self._reader is not None
+        return self._session.prepare_reader(self._reader, names)
+
+    @property
+    def tables(self) -> list[str]:
+        return list(self._session.catalog.tables)
+
+    def after(self, statement: Classified) -> None:
+        pass
+
+    def failed(self, statement: Classified) -> None:
+        pass
+
+    def leave(self) -> None:
+        self._session.leave(self)
+        if self._reader is not None:
+            self._session.readers.give_back(self._reader)
+            self._reader = None
+
+    def in_company(self) -> bool:
+        return self._session.in_company()
+
+    def memory_bytes(self) -> int | None:
+        return None
+
+
 class _OnPool:
     """A pooled instance, taken with the first slot and given back at the end."""
 
-    shared = False
+    on_session = False
+    pooled = True
 
     def __init__(
-        self, pool: InstancePool, spares: Spares, catalog: Catalog, memory_bytes: int
+        self,
+        pool: InstancePool,
+        spares: Spares,
+        attach: Callable[[PooledInstance, Set[str]], None],
+        catalog: Catalog,
+        memory_bytes: int,
     ) -> None:
         self._pool = pool
         self._spares = spares
+        self._attach = attach
         self._catalog = catalog
         self._memory_bytes = memory_bytes
         self._taken: PooledInstance | None = None
@@ -141,7 +218,7 @@ class _OnPool:
         self, statement: Classified, connection: Connection, names: Set[str]
     ) -> dict[str, Exception]:
         assert self._taken is not None
-        self._taken.attached.attach(connection, self._catalog, statement.names | names)
+        self._attach(self._taken, statement.names | names)
         files = file_tables(self._catalog)
         errors = self._taken.views.make(connection, files, names)
         named = statement.names | names
@@ -166,9 +243,15 @@ class _OnPool:
             self._pool.give_back(self._taken)
             self._taken = None
 
+    def in_company(self) -> bool:
+        return False
+
     def memory_bytes(self) -> int | None:
         taken = self._taken
         return None if taken is None else taken.instance.used_bytes()
+
+
+Place = _OnSession | _Beside | _OnPool
 
 
 class NativeQuery:
@@ -179,7 +262,7 @@ class NativeQuery:
 
     def __init__(
         self,
-        place: _OnSession | _OnPool,
+        place: Place,
         statements: Sequence[Classified],
         output: Output,
         parameters: Parameters,
@@ -212,7 +295,12 @@ class NativeQuery:
     @property
     def on_session(self) -> bool:
         """Whether it needs the session's connection, where one query runs at a time."""
-        return self._place.shared
+        return self._place.on_session
+
+    @property
+    def pooled(self) -> bool:
+        """Whether its memory is that of a pooled instance."""
+        return self._place.pooled
 
     @property
     def computes(self) -> bool:
@@ -267,6 +355,7 @@ class NativeQuery:
                     self._parameters if is_last else (),
                     lambda connection, name: self._supply(classified, connection, name),
                     self._sprints,
+                    self._place.in_company,
                 )
             return self._current
 
