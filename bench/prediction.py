@@ -27,8 +27,8 @@ import queryard
 from queryard.engine.calibration import machine_rates
 from queryard.engine.classify import classify
 from queryard.estimate.work import LEAST_S
-from queryard.live.asked import Asked
-from queryard.live.prediction import Predictor
+from queryard.live.request import QueryRequest
+from queryard.live.estimates.prediction import Predictor
 from queryard.sql.catalog import open_catalog
 from queryard.workload import tpch
 
@@ -109,7 +109,7 @@ def run(folder: Path, tables: dict[str, str], slots: int, repeats: int) -> list[
     with queryard.connect(folder, tables=tables, slots=slots) as session:
         session.sql("SELECT 42").arrow()
         for name, sql in queries.items():
-            asked = Asked(sql, classify(sql), (), "native")
+            asked = QueryRequest(sql, classify(sql), (), "native")
             first = cold.first(asked)
             began = time.thread_time()
             plan = cold.refine(asked) or first

@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from random import Random
 
-from queryard.live.overlook import SessionReport
+from queryard.live.monitor import SessionReport
 from queryard.load import SessionTarget
 from queryard.workload import tpch
 

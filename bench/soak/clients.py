@@ -19,7 +19,7 @@ from queryard.engine.errors import (
     QueryTimedOut,
 )
 from queryard.live import Handle, Session
-from queryard.live.limits import Refused
+from queryard.live.admission.limits import Refused
 from queryard.policies.profiles import PROFILES
 
 from .faults import MARK

@@ -109,25 +109,24 @@ def busy(session: Session, settle_s: float = SETTLE_S) -> list[str]:
 
 
 def _busy(session: Session) -> list[str]:
-    dispatch: Any = session._dispatch
-    backend, kernel = dispatch._backend, dispatch._driver
+    host: Any = session.host
+    leases, tasks = host.backend._leases, host.backend._tasks
     looks: dict[str, Callable[[], Any]] = {
         "queries on their way": lambda: len(session.queries()),
-        "queries in the kernel": lambda: kernel.ask(lambda k: len(k.state.queries)),
-        "slots lent": lambda: kernel.ask(
-            lambda k: sum(node.maps + node.reduces + node.leased for node in k.state.nodes.values())
+        "queries in the kernel": lambda: host.ask(lambda c: len(c.kernel.state.queries)),
+        "slots lent": lambda: host.ask(
+            lambda c: sum(
+                node.maps + node.reduces + node.leased for node in c.kernel.state.nodes.values()
+            )
         ),
-        "native runs": lambda: len(backend._runs) + len(backend._by_query),
-        "staged queries": lambda: len(backend._staged),
-        "tasks launched": lambda: len(backend._launched),
-        "slots overstaying": lambda: backend._bursting,
-        "bytes of instances in use": lambda: dispatch.engine.pool._used_bytes,
-        "bytes reserved": lambda: dispatch._readers._reserved_bytes,
-        "runs to join": lambda: len(dispatch._native._runs._runs),
-        "waiting": lambda: sum(dispatch._gate._waiting.values()),
-        "queries inside": lambda: len(dispatch._gate._inside),
+        "native runs": lambda: len(leases._runs) + len(leases._jobs),
+        "staged queries": lambda: len(tasks._sets),
+        "tasks launched": lambda: len(tasks._launched),
+        "slots overstaying": lambda: leases._bursting,
+        "bytes of instances in use": lambda: host.engine.pool._used_bytes,
+        "anything in the coordinator": lambda: not host.ask(lambda c: c.idle),
         "temporary files": lambda: sum(
-            1 for file in dispatch._temp.path.rglob("*") if file.is_file() and file.name != ".lock"
+            1 for file in host._temp.path.rglob("*") if file.is_file() and file.name != ".lock"
         ),
     }
     return [f"{name}: {value}" for name, look in looks.items() if (value := look())]

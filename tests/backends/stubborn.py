@@ -6,30 +6,29 @@ import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
-from queryard.backends.local import NATIVE_JOB, NODE, LocalBackend
+from queryard.backends.local import NODE, LocalBackend, nodes_of
+from queryard.backends.protocol import NATIVE_JOB, Leased
 from queryard.core.commands import Grant, Revoke
 from queryard.core.events import LeaseEnded
 from queryard.engine.statement import Lease
+from queryard.results.streams import ResultStream
 
 PATIENCE_S = 20.0
 
 
-class _Nowhere:
-    """An output that nobody reads."""
+class AsGiven:
+    """An engine whose statements are queries already."""
 
-    def __init__(self) -> None:
-        self.on_full: Callable[[], None] = lambda: None
-        self.on_room: Callable[[], None] = lambda: None
+    def open(self, statement: Any, output: Any) -> Any:
+        return statement
 
 
 class StubbornQuery:
     """What a backend knows of a native query; while `deaf`, its slots hear no call."""
 
     def __init__(self, deaf: bool = False) -> None:
-        self.output = _Nowhere()
         self.error: BaseException | None = None
         self.ended = False
         self.computes = False
@@ -72,28 +71,38 @@ class StubbornQuery:
     def progress(self) -> float:
         return 0.5
 
+    def memory_bytes(self) -> int | None:
+        return None
+
 
 class Books:
     """A backend, and what a kernel would have in its books of it."""
 
     def __init__(self, slots: int = 2) -> None:
         self.events: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self.backend = LocalBackend(slots, self.events.put)
+        self.backend = LocalBackend(AsGiven(), nodes_of((slots, slots), 1 << 30))
+        self.backend.start(self.events.put)
         self.held: Counter[str] = Counter()
         self.told: list[LeaseEnded] = []
         # Slots that are called back, of all that are held.
         self.called: Counter[str] = Counter()
 
     def add(self, name: str, query: Any, width: int = 2) -> Any:
-        return self.backend.add_native(job(name), query, width)
+        leases = self.backend._leases
+        run = next((run.name for run in leases._runs.values() if run.query is query), "")
+        if run:
+            self.backend.add(name, Leased(run, width, ResultStream()))
+        else:
+            self.backend.add(name, Leased(name, width, ResultStream(), query))
+        return leases._jobs[job(name)].members[job(name)]
 
     def grant(self, name: str, slots: int = 1) -> None:
         self.held[job(name)] += slots
-        self.backend.obey(Grant(job(name), NODE, slots))
+        self.backend.execute(Grant(job(name), NODE, slots))
 
     def revoke(self, name: str, slots: int = 1) -> None:
         self.called[job(name)] += slots
-        self.backend.obey(Revoke(job(name), NODE, slots))
+        self.backend.execute(Revoke(job(name), NODE, slots))
 
     def read(self, wait_s: float = 0.0) -> list[LeaseEnded]:
         """All that is told within this time."""

@@ -12,11 +12,12 @@ import pytest
 from engine.native_driving import wait_until, write_facts
 
 import queryard
-from queryard.backends.local import IDLE_S
-from queryard.backends.member import RETRY_S, Member
+from queryard.backends.local.leases import IDLE_S
+from queryard.backends.local.member import RETRY_S, Member
 from queryard.core.events import WidthChanged
 from queryard.engine.meter import Meter, Stay
 from queryard.engine.threads import all_asleep
+from queryard.results.streams import ResultStream
 
 from .stubborn import PATIENCE_S, Books, StubbornQuery, job
 
@@ -36,7 +37,7 @@ class Told:
 
     def __init__(self, width: int = 4) -> None:
         self.widths: list[int] = []
-        self.member = Member("q/native", width, self._note)
+        self.member = Member("q", "q/native", width, ResultStream(), self._note)
         self.meter = FakeMeter()
         self.member.meter = self.meter  # type: ignore[assignment]
 
@@ -108,31 +109,12 @@ def test_slots_that_were_of_use_for_a_while_shorten_the_pauses():
     assert now - narrowed_at == pytest.approx(RETRY_S[0], abs=0.02)
 
 
-def test_a_slow_reader_and_idle_slots_do_not_get_in_each_others_way():
-    told = Told()
-    told.adapt(10.0, 4, 3)
-    told.member.reader_is_behind()
-    told.member.reader_is_behind()
-    assert told.widths == [1, 0]
-    told.adapt(10.0 + 2 * RETRY_S[0], 0, 0)  # would be wide again, but for the reader
-    assert told.widths == [1, 0]
-    told.member.reader_has_room()
-    assert told.widths == [1, 0, 4]
-    told.adapt(11.0, 4, 2)
-    told.member.reader_is_behind()
-    told.member.reader_has_room()
-    assert told.widths == [1, 0, 4, 2, 0, 2]
-
-
 def test_a_query_that_is_left_alone_may_use_all_slots_again():
     told = Told()
     told.adapt(10.0, 4, 3)
     told.member.widen()
     told.member.widen()
     assert told.widths == [1, 4]
-    told.member.reader_is_behind()
-    told.member.widen()
-    assert told.widths == [1, 4, 0]
 
 
 # --- in a backend --------------------------------------------------------------------------------
@@ -166,7 +148,7 @@ def next_width(books: Books) -> tuple[str, int]:
 
 
 def gets_its_slots_back_for_good(books: Books, name: str) -> None:
-    member = books.backend._runs[job(name)].members[job(name)]
+    member = books.backend._leases._jobs[job(name)].members[job(name)]
     wait_until(lambda: not widths(books, 0.2) and member._told == 4, PATIENCE_S, "all its slots")
 
 

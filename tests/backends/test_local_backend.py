@@ -10,10 +10,13 @@ import time
 import pytest
 from engine.native_driving import MIB, Bench, collect, plain, wait_until, write_facts
 
-from queryard.backends.local import NODE, LocalBackend
+from queryard.backends.local import NODE, LocalBackend, nodes_of
+from queryard.backends.protocol import Leased
 from queryard.core.commands import Grant, Revoke
 from queryard.core.events import LeaseEnded, WidthChanged
 from queryard.results.streams import ResultStream
+
+from .stubborn import AsGiven
 
 LONG = "SELECT count(*), sum(hash(words, range)::HUGEINT) FROM facts, range(3000)"
 MIDDLE = "SELECT key, sum(price) AS s, count(DISTINCT words) AS n FROM facts GROUP BY key"
@@ -40,7 +43,8 @@ def events():
 
 @pytest.fixture
 def backend(events):
-    made = LocalBackend(2, events.put)
+    made = LocalBackend(AsGiven(), nodes_of((2, 2), 1 << 30))
+    made.start(events.put)
     yield made
     made.close()
 
@@ -57,13 +61,13 @@ def lease_ends(events, count: int) -> list[LeaseEnded]:
 
 def add(backend, engine, name: str, sql: str, output=None):
     query = engine.query(sql, output=output)
-    backend.add_native(f"{name}/native", query, 2)
+    backend.add(name, Leased(name, 2, query.output, query))
     return query
 
 
 def test_a_granted_query_finishes_on_every_slot(backend, engine, events):
     query = add(backend, engine, "q", MIDDLE)
-    backend.obey(Grant("q/native", NODE, 2))
+    backend.execute(Grant("q/native", NODE, 2))
     assert collect(query).num_rows == 1000
     ends = lease_ends(events, 2)
     assert [(e.job, e.slots, e.outcome) for e in ends] == [("q/native", 1, "finished")] * 2
@@ -72,14 +76,14 @@ def test_a_granted_query_finishes_on_every_slot(backend, engine, events):
 
 def test_a_revoked_slot_comes_back(backend, engine, events):
     query = add(backend, engine, "q", LONG)
-    backend.obey(Grant("q/native", NODE, 2))
+    backend.execute(Grant("q/native", NODE, 2))
     time.sleep(0.05)
-    backend.obey(Revoke("q/native", NODE, 1))
+    backend.execute(Revoke("q/native", NODE, 1))
     assert [e.outcome for e in lease_ends(events, 1)] == ["revoked"]
-    backend.obey(Revoke("q/native", NODE, 1))
+    backend.execute(Revoke("q/native", NODE, 1))
     assert [e.outcome for e in lease_ends(events, 1)] == ["revoked"]
     assert not query.ended
-    backend.obey(Grant("q/native", NODE, 2))
+    backend.execute(Grant("q/native", NODE, 2))
     time.sleep(0.02)
     query.cancel()
     assert {e.outcome for e in lease_ends(events, 2)} == {"failed"}
@@ -96,12 +100,12 @@ def test_every_slot_granted_is_told_back_once(backend, engine, events, facts):
         while not query.ended:
             if draw.random() < 0.5 or held == 0:
                 slots = draw.randint(1, 2)
-                backend.obey(Grant(f"q{seed}/native", NODE, slots))
+                backend.execute(Grant(f"q{seed}/native", NODE, slots))
                 granted += slots
                 held += slots
             else:
                 slots = draw.randint(1, held)
-                backend.obey(Revoke(f"q{seed}/native", NODE, slots))
+                backend.execute(Revoke(f"q{seed}/native", NODE, slots))
                 held -= slots
             time.sleep(draw.choice((0, 0.001, 0.005)))
         assert collect(query).num_rows == expected
@@ -118,34 +122,9 @@ def test_every_slot_granted_is_told_back_once(backend, engine, events, facts):
     engine.check_idle()
 
 
-def test_a_full_buffer_asks_for_no_slots_and_then_for_all(backend, engine, events):
-    sql = "SELECT id, words FROM facts, range(4)"
-    query = add(backend, engine, "q", sql, ResultStream(limit_bytes=2 * MIB))
-    backend.obey(Grant("q/native", NODE, 2))
-    while not isinstance(event := events.get(timeout=30), WidthChanged):
-        pass
-    assert (event.job, event.width) == ("q/native", 0)
-    backend.obey(Revoke("q/native", NODE, 2))
-    assert [e.outcome for e in lease_ends(events, 2)] == ["revoked"] * 2
-    rows = 0
-    wanted = 0
-    while True:
-        batch = query.output.next(30) if query.output._batches or wanted or query.ended else None
-        if batch is None and query.ended:
-            break
-        rows += batch.num_rows if batch is not None else 0
-        while not events.empty():
-            event = events.get()
-            if isinstance(event, WidthChanged) and event.width != wanted:
-                wanted = event.width
-                kind = Grant if wanted else Revoke
-                backend.obey(kind("q/native", NODE, 2))
-    assert rows == 1_600_000
-
-
 def test_a_failing_query_says_why(backend, engine, events):
     query = add(backend, engine, "q", "SELECT error('my words') FROM facts")
-    backend.obey(Grant("q/native", NODE, 2))
+    backend.execute(Grant("q/native", NODE, 2))
     ends = lease_ends(events, 2)
     assert {e.outcome for e in ends} == {"failed"}
     assert any("my words" in e.cause for e in ends)
@@ -154,19 +133,19 @@ def test_a_failing_query_says_why(backend, engine, events):
 
 def test_revoking_more_than_there_is_or_what_is_gone(backend, engine, events):
     query = add(backend, engine, "q", "SELECT 1 AS one")
-    backend.obey(Revoke("q/native", NODE, 2))
-    backend.obey(Grant("q/native", NODE, 1))
+    backend.execute(Revoke("q/native", NODE, 2))
+    backend.execute(Grant("q/native", NODE, 1))
     assert collect(query).num_rows == 1
     lease_ends(events, 1)
-    backend.obey(Revoke("q/native", NODE, 1))
+    backend.execute(Revoke("q/native", NODE, 1))
     backend.forget("q")
-    backend.obey(Revoke("q/native", NODE, 1))
+    backend.execute(Revoke("q/native", NODE, 1))
 
 
 def test_threads_are_used_again(backend, engine, events):
     for number in range(30):
         query = add(backend, engine, f"q{number}", "SELECT 1 AS one")
-        backend.obey(Grant(f"q{number}/native", NODE, 2))
+        backend.execute(Grant(f"q{number}/native", NODE, 2))
         collect(query)
         lease_ends(events, 2)
         backend.forget(f"q{number}")
@@ -176,10 +155,11 @@ def test_threads_are_used_again(backend, engine, events):
 
 def test_closing_with_work_under_way(engine, events):
     before = set(threading.enumerate())
-    backend = LocalBackend(2, events.put)
+    backend = LocalBackend(AsGiven(), nodes_of((2, 2), 1 << 30))
+    backend.start(events.put)
     queries = [add(backend, engine, f"q{n}", LONG) for n in range(3)]
     for number in range(2):
-        backend.obey(Grant(f"q{number}/native", NODE, 1))
+        backend.execute(Grant(f"q{number}/native", NODE, 1))
     time.sleep(0.1)
     began = time.monotonic()
     backend.close()

@@ -13,9 +13,12 @@ import pytest
 from engine.native_driving import wait_until, write_facts
 
 import queryard
-from queryard.backends import member
-from queryard.backends.local import MOST_BURSTS
-from queryard.backends.member import OVERSTAY_S
+from queryard.backends.local import member
+from queryard.backends.local.leases import MOST_BURSTS
+from queryard.backends.local.member import OVERSTAY_S
+
+from queryard.results.fan import Fan
+from queryard.results.streams import ResultStream
 
 from .stubborn import Books, StubbornQuery, job
 
@@ -48,7 +51,7 @@ def test_a_slot_that_comes_in_time_is_no_burst(books):
     event = books.next()
     assert (event.job, event.slots, event.outcome) == (job("q"), 1, "revoked")
     assert books.read(QUIET_S) == []
-    assert (books.backend.bursts, books.backend.burst_s) == (0, 0.0)
+    assert (books.backend.report().bursts, books.backend.report().burst_s) == (0, 0.0)
 
 
 def test_a_slot_that_overstays_is_told_back_once_and_counted(books):
@@ -61,14 +64,14 @@ def test_a_slot_that_overstays_is_told_back_once_and_counted(books):
     event = books.next()
     assert time.monotonic() - began >= OVERSTAY_S
     assert (event.slots, event.outcome) == (1, "revoked")
-    assert books.backend.bursts == 1
+    assert books.backend.report().bursts == 1
     time.sleep(0.05)
     query.hear()
     wait_until(lambda: query.inside == 0 and not member.leases)
     assert books.read(QUIET_S) == []
     assert books.held[job("q")] == 0
-    assert books.backend.burst_s >= 0.04
-    assert member.burst_s == books.backend.burst_s
+    assert books.backend.report().burst_s >= 0.04
+    assert member.burst_s == books.backend.report().burst_s
 
 
 def test_only_so_many_overstay_at_the_expense_of_others(books):
@@ -86,7 +89,7 @@ def test_only_so_many_overstay_at_the_expense_of_others(books):
     queries[first].hear()
     assert books.next().job != told[0].job
     assert books.read(QUIET_S) == []
-    assert books.backend.bursts == MOST_BURSTS + 1
+    assert books.backend.report().bursts == MOST_BURSTS + 1
 
 
 def test_a_query_that_ends_while_its_slot_overstays_is_told_without_slots(books):
@@ -138,7 +141,7 @@ def test_an_ended_query_is_not_written_off(books):
     assert books.read(QUIET_S) == []
     query.hear()
     assert books.next().outcome == "finished"
-    assert books.backend.bursts == 0
+    assert books.backend.report().bursts == 0
 
 
 def test_members_without_slots_hear_the_end(books):
@@ -189,7 +192,7 @@ def test_a_forgotten_query_may_still_overstay(books):
     books.revoke("other")
     while books.next().job != job("other"):
         pass
-    assert books.backend.bursts == 2
+    assert books.backend.report().bursts == 2
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -238,7 +241,7 @@ def test_every_slot_is_told_back_once_whatever_happens(seed, monkeypatch):
         assert sum(event.slots for event in told) == granted[name]
         assert [event for event in told if event.outcome != "revoked"], f"{name} heard no end"
         assert len([event for event in told if event.slots == 0]) <= 1
-    wait_until(lambda: books.backend._bursting == 0, what="the last that overstayed")
+    wait_until(lambda: books.backend._leases._bursting == 0, what="the last that overstayed")
     assert books.backend.close()
 
 
@@ -329,11 +332,11 @@ def test_who_was_slow_to_leave_is_not_waited_for_again(books):
     # It is written off while it is called, not by whoever looks on.
     assert not books.events.empty()
     assert books.next().outcome == "revoked"
-    assert books.backend.bursts == 2
+    assert books.backend.report().bursts == 2
 
 
 def test_patience_returns_with_slots_that_come_at_once():
-    run = member.Run(StubbornQuery())  # type: ignore[arg-type]
+    run = member.LeasedExecution("q", StubbornQuery(), Fan(ResultStream()))  # type: ignore[arg-type]
     assert run.patience_s == OVERSTAY_S
     run.left(0.2)
     assert run.patience_s == 0.0

@@ -29,7 +29,7 @@ first = session.submit(long.format("'[/red]'"), tenant="web")
 second = session.submit(long.format(2), tenant="night/batch", deadline="10 min")
 while first.status != "running":
     pass
-session._dispatch._recorder.history.flush()
+session.host._recorder.history.flush()
 print(done.id, bad.id, first.id, second.id, flush=True)
 for line in sys.stdin:
     if line == "profile\\n":

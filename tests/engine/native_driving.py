@@ -14,7 +14,8 @@ import duckdb
 import pyarrow as pa
 
 from queryard.engine.classify import classify
-from queryard.engine.native import Budget, NativeEngine, NativeQuery
+from queryard.engine.native import Budget, NativeEngine, NativeQuery, NativeStatement
+from queryard.engine.session import SessionInstance
 from queryard.engine.statement import Lease
 from queryard.results.streams import ResultStream
 from queryard.sql.catalog import open_catalog
@@ -179,7 +180,9 @@ class Bench:
         self.temp = temp
         self.budget = Budget(memory_bytes, 2 * memory_bytes)
         self.memory_bytes = memory_bytes
-        self.engine = NativeEngine(open_catalog(where), 2, self.budget, temp, False)
+        catalog = open_catalog(where)
+        self.engine = NativeEngine(catalog, 2, self.budget.pool_bytes, temp)
+        self.client = SessionInstance(2, self.budget.session_bytes, temp, catalog, False)
 
     def query(
         self,
@@ -189,13 +192,14 @@ class Bench:
         memory_bytes: int | None = None,
         sprints: bool = False,
     ) -> NativeQuery:
-        return self.engine.query(
-            classify(sql),
-            output if output is not None else ResultStream(),
+        statement = NativeStatement(
+            tuple(classify(sql)),
             parameters,
             memory_bytes or self.memory_bytes,
             sprints,
+            self.client,
         )
+        return self.engine.open(statement, output if output is not None else ResultStream())
 
     def run(self, sql: str, parameters: Sequence[Any] = (), width: int = 2) -> pa.Table:
         """The answer, with all slots all the time."""
@@ -220,6 +224,7 @@ class Bench:
         assert [path for path in self.temp.rglob("*.tmp") if path.is_file()] == []
 
     def close(self) -> None:
+        self.client.close()
         self.engine.close()
 
 

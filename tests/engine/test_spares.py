@@ -119,7 +119,7 @@ def test_a_session_has_some_ready(tmp_path):
     write_facts(Path(tmp_path), rows=1000)
     with queryard.connect(tmp_path, slots=2, memory="16 GB", history=False) as qy:
         qy.sql("SELECT 42").fetchall()
-        pool = qy._dispatch.engine.pool
+        pool = qy.host.engine.pool
         wait_until(lambda: len(pool._idle) == 1 + 2 * SPARES)
         before = {id(idle) for idle in pool._idle}
         assert qy.sql("SELECT count(*) FROM facts").fetchall() == [(1000,)]

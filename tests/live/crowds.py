@@ -50,32 +50,30 @@ def busy(session, **options):
 
 def kernel(session, question):
     """What the session's kernel answers, on its own thread."""
-    return session._dispatch._driver.ask(question)
+    return session.host.ask(lambda coordinator: question(coordinator.kernel))
 
 
 def check_kernel(session) -> None:
     """All invariants of the kernel hold, and no more memory is handed out than there is."""
     kernel(session, lambda scheduler: scheduler.validate())
-    assert session._dispatch.engine.pool.limits_bytes <= session._pool_bytes
+    pool = session.host.engine.pool
+    assert pool.limits_bytes <= pool._memory_bytes
 
 
 def check_empty(session) -> None:
     """Nothing is left of any query."""
-    dispatch = session._dispatch
-    wait_until(lambda: not dispatch.records(), 30.0, "the end of all queries")
+    host = session.host
+    wait_until(lambda: not session.queries(), 30.0, "the end of all queries")
     check_kernel(session)
     wait_until(
         lambda: kernel(session, lambda k: not k.state.queries and not k.state.reservations),
         30.0,
         "an empty kernel",
     )
-    wait_until(lambda: dispatch.engine.pool._used_bytes == 0, 30.0, "the return of all memory")
-    assert dispatch._readers._reserved_bytes == 0
-    assert not dispatch._native._runs._runs
-    assert not dispatch._backend._runs
-    assert not dispatch._backend._by_query
-    assert not dispatch._gate._inside
-    assert not any(dispatch._gate._waiting.values())
+    wait_until(lambda: host.engine.pool._used_bytes == 0, 30.0, "the return of all memory")
+    assert host.ask(lambda coordinator: coordinator.idle)
+    assert not host.backend._leases._runs
+    assert not host.backend._leases._jobs
 
 
 def end_order(handles) -> list[int]:
@@ -96,4 +94,4 @@ def start_order(handles) -> list[int]:
 
 def runs(*handles) -> int:
     """How many native queries answer these."""
-    return len({id(handle._record.run) for handle in handles})
+    return len({handle._ticket.facts.work.run.name for handle in handles})

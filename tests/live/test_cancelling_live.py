@@ -35,9 +35,9 @@ def rows(session, sql, parameters=()):
 def check_well(session) -> None:
     """The engine answers, and nothing is held."""
     assert rows(session, "SELECT count(*) FROM dims") == [(1000,)]
-    pool = session._dispatch.engine.pool
+    pool = session.host.engine.pool
     wait_until(lambda: pool._used_bytes == 0, 10.0, "the return of all instances")
-    assert pool.limits_bytes <= session._pool_bytes
+    assert pool.limits_bytes <= session.client.pool_bytes
     for idle in pool._idle:
         used = idle.instance.control.rows(
             "SELECT sum(memory_usage_bytes)::BIGINT AS bytes FROM duckdb_memory() "
@@ -45,7 +45,7 @@ def check_well(session) -> None:
         )[0]["bytes"]
         assert used <= 4 * MIB
     assert not [
-        p for p in session._dispatch._temp.path.rglob("*") if p.suffix in (".tmp", ".arrow")
+        p for p in session.host._temp.path.rglob("*") if p.suffix in (".tmp", ".arrow")
     ]
 
 
@@ -66,8 +66,8 @@ def test_a_running_query_stops_soon(qy, kind):
 
 
 def test_a_waiting_query_ends_at_once(qy):
-    first = qy.submit(LONG, memory=qy._pool_bytes)
-    second = qy.submit("SELECT 1", memory=qy._pool_bytes)
+    first = qy.submit(LONG, memory=qy.client.pool_bytes)
+    second = qy.submit("SELECT 1", memory=qy.client.pool_bytes)
     assert second.status == "waiting"
     second.cancel()
     assert second.wait(2)
@@ -82,7 +82,7 @@ def test_a_waiting_query_ends_at_once(qy):
 def test_one_that_a_slow_reader_has_stopped(qy):
     handle = qy.submit("SELECT f.*, range FROM facts f, range(50)")
     answer = handle.result(20)
-    wait_until(lambda: handle._record.output.full, 20.0, "a full buffer")
+    wait_until(lambda: handle._ticket.output.full, 20.0, "a full buffer")
     time.sleep(0.05)
     began = time.monotonic()
     handle.cancel()
@@ -197,9 +197,9 @@ def test_a_time_limit_ends_it(qy, limit):
 
 
 def test_a_time_limit_counts_waiting_too_and_does_not_hurt_the_quick(qy):
-    first = qy.submit(LONG, memory=qy._pool_bytes)
+    first = qy.submit(LONG, memory=qy.client.pool_bytes)
     wait_until(lambda: first.status == "running", 10.0)
-    second = qy.submit("SELECT 1", memory=qy._pool_bytes, time_limit=0.2)
+    second = qy.submit("SELECT 1", memory=qy.client.pool_bytes, time_limit=0.2)
     with pytest.raises(QueryTimedOut):
         second.result(10)
     first.cancel()

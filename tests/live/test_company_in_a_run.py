@@ -123,7 +123,7 @@ def test_when_all_leave_nothing_is_left(qy):
 
 def test_the_memory_stays_reserved_when_its_holder_leaves(open_session):
     session = open_session(slots=1, memory="1 GB", profile="fifo")
-    most = session._pool_bytes
+    most = session.client.pool_bytes
     first = session.submit(ENDLESS, memory=most)
     wait_until(lambda: first.status == "running", 30.0)
     twin = session.submit(ENDLESS, memory=most)
@@ -144,7 +144,7 @@ def test_the_memory_stays_reserved_when_its_holder_leaves(open_session):
 
 def test_the_memory_stays_reserved_for_a_twin_that_has_no_turn(open_session):
     session = open_session(slots=1, memory="1 GB", profile="priority")
-    most = session._pool_bytes
+    most = session.client.pool_bytes
     first = session.submit(ENDLESS, memory=most, priority=5)
     wait_until(lambda: first.status == "running", 30.0)
     twin = session.submit(ENDLESS, memory=most, priority=0)
@@ -250,8 +250,8 @@ def test_a_query_whose_reader_was_slow_goes_on_for_a_twin(open_session):
     session = open_session()
     wide = "SELECT i, hash(i) AS h FROM range(4000000) AS r(i)"
     first = session.submit(wide)
-    first._record.output._limit_bytes = 1 << 20
-    wait_until(lambda: first._record.output.full, 30.0, "a full buffer")
+    first._ticket.output._limit_bytes = 1 << 20
+    wait_until(lambda: first._ticket.output.full, 30.0, "a full buffer")
     time.sleep(0.1)
     late = session.submit(wide)
     assert sum(batch.num_rows for batch in late.result(60).batches()) == 4_000_000

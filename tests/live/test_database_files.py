@@ -210,6 +210,6 @@ def test_a_database_that_was_replaced_is_read_anew_by_everybody(database, tmp_pa
 
 def test_most_of_the_memory_is_where_a_database_is_read(database):
     with queryard.connect(database, slots=1, memory="4 GB") as qy:
-        assert qy._pool_bytes > 2.5e9
+        assert qy.client.pool_bytes > 2.5e9
     with queryard.connect(database, slots=1, memory="4 GB", write=True) as qy:
-        assert qy._pool_bytes < 1.5e9
+        assert qy.client.pool_bytes < 1.5e9

@@ -200,7 +200,7 @@ def test_the_next_session_predicts_by_template(data: Path, file: Path) -> None:
         assert before.wait(60.0)
         took_s = before.timing.work_s
     with queryard.connect(data, slots=1, memory="2 GB", history=file) as session:
-        big = session.submit(WORK.format(2, 9999), memory=session._pool_bytes)
+        big = session.submit(WORK.format(2, 9999), memory=session.client.pool_bytes)
         # The file is read while the first queries are on their way, and counts for them, too.
         early = session.submit(WORK.format(3, 15))
         wait_until(lambda: early.timing.predicted_by == "template", 20.0)
@@ -251,7 +251,7 @@ def _work_without(data: Path, file: Path) -> None:
 
 
 def _wait_for_the_end_of_recording(session: queryard.Session) -> None:
-    history = session._dispatch._recorder.history
+    history = session.host._recorder.history
     assert history is not None
     wait_until(lambda: history.error is not None, 20.0)
 
@@ -298,7 +298,7 @@ def test_the_history_of_data_that_cannot_be_written_to_goes_to_the_cache(
 def test_a_history_that_breaks_in_the_middle_ends_with_a_warning(data: Path, file: Path) -> None:
     with queryard.connect(data, slots=2, memory="2 GB", history=file) as session:
         session.sql("SELECT 1").fetchall()
-        history = session._dispatch._recorder.history
+        history = session.host._recorder.history
         assert history is not None
         assert history.flush()
         with sqlite3.connect(file) as connection:

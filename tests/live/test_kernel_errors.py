@@ -20,7 +20,8 @@ def test_nobody_waits_for_a_kernel_that_has_failed(tmp_path, monkeypatch):
     def fail(*events):
         raise RuntimeError("a mistake")
 
-    monkeypatch.setattr(session._dispatch._driver.scheduler, "handle", fail)
+    kernel = session.host.ask(lambda coordinator: coordinator.kernel)
+    monkeypatch.setattr(kernel, "handle", fail)
     second = session.submit("SELECT 1")
     for handle in (first, second):
         with pytest.raises(RuntimeError, match="a mistake"):

@@ -218,10 +218,9 @@ def test_a_query_that_names_no_memory_reserves_no_more_than_its_limit(open_sessi
     blocking = busy(session)
     sql = "SELECT words, count(*) FROM facts GROUP BY words"
     handle = session.submit(sql, tenant="web", plan=plan)
-    record = handle._record
-    wait_until(lambda: record.work is not None, 30.0)
-    wait_until(lambda: record.memory_bytes > 0, 30.0)
-    assert record.memory_bytes <= 100_000_000
+    ticket = handle._ticket
+    wait_until(lambda: ticket.facts.memory_bytes > 0, 30.0)
+    assert ticket.facts.memory_bytes <= 100_000_000
     blocking.cancel()
     assert len(handle.result(60).fetchall()) == 5000
 

@@ -38,7 +38,7 @@ class Watcher:
 
     def _look(self) -> None:
         while not self._over.wait(0.001):
-            self.most = max(self.most, self._session._dispatch.engine.pool.limits_bytes)
+            self.most = max(self.most, self._session.host.engine.pool.limits_bytes)
 
     def end(self) -> int:
         self._over.set()
@@ -57,15 +57,15 @@ def test_limits_never_exceed_the_budget_and_all_finish(data, asked):
             assert sum(b.num_rows for b in handle.result(60).batches()) == 800_000
         for handle, sql in zip(quick, QUERIES, strict=True):
             check_same(handle.result(60).arrow(), plain(data, sql))
-        assert watcher.end() <= qy._pool_bytes
-        assert qy._pool_bytes + qy._dispatch.engine.session._memory_bytes <= 400_000_000
+        assert watcher.end() <= qy.client.pool_bytes
+        assert qy.client.pool_bytes + qy.client.instance._memory_bytes <= 400_000_000
 
 
 def test_waiting_for_memory(data):
     with queryard.connect(data, slots=2, memory="400 MB") as qy:
-        holder = qy.submit("SELECT * FROM facts, range(50)", memory=qy._pool_bytes)
+        holder = qy.submit("SELECT * FROM facts, range(50)", memory=qy.client.pool_bytes)
         holder.result(20)
-        wait_until(lambda: holder._record.output.full, 20.0, "a full buffer")
+        wait_until(lambda: holder._ticket.output.full, 20.0, "a full buffer")
         waiting = [qy.submit("SELECT 42") for _ in range(3)]
         time.sleep(0.3)
         assert [handle.status for handle in waiting] == ["waiting"] * 3
@@ -77,7 +77,7 @@ def test_waiting_for_memory(data):
 
 def test_two_that_fit_together_run_together(data):
     with queryard.connect(data, slots=2, memory="400 MB") as qy:
-        half = qy._pool_bytes // 2
+        half = qy.client.pool_bytes // 2
         first = qy.submit("SELECT * FROM facts, range(50)", memory=half)
         first.result(20)
         assert qy.submit("SELECT 42", memory=half).result(20).fetchall() == [(42,)]
@@ -156,8 +156,8 @@ def test_fifty_clients(data):
             most = max(most, threading.active_count())
             assert not thread.is_alive()
         assert failures == []
-        assert watcher.end() <= qy._pool_bytes
-        wait_until(lambda: qy._dispatch.engine.pool._used_bytes == 0, 10.0)
+        assert watcher.end() <= qy.client.pool_bytes
+        wait_until(lambda: qy.host.engine.pool._used_bytes == 0, 10.0)
 
 
 def test_priorities_and_tenants_are_taken(qy):

@@ -80,7 +80,7 @@ def test_all_who_share_the_run_get_the_answer(qy, data, guessed):
         check_same(handle.result(60).arrow(), expected)
         assert handle.wait(60)
         assert handle.status == "finished"
-    assert len({id(handle._record.run) for handle in handles}) <= 2
+    assert len({handle._ticket.facts.work.run.name for handle in handles}) <= 2
     check_empty(qy)
 
 
@@ -149,14 +149,14 @@ def test_it_may_be_cancelled_at_any_time(qy, delay_s):
 
 def test_it_may_be_cancelled_between_the_two_runs(qy, monkeypatch):
     """After the first run has ended, and before the second begins."""
-    dispatch = qy._dispatch
-    begin_again = dispatch._begin_again
+    coordinator = qy.host.ask(lambda coordinator: coordinator)
+    begin_again = coordinator._begin_again
 
-    def cancelled_first(record, work):
+    def cancelled_first(entry, memory_bytes):
         handle.cancel()
-        begin_again(record, work)
+        begin_again(entry, memory_bytes)
 
-    monkeypatch.setattr(dispatch, "_begin_again", cancelled_first)
+    monkeypatch.setattr(coordinator, "_begin_again", cancelled_first)
     handle = qy.submit(GREEDY)
     assert handle.wait(30)
     assert handle.status == "cancelled"
@@ -174,9 +174,9 @@ def test_nobody_may_hold_it_any_more_when_it_begins_again(qy):
 
 
 def test_it_waits_for_memory_like_everybody(qy):
-    blocking = busy(qy, memory=qy._pool_bytes - (100 << 20))
+    blocking = busy(qy, memory=qy.client.pool_bytes - (100 << 20))
     handle = qy.submit(GREEDY)
-    wait_until(lambda: handle._record.asked.memory_bytes is not None, 30.0, "the second run")
+    wait_until(lambda: handle._ticket.request.memory_bytes is not None, 30.0, "the second run")
     time.sleep(0.1)
     check_kernel(qy)
     assert not handle.ended

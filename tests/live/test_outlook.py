@@ -60,8 +60,8 @@ def test_a_running_query_says_how_many_slots_it_has(qy):
 
 
 def test_a_query_that_waits_for_memory_says_so(qy):
-    running = busy(qy, memory=qy._pool_bytes)
-    handle = qy.submit(spin(1), memory=qy._pool_bytes)
+    running = busy(qy, memory=qy.client.pool_bytes)
+    handle = qy.submit(spin(1), memory=qy.client.pool_bytes)
     wait_until(lambda: handle.why().pool != "")
     assert "bytes of memory" in str(handle.why())
     running.cancel()
@@ -195,10 +195,10 @@ def test_how_good_a_forecast_was_is_told_afterwards(qy):
         # They are made as queries come, for a small share of the time only.
         handles.append(qy.submit(spin(1)))
         time.sleep(0.05)
-        return any(handle._record.forecast is not None for handle in handles)
+        return any(handle._ticket.foreseen is not None for handle in handles)
 
     wait_until(one_is_foreseen, 60.0, "a forecast")
-    told = next(handle for handle in handles if handle._record.forecast is not None)
+    told = next(handle for handle in handles if handle._ticket.foreseen is not None)
     running.cancel()
     assert told.wait(60)
     assert told.why().forecast_error is not None

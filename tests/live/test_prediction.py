@@ -12,9 +12,9 @@ import pytest
 
 from queryard.engine.classify import classify
 from queryard.estimate.work import GUESS_S, Rates
-from queryard.live import prediction as module
-from queryard.live.asked import Asked
-from queryard.live.prediction import Predictor, task_seconds
+from queryard.live.estimates import prediction as module
+from queryard.live.request import QueryRequest
+from queryard.live.estimates.prediction import Predictor, task_seconds
 from queryard.sql.catalog import open_catalog
 from queryard.sql.planner import plan_staged
 
@@ -28,7 +28,7 @@ class Seen(NamedTuple):
 
 
 def asked(sql: str, parameters=(), plan="native") -> Asked:
-    return Asked(sql, classify(sql), parameters, plan)
+    return QueryRequest(sql, classify(sql), parameters, plan)
 
 
 @pytest.fixture

@@ -87,7 +87,7 @@ def test_who_comes_too_late_has_a_run_of_its_own(qy):
     wide = "SELECT i, hash(i) AS h FROM range(20000000) AS r(i)"
     first = qy.submit(wide)
     answer = first.result(60)
-    wait_until(lambda: first._record.output.full, 30.0, "a full buffer")
+    wait_until(lambda: first._ticket.output.full, 30.0, "a full buffer")
     late = qy.submit(wide)
     assert runs(first, late) == 2
     assert sum(batch.num_rows for batch in late.result(60).batches()) == 20_000_000

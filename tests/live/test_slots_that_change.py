@@ -100,7 +100,7 @@ def test_memory_is_kept_to_while_slots_come_and_go(data):
     with queryard.connect(
         data, slots=(1, 4), memory="1 GB", profile=profile("-x"), history=False
     ) as session:
-        most = session._pool_bytes
+        most = session.client.pool_bytes
         large = session.submit(ENDLESS, memory=most)
         wait_until(lambda: large.status == "running", 30.0)
         others = [session.submit(spin(2), memory=most // 4) for _ in range(4)]
@@ -122,7 +122,7 @@ def test_a_query_that_needs_all_memory_starts_with_few_slots_in_use(data):
     ) as session:
         session.sql(spin(1)).fetchall()
         wait_until(lambda: kernel(session, lambda k: len(k.state.nodes)) == 1, 30.0)
-        handle = session.submit(spin(1), memory=session._pool_bytes)
+        handle = session.submit(spin(1), memory=session.client.pool_bytes)
         assert handle.result(30).fetchall()[0][1] == spun(1)
         check_empty(session)
 

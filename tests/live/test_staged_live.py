@@ -153,16 +153,16 @@ def test_a_large_result_is_handed_over_in_order(qy):
 
 
 def test_the_pool_lends_the_memory_of_staged_queries(qy):
-    pool = qy._dispatch.engine.pool
+    pool = qy.host.engine.pool
     before = qy.submit("SELECT count(*) FROM facts")
     before.result().arrow()
     assert before.wait(30)
-    handle = qy.submit(SLOW, plan="staged", memory=qy._pool_bytes)
+    handle = qy.submit(SLOW, plan="staged", memory=qy.client.pool_bytes)
     deadline = time.monotonic() + 30
     while pool._used_bytes == 0 and time.monotonic() < deadline:
         time.sleep(0.002)
     # The idle instance of the native query has given up its limit.
-    assert pool.limits_bytes == pool._used_bytes == qy._pool_bytes
+    assert pool.limits_bytes == pool._used_bytes == qy.client.pool_bytes
     handle.cancel()
     assert handle.wait(30)
     for sql in QUERIES:
@@ -173,10 +173,10 @@ def test_the_pool_lends_the_memory_of_staged_queries(qy):
 
 
 def test_one_that_waits_for_memory_holds_none(qy):
-    first = qy.submit(SLOW, plan="staged", memory=qy._pool_bytes)
-    second = qy.submit(SLOW, plan="staged", memory=qy._pool_bytes)
+    first = qy.submit(SLOW, plan="staged", memory=qy.client.pool_bytes)
+    second = qy.submit(SLOW, plan="staged", memory=qy.client.pool_bytes)
     time.sleep(1.0)
-    assert qy._dispatch.engine.pool._used_bytes <= qy._pool_bytes
+    assert qy.host.engine.pool._used_bytes <= qy.client.pool_bytes
     for handle in (first, second):
         handle.cancel()
         assert handle.wait(30)

@@ -43,7 +43,7 @@ SHORT_TURNS = {
 def submit_at_once(session, tenants):
     """A query for each tenant; none starts before the last has come."""
     # Slots go round among tenants, but memory stays where it is.
-    blocking = busy(session, tenant="first", memory=session._pool_bytes)
+    blocking = busy(session, tenant="first", memory=session.client.pool_bytes)
     handles = [session.submit(spin(3), tenant=name) for name in tenants]
     wait_until(lambda: session.report().waiting == len(tenants), 30.0, "all to wait")
     blocking.cancel()
@@ -187,7 +187,7 @@ def test_a_catalog_file_holds_settings_of_the_session(data, tmp_path):
         web = session.profile["pools"]["children"]["web"]
         assert (web["weight"], web["guarantee"]) == (3, 0.25)
         assert web["children"]["eu"]["cap"] == 0.5
-        assert session._dispatch._recorder.history is None
+        assert session.host._recorder.history is None
         assert session.sql("SELECT count(*) FROM facts", tenant="web").fetchall() == [(400_000,)]
     with queryard.connect(tmp_path / "catalog.toml", slots=2, profile="tls", plan="native") as own:
         assert own.slots == 2

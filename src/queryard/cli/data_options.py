@@ -127,7 +127,7 @@ def open_session(
     plan: str = DEFAULT_PLAN,
 ) -> Session:
     """A session on the data that the options mean."""
-    from queryard.live.asked import PLANS
+    from queryard.live.request import PLANS
     from queryard.live.session import Session
     from queryard.live.settings import session_settings
 

@@ -19,7 +19,7 @@ from .rows_out import Format, intervals_as_text, opened, write_rows
 if TYPE_CHECKING:
     from queryard.engine.classify import Classified
     from queryard.live import Answer, Session
-    from queryard.live.asked import Plan
+    from queryard.live.request import Plan
 
 SHOWN_ROWS = 40
 
@@ -72,7 +72,7 @@ def run_statement(
     try:
         with advising(session.catalog), watching(handle) as watch:
             answer = handle.take()
-            if handle.leaves_something:
+            if handle.has_side_effects:
                 handle.wait()
                 if handle.error is not None:
                     raise handle.error

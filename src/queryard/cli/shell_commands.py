@@ -16,7 +16,7 @@ from .script import Showing
 
 if TYPE_CHECKING:
     from queryard.live import Session
-    from queryard.live.asked import Plan
+    from queryard.live.request import Plan
 
 
 class Quit(Exception):
@@ -85,7 +85,7 @@ class ShellCommands:
         show_explanation(found, self._console)
 
     def _plan(self, rest: str) -> None:
-        from queryard.live.asked import PLANS
+        from queryard.live.request import PLANS
 
         for plan in PLANS:
             if plan == rest:

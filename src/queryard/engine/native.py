@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from queryard.results.streams import Output, ResultStream
 from queryard.sql.catalog import Catalog
 
-from .beside import Reader
 from .capi import library
 from .classify import Classified
 from .errors import QueryCancelled
 from .instance import Connection
-from .pool import InstancePool, PooledInstance
+from .places import Beside, OnPool, OnSession, Place
+from .pool import InstancePool
 from .session import SessionInstance
+from .settings import Settings
 from .spares import Spares
 from .statement import Lease, Statement
-from .views import explain_missing, file_tables, named_twice
+from .views import explain_missing
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 
@@ -36,58 +36,53 @@ class Budget:
     pool_bytes: int
 
 
-class NativeEngine:
-    """The instances of one session, and who may use which."""
+@dataclass(frozen=True, slots=True)
+class NativeStatement:
+    """What is to be run for a client: a script of statements, and how.
 
-    def __init__(
-        self, catalog: Catalog, slots: int, budget: Budget, temp: Path, writes: bool
-    ) -> None:
+    One that will be over in a moment may sprint, if it only reads and has no parameters.
+    """
+
+    statements: tuple[Classified, ...]
+    parameters: Parameters
+    memory_bytes: int
+    sprints: bool
+    client: SessionInstance
+    settings: Settings = ()
+
+
+class NativeEngine:
+    """The pooled instances of one host, and which query runs where."""
+
+    def __init__(self, catalog: Catalog, slots: int, pool_bytes: int, temp: Path) -> None:
         _say_if_whole()
         self.catalog = catalog
-        self._writes = writes
-        self.session = SessionInstance(slots, budget.session_bytes, temp, catalog, writes)
-        self.pool = InstancePool(slots, budget.pool_bytes, temp)
+        self.pool = InstancePool(slots, pool_bytes, temp)
         self.spares = Spares(self.pool, catalog)
 
-    def query(
-        self,
-        statements: Sequence[Classified],
-        output: Output,
-        parameters: Parameters,
-        memory_bytes: int,
-        sprints: bool = False,
-    ) -> NativeQuery:
-        """A script that runs on the session's instance if any of its statements must.
-
-        One that will be over in a moment may sprint, if it only reads and has no parameters.
-        """
+    def open(self, given: NativeStatement, output: Output) -> NativeQuery:
+        """A query that no slot has worked on yet."""
+        statements, client = given.statements, given.client
         may = len(statements) == 1 and statements[0].reads
-        may = may and not (parameters or statements[0].has_parameters)
+        may = may and not (given.parameters or statements[0].has_parameters)
         place: Place
-        if self.session.must_run(statements):
-            place = _OnSession(self.session)
+        if client.must_run(statements):
+            place = OnSession(client)
             may = False
-        elif self.session.runs_beside(statements):
-            place = _Beside(self.session)
+        elif client.runs_beside(statements):
+            place = Beside(client)
         else:
-            place = _OnPool(self.pool, self.spares, self._attach, self.catalog, memory_bytes)
-        return NativeQuery(place, statements, output, parameters, sprints and may)
-
-    def is_pooled(self, statements: Sequence[Classified]) -> bool:
-        """Whether statements read files only, so that a run of them answers whoever asks the same.
-
-        What the session writes may be another at any time.
-        """
-        return not (self.session.must_run(statements) or self.session.runs_beside(statements))
-
-    def _attach(self, taken: PooledInstance, names: Set[str]) -> None:
-        """Attach the databases that a read names, unless the session may write them."""
-        if not self._writes:
-            taken.attached.attach(taken.connection, self.catalog, names)
-            taken.search_path.follow(taken.connection, taken.attached, self.catalog)
+            place = OnPool(
+                self.pool,
+                self.spares,
+                self.catalog,
+                given.memory_bytes,
+                given.settings,
+                attaches=not client.writes,
+            )
+        return NativeQuery(place, statements, output, given.parameters, given.sprints and may)
 
     def close(self) -> None:
-        self.session.close()
         self.pool.close()
 
 
@@ -102,156 +97,6 @@ def _say_if_whole() -> None:
             RuntimeWarning,
             stacklevel=2,
         )
-
-
-class _OnSession:
-    """A turn on the session's connection."""
-
-    on_session = True
-    pooled = False
-
-    def __init__(self, session: SessionInstance) -> None:
-        self._session = session
-
-    def enter(self) -> Connection:
-        self._session.enter(self)
-        return self._session.connection
-
-    def prepare(
-        self, statement: Classified, connection: Connection, names: Set[str]
-    ) -> dict[str, Exception]:
-        return self._session.prepare(statement, connection, names)
-
-    @property
-    def tables(self) -> list[str]:
-        return list(self._session.catalog.tables)
-
-    def after(self, statement: Classified) -> None:
-        self._session.after(statement)
-
-    def failed(self, statement: Classified) -> None:
-        self._session.failed(statement)
-
-    def leave(self) -> None:
-        self._session.leave(self)
-
-    def in_company(self) -> bool:
-        return self._session.in_company()
-
-    def memory_bytes(self) -> int | None:
-        return None  # it is shared with all that the session keeps
-
-
-class _Beside:
-    """A further connection of the session's instance, for a read of what that instance writes."""
-
-    on_session = False
-    pooled = False
-
-    def __init__(self, session: SessionInstance) -> None:
-        self._session = session
-        self._reader: Reader | None = None
-
-    def enter(self) -> Connection:
-        if self._reader is None:
-            self._session.enter(self)
-            self._reader = self._session.reader()
-        return self._reader.connection
-
-    def prepare(
-        self, statement: Classified, connection: Connection, names: Set[str]
-    ) -> dict[str, Exception]:
-        assert self._reader is not None
-        return self._session.prepare_reader(self._reader, names)
-
-    @property
-    def tables(self) -> list[str]:
-        return list(self._session.catalog.tables)
-
-    def after(self, statement: Classified) -> None:
-        pass
-
-    def failed(self, statement: Classified) -> None:
-        pass
-
-    def leave(self) -> None:
-        self._session.leave(self)
-        if self._reader is not None:
-            self._session.readers.give_back(self._reader)
-            self._reader = None
-
-    def in_company(self) -> bool:
-        return self._session.in_company()
-
-    def memory_bytes(self) -> int | None:
-        return None
-
-
-class _OnPool:
-    """A pooled instance, taken with the first slot and given back at the end."""
-
-    on_session = False
-    pooled = True
-
-    def __init__(
-        self,
-        pool: InstancePool,
-        spares: Spares,
-        attach: Callable[[PooledInstance, Set[str]], None],
-        catalog: Catalog,
-        memory_bytes: int,
-    ) -> None:
-        self._pool = pool
-        self._spares = spares
-        self._attach = attach
-        self._catalog = catalog
-        self._memory_bytes = memory_bytes
-        self._taken: PooledInstance | None = None
-
-    def enter(self) -> Connection:
-        if self._taken is None:
-            self._taken = self._pool.take(self._memory_bytes)
-            self._spares.taken()
-        return self._taken.connection
-
-    def prepare(
-        self, statement: Classified, connection: Connection, names: Set[str]
-    ) -> dict[str, Exception]:
-        assert self._taken is not None
-        self._attach(self._taken, statement.names | names)
-        files = file_tables(self._catalog)
-        errors = self._taken.views.make(connection, files, names)
-        named = statement.names | names
-        read = [table for table in files.values() if table.name.lower() in named]
-        self._spares.named(read)
-        files_read = chain.from_iterable(table.files for table in read)
-        self._taken.footers.choose(connection, statement, files_read)
-        return {**errors, **named_twice(self._catalog.ambiguous, names)}
-
-    @property
-    def tables(self) -> list[str]:
-        return list(self._catalog.tables)
-
-    def after(self, statement: Classified) -> None:
-        pass
-
-    def failed(self, statement: Classified) -> None:
-        pass
-
-    def leave(self) -> None:
-        if self._taken is not None:
-            self._pool.give_back(self._taken)
-            self._taken = None
-
-    def in_company(self) -> bool:
-        return False
-
-    def memory_bytes(self) -> int | None:
-        taken = self._taken
-        return None if taken is None else taken.instance.used_bytes()
-
-
-Place = _OnSession | _Beside | _OnPool
 
 
 class NativeQuery:

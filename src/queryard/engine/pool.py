@@ -124,6 +124,11 @@ class InstancePool:
             else:
                 self._idle.append(used)
 
+    def discard(self, used: PooledInstance) -> None:
+        """Take back one that is not fit for another query."""
+        self.take_back(used.instance.memory_bytes)
+        used.close()
+
     def lend(self, memory_bytes: int) -> None:
         """Give up memory for a while to an instance that is not of the pool."""
         with self._lock:

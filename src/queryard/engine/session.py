@@ -28,6 +28,7 @@ from .frames import copy_in
 from .functions import ScalarFunction, Style, function_name
 from .instance import Connection, Instance
 from .leavings import BY_TEXT, concerns
+from .settings import Settings, noted, sets_variable
 from .views import Views, file_tables, named_twice
 
 _FUNCTIONS = "SELECT DISTINCT function_name AS name FROM duckdb_functions() WHERE NOT internal"
@@ -63,7 +64,9 @@ class SessionInstance:
         self._memory_bytes = memory_bytes
         self._temp = temp
         self.catalog = catalog
-        self._writes = writes
+        self.writes = writes
+        # What it has set; it holds on every instance that runs a query of it.
+        self.settings: Settings = ()
         self._instance: Instance | None = None
         self._connection: Connection | None = None
         # Opening the instance, and attaching: on behalf of several statements at once.
@@ -88,9 +91,11 @@ class SessionInstance:
         self._in_files: frozenset[str] = frozenset()
         self._views_in_files: frozenset[str] = frozenset()
         self._private: frozenset[str] = frozenset()
-        self._pervasive = False
+        self._variables = False
         self._macros: frozenset[str] = frozenset()
         self._in_transaction = False
+        # A statement of it has failed: DuckDB may refuse all that follow.
+        self._is_aborted = False
         self._held: dict[str, Any] = {}
 
     # --- where a statement must run ------------------------------------------------------------
@@ -111,17 +116,32 @@ class SessionInstance:
 
     def _needs_connection(self, statement: Classified) -> bool:
         names = statement.names
-        if not statement.reads or self._pervasive or self._in_transaction:
+        if not statement.reads or self._is_aborted or self._searches_own():
             return True
         frames = {name.lower() for name in self._frame_names()}
         if not names.isdisjoint(self._private | frames):
             return True
-        if not self._writes:
+        if not self.writes:
             return not names.isdisjoint(self._made)
         in_schemas = {t.name.lower() for t in file_tables(self.catalog).values() if t.schema}
         if self._reads_written(statement):
+            if self._in_transaction or self.settings:
+                return True
             return not names.isdisjoint(in_schemas | _OF_CONNECTION)
         return bool(self.catalog.databases) and not names.isdisjoint(_OF_CONNECTION)
+
+    def _searches_own(self) -> bool:
+        """Whether unqualified names may mean what lives here."""
+        late = [setting for setting in self.settings if setting.is_late]
+        if not late:
+            return False
+        if self.writes:
+            return True
+        tables = self.catalog.tables.values()
+        known = {part for table in tables for part in table.schema.lower().split(".")}
+        known |= {database.alias.lower() for database in self.catalog.databases}
+        named = {name for setting in late for name in setting.names}
+        return not named <= known | {"main", "memory", ""}
 
     def _frame_names(self) -> set[str]:
         tables = self.catalog.tables.values()
@@ -129,7 +149,7 @@ class SessionInstance:
 
     def _reads_written(self, statement: Classified) -> bool:
         """Whether a statement names something in a database file that this instance writes."""
-        return self._writes and not statement.names.isdisjoint(self._in_files | self._databases())
+        return self.writes and not statement.names.isdisjoint(self._in_files | self._databases())
 
     def _databases(self) -> set[str]:
         """The databases of the catalog, and their tables."""
@@ -184,9 +204,9 @@ class SessionInstance:
 
     def reason(self, statement: Classified) -> str | None:
         """Why a statement depends on what was left behind here; None if it does not."""
-        if self._in_transaction:
-            return "a transaction is open"
-        if self._pervasive:
+        if self._is_aborted:
+            return "a statement of an open transaction has failed"
+        if self.settings:
             return "settings of the session were changed"
         if used := sorted(statement.names & self._made):
             return f"{', '.join(used)} belongs to the session"
@@ -297,10 +317,12 @@ class SessionInstance:
         kind = statement.kind
         if kind == "TRANSACTION":
             self._in_transaction = statement.words[0] in ("begin", "start")
+            self._is_aborted = False
             if statement.words[0] in ("rollback", "abort"):
                 self._forget_made()
-        elif kind in ("SET", "VARIABLE_SET", "PRAGMA", "LOAD", "PREPARE"):
-            self._pervasive = True
+        elif kind in ("SET", "VARIABLE_SET", "PRAGMA", "LOAD"):
+            self.settings = noted(self.settings, statement)
+            self._variables = self._variables or sets_variable(statement)
         if kind not in _PLAIN:
             self._hold_settings()
             if "macro" in statement.words or "function" in statement.words:
@@ -310,8 +332,10 @@ class SessionInstance:
     def failed(self, statement: Classified) -> None:
         """A transaction that cannot be committed is over as well; a file may not be open."""
         if statement.kind == "TRANSACTION" and statement.words[0] in ("commit", "end"):
-            self._in_transaction = False
+            self._in_transaction = self._is_aborted = False
             self._forget_made()
+        elif self._in_transaction:
+            self._is_aborted = True
         elif statement.kind == "ATTACH" and not self._in_transaction:
             self._note_files()
 
@@ -340,9 +364,8 @@ class SessionInstance:
         self._held = held
 
     def _look_around(self) -> None:
-        if self._in_transaction:
-            return  # all statements come here until it ends
-        self._note_files()
+        if not self._in_transaction:
+            self._note_files()
         own = {table.name.lower() for table in self.catalog.tables.values()}
         kept = {"main"}
         functions = self._macros | {function.name.lower() for function in self._functions}
@@ -358,7 +381,8 @@ class SessionInstance:
         self._views_in_files = frozenset(name for name, kind in in_files if kind == "view")
         # A view in a file may read a temporary table, which other connections do not see.
         hidden = self._views_in_files if shadows else frozenset()
-        self._private = frozenset(in_session) | functions | shadows | hidden
+        variables = {"getvariable"} if self._variables else set()
+        self._private = frozenset(in_session) | functions | shadows | hidden | variables
 
     def _note_files(self) -> None:
         """Take note of files that statements have attached and detached."""
@@ -393,6 +417,7 @@ class SessionInstance:
         )
         self._functions.append(made)
         self._made |= {name.lower()}
+        self._private |= {name.lower()}
 
     def close(self) -> None:
         with self._asking:

@@ -6,6 +6,7 @@ there, on which they are made again; settings of the whole instance are reset af
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -20,6 +21,9 @@ _SWITCHES = ("enable_", "disable_")
 _OF_INSTANCES = ("checkpoint", "logging", "object_cache")
 
 
+_WORD = re.compile(r"\w+")
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """A setting by its name, with the statement that makes it."""
@@ -31,6 +35,11 @@ class Setting:
     def is_late(self) -> bool:
         """Whether tables and schemas must be there before it."""
         return self.name == "search_path"
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The schemas and databases that one of them names."""
+        return frozenset(_WORD.findall(self.sql.lower())) - {"set", "use", "search_path", "schema"}
 
 
 Settings = tuple[Setting, ...]

@@ -3,7 +3,7 @@
 from queryard.results.answer import Answer
 
 from .handle import Handle
-from .limits import Refused
+from .admission.limits import Refused
 from .session import Session, connect
 
 __all__ = ["Answer", "Handle", "Refused", "Session", "connect"]

@@ -16,7 +16,6 @@ from queryard.core.errors import QueryardError
 from queryard.engine.classify import check_allowed, classify
 from queryard.engine.native import NativeStatement, Parameters
 from queryard.engine.session import SessionInstance
-from queryard.engine.side_effects import concerns
 from queryard.engine.volatile import may_differ
 
 from .admission.memory import reservation
@@ -61,7 +60,7 @@ class Client:
         self.plan = checked_plan(plan)
         self.instance = instance
         self._writes = writes
-        self._pool_bytes = pool_bytes
+        self.pool_bytes = pool_bytes
 
     def submit(
         self,
@@ -93,7 +92,7 @@ class Client:
             checked_plan(plan or self.plan),
             tenant=self.tenant if tenant is None else checked_tenant(tenant),
             priority=checked_priority(priority),
-            memory_bytes=None if memory is None else reservation(memory, self._pool_bytes),
+            memory_bytes=None if memory is None else reservation(memory, self.pool_bytes),
             deadline_s=None if left_s is None else self.host.now() + left_s,
             time_limit_s=limit_s,
             time_limit=time_limit if isinstance(time_limit, str) else f"{limit_s or 0:g} s",
@@ -106,11 +105,15 @@ class Client:
     # --- for the coordinator ---------------------------------------------------------------------
 
     def needs_own(self, request: QueryRequest) -> bool:
-        return any(map(self.instance.must_run, request.statements))
+        return self.instance.must_run(request.statements)
+
+    def is_pooled(self, request: QueryRequest) -> bool:
+        statements = request.statements
+        return not (self.instance.must_run(statements) or self.instance.runs_beside(statements))
 
     def concerns(self, earlier: QueryRequest, later: QueryRequest) -> bool:
         return earlier.has_side_effects and any(
-            concerns(left, statement, self.host.catalog)
+            self.instance.concerns(left, statement)
             for left in earlier.statements
             for statement in later.statements
         )
@@ -145,7 +148,7 @@ class Client:
         if request.has_side_effects or any(map(may_differ, request.statements)):
             return None
         parameters = plain_key(request.parameters)
-        if parameters is None or self.needs_own(request):
+        if parameters is None or not self.is_pooled(request):
             return None
         tables = tuple(
             id(table)

@@ -265,24 +265,25 @@ class Coordinator:
         return self._begin_native(entry)
 
     def _begin_native(self, entry: Entry) -> bool:
-        own = entry.client.needs_own(entry.request)
-        joined = self._runs.joined(entry.id, entry.key) if not own else None
+        pooled = entry.client.is_pooled(entry.request)
+        joined = self._runs.joined(entry.id, entry.key) if pooled else None
         if joined is not None:
             entry.joining = joined
             self._effects.append(out.AddWork(entry.id, joined))
             return False
-        self._begin_run(entry, own)
-        return own
+        self._begin_run(entry)
+        return entry.client.needs_own(entry.request)
 
-    def _begin_run(self, entry: Entry, own: bool) -> None:
+    def _begin_run(self, entry: Entry) -> None:
         """A run of the query's own; the client's own instance has memory of its own."""
         request, prediction = entry.request, entry.prediction
+        pooled = entry.client.is_pooled(request)
         most_bytes = self._most_bytes(entry)
         reserved = self._reservations.native(request, prediction, most_bytes)
-        memory_bytes, most_bytes = (0, 0) if own else (reserved.memory_bytes, reserved.most_bytes)
+        memory_bytes, most_bytes = reserved if pooled else (0, 0)
         sprints = takes_a_moment(request, prediction)
         statement = entry.client.statement(request, memory_bytes, sprints)
-        key = None if own else entry.key
+        key = entry.key if pooled else None
         work = self._runs.new(entry.id, statement, key, memory_bytes, most_bytes)
         self._effects.append(out.AddWork(entry.id, work))
         entry.run = work.run
@@ -309,7 +310,7 @@ class Coordinator:
             return
         entry.joining.left()
         entry.joining = None
-        self._begin_run(entry, own=False)
+        self._begin_run(entry)
 
     def _planned(self, given: inputs.Planned) -> None:
         entry = self._entries.get(given.query)

@@ -25,7 +25,7 @@ from queryard.engine.native import NativeEngine
 from queryard.engine.temp import TempSpace
 from queryard.results.streams import ResultStream
 from queryard.sim.forecast import Forecast
-from queryard.sql.catalog import Catalog
+from queryard.sql.catalog import Catalog, CatalogError
 
 from . import effects as out
 from . import inputs, short_turns
@@ -49,6 +49,8 @@ from .why import Outlook, outlook
 
 T = TypeVar("T")
 CLOSE_S = 10.0
+# How long after a query has begun an instance is made ready for the next one.
+WHILE_S = 0.25
 # At most this share of a core goes into forecasts that were not asked for.
 FORECAST_SHARE = 0.005
 # So many problems that cost no query anything are remembered.
@@ -179,6 +181,21 @@ class Host:
             due_s = self._loop.ask(lambda coordinator: coordinator.wait_in_line_s(client))
             in_line_s = due_s / self.backend.slots
         return max(in_line_s, self._waits.expected_s(request, work_s, most_s))
+
+    def look_at_files(self, request: QueryRequest) -> None:
+        """See what is on disk, before a query of it is entered."""
+        # A folder that is being changed may not make sense for a moment: what was known stays.
+        with contextlib.suppress(CatalogError):
+            self.catalog.refresh()
+
+    def in_a_while(self, work: Callable[[], None]) -> None:
+        """Do something beside that a program which asks a short question can do without."""
+        self._later(WHILE_S, work)
+
+    def _later(self, seconds: float, work: Callable[[], None]) -> None:
+        timer = threading.Timer(seconds, lambda: self._background.start(work))
+        timer.daemon = True
+        timer.start()
 
     def query(self, query: str) -> Ticket:
         """A query by its id, on its way or with rows that are kept."""
@@ -421,11 +438,11 @@ class Host:
 
     # --- the end ---------------------------------------------------------------------------------
 
-    def close(self) -> None:
-        """Cancel what runs, and free everything."""
+    def close(self) -> bool:
+        """Cancel what runs, and free everything; False if something runs on, or it was closed."""
         with self._closing:
             if self._closed:
-                return
+                return False
             self._closed = True
         tickets = [ticket for ticket in list(self._held.values()) if not ticket.ended]
         self._loop.post(inputs.Close(QueryCancelled("the session was closed")))
@@ -444,3 +461,4 @@ class Host:
         self._loop.stop()
         self._recorder.close()
         self._temp.close()
+        return stopped

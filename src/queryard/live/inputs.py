@@ -22,6 +22,9 @@ class ClientPort(Protocol):
     def needs_own(self, request: QueryRequest) -> bool:
         """Whether it must run on the client's own connection, where one query runs at a time."""
 
+    def is_pooled(self, request: QueryRequest) -> bool:
+        """Whether it runs on an instance of the pool, with memory that it reserves."""
+
     def concerns(self, earlier: QueryRequest, later: QueryRequest) -> bool:
         """Whether side effects of a query may change what a later one sees."""
 

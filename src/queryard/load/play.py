@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from queryard.core.errors import QueryardError
 from queryard.engine.errors import QueryCancelled
-from queryard.live.limits import Refused
+from queryard.live.admission.limits import Refused
 from queryard.workload.load import Alone, Request
 
 from .outcome import Board, Outcome, Played, State

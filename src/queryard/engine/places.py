@@ -1,0 +1,200 @@
+"""Where the statements of a query run: which instance, and which connection of it."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from itertools import chain
+
+from queryard.sql.catalog import Catalog
+from queryard.sql.catalog.quoting import identifier
+
+from .attached import SearchPath
+from .beside import Reader
+from .classify import Classified
+from .instance import Connection
+from .pool import InstancePool, PooledInstance
+from .session import SessionInstance
+from .settings import Settings, apply, reset
+from .spares import Spares
+from .views import file_tables, named_twice
+
+
+class OnSession:
+    """A turn on the session's connection."""
+
+    on_session = True
+    pooled = False
+
+    def __init__(self, session: SessionInstance) -> None:
+        self._session = session
+
+    def enter(self) -> Connection:
+        self._session.enter(self)
+        return self._session.connection
+
+    def prepare(
+        self, statement: Classified, connection: Connection, names: Set[str]
+    ) -> dict[str, Exception]:
+        return self._session.prepare(statement, connection, names)
+
+    @property
+    def tables(self) -> list[str]:
+        return list(self._session.catalog.tables)
+
+    def after(self, statement: Classified) -> None:
+        self._session.after(statement)
+
+    def failed(self, statement: Classified) -> None:
+        self._session.failed(statement)
+
+    def leave(self) -> None:
+        self._session.leave(self)
+
+    def in_company(self) -> bool:
+        return self._session.in_company()
+
+    def memory_bytes(self) -> int | None:
+        return None  # it is shared with all that the session keeps
+
+
+class Beside:
+    """A further connection of the session's instance, for a read of what that instance writes."""
+
+    on_session = False
+    pooled = False
+
+    def __init__(self, session: SessionInstance) -> None:
+        self._session = session
+        self._reader: Reader | None = None
+
+    def enter(self) -> Connection:
+        if self._reader is None:
+            self._session.enter(self)
+            self._reader = self._session.reader()
+        return self._reader.connection
+
+    def prepare(
+        self, statement: Classified, connection: Connection, names: Set[str]
+    ) -> dict[str, Exception]:
+        assert self._reader is not None
+        return self._session.prepare_reader(self._reader, names)
+
+    @property
+    def tables(self) -> list[str]:
+        return list(self._session.catalog.tables)
+
+    def after(self, statement: Classified) -> None:
+        pass
+
+    def failed(self, statement: Classified) -> None:
+        pass
+
+    def leave(self) -> None:
+        self._session.leave(self)
+        if self._reader is not None:
+            self._session.readers.give_back(self._reader)
+            self._reader = None
+
+    def in_company(self) -> bool:
+        return self._session.in_company()
+
+    def memory_bytes(self) -> int | None:
+        return None
+
+
+class OnPool:
+    """A pooled instance, taken with the first slot and given back at the end.
+
+    A client with settings has a connection of its own there, on which they hold.
+    """
+
+    on_session = False
+    pooled = True
+
+    def __init__(
+        self,
+        pool: InstancePool,
+        spares: Spares,
+        catalog: Catalog,
+        memory_bytes: int,
+        settings: Settings,
+        attaches: bool,
+    ) -> None:
+        """`attaches` says whether the databases that a read names are attached."""
+        self._pool = pool
+        self._spares = spares
+        self._catalog = catalog
+        self._memory_bytes = memory_bytes
+        self._early = tuple(setting for setting in settings if not setting.is_late)
+        self._late = tuple(setting for setting in settings if setting.is_late)
+        self._attaches = attaches
+        self._taken: PooledInstance | None = None
+        self._own: Connection | None = None
+
+    def enter(self) -> Connection:
+        if self._taken is None:
+            self._taken = self._pool.take(self._memory_bytes)
+            self._spares.taken()
+            if self._early or self._late:
+                self._own = Connection(self._taken.instance)
+                apply(self._own, self._early)
+        return self._own or self._taken.connection
+
+    def prepare(
+        self, statement: Classified, connection: Connection, names: Set[str]
+    ) -> dict[str, Exception]:
+        assert self._taken is not None
+        named = statement.names | names
+        if self._attaches:
+            self._attach(self._taken, connection, named)
+        files = file_tables(self._catalog)
+        errors = self._taken.views.make(connection, files, names)
+        read = [table for table in files.values() if table.name.lower() in named]
+        self._spares.named(read)
+        files_read = chain.from_iterable(table.files for table in read)
+        self._taken.footers.choose(connection, statement, files_read)
+        if self._late:
+            for schema in {table.schema for table in files.values() if table.schema}:
+                connection.run(f"CREATE SCHEMA IF NOT EXISTS memory.{identifier(schema)}")
+            apply(connection, self._late)
+        return {**errors, **named_twice(self._catalog.ambiguous, names)}
+
+    def _attach(self, taken: PooledInstance, connection: Connection, names: Set[str]) -> None:
+        taken.attached.attach(connection, self._catalog, names)
+        path = taken.search_path if self._own is None else SearchPath()
+        path.follow(connection, taken.attached, self._catalog)
+
+    @property
+    def tables(self) -> list[str]:
+        return list(self._catalog.tables)
+
+    def after(self, statement: Classified) -> None:
+        pass
+
+    def failed(self, statement: Classified) -> None:
+        pass
+
+    def leave(self) -> None:
+        taken, self._taken = self._taken, None
+        if taken is None:
+            return
+        if self._own is not None:
+            self._own.close()
+            self._own = None
+            try:
+                reset(taken.connection, self._early)
+            except Exception:
+                # What cannot be taken off must not meet another query.
+                self._pool.discard(taken)
+                return
+        self._pool.give_back(taken)
+
+    def in_company(self) -> bool:
+        return False
+
+    def memory_bytes(self) -> int | None:
+        taken = self._taken
+        return None if taken is None else taken.instance.used_bytes()
+
+
+Place = OnSession | Beside | OnPool
