@@ -567,7 +567,7 @@ class Coordinator:
                 entry.error = given.error
                 self._effects.append(out.FailOutput(entry.id, given.error))
         cause = str(given.error) or type(given.error).__name__
-        self._events.append(ev.TaskFailed(self._now, given.launch, cause, retry))
+        self._events.append(ev.TaskFailed(self._now, given.launch, cause))
 
     # --- slots that a query can use --------------------------------------------------------------
 

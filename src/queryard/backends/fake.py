@@ -1,0 +1,374 @@
+"""A backend in which nothing runs: time is given to it, and a script says what happens.
+
+It keeps the promises of `protocol` without threads, without DuckDB and without sleeping, so that
+all of `live` can be played through thousands of histories. Slots are counted: one that is granted
+twice, or called back without being held, is an error at once.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from queryard.core.commands import Grant, Kill, Launch, Release, Revoke, Scale
+from queryard.core.events import LeaseEnded, NodeJoined, NodeLost, TaskFinished
+from queryard.core.model import JobId, Node, TaskId
+
+from .protocol import (
+    NATIVE_JOB,
+    BackendCommand,
+    BackendReport,
+    Capability,
+    JoinRefused,
+    LaunchFailed,
+    Leased,
+    Post,
+    QueryUsed,
+    RunEnded,
+    RunJoined,
+    RunReport,
+    Staged,
+    Usage,
+)
+
+REPORT_S = 0.25
+
+
+class Stopped(Exception):
+    """What a launch that was killed ends with."""
+
+
+@dataclass(slots=True)
+class Script:
+    """What happens, by the name of a run, or by a task and its attempt.
+
+    `work_s` are the core-seconds of a run and `error` what it ends with; `rows_out` says whether
+    readers saw rows before an error, `joinable` whether others may join, and `leave_s` how long a
+    slot stays after it was called back.
+    """
+
+    work_s: Callable[[str], float] = lambda run: 1.0
+    error: Callable[[str], BaseException | None] = lambda run: None
+    rows_out: Callable[[str], bool] = lambda run: False
+    joinable: Callable[[str], bool] = lambda run: True
+    leave_s: Callable[[], float] = lambda: 0.0
+    task_s: Callable[[TaskId, int], float] = lambda task, attempt: 1.0
+    task_error: Callable[[TaskId, int], BaseException | None] = lambda task, attempt: None
+
+
+@dataclass(slots=True, eq=False)
+class _Slot:
+    query: str
+    job: str
+    node: str
+    leaving: bool = False
+
+
+@dataclass(slots=True)
+class _Run:
+    name: str
+    left_s: float
+    members: dict[str, str] = field(default_factory=dict)  # query: job
+    wanted: set[str] = field(default_factory=set)
+    slots: list[_Slot] = field(default_factory=list)
+    usage: Counter[str] = field(default_factory=Counter)
+    work_s: float = 0.0
+    since_s: float = 0.0
+    ended: bool = False
+    error: BaseException | None = None
+    told: set[str] = field(default_factory=set)
+    # What was planned before anything changed does not count any more.
+    version: int = 0
+
+
+class FakeBackend:
+    """Nodes with slots; `advance` lets time pass."""
+
+    capabilities = frozenset({Capability.LEASES, Capability.TASKS, Capability.SCALE})
+
+    def __init__(self, nodes: Sequence[Node], script: Script | None = None) -> None:
+        self.now_s = 0.0
+        self.script = script or Script()
+        self._nodes = {node.id: node for node in nodes}
+        self._joined: dict[str, Node] = {}
+        self._busy: Counter[str] = Counter()
+        self._runs: dict[str, _Run] = {}
+        self._by_job: dict[str, _Run] = {}
+        self._staged: set[str] = set()
+        self._launches: dict[int, Launch] = {}
+        self._attempts: Counter[TaskId] = Counter()
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._post: Post | None = None
+
+    @property
+    def slots(self) -> int:
+        return sum(node.slots for node in self._nodes.values())
+
+    @property
+    def width(self) -> int:
+        return self.slots
+
+    # --- time --------------------------------------------------------------------------------
+
+    @property
+    def next_s(self) -> float | None:
+        """When something happens next, if nothing else is done."""
+        return self._due[0][0] if self._due else None
+
+    def advance(self, time_s: float) -> None:
+        """Let time pass, and post what happens until then."""
+        while self._due and self._due[0][0] <= time_s:
+            due_s, _, act = heapq.heappop(self._due)
+            self.now_s = max(self.now_s, due_s)
+            act()
+        self.now_s = max(self.now_s, time_s)
+
+    def _after(self, seconds: float, act: Callable[[], None]) -> None:
+        heapq.heappush(self._due, (self.now_s + seconds, next(self._order), act))
+
+    # --- the protocol ------------------------------------------------------------------------
+
+    def start(self, post: Post) -> None:
+        self._post = post
+        self._scale(len(self._nodes))
+
+    def add(self, query: str, work: Leased | Staged) -> None:
+        if isinstance(work, Staged):
+            self._staged.add(query)
+            return
+        run = self._runs.get(work.run)
+        if work.statement is None:
+            joins = run is not None and not run.ended and run.wanted
+            if run is None or not joins or not self.script.joinable(work.run):
+                self._tell(JoinRefused(query))
+                return
+            self._enter(run, query)
+            self._tell(RunJoined(query))
+            return
+        run = _Run(work.run, self.script.work_s(work.run), since_s=self.now_s)
+        self._runs[work.run] = run
+        self._enter(run, query)
+        self._after(REPORT_S, lambda: self._report(run))
+
+    def _enter(self, run: _Run, query: str) -> None:
+        job = str(JobId(query, NATIVE_JOB))
+        run.members[query] = job
+        run.wanted.add(query)
+        self._by_job[job] = run
+
+    def execute(self, command: BackendCommand) -> None:
+        match command:
+            case Grant():
+                self._grant(command)
+            case Revoke():
+                self._revoke(command)
+            case Launch():
+                self._launch(command)
+            case Kill():
+                self._after(self.script.leave_s(), lambda: self._kill(command.number))
+            case Scale():
+                self._scale(command.nodes)
+            case Release():
+                self.lose(command.node)
+
+    def stop(self, query: str, error: BaseException) -> None:
+        run = self._by_job.get(str(JobId(query, NATIVE_JOB)))
+        if run is None:
+            return
+        run.wanted.discard(query)
+        if not run.wanted and not run.ended:
+            self._settle(run)
+            self._end(run, error)
+
+    def forget(self, query: str) -> None:
+        self._staged.discard(query)
+        run = self._by_job.pop(str(JobId(query, NATIVE_JOB)), None)
+        if run is not None:
+            assert not any(slot.query == query for slot in run.slots), f"{query} holds slots"
+            run.wanted.discard(query)
+            if not any(self._by_job.get(job) is run for job in run.members.values()):
+                self._runs.pop(run.name, None)
+
+    def report(self) -> BackendReport:
+        return BackendReport()
+
+    def close(self, timeout_s: float) -> bool:
+        self._due.clear()
+        return True
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing runs and nothing is known of any query."""
+        held = +self._busy
+        return not (held or self._runs or self._by_job or self._launches or self._staged)
+
+    # --- nodes -------------------------------------------------------------------------------
+
+    def _scale(self, wanted: int) -> None:
+        missing = [node for name, node in self._nodes.items() if name not in self._joined]
+        for node in missing[: max(0, wanted - len(self._joined))]:
+            self._joined[node.id] = node
+            self._tell(NodeJoined(0.0, node))
+
+    def lose(self, node: str) -> None:
+        """A node is gone, with all that ran there."""
+        if self._joined.pop(node, None) is None:
+            return
+        for run in self._runs.values():
+            gone = [slot for slot in run.slots if slot.node == node]
+            if gone and not run.ended:
+                self._settle(run)
+                run.left_s = self.script.work_s(run.name)  # its instance was there
+                run.slots = [slot for slot in run.slots if slot.node != node]
+                self._plan(run)
+        for number, launch in list(self._launches.items()):
+            if launch.node == node:
+                del self._launches[number]
+        del self._busy[node]
+        self._tell(NodeLost(0.0, node))
+
+    def join(self, node: str) -> None:
+        """A node that was lost is back."""
+        if node not in self._joined:
+            self._joined[node] = self._nodes[node]
+            self._tell(NodeJoined(0.0, self._nodes[node]))
+
+    def _take(self, node: str, slots: int) -> None:
+        self._busy[node] += slots
+        most = self._joined[node].slots
+        assert self._busy[node] <= most, f"{self._busy[node]} of {most} slots of {node} are in use"
+
+    # --- leases ------------------------------------------------------------------------------
+
+    def _grant(self, command: Grant) -> None:
+        run = self._by_job[command.job]
+        self._take(command.node, command.slots)
+        query = JobId.of(command.job).query
+        self._settle(run)
+        for _ in range(command.slots):
+            run.slots.append(_Slot(query, command.job, command.node))
+        if run.ended:
+            self._after(0.0, lambda: self._tell_ends(run))
+        else:
+            self._plan(run)
+
+    def _revoke(self, command: Revoke) -> None:
+        run = self._by_job.get(command.job)
+        if run is None:
+            return
+        held = [
+            slot
+            for slot in run.slots
+            if slot.job == command.job and slot.node == command.node and not slot.leaving
+        ]
+        for slot in held[: command.slots]:
+            slot.leaving = True
+            self._after(self.script.leave_s(), lambda slot=slot: self._leave(run, slot))  # type: ignore[misc]
+
+    def _leave(self, run: _Run, slot: _Slot) -> None:
+        if slot in run.slots and not run.ended:
+            self._settle(run)
+            self._free(run, slot)
+            self._tell(LeaseEnded(0.0, slot.job, slot.node, 1, "revoked"))
+            self._plan(run)
+
+    def _free(self, run: _Run, slot: _Slot) -> None:
+        run.slots.remove(slot)
+        self._busy[slot.node] -= 1
+        used = run.usage[slot.query]
+        self._tell(QueryUsed(slot.query, Usage(used, used)))
+
+    def _settle(self, run: _Run) -> None:
+        """Enter what was done since the last change."""
+        elapsed_s, run.since_s = self.now_s - run.since_s, self.now_s
+        if run.ended:
+            return
+        for slot in run.slots:
+            run.usage[slot.query] += elapsed_s
+        done_s = elapsed_s * len(run.slots)
+        run.work_s += done_s
+        run.left_s -= done_s
+
+    def _plan(self, run: _Run) -> None:
+        run.version += 1
+        version = run.version
+        if run.slots:
+            left_s = max(0.0, run.left_s) / len(run.slots)
+            self._after(left_s, lambda: self._complete(run, version))
+
+    def _complete(self, run: _Run, version: int) -> None:
+        if not run.ended and run.version == version:
+            self._settle(run)
+            self._end(run, self.script.error(run.name))
+
+    def _end(self, run: _Run, error: BaseException | None) -> None:
+        run.ended, run.error = True, error
+        self._tell(RunEnded(run.name, error, self.script.rows_out(run.name)))
+        self._tell_ends(run)
+
+    def _tell_ends(self, run: _Run) -> None:
+        outcome = "finished" if run.error is None else "failed"
+        cause = "" if run.error is None else str(run.error)
+        for slot in list(run.slots):
+            self._free(run, slot)
+            run.told.add(slot.job)
+            self._tell(LeaseEnded(0.0, slot.job, slot.node, 1, outcome, cause))  # type: ignore[arg-type]
+        for job in run.members.values():
+            if job not in run.told:
+                run.told.add(job)
+                node = next(iter(self._joined), "")
+                self._tell(LeaseEnded(0.0, job, node, 0, outcome, cause))  # type: ignore[arg-type]
+
+    def _report(self, run: _Run) -> None:
+        if run.ended or run.name not in self._runs:
+            return
+        self._settle(run)
+        usage = {
+            query: Usage(run.usage[query], run.usage[query], 0.0, len(run.slots))
+            for query in run.members
+        }
+        total_s = run.work_s + max(run.left_s, 0.0)
+        progress = run.work_s / total_s if total_s else 0.0
+        self._tell(RunReport(run.name, min(1.0, progress), None, usage))
+        self._plan(run)
+        self._after(REPORT_S, lambda: self._report(run))
+
+    # --- tasks -------------------------------------------------------------------------------
+
+    def _launch(self, command: Launch) -> None:
+        self._take(command.node, 1)
+        self._launches[command.number] = command
+        errors = []
+        seconds = 0.0
+        for task in command.tasks:
+            self._attempts[task] += 1
+            attempt = self._attempts[task]
+            seconds += self.script.task_s(task, attempt)
+            errors.append(self.script.task_error(task, attempt))
+        failed = next((place for place, error in enumerate(errors) if error is not None), None)
+        error = None if failed is None else errors[failed]
+        task = command.tasks[failed or 0]
+        self._after(seconds, lambda: self._task_over(command.number, task, error))
+
+    def _kill(self, number: int) -> None:
+        launch = self._launches.get(number)
+        if launch is not None:
+            self._task_over(number, launch.tasks[0], Stopped("killed"))
+
+    def _task_over(self, number: int, task: TaskId, error: BaseException | None) -> None:
+        launch = self._launches.pop(number, None)
+        if launch is None:
+            return
+        self._busy[launch.node] -= 1
+        if error is None:
+            self._tell(TaskFinished(0.0, number, launch.node))
+        else:
+            self._tell(LaunchFailed(number, JobId.of(task.job).query, error))
+
+    def _tell(self, event: object) -> None:
+        assert self._post is not None, "start comes first"
+        self._post(event)  # type: ignore[arg-type]
