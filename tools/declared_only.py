@@ -58,9 +58,9 @@ class Trial:
     def queryard(self, *words: str) -> str:
         """What a command prints; its failure is the failure of all."""
         print("queryard", *(" ".join(word.split()) for word in words), flush=True)
-        return self._run("queryard", *words)
+        return self._run("queryard", *words, timeout_s=PATIENCE_S)
 
-    def _run(self, program: str, *words: str | Path) -> str:
+    def _run(self, program: str, *words: str | Path, timeout_s: float | None = None) -> str:
         found = subprocess.run(
             [self._bin / program, *words],
             cwd=self._folder,
@@ -68,7 +68,7 @@ class Trial:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             text=True,
-            timeout=PATIENCE_S,
+            timeout=timeout_s,
             check=True,
         )
         return found.stdout
