@@ -12,22 +12,29 @@ PYTHON ?=
 # Tests start many programs, none of which should have to be compiled once more.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test check bench soak clean
+.PHONY: help demo test test-all test-declared check bench soak clean
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(STAMP) ## three tenants on real data, beside plain DuckDB, with a figure
 	$(BIN)/queryard load examples/load/demo.toml --compare marshal,duckdb --figure queryard-demo.png
 
-test: check ## check, then run the tests
+test: check ## check, then run the tests, of long ones a short form
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-check: $(STAMP) ## lint, layout, types and import rules
+test-all: check ## check, then run all tests, long forms included
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m ""
+
+test-declared: $(STAMP) ## install with declared dependencies only, and try the commands there
+	$(BIN)/python -m tools.declared_only
+
+check: $(STAMP) ## lint, layout, types, imports and declared dependencies
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m tools.declared
 
 bench: $(STAMP) ## run the benchmarks
 	$(BIN)/python -m bench

@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 
 
 def for_each(
-    names: list[str], count: int, **strategies: st.SearchStrategy[Any]
-) -> Callable[[Callable[..., None]], Callable[[str], None]]:
-    """Test each of these names on the same examples; the one that fails is printed as drawn."""
+    names: list[str], few: int, many: int, **strategies: st.SearchStrategy[Any]
+) -> Callable[[Callable[..., None]], Callable[[str, int], None]]:
+    """Test each of these names on the same examples; the one that fails is printed as drawn.
+
+    Each name is tested on few examples, and in the long form of the test on many.
+    """
 
     @cache
-    def examples() -> list[dict[str, Any]]:
+    def examples(count: int) -> list[dict[str, Any]]:
         drawn = []
 
         @settings(
@@ -35,10 +38,13 @@ def for_each(
         draw()
         return drawn
 
-    def decorate(test: Callable[..., None]) -> Callable[[str], None]:
-        @pytest.mark.parametrize("name", names)
-        def on_all(name: str) -> None:
-            for example in examples():
+    short = [pytest.param(name, few, id=name) for name in names]
+    long = [pytest.param(name, many, id=f"{name}-long", marks=pytest.mark.long) for name in names]
+
+    def decorate(test: Callable[..., None]) -> Callable[[str, int], None]:
+        @pytest.mark.parametrize(("name", "count"), [*short, *long])
+        def on_all(name: str, count: int) -> None:
+            for example in examples(count):
                 try:
                     test(name, **example)
                 except Exception as error:

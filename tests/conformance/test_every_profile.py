@@ -98,7 +98,8 @@ def watched_run(
 
 @for_each(
     EVERY,
-    40,
+    few=12,
+    many=40,
     workload=some.workloads(),
     nodes=some.clusters(),
     conditions=some.conditions(),
@@ -119,7 +120,8 @@ def test_a_profile_conforms(
 
 @for_each(
     EVERY,
-    15,
+    few=5,
+    many=15,
     eventful=some.workloads().flatmap(
         lambda workload: st.tuples(st.just(workload), some.surprises(workload, NAMES))
     ),
@@ -148,7 +150,14 @@ class Unhurried(Scheduler):
         self.filling.keeps_head = self.filling.keeps_front = False
 
 
-@for_each(EVERY, 10, workload=some.workloads(), nodes=some.clusters(), conditions=some.conditions())
+@for_each(
+    EVERY,
+    few=4,
+    many=10,
+    workload=some.workloads(),
+    nodes=some.clusters(),
+    conditions=some.conditions(),
+)
 def test_short_cuts_decide_the_same(
     name: str, workload: Workload, nodes: list[Node], conditions: Conditions
 ) -> None:
@@ -174,7 +183,14 @@ def check_end(driver: SimDriver) -> None:
     assert difference is None, str(difference)
 
 
-@for_each(EVERY, 8, workload=some.workloads(4), nodes=some.clusters(), conditions=some.conditions())
+@for_each(
+    EVERY,
+    few=3,
+    many=8,
+    workload=some.workloads(4),
+    nodes=some.clusters(),
+    conditions=some.conditions(),
+)
 def test_simulating_a_fork_changes_nothing(
     name: str, workload: Workload, nodes: list[Node], conditions: Conditions
 ) -> None:
