@@ -22,7 +22,7 @@ from .results import Output, ResultStream
 from .session import SessionInstance
 from .spares import Spares
 from .statement import Lease, Statement
-from .views import explain_missing, file_tables, named_twice
+from .views import explain_missing, file_tables, unusable
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 
@@ -149,7 +149,7 @@ class _OnPool:
         self._spares.named(read)
         files_read = chain.from_iterable(table.files for table in read)
         self._taken.footers.choose(connection, statement, files_read)
-        return {**errors, **named_twice(self._catalog.ambiguous, names)}
+        return {**errors, **unusable(self._catalog.unusable, names)}
 
     @property
     def tables(self) -> list[str]:

@@ -23,7 +23,7 @@ from .errors import NotAllowed
 from .frames import copy_in
 from .functions import ScalarFunction, Style, function_name
 from .instance import Connection, Instance
-from .views import Views, file_tables, named_twice
+from .views import Views, file_tables, unusable
 
 _FUNCTIONS = "SELECT DISTINCT function_name AS name FROM duckdb_functions() WHERE NOT internal"
 _OBJECTS = """
@@ -148,7 +148,7 @@ class SessionInstance:
         for key, table in tables.items():
             if isinstance(table, FrameTable) and table.name.lower() in names:
                 self._copy_frame(connection, key, table)
-        return {**errors, **named_twice(self.catalog.ambiguous, names)}
+        return {**errors, **unusable(self.catalog.unusable, names)}
 
     def _claim(self, statement: Classified) -> None:
         """A file that a statement attaches must not be in use by another instance."""

@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 from queryard.core.errors import InvalidRecord, unknown_name
+from queryard.core.positions import Path
 
-from .positions import Path
 from .quantities import parse_bytes, parse_seconds
 
 
