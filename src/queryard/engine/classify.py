@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -283,6 +284,18 @@ def _check_reading(kind: str, words: tuple[str, ...]) -> None:
     elif kind not in _HARMLESS and not (kind == "ATTACH" and "read_only" in words):
         what = " ".join(word for word in words[:2] if word.isalpha()).upper()
         raise NotAllowed(f"{what} is not possible, as this session only reads; {_REMEDY}")
+
+
+def names_read(statements: Iterable[Classified]) -> frozenset[str] | None:
+    """The names that statements may read; None if they may leave something behind.
+
+    >>> sorted(names_read(classify("SELECT 1 FROM Orders")))
+    ['1', 'from', 'orders', 'select']
+    """
+    found = list(statements)
+    if not all(statement.reads for statement in found):
+        return None
+    return frozenset().union(*(statement.names for statement in found))
 
 
 def copies_to(statement: Classified) -> bool:

@@ -1,14 +1,14 @@
-"""Amounts and times that a session is given: above 0, with the name of what they are for."""
+"""Amounts and times that a session is given, with the name of what they are for."""
 
 from __future__ import annotations
 
 import datetime
 
-from queryard.core.amounts import some_bytes
+from queryard.core.amounts import InvalidAmount, parse_seconds, some_bytes
 from queryard.core.amounts import some_seconds as as_seconds
 from queryard.core.errors import QueryardError
 
-__all__ = ["as_bytes", "as_seconds", "as_time_left"]
+__all__ = ["as_age", "as_bytes", "as_seconds", "as_time_left"]
 
 
 def as_bytes(amount: int | float | str, what: str) -> int:
@@ -18,6 +18,18 @@ def as_bytes(amount: int | float | str, what: str) -> int:
     (1500000000, 4096)
     """
     return int(some_bytes(amount, what))
+
+
+def as_age(amount: float | str, what: str) -> float:
+    """Seconds that something may be old; 0 is an age.
+
+    >>> as_age("1 s", "fresh"), as_age(0, "fresh")
+    (1.0, 0.0)
+    """
+    try:
+        return parse_seconds(amount)
+    except InvalidAmount as error:
+        raise QueryardError(f"{what}: {error}") from None
 
 
 def as_time_left(when: float | str | datetime.timedelta | datetime.datetime, what: str) -> float:

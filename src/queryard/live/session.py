@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
-import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -14,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from queryard.core.errors import QueryardError, unknown_name
 from queryard.core.model import Node, Tenant
-from queryard.engine.classify import Classified, check_allowed, classify
+from queryard.engine.classify import Classified, check_allowed, classify, names_read
 from queryard.engine.functions import Style
 from queryard.engine.native import Parameters
 from queryard.engine.temp import TempSpace
 from queryard.policies import for_tenants, resolve_profile
 from queryard.sim.forecast import Forecast
-from queryard.sql.catalog import Catalog, CatalogError, open_catalog
+from queryard.sql.catalog import Catalog, open_catalog
+from queryard.sql.catalog.freshness import Freshness
 from queryard.sql.statistics.store import cache_folder
 
-from .amounts import as_seconds, as_time_left
+from .amounts import as_age, as_seconds, as_time_left
 from .answer import Answer
 from .asked import Asked, Plan, checked_plan, checked_tenant
 from .control import Control, control_of
@@ -43,7 +42,6 @@ from .tenants import Tenants, read_tenants
 if TYPE_CHECKING:
     from .explanation import Explanation
 
-FRESH_S = 1.0
 # Chosen by measurement: see ARCHITECTURE.
 DEFAULT_PROFILE = "marshal"
 
@@ -62,6 +60,7 @@ def connect(
     limits: Mapping[str, Any] | None = None,
     history: bool | str | Path | None = None,
     retention: Mapping[str, Any] | None = None,
+    fresh: float | str | None = None,
 ) -> Session:
     """Open a session on data.
 
@@ -78,6 +77,9 @@ def connect(
     goes back 30 days and has up to about 1 GB, unless `retention` says otherwise, as
     `{"days": 7, "size": "200 MB"}`.
 
+    A query sees the files that lay there when it was submitted. `fresh` is how old what is known of
+    them may be instead, as "5 s", where looking is dear; `Session.refresh()` looks at once.
+
     A catalog file may hold all of these under `[session]`, `[tenants]` and `[limits]`; what is
     given here counts first.
     """
@@ -92,6 +94,7 @@ def connect(
         "limits": limits,
         "history": history,
         "retention": retention,
+        "fresh": fresh,
     }
     chosen = {key: value for key, value in given.items() if value is not None}
     return Session(catalog, write=write, **{**session_settings(catalog.settings), **chosen})
@@ -114,6 +117,7 @@ class Session:
         limits: Mapping[str, Any] | Limits | None = None,
         history: bool | str | Path | None = None,
         retention: Mapping[str, Any] | None = None,
+        fresh: float | str = 0,
         nodes: Sequence[Node] | None = None,
     ) -> None:
         """As `connect`; `nodes` stand for unequal machines, each with slots and a speed."""
@@ -138,7 +142,7 @@ class Session:
         self._dispatch = Dispatch(
             catalog, kernel, nodes, budget, TempSpace(temp), write, gatekeeper, recorder
         )
-        self._fresh_until = time.monotonic() + FRESH_S
+        self._freshness = Freshness(catalog, as_age(fresh, "fresh"))
         # Who has no place of its own, or leaves nothing beside the data, is found all the same.
         folder = (None if history is False else kept_in(catalog)) or cache_folder()
         self._control = control_of(folder, recorder.session, weakref.ref(self))
@@ -194,7 +198,7 @@ class Session:
         memory_bytes = None if memory is None else reservation(memory, self._pool_bytes)
         left_s = None if deadline is None else as_time_left(deadline, "deadline")
         limit_s = None if time_limit is None else as_seconds(time_limit, "time_limit")
-        self._keep_fresh()
+        self._freshness.look(names_read(statements))
         deadline_s = None if left_s is None else self.now() + left_s
         record = self._dispatch.enter(
             Asked(sql, statements, parameters, wanted, tenant, priority, memory_bytes, deadline_s)
@@ -202,8 +206,6 @@ class Session:
         if limit_s is not None:
             written = time_limit if isinstance(time_limit, str) else f"{limit_s:g} s"
             self._dispatch.limit(record, limit_s, written)
-        if any(statement.kind == "COPY" for statement in statements):
-            self._fresh_until = 0.0  # it may write a table
         return Handle(self, record)
 
     def explain(
@@ -217,6 +219,8 @@ class Session:
         """How a statement would be run; with `analyze` it is run, for the real figures."""
         from .explanation import explain
 
+        _check_types(sql, parameters)
+        self._freshness.look(names_read(classify(sql)))
         return explain(self, sql, parameters, analyze=analyze, plan=plan)
 
     def cancel(self, query: str) -> None:
@@ -314,22 +318,12 @@ class Session:
         self.catalog.remove(name)
 
     def refresh(self) -> tuple[str, ...]:
-        """Look at the files again; the names of tables that have changed.
+        """Look at all files again; the names of tables that have changed.
 
-        Queries do so by themselves, as often as costs next to nothing.
+        Every query looks by itself at what it names. This is for places at which that is too dear
+        (see docs/sql.md), and for sessions with another `fresh` than 0.
         """
         return self.catalog.refresh()
-
-    def _keep_fresh(self) -> None:
-        """Look for new and changed files, for at most a hundredth of the time."""
-        began = time.monotonic()
-        if began < self._fresh_until:
-            return
-        # A folder that is being changed may not make sense for a moment: what was known stays.
-        with contextlib.suppress(CatalogError):
-            self.catalog.refresh()
-        now = time.monotonic()
-        self._fresh_until = now + max(FRESH_S, 100 * (now - began))
 
     # --- the end -------------------------------------------------------------------------------
 
