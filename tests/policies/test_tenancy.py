@@ -92,7 +92,7 @@ def test_slots_follow_the_weights_and_the_cap():
 @pytest.mark.parametrize(
     ("tenants", "message"),
     [
-        ([WEB, BATCH, Tenant("web")], r"tenants: 'web' is given 2 times; give it once"),
+        ([WEB, BATCH, Tenant("web")], r"tenants: two tenants are called 'web'; give it once"),
         (
             [Tenant("a", guarantee=0.7), Tenant("b"), Tenant("c", guarantee=0.5)],
             r"tenants: the guarantees add up to 1.2, more than 1 \(a 0.7, c 0.5\)",

@@ -131,7 +131,7 @@ MISTAKES = {
     ),
     "a guarantee above the cap": (
         TPCH + '[[tenants]]\nname = "a"\nguarantee = 0.6\ncap = 0.5',
-        "tenant 'a': .*guarantee <= cap",
+        "line 5, tenant 'a', guarantee: 0.6 is above the cap of 0.5",
     ),
     "an unknown query": (
         TPCH + '[[tenants]]\nname = "a"\nmix = ["s.q23"]',

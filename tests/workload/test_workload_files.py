@@ -193,7 +193,7 @@ WRONG = {
     "tenant's weight": (TENANT + "weight = 0", "line 3, tenant 't', weight: must be above 0"),
     "tenant's cap": (
         TENANT + "cap = 50",
-        "line 3, tenant 't', cap: a share lies between 0 and 1, got 50.0",
+        "line 3, tenant 't', cap: a share lies between 0 and 1, got 50",
     ),
     "tenant without slots": (TENANT + "cap = 0", "line 3, tenant 't', cap: 0 would never let"),
     "guarantee above cap": (

@@ -14,7 +14,7 @@ from queryard.sql.catalog import Catalog
 
 from .attached import Attached, SearchPath
 from .instance import Connection, Instance
-from .views import OwnViews, file_tables, named_twice
+from .views import OwnViews, file_tables, unusable
 
 
 class Reader:
@@ -32,7 +32,7 @@ class Reader:
         self.search_path.follow(self.connection, attached, catalog)
         plain = {key: table for key, table in file_tables(catalog).items() if not table.schema}
         errors = self.views.make(self.connection, plain, names)
-        return {**errors, **named_twice(catalog.ambiguous, names)}
+        return {**errors, **unusable(catalog.unusable, names)}
 
 
 class Readers:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -296,6 +297,18 @@ def attaches_to_read(words: tuple[str, ...]) -> bool:
     after = [words[place + 1 :] for place, word in enumerate(words) if word == "read_only"]
     is_so = all(rest[:1] in ((",",), (")",), ("true",)) for rest in after)
     return bool(after) and is_so and "read_write" not in words
+
+
+def names_read(statements: Iterable[Classified]) -> frozenset[str] | None:
+    """The names that statements may read; None if they may leave something behind.
+
+    >>> sorted(names_read(classify("SELECT 1 FROM Orders")))
+    ['1', 'from', 'orders', 'select']
+    """
+    found = list(statements)
+    if not all(statement.reads for statement in found):
+        return None
+    return frozenset().union(*(statement.names for statement in found))
 
 
 def copies_to(statement: Classified) -> bool:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable
 
 from queryard.sql.catalog import DataFile
-from queryard.sql.catalog.locations import local_file_of
+from queryard.sql.catalog.listing import local_file_of
 
 from .classify import Classified
 from .instance import Connection

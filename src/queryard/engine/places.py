@@ -16,7 +16,7 @@ from .pool import InstancePool, PooledInstance
 from .session import SessionInstance
 from .settings import Settings, apply, reset
 from .spares import Spares
-from .views import file_tables, named_twice
+from .views import file_tables, unusable
 
 
 class OnSession:
@@ -157,7 +157,7 @@ class OnPool:
             for schema in {table.schema for table in files.values() if table.schema}:
                 connection.run(f"CREATE SCHEMA IF NOT EXISTS memory.{identifier(schema)}")
             apply(connection, self._late)
-        return {**errors, **named_twice(self._catalog.ambiguous, names)}
+        return {**errors, **unusable(self._catalog.unusable, names)}
 
     def _attach(self, taken: PooledInstance, connection: Connection, names: Set[str]) -> None:
         taken.attached.attach(connection, self._catalog, names)

@@ -29,7 +29,7 @@ from .functions import ScalarFunction, Style, function_name
 from .instance import Connection, Instance
 from .leavings import BY_TEXT, concerns
 from .settings import Settings, noted, sets_variable
-from .views import Views, file_tables, named_twice
+from .views import Views, file_tables, unusable
 
 _FUNCTIONS = "SELECT DISTINCT function_name AS name FROM duckdb_functions() WHERE NOT internal"
 _OBJECTS = """
@@ -261,7 +261,7 @@ class SessionInstance:
         for key, table in tables.items():
             if isinstance(table, FrameTable) and table.name.lower() in names:
                 self._copy_frame(connection, key, table)
-        return {**errors, **named_twice(self.catalog.ambiguous, names)}
+        return {**errors, **unusable(self.catalog.unusable, names)}
 
     def prepare_reader(self, reader: Reader, names: Set[str]) -> dict[str, Exception]:
         """Make what must be there before a read on a further connection."""

@@ -110,9 +110,9 @@ def _without_line(error: QueryFailed) -> str:
     return str(error).partition("\n\nLINE ")[0]
 
 
-def named_twice(ambiguous: Mapping[str, Exception], names: Iterable[str]) -> dict[str, Exception]:
-    """What to say of names that several tables bear."""
-    return {name: ambiguous[name] for name in names if name in ambiguous}
+def unusable(known: Mapping[str, Exception], names: Iterable[str]) -> dict[str, Exception]:
+    """What to say of names that mean no table, or several."""
+    return {name: known[name] for name in names if name in known}
 
 
 def explain_missing(

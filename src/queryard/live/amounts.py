@@ -1,44 +1,35 @@
-"""Amounts and times as people write them: "8 GB", "5 min"."""
+"""Amounts and times that a session is given, with the name of what they are for."""
 
 from __future__ import annotations
 
 import datetime
-import re
-from collections.abc import Mapping
 
-from queryard.core.errors import QueryardError, unknown_name
+from queryard.core.amounts import InvalidAmount, parse_seconds, some_bytes
+from queryard.core.amounts import some_seconds as as_seconds
+from queryard.core.errors import QueryardError
 
-_BYTES = {
-    "b": 1,
-    "kb": 10**3,
-    "mb": 10**6,
-    "gb": 10**9,
-    "tb": 10**12,
-    "kib": 2**10,
-    "mib": 2**20,
-    "gib": 2**30,
-    "tib": 2**40,
-}
-_SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-_AMOUNT = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)\s*")
+__all__ = ["as_age", "as_bytes", "as_seconds", "as_time_left"]
 
 
 def as_bytes(amount: int | float | str, what: str) -> int:
-    """Bytes from a number or a text.
+    """Whole bytes from a number or a text.
 
     >>> as_bytes("1.5 GB", "memory"), as_bytes(4096, "memory")
     (1500000000, 4096)
     """
-    return int(_amount(amount, what, _BYTES, "b"))
+    return int(some_bytes(amount, what))
 
 
-def as_seconds(amount: int | float | str, what: str) -> float:
-    """Seconds from a number or a text.
+def as_age(amount: float | str, what: str) -> float:
+    """Seconds that something may be old; 0 is an age.
 
-    >>> as_seconds("5 min", "time limit"), as_seconds(2, "time limit")
-    (300.0, 2.0)
+    >>> as_age("1 s", "fresh"), as_age(0, "fresh")
+    (1.0, 0.0)
     """
-    return float(_amount(amount, what, _SECONDS, "s"))
+    try:
+        return parse_seconds(amount)
+    except InvalidAmount as error:
+        raise QueryardError(f"{what}: {error}") from None
 
 
 def as_time_left(when: float | str | datetime.timedelta | datetime.datetime, what: str) -> float:
@@ -55,22 +46,3 @@ def as_time_left(when: float | str | datetime.timedelta | datetime.datetime, wha
     if left_s <= 0:
         raise QueryardError(f"{what}: {when} has passed; give a time to come")
     return left_s
-
-
-def _amount(amount: object, what: str, units: Mapping[str, float], unit: str) -> float:
-    example = f"such as {10 if unit == 'b' else 5} {'GB' if unit == 'b' else 'min'}"
-    if isinstance(amount, str):
-        found = _AMOUNT.fullmatch(amount)
-        if found is None:
-            raise QueryardError(f"{what}: {amount!r} is no amount; write a number {example}")
-        written = found.group(2).lower() or unit
-        if written not in units:
-            raise QueryardError(f"{what}: {unknown_name('unit', found.group(2), units)}")
-        value = float(found.group(1)) * units[written]
-    elif isinstance(amount, int | float) and not isinstance(amount, bool):
-        value = float(amount)
-    else:
-        raise QueryardError(f"{what}: {amount!r} is no amount; write a number {example}")
-    if not 0 < value < float("inf"):
-        raise QueryardError(f"{what}: must be above 0, got {amount!r}")
-    return value

@@ -77,7 +77,7 @@ class Client:
         keep: float | str | None = None,
     ) -> Ticket:
         """Enter a query; the options are those of `Session.submit`."""
-        _check_types(sql, parameters)
+        check_types(sql, parameters)
         statements = classify(sql)
         for statement in statements:
             check_allowed(statement, self._writes)
@@ -99,7 +99,7 @@ class Client:
             idempotency_key=idempotency_key,
         )
         keep_s = None if keep is None else as_seconds(keep, "keep")
-        self.host.look_at_files(request)
+        self.host.look_at_files(statements)
         return self.host.submit(self, request, self._key(request), keep_s)
 
     # --- for the coordinator ---------------------------------------------------------------------
@@ -169,7 +169,7 @@ class Client:
         self.instance.close()
 
 
-def _check_types(sql: object, parameters: object) -> None:
+def check_types(sql: object, parameters: object) -> None:
     """What would else come to light somewhere inside."""
     if not isinstance(sql, str):
         raise QueryardError(f"sql: must be a text, got {sql!r}")

@@ -16,7 +16,7 @@ from queryard.engine.native import Parameters
 from queryard.results.answer import Answer
 from queryard.results.explanation import ExplainedJob, Explanation
 
-from .client import Client
+from .client import Client, check_types
 from .request import Plan, QueryRequest, checked_plan
 from .ticket import Ticket
 
@@ -33,7 +33,9 @@ def explain(
     plan: Plan | None = None,
 ) -> Explanation:
     """How a client's statement would be run; with `analyze` it is run, for the real figures."""
+    check_types(sql, parameters)
     statement = _only_statement(sql)
+    client.host.look_at_files([statement])
     wanted = checked_plan(plan or client.plan)
     if wanted == "native":
         return native_explanation(client, statement, parameters, analyze=analyze)

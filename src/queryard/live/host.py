@@ -10,7 +10,7 @@ import contextlib
 import threading
 import time
 import weakref
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -20,12 +20,14 @@ from queryard.core.errors import QueryardError, unknown_name
 from queryard.core.explain import Why
 from queryard.core.model import query_ids
 from queryard.core.scheduler import Scheduler
+from queryard.engine.classify import Classified, names_read
 from queryard.engine.errors import QueryCancelled
 from queryard.engine.native import NativeEngine
 from queryard.engine.temp import TempSpace
 from queryard.results.streams import ResultStream
 from queryard.sim.forecast import Forecast
-from queryard.sql.catalog import Catalog, CatalogError
+from queryard.sql.catalog import Catalog
+from queryard.sql.catalog.freshness import Freshness
 
 from . import effects as out
 from . import inputs, short_turns
@@ -70,8 +72,10 @@ class Host:
         reservations: Reservations,
         recorder: Recorder,
         temp: TempSpace,
+        fresh_s: float = 0.0,
     ) -> None:
         self.catalog = catalog
+        self._freshness = Freshness(catalog, fresh_s)
         self.engine = engine
         self.backend = backend
         self._temp = temp
@@ -182,11 +186,9 @@ class Host:
             in_line_s = due_s / self.backend.slots
         return max(in_line_s, self._waits.expected_s(request, work_s, most_s))
 
-    def look_at_files(self, request: QueryRequest) -> None:
-        """See what is on disk, before a query of it is entered."""
-        # A folder that is being changed may not make sense for a moment: what was known stays.
-        with contextlib.suppress(CatalogError):
-            self.catalog.refresh()
+    def look_at_files(self, statements: Iterable[Classified]) -> None:
+        """See what is on disk, before statements about it are entered or planned."""
+        self._freshness.look(names_read(statements))
 
     def in_a_while(self, work: Callable[[], None]) -> None:
         """Do something beside that a program which asks a short question can do without."""

@@ -34,6 +34,7 @@ from .admission.memory import (
     small_sizes,
 )
 from .admission.tenants import Tenants, read_tenants
+from .amounts import as_age
 from .client import Client, QueryOptions
 from .control import Control, control_of
 from .facts import QueryView
@@ -65,6 +66,7 @@ def connect(
     limits: Mapping[str, Any] | None = None,
     history: bool | str | Path | None = None,
     retention: Mapping[str, Any] | None = None,
+    fresh: float | str | None = None,
 ) -> Session:
     """Open a session on data.
 
@@ -81,6 +83,9 @@ def connect(
     goes back 30 days and has up to about 1 GB, unless `retention` says otherwise, as
     `{"days": 7, "size": "200 MB"}`.
 
+    A query sees the files that lay there when it was submitted. `fresh` is how old what is known of
+    them may be instead, as "5 s", where looking is dear; `Session.refresh()` looks at once.
+
     A catalog file may hold all of these under `[session]`, `[tenants]` and `[limits]`; what is
     given here counts first.
     """
@@ -95,6 +100,7 @@ def connect(
         "limits": limits,
         "history": history,
         "retention": retention,
+        "fresh": fresh,
     }
     chosen = {key: value for key, value in given.items() if value is not None}
     return Session(catalog, write=write, **{**session_settings(catalog.settings), **chosen})
@@ -120,6 +126,7 @@ class Session:
         limits: Mapping[str, Any] | Limits | None = None,
         history: bool | str | Path | None = None,
         retention: Mapping[str, Any] | None = None,
+        fresh: float | str = 0,
         nodes: Sequence[Node] | None = None,
     ) -> None:
         """As `connect`; `nodes` stand for unequal machines, each with slots and a speed."""
@@ -146,6 +153,7 @@ class Session:
             Reservations(budget.pool_bytes),
             recorder,
             space,
+            as_age(fresh, "fresh"),
         )
         engine.spares.keep(small_sizes(budget.pool_bytes), self.host.in_a_while)
         own = SessionInstance(self.slots, budget.session_bytes, space.path, catalog, write)

@@ -5,6 +5,7 @@ slots = [1, 8]
 memory = "16 GB"
 profile = "marshal"
 retention = { days = 7, size = "200 MB" }
+fresh = "1 s"
 
 [tenants.web]
 weight = 3
@@ -24,7 +25,7 @@ from queryard.core.errors import InvalidProfile, QueryardError, unknown_name
 from queryard.policies import compose
 from queryard.policies.compose import settings_of
 
-KEYS = ("slots", "memory", "temp", "plan", "profile", "history", "retention")
+KEYS = ("slots", "memory", "temp", "plan", "profile", "history", "retention", "fresh")
 
 
 def session_settings(given: Mapping[str, object]) -> dict[str, Any]:

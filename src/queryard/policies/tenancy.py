@@ -18,17 +18,15 @@ Tenants may be a tree. The queries of "sales" itself find their place beside its
 from __future__ import annotations
 
 import copy
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from queryard.core.errors import InvalidProfile
 from queryard.core.model import Tenant
+from queryard.core.tenants import SHARES, problem_of
 
 from .catalogue import resolve_profile
 from .compose import DEFAULTS, compose
-
-SHARES = {"weight": 1.0, "guarantee": 0.0, "cap": 1.0}
 
 
 def for_tenants(profile: str | Mapping[str, Any], tenants: Sequence[Tenant]) -> dict[str, Any]:
@@ -87,30 +85,5 @@ def _rule(pool: Any) -> dict[str, Any]:
 
 
 def _check(tenants: Sequence[Tenant]) -> None:
-    for name, times in Counter(tenant.name for tenant in tenants).items():
-        if times > 1:
-            raise InvalidProfile(f"tenants: {name!r} is given {times} times; give it once")
-    known = {tenant.name: tenant for tenant in tenants}
-    # Parent ("" is all there is) -> what is promised to each of its children.
-    promised: dict[str, dict[str, float]] = {"": {}}
-    names = {"/".join(path[:end]) for path in _paths(tenants) for end in range(1, len(path) + 1)}
-    for name in sorted(names, key=lambda name: (-name.count("/"), name)):
-        inside = promised.get(name, {})
-        cap = known[name].cap if name in known else 1.0
-        if sum(inside.values()) > cap + 1e-9:
-            where = f"tenants: the guarantees inside {name!r}"
-            raise InvalidProfile(_too_much(where, inside, f"its cap of {cap:g}"))
-        own = known[name].guarantee if name in known else 0.0
-        parent = name.rpartition("/")[0]
-        promised.setdefault(parent, {})[name] = max(own, sum(inside.values()))
-    if sum(promised[""].values()) > 1 + 1e-9:
-        raise InvalidProfile(_too_much("tenants: the guarantees", promised[""], "1"))
-
-
-def _paths(tenants: Sequence[Tenant]) -> list[list[str]]:
-    return [tenant.name.split("/") for tenant in tenants]
-
-
-def _too_much(where: str, promised: Mapping[str, float], most: str) -> str:
-    each = ", ".join(f"{name} {share:g}" for name, share in promised.items() if share)
-    return f"{where} add up to {sum(promised.values()):g}, more than {most} ({each})"
+    if (problem := problem_of(tenants)) is not None:
+        raise InvalidProfile(f"tenants: {problem[1]}")

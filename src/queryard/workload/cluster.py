@@ -6,10 +6,9 @@ import re
 from collections.abc import Sequence
 from random import Random
 
+from queryard.core.amounts import parse_bytes
 from queryard.core.errors import InvalidModel, InvalidRecord
 from queryard.core.model import UNBOUNDED, Node, Split, Table
-
-from .quantities import parse_bytes
 
 REPLICATION = 3
 # As many as can be simulated.

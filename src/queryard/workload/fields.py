@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn
 
+from queryard.core.amounts import parse_bytes, parse_seconds
 from queryard.core.errors import InvalidRecord, unknown_name
-
-from .positions import Path
-from .quantities import parse_bytes, parse_seconds
+from queryard.core.positions import Path
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,11 @@ from typing import Any
 
 from queryard.core.errors import InvalidModel, InvalidRecord, unknown_name
 from queryard.core.model import UNBOUNDED, Node, Split, Table
+from queryard.core.positions import Path, json_lines, toml_lines
 
 from .cluster import REPLICATION, equal_splits, numbered, parse_nodes, place_table
 from .fields import Fields, Source
 from .model import Workload
-from .positions import Path, json_lines, toml_lines
 from .read_queries import QUERY_FIELDS, read_query
 from .read_tenants import read_tenants
 from .write_json import to_json

@@ -11,9 +11,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
+from queryard.core.amounts import parse_bytes, parse_seconds
 from queryard.core.errors import InvalidRecord, unknown_name
 
-from .quantities import parse_bytes, parse_seconds
 from .shapes import MIXED, SHAPES
 
 GB = 1e9

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
-from queryard.core.errors import InvalidModel, QueryardError, unknown_name
+from queryard.core.errors import QueryardError, unknown_name
 from queryard.core.model import Tenant
+from queryard.core.tenants import SHARES, read_tenant
 
 from .limits import Limits, read_limits
 
-SHARES = ("weight", "guarantee", "cap")
 FIELDS = (*SHARES, "limits", "tenants")
 
 
@@ -59,17 +60,14 @@ def _read(
         for key in value:
             if key not in FIELDS:
                 raise QueryardError(f"{place}: {unknown_name('key', str(key), FIELDS)}")
-        for key in SHARES:
-            share = value.get(key, 1.0)
-            if isinstance(share, bool) or not isinstance(share, int | float):
-                raise QueryardError(f"{place}.{key}: must be a number, got {share!r}")
-        try:
-            shares.append(Tenant(path, **{key: value[key] for key in SHARES if key in value}))
-        except InvalidModel as error:
-            raise QueryardError(f"{place}: {error}") from None
+        shares.append(read_tenant(path, value, partial(_fail, place)))
         if "limits" in value:
             limits[path] = read_limits(value["limits"], f"{place}.limits")
         below = value.get("tenants", {})
         if not isinstance(below, Mapping):
             raise QueryardError(f"{place}.tenants: must be a table of tenants, got {below!r}")
         _read(below, f"{path}/", f"{place}.tenants", shares, limits)
+
+
+def _fail(place: str, field: str | None, problem: str) -> NoReturn:
+    raise QueryardError(f"{place}{'' if field is None else f'.{field}'}: {problem}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Any
 from queryard.core.errors import unknown_name
 
 from .advice import passed_over
+from .contents import Contents
 from .database import DatabaseTable
-from .declare import Contents
+from .declare import declare
+from .entries import declared
 from .file_table import FileTable
 from .frames import is_frame
 from .locations import filesystem, scheme_of
 from .metadata import MetadataReader
 from .model import AttachedDatabase, CatalogError, Table
 from .quoting import split_name
+from .survey import Allowed, Survey, always_look
 
 if TYPE_CHECKING:
     from queryard.sql.statistics.model import TableStatistics
@@ -34,35 +37,39 @@ class Catalog:
 
     def __init__(
         self,
+        survey: Survey,
         read: Callable[[], Contents],
         statistics_folder: Path | None = None,
-        declare: Callable[[str, object], Contents] | None = None,
-        metadata: MetadataReader | None = None,
     ) -> None:
-        self.metadata = metadata
-        """What looks at files for this catalog, and no other."""
+        self._survey = survey
         self._read = read
-        self._declare = declare
         # Names given later, which stand before those that were there.
         self._added: dict[str, Callable[[], Contents]] = {}
+        # One look at a time; questions about what is known do not wait for it.
+        self._looking = threading.RLock()
         self._changing = threading.RLock()
         self.statistics_folder = statistics_folder
         """Where `analyze` keeps what it finds; None for the cache of the user."""
         self._statistics: dict[str, tuple[str, TableStatistics]] = {}
-        self._take(self._contents())
+        self._tables: dict[str, Table] = {}
+        self._known = Contents()
+        self._take(self._look(None, survey.clock(), always_look))
+
+    @property
+    def metadata(self) -> MetadataReader:
+        """What looks at files for this catalog, and no other."""
+        return self._survey.metadata
 
     def add(self, name: str, value: object) -> None:
         """Name another table: a place or a frame, as in the `tables` of `open_catalog`.
 
         It takes the place of a table that already has the name.
         """
-        if self._declare is None:
-            raise CatalogError(f"table {name!r}: nothing can be added to this catalog")
-        found = self._declare(name, value)
-        declare = self._declare
-        # A frame is taken over once, files are listed anew with every refresh.
-        again = (lambda: found) if is_frame(value) else (lambda: declare(name, value))
-        with self._changing:
+        survey = self._survey
+        # What is wrong with it is told now; what becomes of its files later is no error.
+        found = declare(name, value, None, survey.metadata)
+        again = (lambda: found) if is_frame(value) else (lambda: declared(name, value, survey))
+        with self._looking:
             before = self._added.get(name.lower())
             self._added[name.lower()] = again
             try:
@@ -76,7 +83,7 @@ class Catalog:
 
     def remove(self, name: str) -> None:
         """Forget a table that was added."""
-        with self._changing:
+        with self._looking:
             if self._added.pop(name.lower(), None) is None:
                 raise CatalogError(unknown_name("added table", name, self._added))
             self.refresh()
@@ -85,7 +92,9 @@ class Catalog:
         contents = self._read()
         for read in self._added.values():
             more = read()
-            names = {table.key.lower() for table in more.tables}
+            names = {table.key.lower() for table in more.tables} | {
+                name.lower() for name in more.broken
+            }
             contents.tables = [t for t in contents.tables if t.key.lower() not in names]
             contents.add(more)
         return contents
@@ -106,9 +115,14 @@ class Catalog:
         return self._skipped
 
     @property
-    def ambiguous(self) -> Mapping[str, CatalogError]:
-        """Names, in lower case, that two tables bear, with what is to be said to their users."""
-        return MappingProxyType(self._ambiguous)
+    def broken(self) -> Mapping[str, str]:
+        """Names that were given to data that cannot be used, with the reason."""
+        return MappingProxyType(self._known.broken)
+
+    @property
+    def unusable(self) -> Mapping[str, CatalogError]:
+        """Names, in lower case, that mean no table or two, with what is to be said of them."""
+        return MappingProxyType(self._unusable)
 
     @property
     def filesystems(self) -> tuple[Any, ...]:
@@ -123,8 +137,9 @@ class Catalog:
 
     def __getitem__(self, name: str) -> Table:
         found = self.find(*split_name(name)) or self._by_name.get((name.lower(),))
-        if found is None and split_name(name)[-1].lower() in self._ambiguous:
-            raise self._ambiguous[split_name(name)[-1].lower()]
+        for part in reversed(split_name(name)) if found is None else ():
+            if part.lower() in self._unusable:
+                raise self._unusable[part.lower()]
         if found is None:
             message = unknown_name("table", name, self._tables)
             for place, reason in self._skipped:
@@ -170,22 +185,41 @@ class Catalog:
         with self._changing:
             self._statistics[table.key] = (table.fingerprint, found)
 
-    def refresh(self) -> tuple[str, ...]:
-        """Look at all places again; the keys of tables that are new, changed or gone."""
-        with self._changing:
-            before = self._tables
-            contents = self._contents()
-            # What has not changed stays the same object: it knows its footers already.
-            contents.tables = [_unchanged(before.get(t.key), t) or t for t in contents.tables]
-            self._take(contents)
-            keys = sorted(before.keys() | self._tables.keys())
-            return tuple(key for key in keys if before.get(key) is not self._tables.get(key))
+    def refresh(
+        self, names: Set[str] | None = None, allowed: Allowed = always_look
+    ) -> tuple[str, ...]:
+        """Look at all places again; the keys of tables that are new, changed or gone.
+
+        With `names`, in lower case, only places are looked at that these may mean. `allowed` says
+        how old what is known may be.
+        """
+        asked_s = self._survey.clock()
+        with self._looking:
+            contents = self._look(names, asked_s, allowed)
+            if contents == self._known:
+                return ()
+            with self._changing:
+                before = self._tables
+                self._take(contents)
+                keys = sorted(before.keys() | self._tables.keys())
+                return tuple(key for key in keys if before.get(key) is not self._tables.get(key))
+
+    def _look(self, names: Set[str] | None, asked_s: float, allowed: Allowed) -> Contents:
+        return self._survey.look(self._contents, names, asked_s, allowed)
 
     def _take(self, contents: Contents) -> None:
+        self._known = contents
+        before = self._tables
+        databases, repeated = _different_aliases(contents.databases)
+        paths = {database.path for database in databases}
         tables: dict[str, Table] = {}
         by_name: dict[tuple[str, ...], Table] = {}
         ambiguous: dict[tuple[str, ...], str] = {}
-        for table in contents.tables:
+        for found in contents.tables:
+            if isinstance(found, DatabaseTable) and found.database.path not in paths:
+                continue
+            # What has not changed stays the same object: it knows its footers already.
+            table = _unchanged(before.get(found.key), found) or found
             parts = (*(table.schema.split(".") if table.schema else ()), table.name)
             name = tuple(part.lower() for part in parts)
             if name in by_name:
@@ -198,20 +232,17 @@ class Catalog:
         self._synonyms(by_name, contents)
         self._tables = tables
         self._by_name = by_name
-        self._databases = tuple(contents.databases)
+        self._databases = tuple(databases)
         self.settings = contents.settings
         twice = [(".".join(name), f"means both {both}") for name, both in ambiguous.items()]
-        self._skipped = (*contents.skipped, *twice)
-        self._ambiguous = {
+        faulty = [(name, f"cannot be used: {why}") for name, why in contents.broken.items()]
+        self._skipped = (*contents.skipped, *repeated, *faulty, *twice)
+        self._unusable = {
+            split_name(name)[-1].lower(): CatalogError(why) for name, why in contents.broken.items()
+        } | {
             name[-1]: CatalogError(f"two tables are called {'.'.join(name)!r}: {both}")
             for name, both in ambiguous.items()
         }
-        seen: dict[str, str] = {}
-        for database in contents.databases:
-            if (other := seen.setdefault(database.alias.lower(), database.path)) != database.path:
-                raise CatalogError(
-                    f"two databases are called {database.alias!r}: {other} and {database.path}"
-                )
 
     @staticmethod
     def _synonyms(by_name: dict[tuple[str, ...], Table], contents: Contents) -> None:
@@ -227,14 +258,24 @@ class Catalog:
 
 def _unchanged(old: Table | None, new: Table) -> Table | None:
     """The old table, if the new one is no other."""
-    if old is None or type(old) is not type(new):
+    if not isinstance(old, FileTable) or not isinstance(new, FileTable):
         return None
-    if isinstance(old, FileTable) and isinstance(new, FileTable) and old.options != new.options:
-        return None
-    # Rows and tables may have changed although the file of a database has not yet.
-    if isinstance(old, DatabaseTable) and (old.columns, old.rows) != (new.columns, new.rows):
-        return None
-    return old if old.fingerprint == new.fingerprint else None
+    same = type(old) is type(new) and old.options == new.options and old.files == new.files
+    return old if same else None
+
+
+def _different_aliases(
+    databases: Iterable[AttachedDatabase],
+) -> tuple[list[AttachedDatabase], list[tuple[str, str]]]:
+    """The first of each name, and the others with what is wrong with them."""
+    found: dict[str, AttachedDatabase] = {}
+    repeated = []
+    for database in databases:
+        first = found.setdefault(database.alias.lower(), database)
+        if first.path != database.path:
+            reason = f"bears the name {database.alias!r}, as {first.path} does; {_RENAME}"
+            repeated.append((database.path, reason))
+    return list(found.values()), repeated
 
 
 def _place(table: Table) -> str:

@@ -13,22 +13,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
 from queryard.core.errors import unknown_name
 
 from . import csv_files, json_files
+from .contents import Contents
 from .csv_files import CsvTable
 from .database import is_database, open_database
 from .file_table import FileTable
 from .formats import NO_ARROW, Format, format_of, is_arrow
 from .frames import FrameTable, is_frame
 from .json_files import JsonTable
+from .listing import Listing, state_of
 from .locations import list_files, local_path, scheme_of
 from .metadata import MetadataReader
-from .model import AttachedDatabase, CatalogError, DataFile, Table
+from .model import CatalogError, DataFile, InvalidEntry
 from .parquet import ParquetTable
 from .quoting import split_name
 
@@ -47,51 +48,55 @@ CLASSES: Mapping[Format, type[FileTable]] = {
 SYNONYMS = {"tsv": "csv", "jsonl": "json", "ndjson": "json", "duckdb": "database"}
 
 
-@dataclass(slots=True)
-class Contents:
-    """What a place turned out to hold."""
+def declare(
+    name: str,
+    value: object,
+    base: Path | None,
+    metadata: MetadataReader,
+    listing: Listing | None = None,
+) -> Contents:
+    """The table (or the database) that a name stands for; relative paths start at `base`.
 
-    tables: list[Table] = field(default_factory=list)
-    databases: list[AttachedDatabase] = field(default_factory=list)
-    skipped: list[tuple[str, str]] = field(default_factory=list)
-    """What lies there and is no table, with the reason."""
-    settings: dict[str, object] = field(default_factory=dict)
-    """What a catalog file says of the session that uses it."""
-
-    def add(self, other: Contents) -> None:
-        self.tables += other.tables
-        self.databases += other.databases
-        self.skipped += other.skipped
-
-
-def declare(name: str, value: object, base: Path | None, metadata: MetadataReader) -> Contents:
-    """The table (or the database) that a name stands for; relative paths start at `base`."""
+    What is wrong with the entry as it is written is an InvalidEntry; any other CatalogError is
+    about the data.
+    """
+    listing = listing or Listing()
     schema, own = _name_parts(name)
     if is_frame(value):
         return Contents([FrameTable(own, schema, value, metadata)])
     options = dict(value) if isinstance(value, Mapping) else {"path": value}
     paths = _paths(name, options)
-    chosen = _given_format(name, options)
-    if chosen == "database" or (chosen is None and _names_database(paths, base)):
-        return _declare_database(name, paths, options, base, metadata)
-    files = _list_all(name, paths, base)
-    chosen = chosen or _common_format(name, files)
+    chosen: Format | None = _given_format(name, options)
+    if chosen == "database" or (chosen is None and _names_database(paths, base, listing)):
+        return _declare_database(name, paths, options, base, metadata, listing)
+    try:
+        files = _list_all(name, paths, base, listing)
+        found = listing.kept(
+            "format", (chosen, files), lambda: chosen or _common_format(name, files)
+        )
+    except CatalogError:
+        _check_known(name, options)
+        raise
     if "format" in options and options["format"] == "tsv":
         options.setdefault("delimiter", "\t")
-    check_options(name, options, chosen)
-    return Contents([file_table(own, schema, files, chosen, options, metadata)])
+    check_options(name, options, found)
+    return Contents([file_table(own, schema, files, found, options, metadata, listing)])
 
 
 def file_table(
     name: str,
     schema: str,
-    files: Sequence[DataFile],
+    files: tuple[DataFile, ...],
     chosen: Format,
     options: Mapping[str, object],
     metadata: MetadataReader,
+    listing: Listing,
 ) -> FileTable:
-    """A table over files that are known."""
-    return CLASSES[chosen](name, schema, files, options, metadata)
+    """A table over files that are known: the one of the last look, if they are the same."""
+    seen = (files, chosen, options)
+    return listing.kept(
+        (schema, name), seen, lambda: CLASSES[chosen](name, schema, files, options, metadata)
+    )
 
 
 def check_options(name: str, options: Mapping[str, object], chosen: Format) -> None:
@@ -99,7 +104,7 @@ def check_options(name: str, options: Mapping[str, object], chosen: Format) -> N
     for option, value in options.items():
         if option not in OPTIONS[chosen]:
             what = f"option of the {chosen} table {name}:"
-            raise CatalogError(unknown_name(what, option, OPTIONS[chosen]))
+            raise InvalidEntry(unknown_name(what, option, OPTIONS[chosen]), option)
         if option in ("hive", "header", "null_padding", "binary_as_string"):
             _expect(name, option, value, isinstance(value, bool), "true or false")
         if option in ("columns", "types"):
@@ -114,15 +119,23 @@ def check_options(name: str, options: Mapping[str, object], chosen: Format) -> N
             _expect(name, option, value, fits, "a whole number")
 
 
+def _check_known(name: str, options: Mapping[str, object]) -> None:
+    """Every option must be one of some format, even of a table without data."""
+    known = sorted({option for valid in OPTIONS.values() for option in valid})
+    for option in options:
+        if option not in known:
+            raise InvalidEntry(unknown_name(f"option of the table {name}:", option, known), option)
+
+
 def _expect(name: str, option: str, value: object, fits: bool, what: str) -> None:
     if not fits:
-        raise CatalogError(f"table {name}: {option} must be {what}, got {value!r}")
+        raise InvalidEntry(f"table {name}: {option} must be {what}, got {value!r}", option)
 
 
 def _name_parts(name: str) -> tuple[str, str]:
     parts = split_name(name)
     if not 1 <= len(parts) <= 2 or not all(parts):
-        raise CatalogError(
+        raise InvalidEntry(
             f"table name {name!r}: must be a name, or a schema and a name with a dot between; "
             "put a name that holds a dot in double quotes"
         )
@@ -132,16 +145,16 @@ def _name_parts(name: str) -> tuple[str, str]:
 def _paths(name: str, options: Mapping[str, Any]) -> list[str]:
     given = options.get("path")
     if given is None:
-        raise CatalogError(f'table {name}: says nothing of its path; add path = "…"')
+        raise InvalidEntry(f'table {name}: says nothing of its path; add path = "…"')
     several = given if isinstance(given, list | tuple) else [given]
     for path in several:
         if not isinstance(path, str | os.PathLike):
-            raise CatalogError(
+            raise InvalidEntry(
                 f"table {name}: a {type(path).__name__} is neither a path nor a frame; give a "
                 "path, a pattern, a URI, a list of them, an Arrow table, a pandas or Polars frame"
             )
     if not several:
-        raise CatalogError(f"table {name}: the list of its paths is empty")
+        raise InvalidEntry(f"table {name}: the list of its paths is empty", "path")
     return [os.fspath(path) for path in several]
 
 
@@ -157,11 +170,13 @@ def _given_format(name: str, options: Mapping[str, Any]) -> Format | None:
     raise CatalogError(f"table {name}: {unknown_name('format', given, names)}")
 
 
-def _names_database(paths: Sequence[str], base: Path | None) -> bool:
+def _names_database(paths: Sequence[str], base: Path | None, listing: Listing) -> bool:
     if len(paths) != 1 or scheme_of(paths[0]):
         return False
     path = local_path(paths[0], base)
-    return format_of(path.name) == "database" or (path.is_file() and is_database(path))
+    if format_of(path.name) == "database" or not path.is_file():
+        return format_of(path.name) == "database"
+    return listing.kept("is_database", state_of(str(path)), lambda: is_database(path))
 
 
 def _declare_database(
@@ -170,26 +185,41 @@ def _declare_database(
     options: Mapping[str, object],
     base: Path | None,
     metadata: MetadataReader,
+    listing: Listing,
 ) -> Contents:
     check_options(name, options, "database")
     if len(paths) != 1 or scheme_of(paths[0]):
-        raise CatalogError(f"database {name}: must be one local file, got {list(paths)}")
+        raise InvalidEntry(f"database {name}: must be one local file, got {list(paths)}")
     if len(split_name(name)) != 1:
-        raise CatalogError(f"database {name}: its name is an alias and may not hold a dot")
+        raise InvalidEntry(f"database {name}: its name is an alias and may not hold a dot")
     alias = split_name(name)[0]
-    database, tables = open_database(alias, local_path(paths[0], base), metadata)
-    return Contents(list(tables), [database])
+    return database_contents(alias, local_path(paths[0], base), None, metadata, listing)
 
 
-def _list_all(name: str, paths: Sequence[str], base: Path | None) -> list[DataFile]:
-    found: dict[str, DataFile] = {}
+def database_contents(
+    alias: str, path: Path, schema: str | None, metadata: MetadataReader, listing: Listing
+) -> Contents:
+    """The tables of a database file, which is opened only if it is not as it was."""
+
+    def read() -> Contents:
+        database, tables = open_database(alias, path, metadata, schema)
+        return Contents(list(tables), [database])
+
+    return listing.kept(("database", alias), state_of(str(path), f"{path}.wal"), read)
+
+
+def _list_all(
+    name: str, paths: Sequence[str], base: Path | None, listing: Listing
+) -> tuple[DataFile, ...]:
+    listed: list[Sequence[DataFile]] = []
     for path in paths:
         try:
-            listed = list_files(path, base)
+            listed.append(list_files(path, base, listing))
         except CatalogError as error:
             raise CatalogError(f"table {name}: {error}") from error
-        found.update((file.uri, file) for file in listed)
-    return list(found.values())
+    if len(listed) == 1:
+        return tuple(listed[0])
+    return tuple({file.uri: file for files in listed for file in files}.values())
 
 
 def _common_format(name: str, files: Sequence[DataFile]) -> Format:

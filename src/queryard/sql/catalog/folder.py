@@ -18,10 +18,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from .database import is_database, open_database
-from .declare import Contents, file_table
+from .contents import Contents
+from .database import is_database
+from .declare import database_contents, file_table
 from .formats import (
     NO_ARROW,
     Format,
@@ -32,87 +34,118 @@ from .formats import (
     looks_like_parts,
     stem,
 )
-from .locations import data_files_below, local_file
+from .listing import Listing, state_of
 from .metadata import MetadataReader
-from .model import CatalogError
+from .model import CatalogError, DataFile
+from .survey import Look, Survey
 
 
-def read_folder(folder: Path, metadata: MetadataReader) -> Contents:
-    """All tables of a folder."""
+def read_folder(folder: Path, survey: Survey) -> Contents:
+    """All tables of a folder; each of its files and folders is a place of its own."""
+
+    def places(listing: Listing) -> list[tuple[Path, str, Look]]:
+        entries = _entries(folder)
+        return listing.kept("places", entries, lambda: _places(*entries, survey.metadata))
+
     contents = Contents()
-    files, folders = _entries(folder)
-    for file in files:
-        _add_file(contents, file, "", metadata)
-    for inner in folders:
-        if not _add_as_table(contents, inner, "", metadata):
-            _add_schema(contents, inner, metadata)
+    for place, name, look in survey.around(folder, places):
+        contents.add(survey.at(place, name, look))
     return contents
 
 
-def _add_schema(contents: Contents, folder: Path, metadata: MetadataReader) -> None:
+def _places(
+    files: Sequence[str], folders: Sequence[str], metadata: MetadataReader
+) -> list[tuple[Path, str, Look]]:
+    """Each file and folder, the name of what it holds, and how to look at it."""
+    found: list[tuple[Path, str, Look]] = []
+    for file in map(Path, files):
+        name = stem(file.name) if format_of(file.name) else file.stem
+        found.append((file, name, partial(_read_file, file, "", metadata)))
+    inner = ((path, path.name, partial(_read_inner, path, metadata)) for path in map(Path, folders))
+    return [*found, *inner]
+
+
+def read_schema(folder: Path, schema: str, metadata: MetadataReader, listing: Listing) -> Contents:
+    """The tables of a folder that is a schema."""
+    contents = Contents()
     files, folders = _entries(folder)
-    for file in files:
-        _add_file(contents, file, folder.name, metadata)
-    for inner in folders:
-        if not _add_as_table(contents, inner, folder.name, metadata):
-            reason = "is a schema inside the schema " + repr(folder.name)
-            if next(data_files_below(inner), None) is not None:
-                contents.skipped.append(
-                    (str(inner), f"{reason}; name its tables in a catalog file")
-                )
+    for file in map(Path, files):
+        contents.add(_read_file(file, schema, metadata, listing))
+    for inner in map(Path, folders):
+        found = _read_table(inner, schema, metadata, listing)
+        if found is None:
+            reason = f"is a schema inside the schema {schema!r}; name its tables in a catalog file"
+            found = Contents(skipped=[(str(inner), reason)])
+        contents.add(found)
+    return contents
 
 
-def _add_file(contents: Contents, file: Path, schema: str, metadata: MetadataReader) -> None:
+def _read_inner(folder: Path, metadata: MetadataReader, listing: Listing) -> Contents:
+    """A folder of a folder: one table, or a schema."""
+    try:
+        found = _read_table(folder, "", metadata, listing)
+        return read_schema(folder, folder.name, metadata, listing) if found is None else found
+    except CatalogError as error:
+        return Contents(skipped=[_passed_over(folder, error)])
+
+
+def _read_file(file: Path, schema: str, metadata: MetadataReader, listing: Listing) -> Contents:
     found = format_of(file.name)
-    if found == "database" or (file.suffix == ".db" and is_database(file)):
-        alias = file.stem
-        try:
-            database, tables = open_database(alias, file, metadata)
-        except CatalogError as error:
-            problem = str(error).removeprefix(f"{file}: ")
-            reason = problem if problem.startswith("is ") else f"cannot be opened: {problem}"
-            contents.skipped.append((str(file), reason))
-            return
-        contents.databases.append(database)
-        contents.tables.extend(tables)
-    elif found is not None:
-        table = file_table(stem(file.name), schema, [local_file(file)], found, {}, metadata)
-        contents.tables.append(table)
-    elif is_arrow(file.name):
-        contents.skipped.append((str(file), NO_ARROW))
+    try:
+        if found == "database" or (file.suffix == ".db" and _is_database(file, listing)):
+            return database_contents(file.stem, file, None, metadata, listing)
+        if found is not None:
+            files = (listing.file(str(file)),)
+            table = file_table(stem(file.name), schema, files, found, {}, metadata, listing)
+            return Contents([table])
+    except CatalogError as error:
+        if not file.exists():  # it has just gone
+            return Contents()
+        return Contents(skipped=[_passed_over(file, error)])
+    return Contents(skipped=[(str(file), NO_ARROW)] if is_arrow(file.name) else [])
 
 
-def _add_as_table(contents: Contents, folder: Path, schema: str, metadata: MetadataReader) -> bool:
-    """Whether the folder was one table (or nothing at all)."""
+def _passed_over(place: Path, error: CatalogError) -> tuple[str, str]:
+    problem = str(error).removeprefix(f"{place}: ")
+    return str(place), problem if problem.startswith(("is ", "cannot ")) else (
+        f"cannot be opened: {problem}"
+    )
+
+
+def _is_database(file: Path, listing: Listing) -> bool:
+    return listing.kept(("is_database", file), state_of(str(file)), lambda: is_database(file))
+
+
+def _read_table(
+    folder: Path, schema: str, metadata: MetadataReader, listing: Listing
+) -> Contents | None:
+    """The one table that a folder is, or nothing at all; None if it is a schema."""
     if lake := _lake(folder):
         reason = f"is a {lake} table, whose files may not be read by themselves"
-        contents.skipped.append((str(folder), f"{reason}; export it to Parquet"))
-        return True
-    files = list(data_files_below(folder))
+        return Contents(skipped=[(str(folder), f"{reason}; export it to Parquet")])
+    files = listing.below(str(folder))
     if not files:
-        return True
-    found = _one_table(folder, files)
+        return Contents()
+    found = listing.kept(("one", folder), files, lambda: _one_table(folder, files))
     if found is None:
-        return False
-    listed = [local_file(file) for file in files]
-    contents.tables.append(file_table(folder.name, schema, listed, found, {}, metadata))
-    return True
+        return None
+    return Contents([file_table(folder.name, schema, files, found, {}, metadata, listing)])
 
 
-def _one_table(folder: Path, files: Sequence[Path]) -> Format | None:
+def _one_table(folder: Path, files: Sequence[DataFile]) -> Format | None:
     """The format of the table a folder is, or None if it is none."""
-    formats = {format_of(file.name) for file in files}
+    formats = {format_of(file.uri) for file in files}
     if len(formats) != 1:
         return None
     found = formats.pop()
     if found is None or found == "database":
         return None
-    within = [file.relative_to(folder).parts[:-1] for file in files]
+    within = [os.path.relpath(file.uri, folder).split(os.sep)[:-1] for file in files]
     if all(parts and all(map(is_hive_folder, parts)) for parts in within):
         return found
     if any(within):
         return None  # folders that are no partitions hold something of their own
-    return found if looks_like_parts([stem(file.name) for file in files], folder.name) else None
+    return found if looks_like_parts([stem(file.uri) for file in files], folder.name) else None
 
 
 def _lake(folder: Path) -> str | None:
@@ -123,15 +156,15 @@ def _lake(folder: Path) -> str | None:
     return None
 
 
-def _entries(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Files and folders of a folder, sorted, without the hidden ones."""
-    files: list[Path] = []
-    folders: list[Path] = []
+def _entries(folder: Path) -> tuple[list[str], list[str]]:
+    """The paths of the files and folders of a folder, sorted, without the hidden ones."""
+    files: list[str] = []
+    folders: list[str] = []
     try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if not is_hidden(entry.name):
+                    (folders if entry.is_dir() else files).append(entry.path)
     except OSError as error:
         raise CatalogError(f"{folder}: cannot be listed ({error.strerror or error})") from error
-    for entry in entries:
-        if not is_hidden(entry.name):
-            (folders if entry.is_dir() else files).append(Path(entry.path))
-    return files, folders
+    return sorted(files), sorted(folders)

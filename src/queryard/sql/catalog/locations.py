@@ -7,16 +7,16 @@ it is written, even with the signs of a pattern in it.
 
 from __future__ import annotations
 
-import glob
 import importlib
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from .formats import format_of, is_hidden
+from .listing import Listing, local_file_of
 from .model import CatalogError, DataFile
 from .quoting import has_magic
 
@@ -46,7 +46,7 @@ def local_path(uri: str, base: Path | None = None) -> Path:
     return Path(os.path.abspath(path if base is None else base / path))
 
 
-def list_files(uri: str, base: Path | None = None) -> list[DataFile]:
+def list_files(uri: str, base: Path | None, listing: Listing) -> Sequence[DataFile]:
     """The files of a location, sorted: a file, all data files below a folder, or a pattern's."""
     if not uri:
         raise CatalogError("an empty text is no location; give a path, a pattern or a URI")
@@ -54,23 +54,16 @@ def list_files(uri: str, base: Path | None = None) -> list[DataFile]:
         return _remote_files(uri)
     path = local_path(uri, base)
     if path.is_dir():
-        found = [local_file(file) for file in data_files_below(path)]
-        if not found:
-            raise CatalogError(f"{path}: the folder holds no data file")
-        return found
+        if found := listing.below(str(path)):
+            return found
+        raise CatalogError(f"{path}: the folder holds no data file")
     if path.exists():
-        return [local_file(path)]
+        return (listing.file(str(path)),)
     if not has_magic(str(path)):
         raise CatalogError(f"{path}: no such file or folder")
-    matches = [Path(match) for match in glob.glob(str(path), recursive=True)]
-    files = [match for match in matches if not match.is_dir()]
-    # A pattern such as data/* also finds notes beside data; folders are meant if it finds no file.
-    files = [file for file in files if format_of(file.name)] or files
-    if not files:
-        files = [file for folder in matches for file in data_files_below(folder)]
-    if not files:
-        raise CatalogError(f"{path}: no file matches the pattern")
-    return [local_file(file) for file in sorted(set(files))]
+    if found := listing.matching(str(path)):
+        return found
+    raise CatalogError(f"{path}: no file matches the pattern")
 
 
 def local_file(path: Path) -> DataFile:
@@ -80,26 +73,6 @@ def local_file(path: Path) -> DataFile:
     except OSError as error:
         raise CatalogError(f"{path}: cannot be looked at ({error.strerror or error})") from error
     return local_file_of(str(path), status)
-
-
-def local_file_of(path: str, status: os.stat_result) -> DataFile:
-    """A local file of which the size and the time are known."""
-    return DataFile(path, status.st_size, f"{status.st_size}-{status.st_mtime_ns}")
-
-
-def data_files_below(folder: Path) -> Iterator[Path]:
-    """Every file of a known format in a folder and its folders, hidden ones left out."""
-    try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError as error:
-        raise CatalogError(f"{folder}: cannot be listed ({error.strerror or error})") from error
-    for entry in entries:
-        if is_hidden(entry.name):
-            continue
-        if entry.is_dir():
-            yield from data_files_below(Path(entry.path))
-        elif format_of(entry.name) is not None:
-            yield Path(entry.path)
 
 
 def filesystem(scheme: str) -> Any:

@@ -20,6 +20,18 @@ class CatalogError(QueryardError):
     """A table, file or catalog that cannot be used as it is."""
 
 
+class InvalidEntry(CatalogError):
+    """An entry of a catalog that cannot be meant as it is written, whatever the data is.
+
+    `path` leads to the entry in a catalog file, `option` is the key of it that is at fault.
+    """
+
+    def __init__(self, message: str, option: str | None = None, path: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.option = option
+        self.path = path
+
+
 class NotSplittable(CatalogError):
     """A table that can only be read whole; the message says why."""
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from .catalog import Catalog
 from .catalog_file import read_catalog_file
-from .database import is_database, open_database
-from .declare import Contents, declare, file_table
+from .contents import Contents
+from .database import is_database
+from .declare import database_contents, declare, file_table
+from .entries import declared
 from .folder import read_folder
 from .formats import NO_ARROW, format_of, is_arrow, stem
 from .frames import is_frame
-from .locations import local_file, local_path, scheme_of
-from .metadata import MetadataReader
+from .listing import state_of
+from .locations import local_path, scheme_of
 from .model import CatalogError
+from .survey import Clock, Survey
 
 STATISTICS = Path(".queryard", "statistics")
 
@@ -25,12 +29,16 @@ def open_catalog(
     where: str | os.PathLike[str] | None = None,
     tables: Mapping[str, object] | None = None,
     statistics: str | os.PathLike[str] | None = None,
+    clock: Clock = time.monotonic,
 ) -> Catalog:
     """The tables of a place, and others by name.
 
     `where` is a folder of data files (see `folder.py` for what becomes a table), a catalog file
     (TOML), one data file, or a DuckDB database. `tables` names more; what a value may be is said in
     `declare.py`. Only names and sizes are looked at: a table is opened when it is first used.
+
+    Data that a catalog file names and that cannot be used is left out, with the reason. What
+    `tables` names must be there: otherwise the error names the entry.
 
     `statistics` is the folder in which `analyze` keeps what it finds: by default `.queryard` beside
     the data (in the folder, or beside the file), or the user's cache for `tables` alone.
@@ -40,7 +48,7 @@ def open_catalog(
     >>> catalog["Numbers"].columns
     (Column(name='n', type='BIGINT'),)
     """
-    metadata = MetadataReader()
+    survey = Survey(clock)
     place = None if where is None else _local(os.fspath(where))
     beside = None
     if place is not None:
@@ -49,16 +57,15 @@ def open_catalog(
     named = dict(tables or {})
     # Frames are taken over once; files are listed anew whenever the catalog is refreshed.
     frames = [
-        declare(name, named.pop(name), None, metadata)
+        declare(name, named.pop(name), None, survey.metadata)
         for name in tables or {}
         if is_frame(named[name])
     ]
-    return Catalog(
-        partial(_read, place, named, frames, metadata),
-        folder,
-        lambda name, value: declare(name, value, None, metadata),
-        metadata,
-    )
+    catalog = Catalog(survey, partial(_read, place, named, frames, survey), folder)
+    for name in named:
+        if name in catalog.broken:
+            raise CatalogError(catalog.broken[name])
+    return catalog
 
 
 def _local(where: str) -> Path:
@@ -74,30 +81,32 @@ def _read(
     place: Path | None,
     tables: Mapping[str, object],
     frames: Sequence[Contents],
-    metadata: MetadataReader,
+    survey: Survey,
 ) -> Contents:
-    contents = Contents() if place is None else _read_place(place, metadata)
+    contents = Contents() if place is None else _read_place(place, survey)
     for frame in frames:
         contents.add(frame)
     for name, value in tables.items():
-        contents.add(declare(name, value, None, metadata))
+        contents.add(declared(name, value, survey))
     return contents
 
 
-def _read_place(place: Path, metadata: MetadataReader) -> Contents:
+def _read_place(place: Path, survey: Survey) -> Contents:
     if not place.exists():
         raise CatalogError(
             f"{place}: no such file or folder; give a folder of data files, a data file, a catalog "
             "file (.toml) or a DuckDB database"
         )
     if place.is_dir():
-        return read_folder(place, metadata)
+        return read_folder(place, survey)
     if place.suffix.lower() == ".toml":
-        return read_catalog_file(place, metadata)
+        return read_catalog_file(place, survey)
     found = format_of(place.name)
-    if found == "database" or is_database(place):
-        database, tables = open_database(place.stem, place, metadata, schema="")
-        return Contents(list(tables), [database])
+    listing, metadata = survey.own, survey.metadata
+    if found == "database" or listing.kept(
+        "is_database", state_of(str(place)), lambda: is_database(place)
+    ):
+        return database_contents(place.stem, place, "", metadata, listing)
     if is_arrow(place.name):
         raise CatalogError(f"{place}: {NO_ARROW}")
     if found is None:
@@ -105,4 +114,5 @@ def _read_place(place: Path, metadata: MetadataReader) -> Contents:
             f"{place}: the ending does not tell the format; "
             f'say it by name: tables={{"{stem(place.name)}": {{"path": …, "format": "csv"}}}}'
         )
-    return Contents([file_table(stem(place.name), "", [local_file(place)], found, {}, metadata)])
+    files = (listing.file(str(place)),)
+    return Contents([file_table(stem(place.name), "", files, found, {}, metadata, listing)])

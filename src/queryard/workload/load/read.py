@@ -19,8 +19,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import get_args
 
-from queryard.core.errors import InvalidModel, InvalidRecord, unknown_name
+from queryard.core.errors import InvalidRecord, unknown_name
 from queryard.core.model import Tenant
+from queryard.core.tenants import check_together, read_tenant
 from queryard.workload.fields import Fields
 from queryard.workload.files import parse_file
 
@@ -190,32 +191,16 @@ def _read_askers(top: Fields, templates: Mapping[str, Template]) -> tuple[Asker,
     evenly = dict.fromkeys(templates, 1.0)
     if "tenants" not in top:
         return (Asker(Tenant("default"), evenly),)
-    found: dict[str, Asker] = {}
-    guaranteed: dict[str, float] = {}
-    for fields in top.tables("tenants", "tenant", "name", TENANT_FIELDS):
-        asker = _read_asker(fields, templates, evenly)
-        if asker.name in found:
-            fields.fail("name", f"two tenants are called {asker.name!r}")
-        above = asker.name.rpartition("/")[0]
-        guaranteed[above] = guaranteed.get(above, 0.0) + asker.tenant.guarantee
-        if guaranteed[above] > 1 + 1e-9:
-            fields.fail("guarantee", f"the guarantees add up to {guaranteed[above]:g}, more than 1")
-        found[asker.name] = asker
-    return tuple(found.values())
+    entries = top.tables("tenants", "tenant", "name", TENANT_FIELDS)
+    found = [(_read_asker(fields, templates, evenly), fields.fail) for fields in entries]
+    check_together([(asker.tenant, fail) for asker, fail in found])
+    return tuple(asker for asker, _ in found)
 
 
 def _read_asker(
     fields: Fields, templates: Mapping[str, Template], evenly: Mapping[str, float]
 ) -> Asker:
-    try:
-        tenant = Tenant(
-            fields.text("name"),
-            fields.positive("weight", 1.0),
-            fields.share("guarantee", 0.0),
-            fields.share("cap", 1.0),
-        )
-    except InvalidModel as error:
-        fields.fail(None, str(error))
+    tenant = read_tenant(fields.text("name"), fields, fields.fail)
     arrivals, amount = None, Amount()
     if "arrivals" in fields:
         arrivals = _read_arrivals(fields, Path())

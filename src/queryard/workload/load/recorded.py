@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from queryard.core.amounts import parse_seconds
 from queryard.core.errors import InvalidRecord, unknown_name
-from queryard.workload.quantities import parse_seconds
 
 from .model import Request
 

@@ -1,7 +1,7 @@
 import pytest
 
+from queryard.core.amounts import parse_bytes, parse_seconds
 from queryard.core.errors import InvalidRecord
-from queryard.workload.quantities import parse_bytes, parse_seconds
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queryard.workload.positions import Path, json_lines, toml_lines
+from queryard.core.positions import Path, json_lines, toml_lines
 
 TOML = '''\
 name = "a # no comment"

@@ -1,0 +1,95 @@
+"""The places of a catalog: which of them are looked at now, and what was found at the others.
+
+A look is for a statement. It concerns the places that the statement may name, and of these only
+the ones that were not looked at since the statement was submitted. Threads that submit at the same
+time so share looks, and none is served by a look that began before its statement was submitted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Set
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from .contents import Contents
+from .listing import Listing
+from .metadata import MetadataReader
+
+T = TypeVar("T")
+Clock = Callable[[], float]
+Allowed = Callable[[float], float]
+"""From the seconds that a look takes to the seconds for which what it found may be used."""
+
+
+Look = Callable[[Listing], Contents]
+"""Looks at one place, with the memory of earlier looks at it."""
+
+
+def always_look(took_s: float) -> float:
+    """What was found before the statement was submitted is never used."""
+    return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a look found."""
+
+    began_s: float
+    took_s: float
+    found: Any
+    listing: Listing
+
+    def serves(self, asked_s: float, allowed: Allowed) -> bool:
+        return asked_s <= self.began_s + allowed(self.took_s)
+
+
+class Survey:
+    """Looks at places for one catalog, one thread at a time."""
+
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        self.clock = clock
+        self.metadata = MetadataReader()
+        self.own = Listing()
+        """The memory of what is looked at every time: the place of the catalog itself."""
+        self._places: dict[Hashable, _Known] = {}
+        self._visited: dict[Hashable, _Known] = {}
+        self._names: Set[str] | None = None
+        self._asked_s = 0.0
+        self._allowed: Allowed = always_look
+
+    def look(
+        self,
+        read: Callable[[], Contents],
+        names: Set[str] | None,
+        asked_s: float,
+        allowed: Allowed,
+    ) -> Contents:
+        """Everything there is; places are looked at if `names` (None: all) may mean them."""
+        self._names, self._asked_s, self._allowed = names, asked_s, allowed
+        self._visited = {}
+        found = read()
+        self._places = self._visited  # those that are gone are forgotten
+        return found
+
+    def at(self, place: Hashable, name: str, look: Callable[[Listing], T]) -> T:
+        """What lies at a place whose tables are all called `name`, or `name.…`."""
+        return self._seen(place, self._names is None or name.lower() in self._names, look)
+
+    def around(self, place: Hashable, look: Callable[[Listing], T]) -> T:
+        """What lies at a place that any name may mean, as a folder in which tables may appear."""
+        return self._seen(place, True, look)
+
+    def _seen(self, place: Hashable, is_meant: bool, look: Callable[[Listing], T]) -> T:
+        known = self._places.get(place)
+        due = is_meant and known is not None and not known.serves(self._asked_s, self._allowed)
+        if known is None or due:
+            listing = Listing() if known is None else known.listing
+            began_s = self.clock()
+            found = look(listing)
+            took_s = self.clock() - began_s
+            if known is not None and found == known.found:
+                found = known.found
+            known = _Known(began_s, took_s, found, listing)
+        self._visited[place] = known
+        return known.found  # type: ignore[no-any-return]
