@@ -79,7 +79,7 @@ def act(host: FakeHost, draw: random.Random, clients: list[FakeClient], turns: l
         case "p":
             host.post(inputs.ChoosePolicy(resolve_profile(draw.choice(PROFILES))))
         case "t":
-            turns.append(f"turn {len(turns)}")
+            turns.append(f"turn {len(host.replies)} {draw.random()}")
             host.post(inputs.TakeTurn(turns[-1], clients[0]))
         case "k" if on_their_way:
             query = draw.choice(on_their_way)
