@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from queryard.estimate import work
 from queryard.estimate.work import (
     LEAST_S,
+    LONG_S,
     PRICES,
     Features,
     Figure,
@@ -38,8 +39,17 @@ def test_more_to_do_never_takes_less(found, name, more):
 
 @given(amounts, st.floats(1.0, 50.0))
 def test_a_slower_machine_takes_longer_and_one_slower_in_all_in_proportion(found, factor):
+    usual = work_of(Features(found))
     slow = work_of(Features(found), Rates(factor, factor, factor))
-    assert slow == pytest.approx(max(LEAST_S, factor * work_of(Features(found))))
+    assert slow >= usual
+    if slow <= LONG_S:  # beyond, only the order is kept
+        assert slow == pytest.approx(max(LEAST_S, factor * usual))
+
+
+@given(st.floats(1e10, 1e300), st.floats(1.01, 1e6))
+def test_however_many_rows_a_plan_gives_the_order_stays_and_numbers_are_finite(rows, times):
+    less, more = (work_of(Features({"made_rows": n})) for n in (rows, rows * min(times, 1e8)))
+    assert less < more < 1e7
 
 
 @given(works)

@@ -28,6 +28,8 @@ Amount = Literal[
     "built_rows",
     "joined_rows",
     "pairs",
+    "paired_rows",
+    "made_rows",
     "grouped_rows",
     "group_misses",
     "groups",
@@ -57,7 +59,8 @@ class Price(NamedTuple):
 
 # Fitted to the CPU time of the 22 queries of TPC-H at scale 1, drawn towards prices of single
 # operators on made-up rows, and rounded. What TPC-H hardly has (windows, text files, regular
-# expressions, large answers) is as measured there. `bench/prediction.py` says how good they are.
+# expressions, large answers, cross products and other joins without keys) is as measured there.
+# `bench/prediction.py` says how good they are.
 PRICES: Mapping[Amount, Price] = {
     "chunks": Price(6e-6, "computing"),
     "scan_bytes": Price(1.6e-9, "computing"),
@@ -69,6 +72,8 @@ PRICES: Mapping[Amount, Price] = {
     "built_rows": Price(48e-9, "hashing"),
     "joined_rows": Price(18e-9, "hashing"),
     "pairs": Price(3.4e-9, "computing"),
+    "paired_rows": Price(6e-9, "computing"),
+    "made_rows": Price(0.2e-9, "computing"),
     "grouped_rows": Price(8.8e-9, "hashing"),
     "group_misses": Price(51e-9, "hashing"),
     "groups": Price(24e-9, "hashing"),
@@ -79,6 +84,10 @@ PRICES: Mapping[Amount, Price] = {
     "framed_rows": Price(300e-9, "sorting"),
     "output_values": Price(38e-9, "computing"),
 }
+
+# Core-seconds beyond which a plan's amounts say no more than "very long": they are products of
+# guesses, and a forecast in centuries helps nobody.
+LONG_S = 3_600.0
 
 # A byte of a table that is named, compressed as it lies: not all columns are read, and some rows
 # are joined. Text is parsed whole, what lies in memory is only looked at.
@@ -124,6 +133,8 @@ class Features:
     amounts: Mapping[Amount, float]
     scans: tuple[ScanFeatures, ...] = ()
     rows: float = 0.0
+    # By which factor the amounts are typically off, where the rows of an operator are a guess.
+    spread: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +166,18 @@ def work_of(features: Features, rates: Rates = REFERENCE) -> float:
     0.136
     >>> work_of(Features({"sorted_rows": 1e6}), Rates(sorting=2.0))
     0.266
+
+    Beyond an hour it grows with the logarithm only, so that what is more stays more:
+
+    >>> [round(work_of(Features({"made_rows": rows}))) for rows in (1e13, 9e13, 1e18, 1e36)]
+    [2000, 9394, 42930, 192138]
     """
     total_s = START_S * rates.computing
     for name, amount in features.amounts.items():
         price = PRICES[name]
         total_s += amount * price.seconds * getattr(rates, price.kind)
+    if total_s > LONG_S:
+        total_s = LONG_S * (1 + math.log(total_s / LONG_S))
     return max(LEAST_S, total_s)
 
 

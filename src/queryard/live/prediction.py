@@ -108,26 +108,27 @@ class Predictor:
         with self._lock:
             if _key(asked.template) in self._past:
                 return None
-        work_s = 0.0
+        work_s, spread = 0.0, 1.0
         last = asked.statements[-1]
         for statement in asked.statements:
             found = self._planner.features(statement, asked.parameters if statement is last else ())
             if found is None:
                 return None
             work_s += work_of(found, self.rates)
-        return self._corrected("plan", work_s)
+            spread = max(spread, found.spread)
+        return self._corrected("plan", work_s, spread)
 
     def _by_bytes(self, sizes: dict[Stored, float]) -> float:
         work_s = START_S + sum(BYTE_S[stored] * size for stored, size in sizes.items())
         return work_s * self.rates.computing
 
-    def _corrected(self, by: Learning, work_s: float) -> Prediction:
+    def _corrected(self, by: Learning, work_s: float, least_spread: float = 1.0) -> Prediction:
         """A prediction, times what such predictions were off by lately."""
         with self._lock:
             misses = list(self._misses[by].values())
         bias = bias_of(misses)
         spread = spread_of([miss - math.log(bias) for miss in misses], by)
-        return Prediction(max(LEAST_S, work_s * bias), None, by, spread)
+        return Prediction(max(LEAST_S, work_s * bias), None, by, max(spread, least_spread))
 
     # --- while it runs, and afterwards -----------------------------------------------------------
 
