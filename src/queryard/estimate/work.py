@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
+from .revision import revised
+
 By = Literal["template", "plan", "bytes", "guess"]
+Known = Literal["exactly", "at least"]
 Stored = Literal["columns", "text", "memory"]
 Kind = Literal["computing", "hashing", "sorting"]
 Amount = Literal[
@@ -102,6 +105,9 @@ FADING = 0.9
 DOUBT = 2.0
 SAFETY = 1.3
 PEAKS = 8
+# What is kept of a template; of queries in a row that were stopped as many as outweigh all others.
+FIGURES = 32
+STOPPED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +158,15 @@ class Prediction:
 
 
 class Figure(NamedTuple):
-    """What a query of a template took, and the bytes of the tables it named (0: not known)."""
+    """What a query of a template took, and the bytes of the tables it named (0: not known).
+
+    Of a query that was cancelled, or still runs, it is known that it takes at least so much.
+    """
 
     work_s: float
     memory_bytes: int | None = None
     table_bytes: float = 0.0
+    known: Known = "exactly"
 
 
 def work_of(features: Features, rates: Rates = REFERENCE) -> float:
@@ -181,18 +191,53 @@ def work_of(features: Features, rates: Rates = REFERENCE) -> float:
     return max(LEAST_S, total_s)
 
 
+def noted(figures: Sequence[Figure], new: Figure) -> list[Figure]:
+    """The figures of a template with a new one, the last one last.
+
+    A query that is cancelled again and again may be one query that is tried again and again. Many
+    lower bounds in a row push out no query that ran to its end, and once another does, only the
+    largest of them counts on.
+
+    >>> noted([Figure(5.0, known="at least"), Figure(8.0, known="at least")], Figure(1.0))[0].work_s
+    8.0
+    """
+    whole = len(figures)
+    while whole and figures[whole - 1].known == "at least":
+        whole -= 1
+    ended, stopped = list(figures[:whole]), list(figures[whole:])
+    if new.known == "at least":
+        stopped.append(new)
+        if len(stopped) > STOPPED:
+            stopped.remove(min(stopped, key=lambda figure: figure.work_s))
+        return [*ended, *stopped][-FIGURES:]
+    if stopped:
+        ended.append(max(stopped, key=lambda figure: figure.work_s))
+    return [*ended, new][-FIGURES:]
+
+
 def from_past(figures: Sequence[Figure], table_bytes: float = 0.0) -> Prediction:
     """What the next query of a template takes, from what its like took, the last one last.
 
-    The median of recent ones; where the tables have grown since, in proportion.
+    The median of recent ones; where the tables have grown since, in proportion. At least one has
+    run to its end. A lower bound below the median of those that have says nothing; one above stands
+    for what a query takes that has taken so much already (`revised`).
 
     >>> from_past([Figure(1.0), Figure(9.0), Figure(1.2)]).work_s
     1.2
     >>> from_past([Figure(1.0, 1_000, 5e6)], table_bytes=1e7)
     Prediction(work_s=2.0, memory_bytes=2600, by='template', spread=1.15)
+    >>> from_past([Figure(1.0), Figure(4.0, known="at least")]).work_s > 4.0
+    True
     """
     growth = [_growth(figure, table_bytes) for figure in figures]
-    works = [figure.work_s * grown for figure, grown in zip(figures, growth, strict=True)]
+    scaled = [figure.work_s * grown for figure, grown in zip(figures, growth, strict=True)]
+    ended = [work for work, figure in zip(scaled, figures, strict=True) if _whole(figure)]
+    usual_s = max(LEAST_S, _median(_fading(ended)))
+    works = [
+        work if _whole(figure) else revised(usual_s, work, 0.0, SPREADS["template"])
+        for work, figure in zip(scaled, figures, strict=True)
+        if _whole(figure) or work > usual_s
+    ]
     work_s = max(LEAST_S, _median(_fading(works)))
     misses = [math.log(max(work, LEAST_S) / work_s) for work in works]
     peaks = [
@@ -200,8 +245,34 @@ def from_past(figures: Sequence[Figure], table_bytes: float = 0.0) -> Prediction
         for figure, grown in zip(figures[-PEAKS:], growth[-PEAKS:], strict=True)
         if figure.memory_bytes is not None
     ]
-    memory = math.ceil(max(peaks) * SAFETY) if peaks else None
+    # What a query had used when it was stopped is no reason to give the next one so little.
+    known = any(figure.memory_bytes is not None for figure in figures[-PEAKS:] if _whole(figure))
+    memory = math.ceil(max(peaks) * SAFETY) if known else None
     return Prediction(work_s, memory, "template", spread_of(misses, "template"))
+
+
+def raised(
+    prediction: Prediction, stopped: Sequence[Figure], table_bytes: float = 0.0
+) -> Prediction:
+    """A prediction for a template of which no query has run to its end, only so far.
+
+    What they take differs from one another far less than from what was predicted, so that many
+    tell hardly more than the one that went furthest.
+
+    >>> predicted = Prediction(0.1, None, "bytes", 2.0)
+    >>> work_s = raised(predicted, [Figure(s, known="at least") for s in (5.0, 20.0, 8.0)]).work_s
+    >>> 25.0 < work_s < 40.0, raised(predicted, [Figure(0.01, known="at least")]).work_s < 0.11
+    (True, True)
+    """
+    furthest_s = max(
+        (figure.work_s * _growth(figure, table_bytes) for figure in stopped), default=0.0
+    )
+    work_s = revised(prediction.work_s, furthest_s, 0.0, prediction.spread)
+    return replace(prediction, work_s=max(LEAST_S, work_s))
+
+
+def _whole(figure: Figure) -> bool:
+    return figure.known == "exactly"
 
 
 def _growth(figure: Figure, table_bytes: float) -> float:
