@@ -407,8 +407,8 @@ class Dispatch:
             if record.id in self._records:
                 if isinstance(work, NativeWork) and work.run.native.ended:
                     self._native.over(work.run)
-                    if work.error is None and work.run.holder is record:
-                        self._foresight.learn(record, work.run.work_s)
+                    if work.run.holder is record:
+                        self._foresight.learn(record, work.run.work_s, work.error)
                 self._drop(record, work.error)
             self._line.left(record)
 

@@ -16,6 +16,7 @@ from queryard.backends.local import NATIVE_JOB
 from queryard.backends.member import Run as Served
 from queryard.core.events import EstimateChanged, Event, Progressed
 from queryard.engine.calibration import machine_rates
+from queryard.engine.errors import QueryCancelled, QueryTimedOut
 from queryard.history import PastRow
 from queryard.sql.statistics.store import cache_folder
 
@@ -151,19 +152,43 @@ class Foresight:
                 memory_bytes = memory_bytes or served.query.memory_bytes()
                 if memory_bytes:
                     record.peak_memory_bytes = max(record.peak_memory_bytes or 0, memory_bytes)
+            if self._predictor.running(record.asked, done_s):
+                events += self._raise_waiting(record.asked)
             total_s = max(done_s, self._predictor.revise(prediction, done_s, progress))
-            if abs(total_s - record.expected_s) > WORTH_TELLING * record.expected_s:
+            before_s = record.expected_s
+            if abs(total_s - before_s) > WORTH_TELLING * before_s:
                 record.expected_s = total_s
                 events.append(_estimate(record))
+                if before_s < WORTH_PLANNING_S <= total_s and prediction.by in ("bytes", "guess"):
+                    self._new.put(record)  # it was taken for too short to be planned
             done = min(1.0, done_s / record.expected_s) if record.expected_s > 0 else 0.0
             events.append(Progressed(0.0, job, done))
         if events:
             self._post(*events)
 
-    def learn(self, record: Record, work_s: float) -> None:
-        """A query has ended well; its like will take as long."""
-        if record.prediction is not None:
+    def _raise_waiting(self, asked: Asked) -> list[Event]:
+        """Those of the same template that wait will take as much as one that runs has taken."""
+        events: list[Event] = []
+        for record in list(self._records.values()):
+            waits = record.run is not None and record.started_s is None and not record.ended
+            if waits and record.asked.template == asked.template:
+                prediction = self._predictor.first(record.asked)
+                if prediction.work_s > record.expected_s * (1 + WORTH_TELLING):
+                    record.prediction = prediction
+                    record.expected_s = prediction.work_s
+                    events.append(_estimate(record))
+        return events
+
+    def learn(self, record: Record, work_s: float, error: BaseException | None = None) -> None:
+        """A query has ended: its like will take as long, or at least as long if it was stopped."""
+        if record.prediction is None:
+            return
+        if error is None:
             self._predictor.learn(record.asked, work_s, record.peak_memory_bytes)
+        elif isinstance(error, QueryCancelled | QueryTimedOut) and work_s > 0:
+            self._predictor.learn(record.asked, work_s, record.peak_memory_bytes, "at least")
+        else:
+            self._predictor.forget(record.asked)
 
     def close(self) -> None:
         self._new.put(None)
