@@ -29,7 +29,8 @@ NATIVE_JOB = "native"
 """The one job of a native query: its id is the query's, and this."""
 PROGRESS_S = 0.25
 # So many slots that overstay may be written off at a time: the next query runs beside them, on as
-# many slots more than there are.
+# many slots more than there are. While a tenant below its guarantee waits, as many more as there
+# are slots: steps that cannot be called back must not cost it what it was promised.
 MOST_BURSTS = 1
 # A slot that has computed nothing for so long is offered to others.
 IDLE_S = 0.02
@@ -51,7 +52,8 @@ class LocalBackend:
     """Slots of this process.
 
     `follow` hears now and then how far the members of a run are; `speeds` below 1 make a node as
-    much slower, by pauses after its tasks.
+    much slower, by pauses after its tasks. `owes` says, from any thread and at once, whether a
+    tenant waits that has less than its guarantee.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class LocalBackend:
         post: Callable[[Event], None],
         follow: Callable[[Run], None] | None = None,
         speeds: Mapping[str, float] | None = None,
+        owes: Callable[[], bool] = lambda: False,
     ) -> None:
         self.slots = slots
         self.bursts = 0
@@ -67,6 +70,7 @@ class LocalBackend:
         self._post = post
         self._follow = follow or self._tell_progress
         self._speeds = speeds or {}
+        self._owes = owes
         self._workers = Workers()
         self._watch = Watch(self._look)
         self._lock = threading.Lock()
@@ -184,6 +188,8 @@ class LocalBackend:
                 self.burst_s += took_s
                 member.burst_s += took_s
             ended = query.ended
+            if written_off and not ended:
+                member.written_off(-1)
             member.end_told = member.end_told or (ended and not written_off)
         if ended:
             if not written_off:
@@ -267,12 +273,17 @@ class LocalBackend:
                 if lease not in member.leases:
                     continue
                 self._corner.confine(lease.thread)
-                if self._bursting >= MOST_BURSTS:
+                if self._bursting >= MOST_BURSTS and not self._may_exceed():
                     continue
                 self._bursting += 1
                 self.bursts += 1
                 lease.written_off_s = now
+                member.written_off(1)
             self._post(LeaseEnded(0.0, member.job, lease.node, 1, "revoked"))
+
+    def _may_exceed(self) -> bool:
+        """Whether one more may be written off, for a tenant that is below its guarantee."""
+        return self._bursting < MOST_BURSTS + self.slots and self._owes()
 
     def _tell_progress(self, run: Run) -> None:
         for job in list(run.members):

@@ -134,6 +134,19 @@ def _guaranteed(scheduler: Scheduler, pool: Pool) -> Iterator[Pool]:
             yield rival
 
 
+def owes(scheduler: Scheduler) -> bool:
+    """Whether a pool waits that uses less than it is promised.
+
+    It only reads numbers, and may be called beside the thread that owns the scheduler.
+    """
+    tree = scheduler.tree
+    return any(
+        pool.used < pool.spec.promised * tree.slots
+        for pool in list(tree.pools.values())
+        if pool.parent is not None and any(pool.ready)
+    )
+
+
 def _job_reason(job: JobState) -> str:
     name = job.spec.name
     if job.blockers:

@@ -21,6 +21,7 @@ from queryard.core.events import (
     QueryCancelled,
     QuerySubmitted,
 )
+from queryard.core.explain import owes
 from queryard.core.model import Node, Query, query_ids
 from queryard.core.scheduler import Scheduler
 from queryard.engine import errors
@@ -88,7 +89,11 @@ class Dispatch:
             Predictor(catalog), self._driver.post, self._records, recorder.past
         )
         self._backend = LocalBackend(
-            slots, self._driver.post, self._foresight.follow, self._nodes.speeds
+            slots,
+            self._driver.post,
+            self._foresight.follow,
+            self._nodes.speeds,
+            lambda: owes(scheduler),
         )
         self._native = NativeStart(
             catalog,
