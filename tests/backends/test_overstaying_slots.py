@@ -92,6 +92,49 @@ def test_only_so_many_overstay_at_the_expense_of_others(books):
     assert books.backend.report().bursts == MOST_BURSTS + 1
 
 
+def overstay(books: Books, number: int) -> None:
+    """One more query whose slot is called back and does not come."""
+    query = StubbornQuery(deaf=True)
+    books.add(f"q{number}", query)
+    books.grant(f"q{number}")
+    wait_until(lambda: query.inside == 1)
+    books.revoke(f"q{number}")
+
+
+def test_a_tenant_below_its_guarantee_gets_its_slot_however_many_overstay(books):
+    books.backend.owe(True)
+    slots = books.backend.slots
+    for number in range(MOST_BURSTS + slots):
+        overstay(books, number)
+        assert books.next().job == job(f"q{number}")
+    # There is an end to it: the machine does not grow with what is asked of it.
+    overstay(books, 9)
+    assert books.read(QUIET_S) == []
+    assert books.backend.report().bursts == MOST_BURSTS + slots
+
+
+def test_a_slot_that_overstays_is_written_off_when_a_tenant_below_its_guarantee_comes(books):
+    for number in range(MOST_BURSTS + 1):
+        overstay(books, number)
+    assert len([books.next() for _ in range(MOST_BURSTS)]) == MOST_BURSTS
+    assert books.read(QUIET_S) == []
+    books.backend.owe(True)
+    assert books.next().job == job(f"q{MOST_BURSTS}")
+
+
+def test_a_run_has_no_other_slots_in_place_of_those_that_overstay(books):
+    query = StubbornQuery(deaf=True)
+    books.add("q", query)
+    books.grant("q", 2)
+    wait_until(lambda: query.inside == 2)
+    books.revoke("q")
+    assert books.next().outcome == "revoked"
+    assert books.widths == {job("q"): 1}
+    query.hear()
+    wait_until(lambda: query.inside == 1)
+    wait_until(lambda: books.read() == [] and books.widths == {job("q"): 2}, what="its width")
+
+
 def test_a_query_that_ends_while_its_slot_overstays_is_told_without_slots(books):
     query = StubbornQuery(deaf=True)
     books.add("q", query)

@@ -75,13 +75,90 @@ def test_joins_tell_rows_built_and_probed(planner):
         ("SELECT id, words FROM facts ORDER BY amount", "sorted_rows"),
         ("SELECT id, sum(amount) OVER (PARTITION BY key ORDER BY id) FROM facts", "windowed_rows"),
         ("SELECT count(*) FROM facts WHERE words LIKE '%ab%cd%'", "matched_bytes"),
-        ("SELECT count(*) FROM facts a, facts b WHERE a.amount * b.amount = 7", "pairs"),
+        ("SELECT count(*) FROM facts a JOIN facts b ON a.small <> b.small", "pairs"),
+        ("SELECT count(*) FROM facts a, facts b WHERE a.amount * b.amount = 7", "made_rows"),
+        ("SELECT count(*) FROM facts a JOIN facts b ON a.amount < b.amount", "paired_rows"),
     ],
 )
 def test_every_kind_of_work_counts(planner, sql, amount):
     plain = "SELECT id, words, amount, key FROM facts"
     assert features(planner, plain).amounts.get(amount, 0.0) == 0.0
     assert features(planner, sql).amounts[amount] > ROWS / 100
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("SELECT a.id FROM facts a, dims b", ROWS * 1e3),
+        ("SELECT a.id FROM facts a, dims b, range(50)", ROWS * 5e4),
+        ("SELECT a.id FROM facts a JOIN dims b ON a.key < b.key", ROWS * 500),
+        ("SELECT a.id FROM facts a JOIN dims b ON a.key <> b.key", ROWS * 1e3),
+        ("SELECT a.key FROM dims a ASOF JOIN facts b ON a.key >= b.id", 1e3),
+        ("SELECT range FROM range(30000000)", 3e7),
+        ("SELECT * FROM (SELECT id FROM facts) POSITIONAL JOIN (SELECT key FROM dims)", ROWS),
+    ],
+)
+def test_joins_without_keys_give_as_many_rows_as_they_do(planner, sql, rows):
+    assert features(planner, sql).rows == pytest.approx(rows, rel=0.05)
+
+
+def test_a_cross_product_costs_by_its_pairs_and_counting_them_next_to_nothing(planner):
+    small, large = (
+        work_of(features(planner, f"SELECT count(*) FROM {tables}"))
+        for tables in ("facts, dims", "facts a, facts b")
+    )
+    assert 0.02 < small < 1.0
+    assert 10.0 < large < 100.0
+
+
+def test_ranges_that_overlap_are_a_band_and_no_half_of_all_pairs(tmp_path):
+    duckdb.sql(
+        "COPY (SELECT range * 3 AS lo, range * 3 + hash(range) % 20 AS hi, random() AS x, "
+        f"hash(range) % 1000 AS k FROM range(20000)) TO '{tmp_path}/spans.parquet'"
+    )
+    planner = Planner(open_catalog(tmp_path))
+    joined = "SELECT a.lo FROM spans a JOIN spans b ON"
+    band = features(planner, f"{joined} a.lo < b.hi AND a.hi > b.lo")
+    within = features(planner, f"{joined} a.x BETWEEN b.lo AND b.hi")
+    apart = features(planner, f"{joined} a.x < b.x AND a.k > b.k")
+    planner.close()
+    assert apart.rows == pytest.approx(20_000**2 / 4, rel=0.1)
+    assert max(band.rows, within.rows) < 20_000**2 / 100
+    assert work_of(apart) > 20 * work_of(band)
+
+
+def test_lists_are_as_long_as_the_file_says_and_a_guess_else(tmp_path):
+    duckdb.sql(
+        "COPY (SELECT range AS a, list_transform(range(7), lambda x: x + range) AS l "
+        f"FROM range(1000)) TO '{tmp_path}/lists.parquet'"
+    )
+    planner = Planner(open_catalog(tmp_path))
+    known = features(planner, "SELECT unnest(l) FROM lists")
+    guessed = features(planner, "SELECT unnest(range(a)) FROM lists")
+    planner.close()
+    assert (known.rows, known.spread) == (7_000, 1.0)
+    assert guessed.rows > 1_000
+    assert guessed.spread > 2.0
+
+
+def test_a_recursion_is_more_than_one_turn_and_a_guess(planner):
+    once = features(planner, "SELECT key + 1 FROM facts WHERE id < 5")
+    again = features(
+        planner,
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t, facts WHERE id = n) "
+        "SELECT * FROM t",
+    )
+    assert work_of(again) > 3 * work_of(once)
+    assert again.spread > 2.0
+
+
+def test_nonsense_cardinalities_keep_their_order_and_stay_finite(planner):
+    works = [
+        work_of(features(planner, "SELECT count(*) FROM " + ", ".join(["facts", *tables])))
+        for tables in ([], ["facts b"], ["facts b", "facts c"], [f"facts x{n}" for n in range(60)])
+    ]
+    assert works == sorted(works)
+    assert works[1] < works[2] < works[3] < 1e6
 
 
 def test_a_limit_ends_the_reading(planner):

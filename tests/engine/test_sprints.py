@@ -75,6 +75,19 @@ def test_a_table_that_is_not_there(bench):
         run(bench, "SELECT * FROM nowhere")
 
 
+def test_one_whose_slot_is_called_back_does_not_sprint_on(bench, monkeypatch):
+    monkeypatch.setattr(statement, "SPRINT_S", 600.0)
+    query = bench.query(LONG, sprints=True)
+    slots = Slots(query).widen(1)
+    wait_until(lambda: query.sprinting)
+    (thread,) = slots.narrow(1)
+    wait_until(lambda: not thread.is_alive(), what="the slot")
+    assert not query.sprinting
+    query.cancel()
+    slots.widen(1)
+    slots.close()
+
+
 def test_one_that_goes_on_for_ever_becomes_like_all_others(bench, monkeypatch):
     """Afterwards its slots can be called back."""
     monkeypatch.setattr(statement, "SPRINT_S", 0.02)

@@ -11,13 +11,19 @@ from hypothesis import strategies as st
 
 from queryard.estimate import work
 from queryard.estimate.work import (
+    FIGURES,
     LEAST_S,
+    LONG_S,
     PRICES,
+    SPREADS,
     Features,
     Figure,
+    Prediction,
     Rates,
     bias_of,
     from_past,
+    noted,
+    raised,
     spread_of,
     work_of,
 )
@@ -38,8 +44,17 @@ def test_more_to_do_never_takes_less(found, name, more):
 
 @given(amounts, st.floats(1.0, 50.0))
 def test_a_slower_machine_takes_longer_and_one_slower_in_all_in_proportion(found, factor):
+    usual = work_of(Features(found))
     slow = work_of(Features(found), Rates(factor, factor, factor))
-    assert slow == pytest.approx(max(LEAST_S, factor * work_of(Features(found))))
+    assert slow >= usual
+    if slow <= LONG_S:  # beyond, only the order is kept
+        assert slow == pytest.approx(max(LEAST_S, factor * usual))
+
+
+@given(st.floats(1e10, 1e300), st.floats(1.01, 1e6))
+def test_however_many_rows_a_plan_gives_the_order_stays_and_numbers_are_finite(rows, times):
+    less, more = (work_of(Features({"made_rows": n})) for n in (rows, rows * min(times, 1e8)))
+    assert less < more < 1e7
 
 
 @given(works)
@@ -93,3 +108,62 @@ def test_the_spread_starts_from_experience_and_follows_what_is_seen():
     assert spread_of([], "plan") == pytest.approx(1.5)
     assert spread_of([0.02, -0.01] * 10, "plan") < 1.05
     assert spread_of([1.5, -1.5] * 10, "plan") > 4
+
+
+# --- lower bounds --------------------------------------------------------------------------------
+
+
+def bounds(*works_s: float) -> list[Figure]:
+    return [Figure(work_s, known="at least") for work_s in works_s]
+
+
+def after(*figures: Figure) -> float:
+    """What is expected after these figures, one by one."""
+    kept: list[Figure] = []
+    for figure in figures:
+        kept = noted(kept, figure)
+    return from_past(kept).work_s
+
+
+def test_a_lower_bound_below_what_is_expected_says_nothing():
+    usual = [Figure(2.0), Figure(2.2), Figure(1.8)]
+    assert from_past([*usual, *bounds(0.1, 1.9)]) == from_past(usual)
+
+
+def test_queries_that_are_stopped_later_than_others_end_raise_what_is_expected():
+    assert after(Figure(1.0), *bounds(10.0)) > 10.0
+    usual = [Figure(1.0)] * 40
+    assert after(*usual, *bounds(10.0)) == 1.0  # one odd query
+    assert after(*usual, *bounds(*[10.0] * 8)) > 10.0
+
+
+def test_one_that_ends_corrects_what_many_that_were_stopped_have_raised():
+    assert after(Figure(1.0), *bounds(*[10.0] * 45), Figure(12.0)) == 12.0
+    assert after(*bounds(*[10.0] * 45), Figure(2.0)) == 2.0
+
+
+@given(st.lists(st.tuples(st.floats(1e-3, 1e4), st.booleans()), min_size=1, max_size=80))
+def test_whatever_is_stopped_those_that_ended_are_remembered_and_the_range_is_kept(seen):
+    kept: list[Figure] = []
+    for work_s, ended in seen:
+        kept = noted(kept, Figure(work_s, known="exactly" if ended else "at least"))
+    assert len(kept) <= FIGURES
+    if any(ended for _, ended in seen):
+        found = from_past(kept)
+        ends = [figure.work_s for figure in kept if figure.known == "exactly"]
+        assert max(min(ends), LEAST_S) <= found.work_s
+        assert found.work_s <= 1.3 * max(*(figure.work_s for figure in kept), LEAST_S)
+
+
+@given(works, st.floats(1e-3, 1e4), st.sampled_from(sorted(SPREADS)))
+def test_a_prediction_is_raised_above_the_furthest_and_never_lowered(stopped, work_s, by):
+    predicted = Prediction(work_s, None, by, SPREADS[by])
+    found = raised(predicted, bounds(*stopped))
+    assert found.work_s >= max(work_s, *stopped)
+    assert (found.by, found.spread) == (by, SPREADS[by])
+
+
+def test_memory_is_known_from_those_that_ended_only():
+    stopped = Figure(9.0, 50_000, known="at least")
+    assert from_past([Figure(1.0), stopped]).memory_bytes is None
+    assert from_past([Figure(1.0, 100), stopped]).memory_bytes == 65_000

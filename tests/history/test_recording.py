@@ -126,7 +126,35 @@ def test_the_past_of_a_template_is_what_finished_on_its_own(file: Path) -> None:
         assert [row.work_s for row in past] == [0.0, 1.0, 2.0, 3.0, 4.0]
         assert {row.template for row in past} == {"select ?"}
         assert (past[4].ended_at, past[4].peak_memory_bytes, past[4].held_s) == (104.0, 5000, 2.5)
+        assert {row.outcome for row in past} == {"finished"}
         assert [row.work_s for row in reader.past(limit=2)] == [3.0, 4.0]
+
+
+def test_the_past_of_a_template_tells_how_far_cancelled_queries_got(file: Path) -> None:
+    history = History.open(file)
+    history.begin(session_row(began_at=100.0))
+    history.asked(asked_row("whole"))
+    history.ended(ended_row("whole", 3.0, work_s=1.0))
+    for number in range(5):
+        history.asked(asked_row(f"q{number}"))
+        history.ended(
+            ended_row(f"q{number}", 4.0 + number, work_s=number + 9.0, outcome="cancelled")
+        )
+    history.asked(asked_row("twin", twin_of="q1"))
+    history.ended(ended_row("twin", 20.0, outcome="cancelled"))
+    history.asked(asked_row("staged", plan="staged"))
+    history.ended(ended_row("staged", 21.0, outcome="cancelled"))
+    history.asked(asked_row("waited"))
+    history.ended(ended_row("waited", 22.0, outcome="cancelled", started_s=None, work_s=0.0))
+    history.close()
+    with HistoryReader(file) as reader:
+        found = [(row.work_s, row.outcome, row.ended_at) for row in reader.past(limit=2)]
+    # Neither kind takes the place of the other.
+    assert found == [
+        (1.0, "finished", 103.0),
+        (12.0, "cancelled", 107.0),
+        (13.0, "cancelled", 108.0),
+    ]
 
 
 def test_all_is_in_the_file_within_a_second_without_asking(file: Path) -> None:

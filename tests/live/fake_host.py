@@ -215,6 +215,8 @@ class FakeHost:
                 self.backend.add(effect.query, effect.work.for_backend(None))  # type: ignore[arg-type]
             case out.Execute():
                 self.backend.execute(effect.command)
+            case out.Owe():
+                self.backend.owe(effect.owes)
             case out.StopWork():
                 self.backend.stop(effect.query, effect.error)
             case out.Forget():

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from queryard.engine.classify import classify
-from queryard.estimate.work import GUESS_S, Rates
+from queryard.estimate.work import FIGURES, GUESS_S, Rates
 from queryard.live.estimates import prediction as module
 from queryard.live.request import QueryRequest
 from queryard.live.estimates.prediction import Predictor, task_seconds
@@ -25,6 +25,7 @@ class Seen(NamedTuple):
     template: str
     work_s: float
     peak_memory_bytes: int | None = None
+    outcome: str = "finished"
 
 
 def asked(sql: str, parameters=(), plan="native") -> Asked:
@@ -111,7 +112,7 @@ def test_what_earlier_sessions_saw_is_recalled_before_what_this_one_saw(data):
     template = asked(SUM).template
     predictor = Predictor(open_catalog(data), past=[Seen(template, 2.0, 500)])
     assert predictor.first(asked(SUM)).work_s == 2.0
-    for _ in range(module.FIGURES):
+    for _ in range(FIGURES):
         predictor.learn(asked(SUM), 1.0)
     predictor.recall([Seen(template, 50.0)] * 5)
     assert predictor.first(asked(SUM)).work_s == 1.0
@@ -145,6 +146,65 @@ def test_a_slow_machine_is_told_by_its_rates(data):
         assert by(slow, asked(SUM)).work_s == pytest.approx(3 * by(usual, asked(SUM)).work_s)
     usual.close()
     slow.close()
+
+
+CROSS = "SELECT count(*) FROM facts a, facts b"
+
+
+def test_a_plan_that_was_made_is_known_at_once_for_the_next_of_its_template(predictor):
+    assert predictor.first(asked(CROSS)).by == "bytes"
+    planned = predictor.refine(asked(CROSS))
+    assert predictor.first(asked(CROSS)) == planned
+    assert planned.work_s > 10.0
+
+
+def test_cancelled_queries_raise_what_is_expected_and_one_that_ends_corrects_it(predictor):
+    before = predictor.first(asked(SUM))
+    for _ in range(45):
+        predictor.learn(asked(SUM), 5.0, known="at least")
+    after = predictor.first(asked(SUM))
+    assert after.work_s > 5.0 > 10 * before.work_s
+    assert after.by == before.by  # of none it is known what it takes
+    assert predictor.refine(asked(SUM)).work_s > 5.0
+    predictor.learn(asked(SUM), 7.0)
+    assert (predictor.first(asked(SUM)).work_s, predictor.refine(asked(SUM))) == (7.0, None)
+    predictor.learn(asked(SUM), 0.5)
+    predictor.learn(asked(SUM), 0.5)
+    assert predictor.first(asked(SUM)).work_s == 0.5
+
+
+def test_a_plan_is_not_doubted_because_a_query_was_cancelled_long_before_its_end(predictor):
+    planned = predictor.refine(asked(CROSS))
+    predictor.learn(asked(CROSS), planned.work_s / 20, known="at least")
+    assert predictor.first(asked(CROSS)).work_s == pytest.approx(planned.work_s, rel=0.02)
+    # Nor do others learn from it that plans promise too much.
+    predictor.learn(asked("SELECT sum(key) FROM facts"), 0.001, known="at least")
+    assert not any(predictor._misses["plan"].values())
+
+
+def test_a_query_that_runs_is_a_lower_bound_for_those_of_its_template_while_it_runs(predictor):
+    before = predictor.first(asked(SUM)).work_s
+    assert predictor.running(asked(SUM), 3.0)
+    assert predictor.first(asked(SUM)).work_s > 3.0
+    assert not predictor.running(asked(SUM), 3.1)  # hardly more
+    assert predictor.running(asked(SUM), 6.0)
+    assert predictor.first(asked(SUM)).work_s > 6.0
+    predictor.forget(asked(SUM))
+    assert predictor.first(asked(SUM)).work_s == before
+    assert predictor.running(asked(SUM), 3.0)
+    predictor.learn(asked(SUM), 4.0)
+    assert predictor.first(asked(SUM)).work_s == 4.0
+
+
+def test_queries_that_earlier_sessions_cancelled_are_recalled_as_lower_bounds(data):
+    template = asked(SUM).template
+    past = [Seen(template, 9.0, 500, "cancelled")] * 3
+    predictor = Predictor(open_catalog(data), past=past)
+    assert predictor.first(asked(SUM)).work_s > 9.0
+    assert predictor.first(asked(SUM)).memory_bytes is None
+    predictor.recall([Seen(template, 11.0, 800)])
+    assert predictor.first(asked(SUM)).work_s == 11.0
+    predictor.close()
 
 
 def test_running_longer_than_predicted_is_taken_into_account(predictor):

@@ -103,6 +103,7 @@ class FakeBackend:
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._post: Post | None = None
+        self.owes = False
 
     @property
     def slots(self) -> int:
@@ -174,6 +175,9 @@ class FakeBackend:
                 self._scale(command.nodes)
             case Release():
                 self.lose(command.node)
+
+    def owe(self, owes: bool) -> None:
+        self.owes = owes
 
     def stop(self, query: str, error: BaseException) -> None:
         run = self._by_job.get(str(JobId(query, NATIVE_JOB)))

@@ -198,6 +198,11 @@ class Backend(Protocol):
     def execute(self, command: BackendCommand) -> None:
         """Begin to carry out a command."""
 
+    def owe(self, owes: bool) -> None:
+        """Whether a tenant waits that has less than its guarantee: slots that do not leave when
+        they are called back may then be replaced beyond the usual number.
+        """
+
     def stop(self, query: str, error: BaseException) -> None:
         """A query is not wanted any more: end what runs for it alone."""
 

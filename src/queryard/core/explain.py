@@ -133,6 +133,16 @@ def _guaranteed(scheduler: Kernel, pool: Pool) -> Iterator[Pool]:
             yield rival
 
 
+def owes(scheduler: Kernel) -> bool:
+    """Whether a pool waits that uses less than it is promised."""
+    tree = scheduler.tree
+    return any(
+        pool.used < pool.spec.promised * tree.slots
+        for pool in tree.pools.values()
+        if pool.parent is not None and any(pool.ready)
+    )
+
+
 def _job_reason(job: JobState) -> str:
     name = job.spec.name
     if job.blockers:

@@ -36,8 +36,8 @@ from .parameters import bind
 from .threads import all_asleep
 
 Stage = Literal["new", "planning", "running", "ready", "ended"]
-# How long a statement may sprint.
-SPRINT_S = 0.3
+# How long a statement may sprint: undisturbed, and if its slot is called back meanwhile.
+SPRINT_S, CALLED_SPRINT_S = 0.3, 0.05
 # How long DuckDB must say that rows are ready: with all slots asleep, and where that is not known.
 SURE_ASLEEP_S, SURE_S = 0.0002, 0.02
 # Chunks of 2,048 rows are gathered into batches of so many rows, or bytes if they are wide.
@@ -91,8 +91,9 @@ class Statement:
         self._supply = supply or _no_supply
         self._sprints = sprints and library().leases
         self._in_company = in_company or _alone
-        # When the sprint began, while it lasts; and whether it was stopped.
+        # When the sprint began and on whose slot, while it lasts; and whether it was stopped.
         self._sprinting_since: float | None = None
+        self._sprinter: Lease | None = None
         self._stopped = False
         self._changed = threading.Condition()
         self._leases: list[Lease] = []
@@ -152,12 +153,13 @@ class Statement:
                 return
             self.stage = "running"
             self._sprinting_since = time.monotonic()
+            self._sprinter = lease
             self._changed.notify_all()
         result = Result()
         failed = duck.query(self.connection.handle, self.sql.encode(), c.byref(result))
         error = failure(_text(duck.result_error(c.byref(result)))) if failed else None
         with self._changed:
-            self._sprinting_since = None
+            self._sprinting_since = self._sprinter = None
             if self.stage == "running":
                 self.stage = "ready" if error is None else "planning"
             if self.stage == "ready":
@@ -285,7 +287,8 @@ class Statement:
 
     def _stop_sprint(self, since_s: float) -> None:
         """If it takes too long, or nobody wants it any more: as DuckDB began, it heard no call."""
-        too_long = time.monotonic() - since_s > SPRINT_S
+        called = self._sprinter is not None and self._sprinter.withdrawn
+        too_long = time.monotonic() - since_s > (CALLED_SPRINT_S if called else SPRINT_S)
         if too_long or self.stage == "ended":
             self._stopped = too_long
             self.connection.interrupt()

@@ -56,6 +56,23 @@ class TableFacts:
                     found[name] = found.get(name, 0.0) + size
         return found
 
+    @cached_property
+    def lengths(self) -> Mapping[str, float]:
+        """Of columns of lists, how many values there are in a row on average."""
+        values: dict[str, float] = {}
+        for metadata in self._footers or ():
+            for place in range(metadata.num_columns):
+                column = metadata.schema.column(place)
+                if column.max_repetition_level > 0:
+                    name = column.path.split(".")[0].lower()
+                    found = sum(
+                        metadata.row_group(group).column(place).num_values
+                        for group in range(metadata.num_row_groups)
+                    )
+                    values[name] = values.get(name, 0.0) + found
+        rows = max(1, sum(metadata.num_rows for metadata in self._footers or ()))
+        return {name: found / rows for name, found in values.items()}
+
     def share_read(self, wanted: Mapping[str, Range]) -> float:
         """The share of rows in row groups that may hold values in all of these ranges."""
         if not wanted or self._footers is None:

@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
+from .revision import revised
+
 By = Literal["template", "plan", "bytes", "guess"]
+Known = Literal["exactly", "at least"]
 Stored = Literal["columns", "text", "memory"]
 Kind = Literal["computing", "hashing", "sorting"]
 Amount = Literal[
@@ -28,6 +31,8 @@ Amount = Literal[
     "built_rows",
     "joined_rows",
     "pairs",
+    "paired_rows",
+    "made_rows",
     "grouped_rows",
     "group_misses",
     "groups",
@@ -57,7 +62,8 @@ class Price(NamedTuple):
 
 # Fitted to the CPU time of the 22 queries of TPC-H at scale 1, drawn towards prices of single
 # operators on made-up rows, and rounded. What TPC-H hardly has (windows, text files, regular
-# expressions, large answers) is as measured there. `bench/prediction.py` says how good they are.
+# expressions, large answers, cross products and other joins without keys) is as measured there.
+# `bench/prediction.py` says how good they are.
 PRICES: Mapping[Amount, Price] = {
     "chunks": Price(6e-6, "computing"),
     "scan_bytes": Price(1.6e-9, "computing"),
@@ -69,6 +75,8 @@ PRICES: Mapping[Amount, Price] = {
     "built_rows": Price(48e-9, "hashing"),
     "joined_rows": Price(18e-9, "hashing"),
     "pairs": Price(3.4e-9, "computing"),
+    "paired_rows": Price(6e-9, "computing"),
+    "made_rows": Price(0.2e-9, "computing"),
     "grouped_rows": Price(8.8e-9, "hashing"),
     "group_misses": Price(51e-9, "hashing"),
     "groups": Price(24e-9, "hashing"),
@@ -79,6 +87,10 @@ PRICES: Mapping[Amount, Price] = {
     "framed_rows": Price(300e-9, "sorting"),
     "output_values": Price(38e-9, "computing"),
 }
+
+# Core-seconds beyond which a plan's amounts say no more than "very long": they are products of
+# guesses, and a forecast in centuries helps nobody.
+LONG_S = 3_600.0
 
 # A byte of a table that is named, compressed as it lies: not all columns are read, and some rows
 # are joined. Text is parsed whole, what lies in memory is only looked at.
@@ -93,6 +105,9 @@ FADING = 0.9
 DOUBT = 2.0
 SAFETY = 1.3
 PEAKS = 8
+# What is kept of a template; of queries in a row that were stopped as many as outweigh all others.
+FIGURES = 32
+STOPPED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +139,8 @@ class Features:
     amounts: Mapping[Amount, float]
     scans: tuple[ScanFeatures, ...] = ()
     rows: float = 0.0
+    # By which factor the amounts are typically off, where the rows of an operator are a guess.
+    spread: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +158,15 @@ class Prediction:
 
 
 class Figure(NamedTuple):
-    """What a query of a template took, and the bytes of the tables it named (0: not known)."""
+    """What a query of a template took, and the bytes of the tables it named (0: not known).
+
+    Of a query that was cancelled, or still runs, it is known that it takes at least so much.
+    """
 
     work_s: float
     memory_bytes: int | None = None
     table_bytes: float = 0.0
+    known: Known = "exactly"
 
 
 def work_of(features: Features, rates: Rates = REFERENCE) -> float:
@@ -155,26 +176,68 @@ def work_of(features: Features, rates: Rates = REFERENCE) -> float:
     0.136
     >>> work_of(Features({"sorted_rows": 1e6}), Rates(sorting=2.0))
     0.266
+
+    Beyond an hour it grows with the logarithm only, so that what is more stays more:
+
+    >>> [round(work_of(Features({"made_rows": rows}))) for rows in (1e13, 9e13, 1e18, 1e36)]
+    [2000, 9394, 42930, 192138]
     """
     total_s = START_S * rates.computing
     for name, amount in features.amounts.items():
         price = PRICES[name]
         total_s += amount * price.seconds * getattr(rates, price.kind)
+    if total_s > LONG_S:
+        total_s = LONG_S * (1 + math.log(total_s / LONG_S))
     return max(LEAST_S, total_s)
+
+
+def noted(figures: Sequence[Figure], new: Figure) -> list[Figure]:
+    """The figures of a template with a new one, the last one last.
+
+    A query that is cancelled again and again may be one query that is tried again and again. Many
+    lower bounds in a row push out no query that ran to its end, and once another does, only the
+    largest of them counts on.
+
+    >>> noted([Figure(5.0, known="at least"), Figure(8.0, known="at least")], Figure(1.0))[0].work_s
+    8.0
+    """
+    whole = len(figures)
+    while whole and figures[whole - 1].known == "at least":
+        whole -= 1
+    ended, stopped = list(figures[:whole]), list(figures[whole:])
+    if new.known == "at least":
+        stopped.append(new)
+        if len(stopped) > STOPPED:
+            stopped.remove(min(stopped, key=lambda figure: figure.work_s))
+        return [*ended, *stopped][-FIGURES:]
+    if stopped:
+        ended.append(max(stopped, key=lambda figure: figure.work_s))
+    return [*ended, new][-FIGURES:]
 
 
 def from_past(figures: Sequence[Figure], table_bytes: float = 0.0) -> Prediction:
     """What the next query of a template takes, from what its like took, the last one last.
 
-    The median of recent ones; where the tables have grown since, in proportion.
+    The median of recent ones; where the tables have grown since, in proportion. At least one has
+    run to its end. A lower bound below the median of those that have says nothing; one above stands
+    for what a query takes that has taken so much already (`revised`).
 
     >>> from_past([Figure(1.0), Figure(9.0), Figure(1.2)]).work_s
     1.2
     >>> from_past([Figure(1.0, 1_000, 5e6)], table_bytes=1e7)
     Prediction(work_s=2.0, memory_bytes=2600, by='template', spread=1.15)
+    >>> from_past([Figure(1.0), Figure(4.0, known="at least")]).work_s > 4.0
+    True
     """
     growth = [_growth(figure, table_bytes) for figure in figures]
-    works = [figure.work_s * grown for figure, grown in zip(figures, growth, strict=True)]
+    scaled = [figure.work_s * grown for figure, grown in zip(figures, growth, strict=True)]
+    ended = [work for work, figure in zip(scaled, figures, strict=True) if _whole(figure)]
+    usual_s = max(LEAST_S, _median(_fading(ended)))
+    works = [
+        work if _whole(figure) else revised(usual_s, work, 0.0, SPREADS["template"])
+        for work, figure in zip(scaled, figures, strict=True)
+        if _whole(figure) or work > usual_s
+    ]
     work_s = max(LEAST_S, _median(_fading(works)))
     misses = [math.log(max(work, LEAST_S) / work_s) for work in works]
     peaks = [
@@ -182,8 +245,34 @@ def from_past(figures: Sequence[Figure], table_bytes: float = 0.0) -> Prediction
         for figure, grown in zip(figures[-PEAKS:], growth[-PEAKS:], strict=True)
         if figure.memory_bytes is not None
     ]
-    memory = math.ceil(max(peaks) * SAFETY) if peaks else None
+    # What a query had used when it was stopped is no reason to give the next one so little.
+    known = any(figure.memory_bytes is not None for figure in figures[-PEAKS:] if _whole(figure))
+    memory = math.ceil(max(peaks) * SAFETY) if known else None
     return Prediction(work_s, memory, "template", spread_of(misses, "template"))
+
+
+def raised(
+    prediction: Prediction, stopped: Sequence[Figure], table_bytes: float = 0.0
+) -> Prediction:
+    """A prediction for a template of which no query has run to its end, only so far.
+
+    What they take differs from one another far less than from what was predicted, so that many
+    tell hardly more than the one that went furthest.
+
+    >>> predicted = Prediction(0.1, None, "bytes", 2.0)
+    >>> work_s = raised(predicted, [Figure(s, known="at least") for s in (5.0, 20.0, 8.0)]).work_s
+    >>> 25.0 < work_s < 40.0, raised(predicted, [Figure(0.01, known="at least")]).work_s < 0.11
+    (True, True)
+    """
+    furthest_s = max(
+        (figure.work_s * _growth(figure, table_bytes) for figure in stopped), default=0.0
+    )
+    work_s = revised(prediction.work_s, furthest_s, 0.0, prediction.spread)
+    return replace(prediction, work_s=max(LEAST_S, work_s))
+
+
+def _whole(figure: Figure) -> bool:
+    return figure.known == "exactly"
 
 
 def _growth(figure: Figure, table_bytes: float) -> float:

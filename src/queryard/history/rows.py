@@ -108,13 +108,17 @@ Recorded = Step | AskedRow | EndedRow | ForecastRow | CostRow | SessionRow
 
 
 class PastRow(NamedTuple):
-    """What a query of a template took; only those that finished, and ran on their own."""
+    """What a query of a template took; only of those that ran on their own.
+
+    One whose outcome is "cancelled" would have taken more.
+    """
 
     template: str
     work_s: float
     peak_memory_bytes: int | None
     ended_at: float
     held_s: float
+    outcome: Literal["finished", "cancelled"] = "finished"
 
 
 @dataclass(frozen=True, slots=True)

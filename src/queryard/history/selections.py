@@ -5,12 +5,25 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, and_, func, literal_column, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Table,
+    and_,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+    union_all,
+)
 
 from . import schema
 from .schema import asked, ended, forecasts, steps
 
 OPEN = "open"
+TIMED_OUT = "the query ran into its time limit"
+"""How the error begins of a query that was stopped, although its outcome is that it failed."""
 
 
 def of_session(table: Table, session: str, order: str) -> Select[Any]:
@@ -39,9 +52,28 @@ def sessions() -> Select[Any]:
 
 
 def past(limit: int) -> Select[Any]:
-    """The last few runs of each template, the oldest first."""
-    row = schema.past
-    place = func.row_number().over(partition_by=row.c.template, order_by=row.c.ended_at.desc())
+    """The last few runs of each template, and the last few that were cancelled; the oldest first.
+
+    The latter stand nowhere but among the queries of their sessions, and are forgotten with them.
+    """
+    finished = select(schema.past, literal("finished").label("outcome"))
+    stopped = or_(ended.c.outcome == "cancelled", ended.c.error.startswith(TIMED_OUT))
+    cancelled = (
+        select(
+            asked.c.template,
+            (schema.sessions.c.began_at + ended.c.time_s).label("ended_at"),
+            *(ended.c[name] for name in ("work_s", "held_s", "peak_memory_bytes")),
+            literal("cancelled").label("outcome"),
+        )
+        .join_from(ended, asked, _same(ended, asked))
+        .join(schema.sessions, schema.sessions.c.session == ended.c.session)
+        .where(stopped, ended.c.started_s.is_not(None), ended.c.work_s > 0)
+        .where(asked.c.twin_of == "", asked.c.plan != "staged")
+    )
+    row = union_all(finished, cancelled).subquery()
+    place = func.row_number().over(
+        partition_by=(row.c.template, row.c.outcome), order_by=row.c.ended_at.desc()
+    )
     ranked = select(row, place.label("place")).subquery()
     kept = (c for c in ranked.c if c.name != "place")
     return select(*kept).where(ranked.c.place <= limit).order_by(ranked.c.ended_at)
@@ -95,7 +127,7 @@ def _chosen(
             literal_column("asked.rowid").label("row"),
         )
         .join_from(asked, schema.sessions, asked.c.session == schema.sessions.c.session)
-        .outerjoin(ended, and_(ended.c.session == asked.c.session, ended.c.query == asked.c.query))
+        .outerjoin(ended, _same(ended, asked))
         .order_by(asked_at.desc(), literal_column("asked.rowid").desc())
     )
     if session is not None:
@@ -116,12 +148,16 @@ def _times(table: Any) -> list[ColumnElement[Any]]:
     return [table.c[name] for name in ("made_s", "start_s", "end_s")]
 
 
+def _same(one: Any, other: Any) -> ColumnElement[bool]:
+    """That two rows are of the same query."""
+    return and_(one.c.session == other.c.session, one.c.query == other.c.query)
+
+
 def _is(table: Any, chosen: Any, order: ColumnElement[Any]) -> ColumnElement[bool]:
     """That `table` is the first of a query's forecasts in an order."""
-    of_query = and_(forecasts.c.session == chosen.c.session, forecasts.c.query == chosen.c.query)
     found = (
         select(literal_column("forecasts.rowid"))
-        .where(of_query)
+        .where(_same(forecasts, chosen))
         .order_by(order, literal_column("forecasts.rowid"))
         .limit(1)
         .correlate(chosen)

@@ -23,7 +23,7 @@ from queryard.backends import protocol as told
 from queryard.core import commands as do
 from queryard.core import events as ev
 from queryard.core.errors import QueryardError
-from queryard.core.explain import Why
+from queryard.core.explain import Why, owes
 from queryard.core.model import JobId, Query
 from queryard.core.scheduler import Scheduler
 from queryard.engine.errors import QueryCancelled, QueryFailed, QueryTimedOut
@@ -36,7 +36,7 @@ from .admission.memory import Reservations
 from .admission.readers import SlowReaders
 from .effects import Effect
 from .entry import Entry
-from .estimates.refinement import revised_work
+from .estimates.refinement import WORTH_PLANNING_S, revised_work
 from .facts import QueryView
 from .inputs import ClientPort, Input
 from .line import Line, Turn
@@ -63,6 +63,7 @@ class Coordinator:
         self._lines: dict[str, Line] = {}
         self._keys: OrderedDict[tuple[str, str], tuple[str, str]] = OrderedDict()
         self._closed: BaseException | None = None
+        self._owes = False
         self._now = 0.0
         self._effects: list[Effect] = []
         self._events: list[ev.Event] = []
@@ -108,6 +109,9 @@ class Coordinator:
             self._events = []
             for command in self.kernel.handle(*events):
                 self._obey(command)
+        if self._owes != (now_owes := owes(self.kernel)):
+            self._owes = now_owes
+            self._effects.append(out.Owe(now_owes))
         return self._effects
 
     def views(self) -> list[QueryView]:
@@ -518,12 +522,19 @@ class Coordinator:
                 entry.peak_memory_bytes = max(entry.peak_memory_bytes or 0, given.memory_bytes)
             self._revise(entry, run.work_s, given.progress)
             self._publish(entry)
+        first = self._entries.get(run.queries[0]) if run.queries else None
+        if first is not None:
+            self._effects.append(out.Learn(first.request, run.work_s, None, "running"))
 
     def _revise(self, entry: Entry, done_s: float, progress: float) -> None:
         assert entry.work is not None
-        total_s = revised_work(entry.prediction, entry.expected_s, done_s, progress)
-        if total_s != entry.expected_s:
+        before_s = entry.expected_s
+        total_s = revised_work(entry.prediction, before_s, done_s, progress)
+        if total_s != before_s:
             entry.expected_s = total_s
+            if before_s < WORTH_PLANNING_S <= total_s and entry.prediction.by in ("bytes", "guess"):
+                # It was taken for too short to be planned.
+                self._effects.append(out.Refine(entry.id))
             self._events.extend(entry.work.estimates(total_s))
         done = min(1.0, done_s / total_s) if total_s > 0 else 0.0
         self._events.extend(
@@ -595,7 +606,8 @@ class Coordinator:
         assert entry.work is not None
         for job in entry.work.jobs():
             if job.divisible is not None:
-                width = 0 if entry.behind else entry.width or job.divisible.width
+                usable = job.divisible.width if entry.width is None else entry.width
+                width = 0 if entry.behind else usable
                 self._events.append(ev.WidthChanged(self._now, str(JobId(entry.id, job.name)), width))
 
     # --- policies --------------------------------------------------------------------------------
@@ -609,13 +621,11 @@ class Coordinator:
     def _settle(self, entry: Entry) -> None:
         """Nothing of a query is left in the kernel and the engine."""
         run = entry.run
-        if run is None or entry.work is None:
-            pass
-        elif run.holder == entry.id and (entry.error is None or not run.queries):
-            stopped = entry.error is not None
-            if run.work_s > 0:
-                learned = out.Learn(entry.request, run.work_s, entry.peak_memory_bytes, stopped)
-                self._effects.append(learned)
+        if run is not None and run.holder == entry.id:
+            stopped = isinstance(entry.error, QueryCancelled | QueryTimedOut) and run.work_s > 0
+            known = "exactly" if entry.error is None else "at least" if stopped else "nothing"
+            learned = out.Learn(entry.request, run.work_s, entry.peak_memory_bytes, known)
+            self._effects.append(learned)
         self._drop(entry, entry.error)
 
     def _drop(self, entry: Entry, error: BaseException | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from queryard.backends.protocol import BackendCommand
 
@@ -47,6 +47,12 @@ class Execute(NamedTuple):
     """A command of the kernel, for the backend."""
 
     command: BackendCommand
+
+
+class Owe(NamedTuple):
+    """Whether a tenant waits from now on that has less than its guarantee."""
+
+    owes: bool
 
 
 class StopWork(NamedTuple):
@@ -95,12 +101,14 @@ class Refine(NamedTuple):
 
 
 class Learn(NamedTuple):
-    """A query has taken so much work; with `at_least` it was stopped before its end."""
+    """A query has taken so much work: exactly, at least (it was stopped, or runs now), or so that
+    nothing can be learned of it (it failed).
+    """
 
     request: QueryRequest
     work_s: float
     peak_memory_bytes: int | None
-    at_least: bool
+    known: Literal["exactly", "at least", "running", "nothing"]
 
 
 class Publish(NamedTuple):
@@ -137,6 +145,7 @@ Effect = (
     | StartPlanning
     | AddWork
     | Execute
+    | Owe
     | StopWork
     | Forget
     | HandOver

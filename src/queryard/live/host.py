@@ -116,7 +116,8 @@ class Host:
             out.FailOutput: self._fail_output,
             out.CloseOutput: lambda effect: effect.output.close(),
             out.Refine: self._refine,
-            out.Learn: lambda effect: self._estimator.learn(*effect),
+            out.Learn: self._learn,
+            out.Owe: lambda effect: backend.owe(effect.owes),
             out.Publish: self._publish,
             out.RecordAsked: lambda effect: recorder.asked(effect.facts),
             out.RecordRefused: lambda effect: recorder.refused(*effect),
@@ -373,6 +374,10 @@ class Host:
         ticket = self._held.get(effect.query)
         if ticket is not None:
             self._estimator.look_closer(ticket)
+
+    def _learn(self, effect: out.Learn) -> None:
+        if self._estimator.learn(*effect):
+            self._estimator.raise_waiting(effect.request, list(self._held.values()))
 
     def _publish(self, effect: out.Publish) -> None:
         ticket = self._held.get(effect.facts.id)

@@ -36,7 +36,7 @@ class LocalBackend:
     def __init__(self, engine: Engine, nodes: Sequence[Node]) -> None:
         self._nodes = LocalNodes(nodes)
         self._workers = Workers(self._failed)
-        self._leases = LocalLeases(engine, self._workers.start)
+        self._leases = LocalLeases(engine, self._workers.start, self._nodes.slots)
         self._tasks = LocalTasks(self._workers.start, self._nodes.speed)
         self._post: Post | None = None
 
@@ -76,6 +76,9 @@ class LocalBackend:
                 self._nodes.scale(command.nodes, self._post)
             case Release():
                 self._nodes.release(command.node, self._post)
+
+    def owe(self, owes: bool) -> None:
+        self._leases.owes = owes
 
     def stop(self, query: str, error: BaseException) -> None:
         self._leases.stop(query, error)

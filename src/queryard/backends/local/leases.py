@@ -32,7 +32,8 @@ PROGRESS_S = 0.25
 # Memory in use is looked at with every so many reports of an execution.
 LOOK_AT_MEMORY = 4
 # So many slots that overstay may be written off at a time: the next query runs beside them, on as
-# many slots more than there are.
+# many slots more than there are. While a tenant below its guarantee waits, as many more as there
+# are slots: steps that cannot be called back must not cost it what it was promised.
 MOST_BURSTS = 1
 # A slot that has computed nothing for so long is offered to others.
 IDLE_S = 0.02
@@ -48,7 +49,12 @@ class Engine(Protocol):
 class LocalLeases:
     """The executions under way, by run and by job; `start` runs something on a slot's thread."""
 
-    def __init__(self, engine: Engine, start: Callable[[Callable[[], None]], None]) -> None:
+    def __init__(
+        self, engine: Engine, start: Callable[[Callable[[], None]], None], slots: int
+    ) -> None:
+        # Whether a tenant waits that has less than its guarantee.
+        self.owes = False
+        self._slots = slots
         self.bursts = 0
         self.burst_s = 0.0
         self._engine = engine
@@ -166,6 +172,8 @@ class LocalLeases:
                 self.burst_s += took_s
                 member.burst_s += took_s
             ended = query.ended
+            if written_off and not ended:
+                member.written_off(-1)
             member.end_told = member.end_told or (ended and not written_off)
         self._post(QueryUsed(member.query, member.usage))
         if ended:
@@ -222,11 +230,12 @@ class LocalLeases:
                 if lease not in member.leases:
                     continue
                 self._corner.confine(lease.thread)
-                if self._bursting >= MOST_BURSTS:
+                if self._bursting >= MOST_BURSTS + (self._slots if self.owes else 0):
                     continue
                 self._bursting += 1
                 self.bursts += 1
                 lease.written_off_s = now
+                member.written_off(1)
             self._post(LeaseEnded(0.0, member.job, lease.node, 1, "revoked"))
 
     # --- the end -------------------------------------------------------------------------------

@@ -18,9 +18,8 @@ from queryard.sql.statistics.store import cache_folder
 from ..request import QueryRequest
 from ..ticket import Ticket
 from .prediction import Predictor
+from .refinement import WORTH_PLANNING_S, WORTH_TELLING
 
-# Of a query that runs already, no plan is asked for that would cost as much as the query.
-WORTH_PLANNING_S = 0.2
 # A query that takes less need not be compared with the past.
 PATIENCE_S = 0.1
 # So long the thread is waited for at the end.
@@ -60,11 +59,27 @@ class Estimator:
         return self._predictor.first(request)
 
     def learn(
-        self, request: QueryRequest, work_s: float, peak_bytes: int | None, at_least: bool
-    ) -> None:
-        """A query has taken so much; its like will take as long."""
-        if not at_least:
-            self._predictor.learn(request, work_s, peak_bytes)
+        self, request: QueryRequest, work_s: float, peak_bytes: int | None, known: str
+    ) -> bool:
+        """A query has taken so much; whether its like that wait should be looked at again."""
+        match known:
+            case "exactly" | "at least":
+                self._predictor.learn(request, work_s, peak_bytes, known)
+            case "running":
+                return self._predictor.running(request, work_s)
+            case _:
+                self._predictor.forget(request)
+        return False
+
+    def raise_waiting(self, request: QueryRequest, waiting: Iterable[Ticket]) -> None:
+        """Queries of the same template that wait will take as much as one that runs has taken."""
+        for ticket in waiting:
+            facts = ticket.facts
+            same = facts.request.template == request.template and facts.started_s is None
+            if same and facts.ended_s is None:
+                better = self._predictor.first(facts.request)
+                if better.work_s > facts.expected_s * (1 + WORTH_TELLING):
+                    self._found(ticket.id, better)
 
     def look_closer(self, ticket: Ticket) -> None:
         """The kernel knows a query by now; find out more of it, beside."""

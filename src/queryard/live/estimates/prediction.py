@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 import threading
-from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from queryard.core.errors import QueryardError
@@ -19,12 +19,16 @@ from queryard.estimate.work import (
     REFERENCE,
     SPREADS,
     START_S,
+    Features,
     Figure,
+    Known,
     Prediction,
     Rates,
     Stored,
     bias_of,
     from_past,
+    noted,
+    raised,
     spread_of,
     work_of,
 )
@@ -38,10 +42,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Past", "Prediction", "Predictor", "task_seconds"]
 
-# What is remembered: templates, figures of each, and how far off predictions of others were.
+# What is remembered: templates, and how far off predictions of others were.
 TEMPLATES = 10_000
-FIGURES = 32
 MISSES = 64
+# A query that runs is told to others of its template when it has taken so many times as much.
+WORTH_TELLING = 1.25
 
 # Of the tasks of a staged plan: to begin one, and a byte of the rows that pass between them.
 TASK_START_S = 0.03
@@ -67,6 +72,8 @@ class Past(Protocol):
     def work_s(self) -> float: ...
     @property
     def peak_memory_bytes(self) -> int | None: ...
+    @property
+    def outcome(self) -> str: ...
 
 
 class Predictor:
@@ -82,7 +89,9 @@ class Predictor:
         self._planner = Planner(catalog)
         self._sizes = _Sizes(catalog)
         self._lock = threading.Lock()
-        self._past: OrderedDict[bytes, deque[Figure]] = OrderedDict()
+        self._past: OrderedDict[bytes, list[Figure]] = OrderedDict()
+        # Core-seconds of queries that run now, the furthest of each template.
+        self._running: dict[bytes, float] = {}
         # By what was predicted: the last log(actual / predicted) of each template.
         self._misses: dict[Learning, OrderedDict[bytes, float]] = {
             "plan": OrderedDict(),
@@ -93,41 +102,66 @@ class Predictor:
     # --- before a query runs ---------------------------------------------------------------------
 
     def first(self, request: QueryRequest) -> Prediction:
-        """What is known at once: the template's past, else the bytes of the tables it names."""
+        """What is known at once: the template's past, else its plan, else the bytes it names."""
         sizes = self._sizes.of(request)
-        with self._lock:
-            figures = list(self._past.get(_key(request.template), ()))
-        if figures:
+        figures = self._figures(request)
+        if _has_ended(figures):
             return from_past(figures, sum(sizes.values()))
-        if not any(sizes.values()):
-            return Prediction(GUESS_S * self.rates.computing, None, "guess", SPREADS["guess"])
-        return self._corrected("bytes", self._by_bytes(sizes))
+        work_s = self._by_plan([self._planner.known(one) for one in request.statements])
+        if work_s is not None:
+            expected = self._corrected("plan", *work_s)
+        elif any(sizes.values()):
+            expected = self._corrected("bytes", self._by_bytes(sizes))
+        else:
+            guess_s = GUESS_S * self.rates.computing
+            expected = Prediction(guess_s, None, "guess", SPREADS["guess"])
+        return raised(expected, figures, sum(sizes.values()))
 
     def refine(self, request: QueryRequest) -> Prediction | None:
         """What DuckDB's plan tells, within tens of milliseconds; None if that is nothing better."""
-        with self._lock:
-            if _key(request.template) in self._past:
-                return None
-        work_s = 0.0
+        figures = self._figures(request)
+        if _has_ended(figures):
+            return None
         last = request.statements[-1]
-        for statement in request.statements:
-            found = self._planner.features(statement, request.parameters if statement is last else ())
-            if found is None:
-                return None
-            work_s += work_of(found, self.rates)
-        return self._corrected("plan", work_s)
+        found = [
+            self._planner.features(statement, request.parameters if statement is last else ())
+            for statement in request.statements
+        ]
+        work_s = self._by_plan(found)
+        if work_s is None:
+            return None
+        sizes = self._sizes.of(request)
+        return raised(self._corrected("plan", *work_s), figures, sum(sizes.values()))
+
+    def _figures(self, request: QueryRequest) -> list[Figure]:
+        """What queries of its template took, those that run now included."""
+        key = _key(request.template)
+        with self._lock:
+            figures = self._past.get(key, [])
+            running_s = self._running.get(key)
+        if running_s is None:
+            return figures
+        return noted(figures, Figure(running_s, known="at least"))
+
+    def _by_plan(self, plans: Sequence[Features | None]) -> tuple[float, float] | None:
+        """Core-seconds of all statements, and how sure that is; None unless all have a plan."""
+        known = [plan for plan in plans if plan is not None]
+        if len(known) < len(plans):
+            return None
+        work_s = sum(work_of(plan, self.rates) for plan in known)
+        return work_s, max((plan.spread for plan in known), default=1.0)
 
     def _by_bytes(self, sizes: dict[Stored, float]) -> float:
         work_s = START_S + sum(BYTE_S[stored] * size for stored, size in sizes.items())
         return work_s * self.rates.computing
 
-    def _corrected(self, by: Learning, work_s: float) -> Prediction:
+    def _corrected(self, by: Learning, work_s: float, least_spread: float = 1.0) -> Prediction:
         """A prediction, times what such predictions were off by lately."""
         with self._lock:
             misses = list(self._misses[by].values())
         bias = bias_of(misses)
         spread = spread_of([miss - math.log(bias) for miss in misses], by)
-        return Prediction(max(LEAST_S, work_s * bias), None, by, spread)
+        return Prediction(max(LEAST_S, work_s * bias), None, by, max(spread, least_spread))
 
     # --- while it runs, and afterwards -----------------------------------------------------------
 
@@ -135,33 +169,63 @@ class Predictor:
         """Its total work, now that so much is done."""
         return revised(prediction.work_s, done_s, progress, prediction.spread)
 
-    def learn(self, request: QueryRequest, work_s: float, peak_memory_bytes: int | None = None) -> None:
-        """Take note of what a query took that ran to its end."""
+    def running(self, request: QueryRequest, done_s: float) -> bool:
+        """Take note that a query runs and has taken so much; whether others should know.
+
+        It is cheap, and may be called again and again.
+        """
+        if request.plan == "staged":
+            return False
+        key = _key(request.template)
+        with self._lock:
+            told_s = self._running.get(key, LEAST_S)
+            if done_s <= told_s * WORTH_TELLING:
+                return False
+            self._running[key] = done_s
+            return True
+
+    def forget(self, request: QueryRequest) -> None:
+        """A query runs no more, and what it took tells nothing: it has failed."""
+        with self._lock:
+            self._running.pop(_key(request.template), None)
+
+    def learn(
+        self,
+        request: QueryRequest,
+        work_s: float,
+        peak_memory_bytes: int | None = None,
+        known: Known = "exactly",
+    ) -> None:
+        """Take note of what a query took that ran to its end, or at least took until then."""
         if request.plan == "staged":
             return  # splitting it has its price, which says nothing of the query run natively
         sizes = self._sizes.of(request)
         key = _key(request.template)
-        plans = [self._planner.known(statement) for statement in request.statements]
-        known = [work_of(plan, self.rates) for plan in plans if plan is not None]
+        planned = self._by_plan([self._planner.known(one) for one in request.statements])
         predicted: dict[Learning, float | None] = {
-            "plan": sum(known) if len(known) == len(plans) else None,
+            "plan": None if planned is None else planned[0],
             "bytes": self._by_bytes(sizes) if any(sizes.values()) else None,
         }
         with self._lock:
+            self._running.pop(key, None)
             for by, misses in self._misses.items():
-                if (expected_s := predicted[by]) is not None:
-                    # One a template: a query that is asked all day must not speak for all others.
-                    misses.pop(key, None)
-                    misses[key] = math.log(max(work_s, LEAST_S) / max(expected_s, LEAST_S))
-                    if len(misses) > MISSES:
-                        misses.popitem(last=False)
-            self._note(key, Figure(work_s, peak_memory_bytes, sum(sizes.values())))
+                expected_s = predicted[by]
+                # Less than was expected tells nothing of a query that was stopped.
+                if expected_s is None or (known == "at least" and work_s <= expected_s):
+                    continue
+                # One a template: a query that is asked all day must not speak for all others.
+                misses.pop(key, None)
+                misses[key] = math.log(max(work_s, LEAST_S) / max(expected_s, LEAST_S))
+                if len(misses) > MISSES:
+                    misses.popitem(last=False)
+            self._note(key, Figure(work_s, peak_memory_bytes, sum(sizes.values()), known))
 
     def recall(self, past: Iterable[Past]) -> None:
         """Take note of what earlier sessions have seen, the oldest first."""
         found: dict[bytes, list[Figure]] = {}
         for row in past:
-            figure = Figure(row.work_s, row.peak_memory_bytes)
+            known: Known = "exactly" if row.outcome == "finished" else "at least"
+            figure = Figure(row.work_s, row.peak_memory_bytes, known=known)
             found.setdefault(_key(row.template), []).append(figure)
         with self._lock:
             for key, figures in found.items():
@@ -170,7 +234,8 @@ class Predictor:
                     self._note(key, figure)
 
     def _note(self, key: bytes, figure: Figure) -> None:
-        self._past.setdefault(key, deque(maxlen=FIGURES)).append(figure)
+        # A new list: others may be reading the old one.
+        self._past[key] = noted(self._past.get(key, []), figure)
         self._past.move_to_end(key)
         if len(self._past) > TEMPLATES:
             self._past.popitem(last=False)
@@ -178,6 +243,11 @@ class Predictor:
     def close(self) -> None:
         """Free DuckDB's instance for plans."""
         self._planner.close()
+
+
+def _has_ended(figures: Sequence[Figure]) -> bool:
+    """Whether a query of a template has run to its end."""
+    return any(figure.known == "exactly" for figure in figures)
 
 
 def _key(template: str) -> bytes:

@@ -7,6 +7,8 @@ from queryard.estimate.work import Prediction
 
 # A new estimate is told if it differs from the last by this share.
 WORTH_TELLING = 0.05
+# Of a query that runs already, no plan is asked for that would cost as much as the query.
+WORTH_PLANNING_S = 0.2
 
 
 def revised_work(
