@@ -73,7 +73,7 @@ class Scenario:
 
 def at_once(draw: random.Random, slots: int) -> list[Asked]:
     """All of TPC-H at once: 22 queries of 0.5 to 8 core-seconds."""
-    return [QueryRequest(0.0, math.exp(draw.uniform(math.log(0.5), math.log(8.0)))) for _ in range(22)]
+    return [Asked(0.0, math.exp(draw.uniform(math.log(0.5), math.log(8.0)))) for _ in range(22)]
 
 
 def long_tailed(draw: random.Random, slots: int, count: int = 100) -> list[Asked]:
@@ -86,14 +86,14 @@ def long_tailed(draw: random.Random, slots: int, count: int = 100) -> list[Asked
     now, asked = 0.0, []
     for work_s in works:
         now += draw.expovariate(1.0 / gap_s)
-        asked.append(QueryRequest(now, work_s))
+        asked.append(Asked(now, work_s))
     return asked
 
 
 def with_deadlines(draw: random.Random, slots: int) -> list[Asked]:
     """The same, and 30 % of them are due after 1 to 3 times what they take alone."""
     return [
-        QueryRequest(q.at_s, q.work_s, deadline_s=q.at_s + q.work_s / slots * draw.uniform(1.0, 3.0))
+        Asked(q.at_s, q.work_s, deadline_s=q.at_s + q.work_s / slots * draw.uniform(1.0, 3.0))
         if draw.random() < 0.3
         else q
         for q in long_tailed(draw, slots)
@@ -105,12 +105,12 @@ FLOODER, LIGHT = "flood", ("web", "lab")
 
 def flooded(draw: random.Random, slots: int) -> list[Asked]:
     """One tenant asks for a hundred queries at once; two others for one now and then."""
-    asked = [QueryRequest(0.0, math.exp(draw.uniform(0.0, 2.3)) * slots / 2, FLOODER) for _ in range(100)]
+    asked = [Asked(0.0, math.exp(draw.uniform(0.0, 2.3)) * slots / 2, FLOODER) for _ in range(100)]
     for tenant in LIGHT:
         now = 1.0
         while now < 100.0:
             work_s = math.exp(draw.uniform(math.log(0.1), math.log(3.0))) * slots / 2
-            asked.append(QueryRequest(now, work_s, tenant))
+            asked.append(Asked(now, work_s, tenant))
             # At most 40 % of a third of the machine.
             now += draw.expovariate(0.4 / 3 / (0.85 * slots / 2) * slots)
     return asked

@@ -26,7 +26,7 @@ from queryard.experiments.sections import section_of
 
 def test_a_task_is_predicted_from_those_that_had_ended() -> None:
     def task(start_s: float, seconds: float, job: str) -> tuple[float, Seen]:
-        asked = QueryRequest(job, "map", "sort", "ada", input_bytes=100.0, map_bytes=100.0, map_tasks=1)
+        asked = Asked(job, "map", "sort", "ada", input_bytes=100.0, map_bytes=100.0, map_tasks=1)
         return start_s, Seen(asked, seconds, 10.0)
 
     # The second begins before the first has ended: nothing is known of either.

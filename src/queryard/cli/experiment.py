@@ -86,7 +86,7 @@ def experiment(
     if traces is not None and not traces.is_dir():
         raise InvalidRecord(f"--traces {traces}: there is no such folder")
     chosen = choose(names, traces)
-    run_all(chosen, QueryRequest(seeds, size, traces, report, ALL not in names), console, markdown)
+    run_all(chosen, Asked(seeds, size, traces, report, ALL not in names), console, markdown)
 
 
 def choose(names: Sequence[str], traces: Path | None) -> list[Experiment]:
