@@ -66,7 +66,9 @@ def _ahead(scheduler: Scheduler, leaf: Pool, query: QueryState) -> tuple[str, ..
     for lane, (ranking, gate) in enumerate(zip(leaf.lanes, leaf.gates, strict=True)):
         # Where it is bound to a host, those who are bound to others are not in its way.
         hosts = {host for uid in own for host in leaf.homes.get((uid, lane), ())}
-        bound = [leaf.apart[host][lane].entries for host in hosts or leaf.apart]
+        if not hosts or "" in hosts:
+            hosts = set(leaf.apart)
+        bound = [leaf.apart[host][lane].entries for host in hosts]
         before: list[str] = []
         for _, uid in merge(ranking.entries, gate.entries, *bound):
             if uid in own:

@@ -128,8 +128,8 @@ class Pool:
         # is refused, none behind it need be asked.
         self.gates = tuple(Ranking() for _ in range(lanes))
         self.rankings = self.lanes + self.gates
-        # Host -> rankings, by lane, of those who can use its slots only; and (candidate, lane)
-        # -> the hosts by which it stands there.
+        # Host -> rankings, by lane, of those with jobs that can use its slots only; and
+        # (candidate, lane) -> the hosts by which it stands there (see `hosts_of`).
         self.apart: dict[str, tuple[Ranking, ...]] = {}
         self.homes: dict[tuple[int, int], tuple[str, ...]] = {}
         self.members: dict[int, Candidate] = {}
@@ -176,26 +176,26 @@ class Pool:
         return min(((keys[uid], uid) for uid in self.uids(query) if uid in keys), default=None)
 
     def hosts_of(self, candidate: Candidate, lane: int) -> tuple[str, ...]:
-        """The hosts whose slots alone a candidate can use; none if any slot will do."""
+        """The hosts to which jobs of a candidate are bound, "" if some are not; () if none is."""
         jobs = (candidate,) if isinstance(candidate, JobState) else candidate.runnable[lane]
-        hosts = dict.fromkeys(job.host for job in jobs)
-        return () if "" in hosts else tuple(hosts)
+        hosts = tuple(dict.fromkeys(job.host for job in jobs))
+        return () if hosts == ("",) else hosts
 
     def put_apart(self, uid: int, lane: int, hosts: tuple[str, ...], key: Key) -> None:
-        """Rank a candidate among those who can use slots of these hosts only."""
+        """Rank a candidate among those who can use slots of these hosts ("": of any)."""
         self.homes[uid, lane] = hosts
         for host in hosts:
-            if host not in self.apart:
+            if host and host not in self.apart:
                 self.apart[host] = tuple(Ranking() for _ in self.lanes)
-            self.apart[host][lane].put(uid, key)
+            (self.apart[host] if host else self.lanes)[lane].put(uid, key)
 
     def drop_apart(self, uid: int, lane: int) -> bool:
         """Take a candidate from there; False if it does not stand there."""
         hosts = self.homes.pop((uid, lane), ())
         for host in hosts:
-            rankings = self.apart[host]
+            rankings = self.apart[host] if host else self.lanes
             rankings[lane].drop(uid)
-            if not any(ranking.keys for ranking in rankings):
+            if host and not any(ranking.keys for ranking in rankings):
                 del self.apart[host]
         return bool(hosts)
 
@@ -212,7 +212,7 @@ class Pool:
                 ranking.put(uid, key)
         if self.homes:
             for lane in range(len(self.lanes)):
-                for host in self.homes.get((uid, lane), ()):
+                for host in filter(None, self.homes.get((uid, lane), ())):
                     self.apart[host][lane].put(uid, key)
 
     def refill(self, keys: Mapping[int, Key]) -> None:

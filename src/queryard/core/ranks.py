@@ -193,11 +193,12 @@ class PoolTree:
         """The query has reserved its memory, or needs more or less of it than before."""
         leaf = self.pools[query.pool]
         to_gate = needs_memory(query)
-        for ranking, gate in zip(leaf.lanes, leaf.gates, strict=True):
+        for lane, (ranking, gate) in enumerate(zip(leaf.lanes, leaf.gates, strict=True)):
             leave, enter = (ranking, gate) if to_gate else (gate, ranking)
             for uid in leaf.uids(query):
                 key = leave.keys.get(uid)
-                if key is not None:
+                # One that stands by its hosts is moved when its jobs are looked at (`place`).
+                if key is not None and (uid, lane) not in leaf.homes:
                     leave.drop(uid)
                     enter.put(uid, key)
                     self._gate(leaf, 1 if to_gate else -1)

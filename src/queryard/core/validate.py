@@ -184,9 +184,10 @@ def _rankings(scheduler: Scheduler) -> Iterator[str]:
             for uid, hosts in aside.items():
                 if not state.apart or hosts != pool.hosts_of(pool.members[uid], lane):
                     yield f"pool {pool.path!r} ranks a candidate by the hosts {hosts}"
-            if state.apart and any(pool.hosts_of(pool.members[uid], lane) for uid in free.keys):
-                yield f"pool {pool.path!r} offers any slot to a candidate that is bound to a host"
-            if pool.ready[lane] != len(free.keys) + len(gate.keys) + len(aside):
+            for uid in free.keys if state.apart else ():
+                if pool.hosts_of(pool.members[uid], lane) != aside.get(uid, ()):
+                    yield f"pool {pool.path!r} offers any slot to a candidate bound to a host"
+            if pool.ready[lane] != len({*free.keys, *aside}) + len(gate.keys):
                 yield f"pool {pool.path!r} counts {pool.ready[lane]} ready candidates"
             for uid in gate.keys:
                 if not needs_memory(pool.members[uid].query):
