@@ -7,6 +7,7 @@ from typing import Any
 
 from queryard.core import commands as do
 from queryard.core import events as ev
+from queryard.core.entities import NodeState, QueryState
 from queryard.core.model import MAP
 from queryard.core.scheduler import Scheduler
 
@@ -22,6 +23,9 @@ class WatchedScheduler(Scheduler):
         self.ended: Counter[str] = Counter()
         # How many slots a job can use, where the driver said otherwise on the way.
         self.widths: dict[str, int] = {}
+        # Nodes -> their hosts; divisible jobs that have started -> theirs.
+        self.hosts: dict[str, str] = {}
+        self.homes: dict[str, str] = {}
         super().__init__(*args, **kwargs)
 
     def handle(self, *events: ev.Event) -> list[do.Command]:
@@ -63,7 +67,12 @@ class WatchedScheduler(Scheduler):
             assert {t.job for t in live} <= {t.job for t in launch.tasks}
         elif isinstance(event, ev.TaskFailed):
             self.launches.pop(event.launch, None)
+        elif isinstance(event, ev.NodeJoined):
+            self.hosts[event.node.id] = event.node.host or event.node.id
         elif isinstance(event, ev.NodeLost):
+            lost = self.hosts.pop(event.node)
+            if lost not in self.hosts.values():
+                self.homes = {job: host for job, host in self.homes.items() if host != lost}
             for number in [n for n, launch in self.launches.items() if launch.node == event.node]:
                 del self.launches[number]
             for job_id, results in self.results.items():
@@ -76,6 +85,10 @@ class WatchedScheduler(Scheduler):
                         self.lost[job_id].add((kind, index))
 
     def _check(self, command: do.Command) -> None:
+        if isinstance(command, do.Grant):
+            host = self.state.nodes[command.node].host
+            at = self.homes.setdefault(command.job, host)
+            assert at == host, f"{command.job} has started on {at} and is granted slots of {host}"
         if isinstance(command, do.Launch):
             assert command.number not in self.launches
             self.launches[command.number] = command
@@ -122,12 +135,19 @@ class WatchedScheduler(Scheduler):
             assert not grown or pool.used <= pool.cap, f"pool {pool.path} is above its cap"
 
     def _check_conservation(self) -> None:
-        free = sum(node.free for node in self.state.nodes.values() if not node.draining)
-        if not free:
-            return
+        free = [node for node in self.state.nodes.values() if node.free]
         for query in self.state.queries.values():
-            if query.stage == "running" and any(query.runnable):
-                raise AssertionError(f"{free} slots are free and {query.id} could use one")
-            idle = query.stage == "waiting" and any(query.runnable)
-            if idle and not query.memory_bytes:
-                raise AssertionError(f"{free} slots are free and {query.id} could start")
+            if not any(self._could_use(node, query) for node in free):
+                continue
+            if query.stage == "running":
+                raise AssertionError(f"slots are free and {query.id} could use one")
+            if query.stage == "waiting" and not query.memory_bytes:
+                raise AssertionError(f"slots are free and {query.id} could start")
+
+    @staticmethod
+    def _could_use(node: NodeState, query: QueryState) -> bool:
+        """Divisible jobs that have started go on on their host, and only there."""
+        if node.draining and not node.serves_bound:
+            return False
+        hosts = {job.host for jobs in query.runnable for job in jobs}
+        return not hosts.isdisjoint({node.host} if node.draining else {"", node.host})

@@ -131,8 +131,15 @@ def surprises(draw: st.DrawFn, workload: Workload, profiles: list[str]) -> list[
 
 @st.composite
 def clusters(draw: st.DrawFn) -> list[Node]:
+    """Nodes of different sizes and speeds; some may be of one host."""
     return [
-        Node(f"n{i}", draw(st.integers(1, 4)), 50.0, map_speed=draw(st.sampled_from((1.0, 0.5))))
+        Node(
+            f"n{i}",
+            draw(st.integers(1, 4)),
+            50.0,
+            map_speed=draw(st.sampled_from((1.0, 0.5))),
+            host=draw(st.sampled_from(("", "", "shared"))),
+        )
         for i in range(draw(st.integers(2, 4)))
     ]
 

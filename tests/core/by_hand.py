@@ -35,10 +35,10 @@ def divisible(name: str, width: int, batches: int = 1, **job: Any) -> Job:
 
 
 def nodes_of(given: str | Iterable[Node]) -> list[Node]:
-    """Nodes as they are, or as COUNTxSLOTS: n0, n1 …"""
+    """Nodes as they are, or as COUNTxSLOTS: n0, n1 …, all of one host."""
     if isinstance(given, str):
         count, slots = map(int, given.split("x"))
-        return [Node(f"n{number}", slots) for number in range(count)]
+        return [Node(f"n{number}", slots, host="one") for number in range(count)]
     return list(given)
 
 

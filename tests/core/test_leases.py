@@ -22,7 +22,7 @@ def test_it_widens_when_slots_become_free():
     hand.submit("tasks", maps("j", 3))
     assert granted(hand.submit("q", divisible("d", 4))) == {"q/d": 1}
     assert granted(hand.finish("tasks/j:m0")) == {"q/d": 1}
-    assert granted(hand.join(Node("new", 1))) == {"q/d": 1}
+    assert granted(hand.join(Node("new", 1, host="one"))) == {"q/d": 1}
     assert hand.slots("q") == 3
 
 
@@ -139,7 +139,7 @@ def test_a_lost_node_takes_only_its_own_slots():
     hand.submit("q", divisible("d", 4))
     hand.lose("n0")
     assert hand.state.jobs["q/d"].leases == {"n1": [2, 0]}
-    assert granted(hand.join(Node("n2", 1))) == {"q/d": 1}
+    assert granted(hand.join(Node("n2", 1, host="one"))) == {"q/d": 1}
 
 
 def test_revoked_slots_of_a_lost_node_are_forgotten():
@@ -174,7 +174,7 @@ def test_leases_and_width_hold_for_every_job_of_a_query():
 
 
 def test_grants_of_an_instant_are_told_once_a_node():
-    hand = Hand("fifo", [Node("a", 5), Node("b", 2)])
+    hand = Hand("fifo", [Node("a", 5, host="one"), Node("b", 2, host="one")])
     commands = hand.submit("q", divisible("d", 7))
     assert sorted(commands) == [Grant("q/d", "a", 5), Grant("q/d", "b", 2)]
 

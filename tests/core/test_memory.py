@@ -172,7 +172,11 @@ def test_riders_reserve_their_own():
     order=st.randoms(use_true_random=False),
 )
 def test_it_is_never_over_committed_and_everybody_starts(demands, profile, kept, order):
-    hand = Hand(profile, [Node("a", 2, 60.0, kept_bytes=kept), Node("b", 2, 40.0)])
+    nodes = [
+        Node("a", 2, 60.0, kept_bytes=kept, host="one"),
+        Node("b", 2, 40.0, host="one"),
+    ]
+    hand = Hand(profile, nodes)
     for number, demand in enumerate(demands):
         job = maps("j", 1 + number % 3, number % 2) if number % 4 else divisible("j", 2)
         tenant = f"t{number % 2}"

@@ -46,7 +46,7 @@ def test_it_may_become_wider_than_it_was_submitted():
     hand = Hand("fifo", "1x4")
     hand.submit("q", divisible("d", 1))
     assert granted(resize(hand, "q/d", 9)) == {"q/d": 3}, "what there is"
-    assert granted(hand.join(Node("more", 8))) == {"q/d": 5}, "what it can use"
+    assert granted(hand.join(Node("more", 8, host="one"))) == {"q/d": 5}, "what it can use"
 
 
 def test_a_job_wider_than_the_cluster_uses_what_is_there():

@@ -7,7 +7,7 @@ is not kept for it: these wait for one another only.
 
 from __future__ import annotations
 
-from .entities import QueryState
+from .entities import NodeState, QueryState
 from .ranks import PoolTree
 from .state import State
 
@@ -20,15 +20,16 @@ class Admission:
         self._state = state
         self._tree = tree
 
-    def admits(self, query: QueryState, lane: int) -> bool:
-        """Whether a query may reserve its memory now; a refusal is noted in the tree.
+    def admits(self, query: QueryState, lane: int, node: NodeState) -> bool:
+        """Whether a query may reserve its memory now, on this node if it lives on one host.
 
-        A query that needs more than the whole cluster has (nodes were lost) holds up nobody.
+        A refusal is noted in the tree. A query that needs more than there is (nodes were lost)
+        holds up nobody.
         """
-        if self._has_room(query, lane):
+        if self._has_room(query, lane, node.host):
             return True
         state = self._state
-        if query.memory_bytes <= state.memory_bytes:
+        if query.memory_bytes <= state.room_bytes(query):
             # What is kept for small queries may still do for them.
             self._tree.refused_above = state.most_small_bytes if state.spares(query) else 0.0
         return False
@@ -40,7 +41,7 @@ class Admission:
             return self._state.fits(query)
         return self._state.fits(query, waiter.memory_bytes)
 
-    def _has_room(self, query: QueryState, lane: int) -> bool:
+    def _has_room(self, query: QueryState, lane: int, host: str) -> bool:
         state = self._state
         demand = query.memory_bytes
         if not demand:
@@ -48,11 +49,11 @@ class Admission:
         waiter = self.waiting()
         if waiter is not None and waiter is not query and not self._overtakes(query, waiter, lane):
             if self.may_pass(query, waiter):
-                return state.fits(query)
-            return state.fits(query, waiter.memory_bytes)
-        if state.fits(query):
+                return state.fits(query, host=host)
+            return state.fits(query, waiter.memory_bytes, host)
+        if state.fits(query, host=host):
             return True
-        if demand <= state.memory_bytes:
+        if demand <= state.room_bytes(query):
             self.waiter = query.id
         return False
 
@@ -67,7 +68,7 @@ class Admission:
         waiter = self._state.queries.get(self.waiter)
         if waiter is None or waiter.stage != "waiting" or not any(waiter.runnable):
             return None
-        return waiter if 0 < waiter.memory_bytes <= self._state.memory_bytes else None
+        return waiter if 0 < waiter.memory_bytes <= self._state.room_bytes(waiter) else None
 
     def _overtakes(self, query: QueryState, waiter: QueryState, lane: int) -> bool:
         """Whether the order of their common leaf now puts the query before the waiter."""

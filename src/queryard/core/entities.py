@@ -7,11 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from .lifecycle import DONE, QueryStage
 from .means import Mean
 from .model import MAP, REDUCE, Job, Node, Query, Table
 from .phases import PhaseState
+
+
+class Host(NamedTuple):
+    """The nodes of a host together: how many of them take new work, and their memory."""
+
+    nodes: int
+    memory_bytes: float
+    kept_bytes: float
 
 
 class NodeState:
@@ -20,36 +29,42 @@ class NodeState:
     __slots__ = (
         "draining",
         "free",
+        "host",
         "id",
         "leased",
         "map_mean",
         "maps",
         "reduce_mean",
         "reduces",
+        "serves_bound",
         "since_s",
         "spec",
     )
 
-    def __init__(self, spec: Node, since_s: float = 0.0) -> None:
+    def __init__(self, spec: Node, since_s: float = 0.0, host: str = "") -> None:
         self.spec = spec
         # When it joined.
         self.since_s = since_s
         self.id = spec.id
+        self.host = host or spec.host or spec.id
         self.free = spec.slots
         self.maps = 0
         self.reduces = 0
         self.leased = 0
         self.draining = False
+        # It is draining like all nodes of its host: divisible jobs that started there go on.
+        self.serves_bound = False
         self.map_mean = Mean()
         self.reduce_mean = Mean()
 
     def fork(self) -> NodeState:
-        copy = NodeState(self.spec, self.since_s)
+        copy = NodeState(self.spec, self.since_s, self.host)
         copy.free = self.free
         copy.maps = self.maps
         copy.reduces = self.reduces
         copy.leased = self.leased
         copy.draining = self.draining
+        copy.serves_bound = self.serves_bound
         copy.map_mean = self.map_mean.fork()
         copy.reduce_mean = self.reduce_mean.fork()
         return copy
@@ -82,9 +97,11 @@ class JobState:
         "done",
         "done_share",
         "downstream",
+        "failures",
         "finishing",
         "held_back",
         "held_s",
+        "host",
         "id",
         "lanes",
         "lease_began_s",
@@ -103,6 +120,7 @@ class JobState:
         "reduce_guessed",
         "reduce_known",
         "reduce_s",
+        "restarting",
         "scanned",
         "slots",
         "spec",
@@ -155,8 +173,14 @@ class JobState:
         self.queued_s = query.submit_s if spec.divisible else None
         self.lease_began_s: float | None = None
         self.done_share = 0.0
+        # The host on which it has started, if it is divisible: it cannot move.
+        self.host = ""
         # Its work is complete, but not all of its slots are back.
         self.finishing = False
+        # Its work is lost and will be begun again when all of its slots are back; and how often
+        # that was its own fault.
+        self.restarting = False
+        self.failures = 0
         self.answers: list[Answer] = []
         # Since its last answer: seconds with slots, and slot-seconds; up to when they count.
         self.held_s = 0.0
@@ -171,6 +195,13 @@ class JobState:
     def is_stalled(self) -> bool:
         """Whether it is divisible and, for now, can use no slots at all."""
         return self.map is None and not (self.width or self.done or self.finishing)
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nothing of it has been done, or all of that was lost."""
+        if self.done or self.slots or self.host or self.done_share:
+            return False
+        return all(p.done == 0 for p in (self.map, self.reduce) if p is not None)
 
     @property
     def left_s(self) -> float:
@@ -227,7 +258,10 @@ class JobState:
         copy.queued_s = self.queued_s
         copy.lease_began_s = self.lease_began_s
         copy.done_share = self.done_share
+        copy.host = self.host
         copy.finishing = self.finishing
+        copy.restarting = self.restarting
+        copy.failures = self.failures
         copy.answers = self.answers  # replaced as a whole, never changed
         copy.held_s = self.held_s
         copy.leased_s = self.leased_s
@@ -288,6 +322,11 @@ class QueryState:
     def query(self) -> QueryState:
         """So that a query and a job can both be candidates of an order."""
         return self
+
+    @property
+    def is_of_one_host(self) -> bool:
+        """Whether all its memory is needed where its one divisible job runs."""
+        return len(self.jobs) == 1 and self.jobs[0].map is None
 
     @property
     def alone_left_s(self) -> float:

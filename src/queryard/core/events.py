@@ -12,6 +12,11 @@ from typing import Any, Literal, NamedTuple
 
 from .model import Node, Query, Table
 
+# What a failure means for the next attempt: it is made, and this one counts towards the most
+# there may be; it is made, and this one does not count (the work itself is not to blame); or it
+# is not made, because it would fail again.
+Retry = Literal["count", "free", "never"]
+
 
 class QuerySubmitted(NamedTuple):
     """A query was asked for; a known idempotency key makes it the earlier query again."""
@@ -40,11 +45,15 @@ class TaskFinished(NamedTuple):
 
 
 class TaskFailed(NamedTuple):
-    """A launch ended without a result: an error, or the effect of a `Kill`."""
+    """A launch ended without a result: an error, or the effect of a `Kill`.
+
+    With `retry` "never" its query fails at once, with the cause.
+    """
 
     time_s: float
     launch: int
     cause: str
+    retry: Retry = "count"
 
 
 class Progressed(NamedTuple):
@@ -98,7 +107,8 @@ class MemoryChanged(NamedTuple):
 class LeaseEnded(NamedTuple):
     """Slots came back from a divisible job: revoked, or because it finished or failed.
 
-    0 slots: it finished or failed while it held none there.
+    0 slots: it finished or failed while it held none there. A job that failed and is tried again
+    (`retry`) begins from nothing, once all its slots are back; by default its query fails.
     """
 
     time_s: float
@@ -107,6 +117,7 @@ class LeaseEnded(NamedTuple):
     slots: int
     outcome: Literal["revoked", "finished", "failed"]
     cause: str = ""
+    retry: Retry = "never"
 
 
 class NodeJoined(NamedTuple):

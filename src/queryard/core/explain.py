@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from heapq import merge
 from typing import Any
 
 from .codec import encode_named
@@ -17,6 +18,7 @@ from .journal import Step
 from .kernel import Kernel
 from .model import JobId, TaskId
 from .pools import Pool
+from .state import State
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +61,14 @@ def _ahead(scheduler: Kernel, leaf: Pool, query: QueryState) -> tuple[str, ...]:
     """Queries that stand before this one in some ranking it stands in."""
     own = {job.uid for job in query.jobs} | {query.uid}
     ahead: dict[str, None] = {}
-    for ranking, gate in zip(leaf.lanes, leaf.gates, strict=True):
+    for lane, (ranking, gate) in enumerate(zip(leaf.lanes, leaf.gates, strict=True)):
+        # Where it is bound to a host, those who are bound to others are not in its way.
+        hosts = {host for uid in own for host in leaf.homes.get((uid, lane), ())}
+        if not hosts or "" in hosts:
+            hosts = set(leaf.apart)
+        bound = [leaf.apart[host][lane].entries for host in hosts]
         before: list[str] = []
-        for _, uid in sorted(ranking.entries + gate.entries):
+        for _, uid in merge(ranking.entries, gate.entries, *bound):
             if uid in own:
                 ahead.update(dict.fromkeys(before))
                 break
@@ -83,9 +90,12 @@ def _reasons(
     demand = query.memory_bytes
     if query.stage == "waiting" and not state.fits(query):
         free = max(0.0, state.memory_bytes - state.reserved_bytes)
+        where = ""
+        if state.apart and query.is_of_one_host:
+            where = f" on one of {len(state.hosts)} hosts"
         spared = state.spared_bytes(query)
         kept = f", of which {spared:g} are kept for small queries" if spared else ""
-        yield f"it needs {demand:g} bytes of memory and {free:g} are free{kept}"
+        yield f"it needs {demand:g} bytes of memory{where} and {free:g} are free{kept}"
     waiter = scheduler.admission.waiting()
     is_behind = query.stage == "waiting" and demand and waiter is not query
     if waiter and is_behind and not scheduler.admission.may_pass(query, waiter):
@@ -99,6 +109,9 @@ def _reasons(
         yield from _turns(pool, query)
         pool = pool.parent
     runnable = [job for job in query.jobs if job.lanes]
+    for job in runnable:
+        if state.apart and job.host:
+            yield f"job {job.spec.name} has started on {job.host!r} and can use its slots only"
     if not runnable:
         yield from (_job_reason(job) for job in query.jobs if not job.done)
     elif ahead:
@@ -106,11 +119,21 @@ def _reasons(
         first = ", ".join(ahead[:3]) + (" …" if len(ahead) > 3 else "")
         yield f"the order {leaf.order.name} puts {len(ahead)} queries before it: {first}"
     else:
-        free_slots = sum(node.free for node in state.nodes.values() if not node.draining)
+        free_slots = _free_slots(state, runnable)
         if free_slots:
             yield f"{free_slots} slots are free, but {scheduler.policy.name} keeps them back"
         else:
             yield "it is next in its pool; all slots are busy"
+
+
+def _free_slots(state: State, jobs: list[JobState]) -> int:
+    """Free slots that some of the jobs could use."""
+    hosts = {job.host for job in jobs} if state.apart else {""}
+    return sum(
+        node.free
+        for node in state.nodes.values()
+        if node.host in hosts or ("" in hosts and not node.draining)
+    )
 
 
 def _turns(pool: Pool, query: QueryState) -> Iterator[str]:
@@ -150,6 +173,8 @@ def _job_reason(job: JobState) -> str:
     if job.held_back:
         return f"job {name} waits for the next round of the shared scan"
     if job.map is None:
+        if job.restarting:
+            return f"job {name} begins again when its {job.slots} slots are back"
         if job.is_stalled:
             return f"job {name} can use no slots now"
         return f"job {name} has all the {job.slots} slots it can use"

@@ -104,7 +104,7 @@ class Filling:
             if self._state.uneven and len(freed) > 1:
                 freed.sort(key=_most_free)
             for node in freed:
-                if not node.draining:
+                if not node.draining or node.serves_bound:
                     self._serve(node, node.free)
         freed.clear()
 
@@ -113,7 +113,11 @@ class Filling:
         ready = self._tree.root.ready
         if not any(ready):
             return
-        nodes = [n for n in self._state.nodes.values() if n.free > 0 and not n.draining]
+        nodes = [
+            node
+            for node in self._state.nodes.values()
+            if node.free > 0 and (not node.draining or node.serves_bound)
+        ]
         nodes.sort(key=_most_free)
         while nodes and any(ready):
             takers = []
@@ -177,11 +181,11 @@ class Filling:
     def _attempt(self, candidate: Candidate, lane: int, node: NodeState) -> bool:
         """Let a candidate use a slot of the node, if it can."""
         query = candidate.query
-        if query.stage == "waiting" and not self._admission.admits(query, lane):
+        if query.stage == "waiting" and not self._admission.admits(query, lane, node):
             return False
         if isinstance(candidate, JobState):
             return self._start(candidate, lane, node)
-        jobs = query.runnable[lane]
+        jobs = self.jobs_for(query, lane, node)
         if len(jobs) == 1:
             started = self._start(jobs[0], lane, node)
             if started and self.keeps_head:
@@ -192,10 +196,17 @@ class Filling:
             return True
         return any(self._start(job, lane, node) for job in list(jobs) if job is not first)
 
+    def jobs_for(self, query: QueryState, lane: int, node: NodeState) -> Sequence[JobState]:
+        """The runnable jobs of a query that could use a slot of the node."""
+        jobs = query.runnable[lane]
+        if not self._state.apart:
+            return jobs
+        return [job for job in jobs if job.host in ("", node.host)]
+
     def _remember(self, jobs: Sequence[JobState]) -> None:
         """The only runnable job of the first query serves the next slots, too."""
         maps = jobs[0].map if jobs else None
-        if maps is None or not maps.counts[PENDING] or jobs[0].spec.scans:
+        if maps is None or not maps.counts[PENDING] or jobs[0].spec.scans or self._state.apart:
             return
         ranking, gate = self._front, self._tree.root.gates[0]
         # Not if it was served only because somebody before it declined.
@@ -259,7 +270,7 @@ class Filling:
         for rider in ride.riders:
             query = rider.query
             if query.stage == "waiting":
-                if rider is not job and not self._admission.admits(query, 0):
+                if rider is not job and not self._admission.admits(query, 0, node):
                     left_out.append(rider)
                     continue
                 self._begin(query)

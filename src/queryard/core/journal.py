@@ -11,12 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from .codec import decode_command, decode_event, encode_named
+from .codec import decode, decode_command, decode_event, encode_named
 from .commands import Command
 from .errors import InvalidRecord
 from .events import Event
+from .state import Settings
 
 VERSION = 1
+# What kernels did before there was a setting for it.
+BEFORE: Mapping[str, Any] = {"lease_span": "cluster"}
 
 
 class Step(NamedTuple):
@@ -34,6 +37,10 @@ class Journal:
     settings: Mapping[str, Any] = field(default_factory=dict)
     profile: Mapping[str, Any] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
+
+    def kernel_settings(self) -> Settings:
+        """What its kernel was started with; a setting that is younger than the journal is off."""
+        return decode(Settings, {**BEFORE, **self.settings}, "settings")
 
     def to_lines(self) -> Iterator[str]:
         head = {"queryard_journal": VERSION, "settings": self.settings, "profile": self.profile}

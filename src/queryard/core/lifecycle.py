@@ -10,6 +10,7 @@ is not in the table cannot be made.
     lease:  free ──granted──▶ held ──revoked──▶ revoking ──returned──▶ free
                ▲───────────ended──┘
     query:  waiting ──started──▶ running ──completed──▶ finished
+               ▲──returned: all it did is lost──┘
                ├──completed: its work was done elsewhere──▲
                └──cancelled, failed──┴──▶ ending ──cleared──▶ failed
 """
@@ -40,6 +41,7 @@ LEASE_MOVES: dict[str, tuple[int | None, int | None]] = {
 QueryStage = Literal["waiting", "running", "ending", "finished", "failed"]
 QUERY_MOVES: dict[tuple[QueryStage, str], QueryStage] = {
     ("waiting", "started"): "running",
+    ("running", "returned"): "waiting",
     ("running", "completed"): "finished",
     ("waiting", "completed"): "finished",
     ("waiting", "cancelled"): "ending",

@@ -141,6 +141,8 @@ class Node:
 
     Of the memory `kept_bytes` are for queries that need a third of that or less, so that a few
     large ones, which hold theirs while they are paused, do not keep all others from starting.
+    Nodes of the same `host` share memory and DuckDB instances: a divisible job that has started on
+    one of them can go on on the others, and nowhere else. By default a node is a host of its own.
     """
 
     id: str
@@ -150,6 +152,7 @@ class Node:
     reduce_speed: float = 1.0
     rack: str = ""
     kept_bytes: float = 0.0
+    host: str = ""
 
     def __post_init__(self) -> None:
         _check_id("node id", self.id)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import sys
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from heapq import merge
 from typing import Any
 
-from .entities import Candidate, QueryState
+from .entities import Candidate, JobState, NodeState, QueryState
 from .parts import Key, PoolSpec, QueryOrder
 
 # The cap of a pool without one.
@@ -69,6 +70,7 @@ class Pool:
 
     __slots__ = (
         "among",
+        "apart",
         "by_job",
         "by_size",
         "by_slots",
@@ -79,6 +81,7 @@ class Pool:
         "gates",
         "guarantee",
         "held",
+        "homes",
         "index",
         "lanes",
         "members",
@@ -125,6 +128,10 @@ class Pool:
         # is refused, none behind it need be asked.
         self.gates = tuple(Ranking() for _ in range(lanes))
         self.rankings = self.lanes + self.gates
+        # Host -> rankings, by lane, of those with jobs that can use its slots only; and
+        # (candidate, lane) -> the hosts by which it stands there (see `hosts_of`).
+        self.apart: dict[str, tuple[Ranking, ...]] = {}
+        self.homes: dict[tuple[int, int], tuple[str, ...]] = {}
         self.members: dict[int, Candidate] = {}
         self.ready = [0] * lanes
         # How many of those, in all lanes, stand at a gate.
@@ -168,6 +175,60 @@ class Pool:
         keys = self.gates[lane].keys
         return min(((keys[uid], uid) for uid in self.uids(query) if uid in keys), default=None)
 
+    def hosts_of(self, candidate: Candidate, lane: int) -> tuple[str, ...]:
+        """The hosts to which jobs of a candidate are bound, "" if some are not; () if none is."""
+        jobs = (candidate,) if isinstance(candidate, JobState) else candidate.runnable[lane]
+        hosts = tuple(dict.fromkeys(job.host for job in jobs))
+        return () if hosts == ("",) else hosts
+
+    def put_apart(self, uid: int, lane: int, hosts: tuple[str, ...], key: Key) -> None:
+        """Rank a candidate among those who can use slots of these hosts ("": of any)."""
+        self.homes[uid, lane] = hosts
+        for host in hosts:
+            if host and host not in self.apart:
+                self.apart[host] = tuple(Ranking() for _ in self.lanes)
+            (self.apart[host] if host else self.lanes)[lane].put(uid, key)
+
+    def drop_apart(self, uid: int, lane: int) -> bool:
+        """Take a candidate from there; False if it does not stand there."""
+        hosts = self.homes.pop((uid, lane), ())
+        for host in hosts:
+            rankings = self.apart[host] if host else self.lanes
+            rankings[lane].drop(uid)
+            if host and not any(ranking.keys for ranking in rankings):
+                del self.apart[host]
+        return bool(hosts)
+
+    def stands(self, uid: int) -> bool:
+        """Whether a candidate stands in any ranking."""
+        if any(uid in ranking.keys for ranking in self.rankings):
+            return True
+        return any((uid, lane) in self.homes for lane in range(len(self.lanes)))
+
+    def rerank(self, uid: int, key: Key) -> None:
+        """A candidate has another key from now on."""
+        for ranking in self.rankings:
+            if uid in ranking.keys:
+                ranking.put(uid, key)
+        if self.homes:
+            for lane in range(len(self.lanes)):
+                for host in filter(None, self.homes.get((uid, lane), ())):
+                    self.apart[host][lane].put(uid, key)
+
+    def refill(self, keys: Mapping[int, Key]) -> None:
+        """All candidates have other keys from now on."""
+        apart = (ranking for rankings in self.apart.values() for ranking in rankings)
+        for ranking in (*self.rankings, *apart):
+            ranking.refill([(uid, keys[uid]) for uid in ranking.keys])
+
+    def free_for(self, node: NodeState, lane: int) -> Iterable[tuple[Key, int]]:
+        """Who could use a slot of the node and holds memory or needs none, in their order."""
+        bound = self.apart.get(node.host)
+        if node.draining:
+            return bound[lane].entries if bound is not None else ()
+        free = self.lanes[lane].entries
+        return free if bound is None else merge(free, bound[lane].entries)
+
     def key(self) -> float:
         """Below 0 while the guarantee is not met, else by use over weight; or whose turn it is.
 
@@ -198,6 +259,11 @@ class Pool:
         copy.lanes = tuple(ranking.fork() for ranking in self.lanes)
         copy.gates = tuple(ranking.fork() for ranking in self.gates)
         copy.rankings = copy.lanes + copy.gates
+        copy.apart = {
+            host: tuple(ranking.fork() for ranking in rankings)
+            for host, rankings in self.apart.items()
+        }
+        copy.homes = self.homes.copy()
         copy.members = {}
         copy.ready = self.ready.copy()
         copy.gated = self.gated

@@ -134,8 +134,12 @@ class PoolTree:
         leaf.members[candidate.uid] = candidate
         leaf.served += 1  # somebody new makes a refresh due as much as a decision does
         gated = needs_memory(candidate.query)
-        ranking = leaf.gates[lane] if gated else leaf.lanes[lane]
-        ranking.put(candidate.uid, leaf.order.key(candidate, state))
+        key = leaf.order.key(candidate, state)
+        hosts = leaf.hosts_of(candidate, lane) if state.apart and not gated else ()
+        if hosts:
+            leaf.put_apart(candidate.uid, lane, hosts, key)
+        else:
+            (leaf.gates if gated else leaf.lanes)[lane].put(candidate.uid, key)
         pool: Pool | None = leaf
         while pool is not None:
             pool.ready[lane] += 1
@@ -150,9 +154,11 @@ class PoolTree:
     def drop(self, leaf: Pool, lane: int, candidate: Candidate) -> None:
         """A candidate cannot use a slot of this lane any more."""
         uid = candidate.uid
-        gated = uid not in leaf.lanes[lane].keys
-        (leaf.gates if gated else leaf.lanes)[lane].drop(uid)
-        if not any(uid in ranking.keys for ranking in leaf.rankings):
+        gated = False
+        if not (leaf.homes and leaf.drop_apart(uid, lane)):
+            gated = uid not in leaf.lanes[lane].keys
+            (leaf.gates if gated else leaf.lanes)[lane].drop(uid)
+        if not leaf.stands(uid):
             del leaf.members[uid]
         pool: Pool | None = leaf
         while pool is not None:
@@ -163,15 +169,36 @@ class PoolTree:
                 parent.children.drop(pool.index)
             pool = parent
 
+    def place(self, leaf: Pool, lane: int, candidate: Candidate, state: State) -> bool:
+        """A candidate may use slots of other hosts than before; whether it does."""
+        uid = candidate.uid
+        gated = needs_memory(candidate.query)
+        hosts = leaf.hosts_of(candidate, lane) if state.apart and not gated else ()
+        if hosts == leaf.homes.get((uid, lane), ()):
+            return False
+        assert leaf.order is not None
+        key = leaf.order.key(candidate, state)
+        if not leaf.drop_apart(uid, lane):
+            leaf.lanes[lane].drop(uid)
+        if hosts:
+            leaf.put_apart(uid, lane, hosts, key)
+        elif gated:
+            leaf.gates[lane].put(uid, key)
+            self._gate(leaf, 1)
+        else:
+            leaf.lanes[lane].put(uid, key)
+        return True
+
     def regate(self, query: QueryState) -> None:
         """The query has reserved its memory, or needs more or less of it than before."""
         leaf = self.pools[query.pool]
         to_gate = needs_memory(query)
-        for ranking, gate in zip(leaf.lanes, leaf.gates, strict=True):
+        for lane, (ranking, gate) in enumerate(zip(leaf.lanes, leaf.gates, strict=True)):
             leave, enter = (ranking, gate) if to_gate else (gate, ranking)
             for uid in leaf.uids(query):
                 key = leave.keys.get(uid)
-                if key is not None:
+                # One that stands by its hosts is moved when its jobs are looked at (`place`).
+                if key is not None and (uid, lane) not in leaf.homes:
                     leave.drop(uid)
                     enter.put(uid, key)
                     self._gate(leaf, 1 if to_gate else -1)
@@ -186,10 +213,7 @@ class PoolTree:
         """Something the candidate's key depends on has changed."""
         uid = candidate.uid
         if uid in leaf.members:
-            key = leaf.order.key(candidate, state)  # type: ignore[union-attr]
-            for ranking in leaf.rankings:
-                if uid in ranking.keys:
-                    ranking.put(uid, key)
+            leaf.rerank(uid, leaf.order.key(candidate, state))  # type: ignore[union-attr]
 
     @staticmethod
     def _due(leaf: Pool, state: State) -> bool:
@@ -212,9 +236,7 @@ class PoolTree:
         leaf.refreshed_s = state.now
         members = leaf.members
         order.prepare(members.values(), state)
-        keys = {uid: order.key(candidate, state) for uid, candidate in members.items()}
-        for ranking in leaf.rankings:
-            ranking.refill([(uid, keys[uid]) for uid in ranking.keys])
+        leaf.refill({uid: order.key(candidate, state) for uid, candidate in members.items()})
 
     # --- time ------------------------------------------------------------------------------
 
@@ -294,18 +316,21 @@ class PoolTree:
             if pool.drifts and not self.dealing and self._due(pool, state):
                 self.refresh(pool, state)
             members = pool.members
-            if pool.gates[lane].entries:
+            if pool.gates[lane].entries and not node.draining:
                 return self._serve_gated(pool, lane, node, attempt)
-            for _, uid in pool.lanes[lane].entries:  # noqa: SIM110 - any() is slower here
+            # Where it matters which host a slot is of, some stand apart.
+            aside = pool.apart or node.draining
+            turns = pool.free_for(node, lane) if aside else pool.lanes[lane].entries
+            for _, uid in turns:  # noqa: SIM110 - any() is slower here
                 if attempt(members[uid], lane, node):
                     return True
             return False
         if pool.spec.choice == "lottery" and not self.dealing and len(pool.children.keys) > 1:
-            turns = self._draw(pool, state)
+            drawn = self._draw(pool, state)
         else:
-            turns = pool.children.entries
+            drawn = pool.children.entries
         pools = self.pools
-        for _, index in turns:
+        for _, index in drawn:
             child = pools[index]
             if child.ready[lane] and self.serve(child, lane, node, attempt, state):
                 return True
@@ -316,13 +341,20 @@ class PoolTree:
 
         Only the next few behind it are looked at: small ones, for whom some may be kept.
         """
-        free, gated = pool.lanes[lane].entries, pool.gates[lane].entries
-        i = j = 0
+        gated = pool.gates[lane].entries
+        others = iter(pool.free_for(node, lane))
+        free = next(others, None)
+        j = 0
         end, most_bytes = len(gated), UNBOUNDED
-        while i < len(free) or j < end:
-            at_gate = j < end and (i == len(free) or gated[j] < free[i])
-            candidate = pool.members[gated[j][1] if at_gate else free[i][1]]
-            i, j = (i, j + 1) if at_gate else (i + 1, j)
+        while free is not None or j < end:
+            at_gate = j < end and (free is None or gated[j] < free)
+            if at_gate:
+                candidate = pool.members[gated[j][1]]
+                j += 1
+            else:
+                assert free is not None
+                candidate = pool.members[free[1]]
+                free = next(others, None)
             if at_gate and candidate.query.memory_bytes > most_bytes:
                 continue
             self.refused_above = UNBOUNDED

@@ -294,6 +294,10 @@ class Scheduler(Kernel):
         self.state.notes.capacity = False
         self.standing.news = True
         self.filling.head = None
+        if self.standing.apart != self.state.apart:
+            self.standing.apart = self.state.apart
+            for job in self.state.jobs.values():
+                self.standing.place(job)
         if self.tree.slots != self.state.total_slots:
             self.tree.resize(self.state.total_slots, self.state)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Set
 
-from .entities import Candidate, JobState, NodeState
+from .entities import Candidate, JobState, NodeState, QueryState
 from .kernel import Kernel
 from .lifecycle import PENDING, RUNNING
 from .model import MAP
@@ -40,7 +40,7 @@ def excess_leases(
             for node_id, (held, _) in job.leases.items()
             if (job.id, node_id) not in settled
         }
-        drained = {node_id for node_id in spare if state.nodes[node_id].draining}
+        drained = {node_id for node_id in spare if not _may_keep(state.nodes[node_id])}
         surplus = 0
         if shares is not None:
             held = sum(lease[0] for lease in job.leases.values())
@@ -52,6 +52,11 @@ def excess_leases(
                 excess.append((job, node_id, wanted))
                 surplus -= wanted
     return excess
+
+
+def _may_keep(node: NodeState) -> bool:
+    """Whether leases of the node need not move elsewhere, or cannot."""
+    return not node.draining or node.serves_bound
 
 
 def rotate(scheduler: Kernel) -> bool:
@@ -76,7 +81,7 @@ class _Homes:
 
     def __init__(self, scheduler: Kernel, job: JobState) -> None:
         nodes = scheduler.state.nodes
-        kept = [node_id for node_id in job.leases if not nodes[node_id].draining]
+        kept = [node_id for node_id in job.leases if _may_keep(nodes[node_id])]
         self._nodes = [nodes[node_id] for node_id in kept]
         self._left = [sum(job.leases[node_id]) for node_id in kept]
         self._at = 0
@@ -101,7 +106,9 @@ class _Deal:
         self._filling = scheduler.filling
         self._held = [(job, job.slots) for job in holders]
         self._homes = {job.uid: _Homes(scheduler, job) for job in holders}
-        self._admitted: set[int] = set()
+        self._admitted: dict[int, QueryState] = {}
+        # Jobs that would start: on trial they are bound to where they are dealt their first slot.
+        self._bound: list[JobState] = []
         self._shares: Shares = Counter()
         # What was dealt, to be undone: slots by job, whoever was dealt one last at the end,
         # and tasks by phase.
@@ -109,7 +116,7 @@ class _Deal:
         self._phases: dict[int, tuple[PhaseState, int]] = {}
         # Divisible work that stays first while nothing in this ranking changes.
         front = scheduler.tree.root.lanes[0]
-        self._front = front if self._filling.keeps_front else None
+        self._front = front if self._filling.keeps_front and not self._state.apart else None
         self._head: JobState | None = None
         self._changes = 0
 
@@ -121,7 +128,7 @@ class _Deal:
             self._hold(job, -slots)
         # What the deal touches beside the jobs, to be put back.
         reserved_bytes, waiter = state.reserved_bytes, self._scheduler.admission.waiter
-        nodes = [node for node in state.nodes.values() if not node.draining]
+        nodes = [node for node in state.nodes.values() if _may_keep(node)]
         counts = [(node, node.free, node.maps, node.reduces, node.leased) for node in nodes]
         for node in nodes:
             node.free, node.leased = node.free + node.leased, 0
@@ -132,6 +139,8 @@ class _Deal:
         for phase, tasks in self._phases.values():
             phase.counts[PENDING] += tasks
             phase.counts[RUNNING] -= tasks
+        for job in self._bound:
+            job.host = ""
         for job, slots in reversed(self._jobs.values()):
             self._hold(job, -slots)
         for job, slots in self._held:
@@ -139,6 +148,9 @@ class _Deal:
         for node, free, maps, reduces, leased in counts:
             node.free, node.maps, node.reduces, node.leased = free, maps, reduces, leased
         state.reserved_bytes, self._scheduler.admission.waiter = reserved_bytes, waiter
+        if state.apart:
+            for query in self._admitted.values():
+                del state.reservations[query.id]
         return self._shares
 
     def _hold(self, job: JobState, slots: int) -> None:
@@ -159,15 +171,21 @@ class _Deal:
     def _attempt(self, candidate: Candidate, lane: int, node: NodeState) -> bool:
         query = candidate.query
         if query.stage == "waiting" and query.uid not in self._admitted:
-            if not self._scheduler.admission.admits(query, lane):
+            if not self._scheduler.admission.admits(query, lane, node):
                 return False
-            self._admitted.add(query.uid)
+            self._admitted[query.uid] = query
             self._state.reserved_bytes += query.memory_bytes
+            if self._state.apart:
+                self._state.reservations[query.id] = query.memory_bytes
         if isinstance(candidate, JobState):
             job = candidate
         else:
-            jobs = query.runnable[lane]
+            jobs = self._filling.jobs_for(query, lane, node)
+            if not jobs:
+                return False  # it would start on another host
             job = jobs[0] if len(jobs) == 1 else self._filling.pick_job(jobs)
+        if job.host != node.host and job.host and self._state.apart:
+            return False
         phase = self._filling.next_phase(job, lane, node)
         if phase is None and job.map is not None:
             return False
@@ -192,6 +210,10 @@ class _Deal:
             node.leased += 1
             self._shares[job.id, node.id] += 1
             more = job.slots + 1 < job.width
+            if self._state.apart and not job.host:
+                job.host = node.host
+                self._bound.append(job)
+                more = False  # its rankings are others now
         else:
             phase.counts[PENDING] -= 1
             phase.counts[RUNNING] += 1

@@ -1,8 +1,10 @@
 """Bringing the cluster to the size that provisioning asks for, without losing work.
 
 A smaller cluster is reached by draining: the least busy nodes take no new work, and each is
-released when nothing runs there and no reduce needs an output that lives there. It is never
-made so small that the memory of an active query could not be reserved.
+released when nothing runs there and no reduce needs an output that lives there. Divisible jobs that
+have started on a host of which all nodes drain cannot move: they go on there to their end, and the
+last nodes are released after it. The cluster is never made so small that the memory of an active
+query could not be reserved.
 """
 
 from __future__ import annotations
@@ -73,12 +75,22 @@ class Sizing:
     def _drain_down_to(self, wanted: int) -> None:
         """The least busy nodes are drained; they serve again when more are wanted."""
         state = self._state
-        nodes = sorted(state.nodes.values(), key=lambda n: (n.spec.slots - n.free, n.id))
+        bound = self._hosts_in_use()
+        nodes = sorted(
+            state.nodes.values(), key=lambda n: (n.host in bound, n.spec.slots - n.free, n.id)
+        )
         surplus = max(0, len(nodes) - max(1, wanted))
         cluster.drain(state, [node.id for node in nodes[surplus:] if node.draining], False)
         cluster.drain(state, [node.id for node in nodes[:surplus] if not node.draining], True)
 
+    def _hosts_in_use(self) -> set[str]:
+        """The hosts on which divisible jobs have started, where these cannot move."""
+        return {job.host for job in self._state.jobs.values()} if self._state.apart else set()
+
     def _needed(self, node: NodeState) -> bool:
+        """Whether outputs of maps live there, or a divisible job that cannot move."""
+        if node.serves_bound and node.host in self._hosts_in_use():
+            return True
         return any(
             job.map is not None and node.id in job.map.outputs
             for job in self._state.jobs.values()

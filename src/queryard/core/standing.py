@@ -24,6 +24,8 @@ class Standing:
         self.split = split
         # Whether somebody can use a slot who could not before.
         self.news = True
+        # Whether it mattered when the rankings were filled which host a slot is of.
+        self.apart = state.apart
         one = split.lanes == 1
         self._is_picky = split.is_picky
         self._notes_jobs = not one
@@ -40,7 +42,8 @@ class Standing:
             return 0
         maps = job.map
         if maps is None:
-            return self.split.lease_bits if job.slots < job.width and not job.finishing else 0
+            closed = job.finishing or job.restarting
+            return self.split.lease_bits if job.slots < job.width and not closed else 0
         lanes = 0
         if maps.counts[PENDING] and not job.held_back:
             lanes = self._suiting(job, maps, self.split.map_bits)
@@ -74,7 +77,17 @@ class Standing:
         lanes = self.usable_lanes(job)
         if lanes != job.lanes:
             self._move(job, lanes)
+        elif lanes and self.state.apart and job.map is None:
+            self.place(job)
         self._note(job)
+
+    def place(self, job: JobState) -> None:
+        """A job is bound to a host, or is so no more: it stands among those of that host."""
+        leaf = self.tree.pools[job.query.pool]
+        candidate = job if leaf.by_job else job.query
+        for lane in range(self.tree.lanes):
+            if job.lanes >> lane & 1 and self.tree.place(leaf, lane, candidate, self.state):
+                self.news = True
 
     def touch_all(self, jobs: Iterable[JobState]) -> None:
         """A task of each job ended: its reduces may start, or others be expected to be longer."""
@@ -120,9 +133,13 @@ class Standing:
                     tree.put(leaf, lane, job, self.state)
                 elif len(jobs) == 1:
                     tree.put(leaf, lane, query, self.state)
+                elif self.state.apart:
+                    tree.place(leaf, lane, query, self.state)
             else:
                 jobs.remove(job)
                 if leaf.by_job:
                     tree.drop(leaf, lane, job)
                 elif not jobs:
                     tree.drop(leaf, lane, query)
+                elif self.state.apart:
+                    tree.place(leaf, lane, query, self.state)

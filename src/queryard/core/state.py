@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass
+from typing import Literal
 
 from .commands import Launch
-from .entities import JobState, NodeState, QueryState
-from .errors import InvalidModel
+from .entities import Host, JobState, NodeState, QueryState
+from .errors import InvalidModel, unknown_name
 from .events import PolicyChosen
 from .means import Mean, Typical, pooled_mean
 from .model import MAP, Kind, Table
@@ -32,6 +33,9 @@ class Settings:
     # How often, at most, orders that change with time are refreshed.
     tick_s: float = 1.0
     seed: int = 0
+    # Across what the slots of one divisible job may lie: one host, because an instance of DuckDB
+    # cannot move; or the whole cluster.
+    lease_span: Literal["host", "cluster"] = "host"
 
     def __post_init__(self) -> None:
         if not 0 <= self.slow_start <= 1:
@@ -40,6 +44,9 @@ class Settings:
             raise InvalidModel(f"tick_s must be at least 0, got {self.tick_s!r}")
         if self.max_attempts < 1:
             raise InvalidModel(f"max_attempts must be at least 1, got {self.max_attempts!r}")
+        if self.lease_span not in ("host", "cluster"):
+            spans = ("host", "cluster")
+            raise InvalidModel(unknown_name("lease_span", self.lease_span, spans))
 
 
 class Notes:
@@ -122,6 +129,10 @@ class State:
         # Of nodes that take work, and the nodes that do no longer.
         self.total_slots = 0
         self.draining: tuple[NodeState, ...] = ()
+        self.hosts: dict[str, Host] = {}
+        # Whether it matters on which host a divisible job has started: there are several, or
+        # the only one is drained.
+        self.apart = False
         # Whether nodes differ in speed.
         self.uneven = False
         self.memory_bytes = 0.0
@@ -129,6 +140,8 @@ class State:
         self.kept_bytes = 0.0
         # The most memory there has been: nodes that were lost may come back.
         self.most_memory_bytes = 0.0
+        # The most memory a single host has had, where divisible jobs are bound to one.
+        self.most_host_bytes = 0.0
         # What started queries hold, by query, and in all.
         self.reservations: dict[str, float] = {}
         self.reserved_bytes = 0.0
@@ -147,10 +160,37 @@ class State:
     def busy_slots(self) -> int:
         return sum(node.spec.slots - node.free for node in self.nodes.values())
 
-    def fits(self, query: QueryState, beside_bytes: float = 0.0) -> bool:
-        """Whether the memory of a query can be reserved now, and so much for another one."""
+    def fits(self, query: QueryState, beside_bytes: float = 0.0, host: str = "") -> bool:
+        """Whether the memory of a query can be reserved now, and so much for another one.
+
+        If the query lives on one host, it must fit on the one given, or else on some host.
+        """
         wanted = self.reserved_bytes + query.memory_bytes + beside_bytes
-        return wanted + self.spared_bytes(query) <= self.memory_bytes
+        if wanted + self.spared_bytes(query) > self.memory_bytes:
+            return False
+        if not self.apart or not query.is_of_one_host:
+            return True
+        hosts = (host,) if host else tuple(self.hosts)
+        return any(self._fits_on(name, query, beside_bytes) for name in hosts)
+
+    def _fits_on(self, host: str, query: QueryState, beside_bytes: float) -> bool:
+        _, memory_bytes, kept_bytes = self.hosts[host]
+        held = [
+            held
+            for name, held in self.reservations.items()
+            if (other := self.queries[name]).is_of_one_host and other.jobs[0].host == host
+        ]
+        wanted = math.fsum(held) + query.memory_bytes + beside_bytes
+        spares = kept_bytes and not self.is_small(query.memory_bytes)
+        if spares and query.memory_bytes + kept_bytes <= memory_bytes:
+            wanted += max(0.0, kept_bytes - math.fsum(part for part in held if self.is_small(part)))
+        return wanted <= memory_bytes
+
+    def room_bytes(self, query: QueryState) -> float:
+        """What a query could reserve at most, if nothing else held any memory."""
+        if self.apart and query.is_of_one_host:
+            return max((host.memory_bytes for host in self.hosts.values()), default=0.0)
+        return self.memory_bytes
 
     def spared_bytes(self, query: QueryState) -> float:
         """What a query must leave to small ones."""
@@ -200,10 +240,13 @@ class State:
         copy.alone_s = self.alone_s.fork()
         copy.total_slots = self.total_slots
         copy.draining = tuple(copy.nodes[node.id] for node in self.draining)
+        copy.hosts = self.hosts.copy()
+        copy.apart = self.apart
         copy.uneven = self.uneven
         copy.memory_bytes = self.memory_bytes
         copy.kept_bytes = self.kept_bytes
         copy.most_memory_bytes = self.most_memory_bytes
+        copy.most_host_bytes = self.most_host_bytes
         copy.reservations = self.reservations.copy()
         copy.reserved_bytes = self.reserved_bytes
         copy.next_uid = self.next_uid

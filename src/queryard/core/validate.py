@@ -80,8 +80,22 @@ def _tasks(scheduler: Kernel) -> Iterator[str]:
         held = sum(lease[HELD] for lease in job.leases.values())
         if held > job.width and not job.finishing:
             yield f"job {job.id} holds {held} slots, more than its width {job.width}"
+        yield from _host(scheduler, job)
         if job.reduce is not None and job.reduce.done and job.blockers:
             yield f"job {job.id} has reduced before its upstream jobs were done"
+
+
+def _host(scheduler: Kernel, job: JobState) -> Iterator[str]:
+    """A divisible job that has started holds slots of one host only, which is there."""
+    state = scheduler.state
+    hosts = {state.nodes[node_id].host for node_id in job.leases if node_id in state.nodes}
+    if hosts - {job.host}:
+        yield f"job {job.id} has started on {job.host!r} and holds slots of {sorted(hosts)}"
+    if job.host and state.settings.lease_span == "host" and job.query.stage != "ending":
+        if job.host not in state.hosts and not job.done:
+            yield f"job {job.id} has started on {job.host!r}, which is no host of the cluster"
+        if job.map is not None:
+            yield f"job {job.id} is bound to {job.host!r} and has tasks"
 
 
 def _phase(job: JobState, phase: PhaseState, running: int) -> Iterator[str]:
@@ -156,13 +170,21 @@ def _rankings(scheduler: Kernel) -> Iterator[str]:
     for pool in tree.pools.values():
         if pool.order is None:
             continue
-        for ranking in pool.rankings:
+        apart = [ranking for rankings in pool.apart.values() for ranking in rankings]
+        for ranking in (*pool.rankings, *apart):
             if ranking.entries != sorted((key, uid) for uid, key in ranking.keys.items()):
                 yield f"a ranking of pool {pool.path!r} is out of order"
             if not ranking.keys.keys() <= pool.members.keys():
                 yield f"pool {pool.path!r} ranks somebody who is not a member"
         for lane, (free, gate) in enumerate(zip(pool.lanes, pool.gates, strict=True)):
-            if pool.ready[lane] != len(free.keys) + len(gate.keys):
+            aside = {uid: hosts for (uid, at), hosts in pool.homes.items() if at == lane}
+            for uid, hosts in aside.items():
+                if not state.apart or hosts != pool.hosts_of(pool.members[uid], lane):
+                    yield f"pool {pool.path!r} ranks a candidate by the hosts {hosts}"
+            for uid in free.keys if state.apart else ():
+                if pool.hosts_of(pool.members[uid], lane) != aside.get(uid, ()):
+                    yield f"pool {pool.path!r} offers any slot to a candidate bound to a host"
+            if pool.ready[lane] != len({*free.keys, *aside}) + len(gate.keys):
                 yield f"pool {pool.path!r} counts {pool.ready[lane]} ready candidates"
             for uid in gate.keys:
                 if not needs_memory(pool.members[uid].query):

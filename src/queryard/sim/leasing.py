@@ -68,6 +68,8 @@ class Leasing:
         # Those that have worked since they were last told of.
         self._busy: dict[str, LeasedJob] = {}
         self._reported_s = -math.inf
+        # Versions that jobs had which have lost all they did: notes in the queue still name them.
+        self._lost: dict[str, int] = {}
 
     def _job(self, job_id: str) -> LeasedJob:
         job = self._jobs.get(job_id)
@@ -81,6 +83,7 @@ class Leasing:
             # A forecast takes up a job in the middle, at what the kernel knows of it.
             job.skip(known.done_share)
             job.since_s = self._state.now
+            job.version = self._lost.pop(job_id, 0)
             self._jobs[job_id] = job
         return job
 
@@ -188,7 +191,17 @@ class Leasing:
         return [told, ev.Progressed(now, job_id, done_s / work_s)]
 
     def lose(self, now: float, node: NodeState) -> None:
-        """A node is gone: what worked there works no more."""
+        """A node is gone: what worked there works no more.
+
+        With its host, jobs that started there lose all they did.
+        """
+        state = self._state
+        if state.settings.lease_span == "host" and all(
+            other is node or other.host != node.host for other in state.nodes.values()
+        ):
+            for job_id in [job for job in self._jobs if state.jobs[job].host == node.host]:
+                self._lost[job_id] = self._jobs[job_id].version + 1
+                self._drop(job_id)
         for job_id, job in self._jobs.items():
             if node.id in job.nodes:
                 job.change(now, node.id, -job.nodes[node.id], node.spec.map_speed)
@@ -198,6 +211,8 @@ class Leasing:
         """A query has ended, whatever became of its jobs."""
         for job_id in [job for job in self._jobs if JobId.of(job).query == query]:
             self._drop(job_id)
+        for job_id in [job for job in self._lost if JobId.of(job).query == query]:
+            del self._lost[job_id]
 
     def _drop(self, job_id: str) -> None:
         del self._jobs[job_id]

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from queryard.core.codec import decode
 from queryard.core.commands import Command
 from queryard.core.journal import Journal, Step
 from queryard.core.scheduler import Scheduler
-from queryard.core.state import Settings
 from queryard.policies import compose
 
 
@@ -32,8 +30,7 @@ def replay(
     journal: Journal, after_step: Callable[[Scheduler], None] | None = None
 ) -> Difference | None:
     """None if every recorded decision is made again, else where they part."""
-    settings = decode(Settings, journal.settings, "settings")
-    scheduler = Scheduler(compose, journal.profile, settings)
+    scheduler = Scheduler(compose, journal.profile, journal.kernel_settings())
     for number, step in enumerate(journal.steps, 1):
         decided = tuple(scheduler.handle(*step.events))
         if decided != step.commands:

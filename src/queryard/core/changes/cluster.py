@@ -5,18 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from ..entities import NodeState
+from ..entities import Host, NodeState
 from ..errors import InvalidEvent, unknown_name
 from ..events import NodeJoined, NodeLost, PolicyChosen, TableChanged, Woke
 from ..lifecycle import TASK_MOVES
 from ..state import State
 from . import estimates, leases, queries, tasks
 
+# The host of every node, where divisible jobs may span them all.
+WHOLE_CLUSTER = "*"
+
 
 def node_joined(state: State, event: NodeJoined) -> None:
     if event.node.id in state.nodes:
         raise InvalidEvent(f"the node {event.node.id!r} is part of the cluster already")
-    node = state.nodes[event.node.id] = NodeState(event.node, event.time_s)
+    host = "" if state.settings.lease_span == "host" else WHOLE_CLUSTER
+    node = state.nodes[event.node.id] = NodeState(event.node, event.time_s, host)
     state.notes.freed.append(node)
     _resized(state)
 
@@ -24,7 +28,9 @@ def node_joined(state: State, event: NodeJoined) -> None:
 def node_lost(state: State, event: NodeLost) -> None:
     if event.node not in state.nodes:
         raise InvalidEvent(unknown_name("node", event.node, state.nodes))
-    del state.nodes[event.node]
+    host = state.nodes.pop(event.node).host
+    is_bound = state.settings.lease_span == "host"
+    is_host_lost = is_bound and all(node.host != host for node in state.nodes.values())
     for number in [n for n, run in state.running.items() if run.node == event.node]:
         run = state.running.pop(number)
         state.killed.discard(number)
@@ -39,6 +45,11 @@ def node_lost(state: State, event: NodeLost) -> None:
                 queries.clear(state, job.query)
             elif job.finishing and not job.leases:
                 queries.job_done(state, job)
+            elif job.restarting:
+                leases.restart(state, job)
+        if is_host_lost and job.host == host and not job.done and job.query.stage == "running":
+            # The job is not to blame for it, so that it does not count as an attempt.
+            leases.restart(state, job)
         tasks.lose_outputs(state, job, event.node)
     _resized(state)
 
@@ -54,6 +65,7 @@ def drain(state: State, node_ids: Iterable[str], draining: bool) -> None:
 def _resized(state: State) -> None:
     active = [node for node in state.nodes.values() if not node.draining]
     state.total_slots = sum(node.spec.slots for node in active)
+    _count_hosts(state)
     state.draining = tuple(node for node in state.nodes.values() if node.draining)
     state.memory_bytes = math.fsum(node.spec.memory_bytes for node in state.nodes.values())
     state.kept_bytes = math.fsum(node.spec.kept_bytes for node in state.nodes.values())
@@ -65,6 +77,29 @@ def _resized(state: State) -> None:
     # What a query would take alone depends on how many slots there are.
     for query in state.queries.values():
         estimates.reckon(state, query)
+
+
+def _count_hosts(state: State) -> None:
+    """Nodes came, went or drain: what there is by host."""
+    nodes: dict[str, list[NodeState]] = {}
+    for node in state.nodes.values():
+        nodes.setdefault(node.host, []).append(node)
+    is_bound = state.settings.lease_span == "host"
+    state.hosts = {
+        host: Host(
+            sum(not node.draining for node in those),
+            math.fsum(node.spec.memory_bytes for node in those),
+            math.fsum(node.spec.kept_bytes for node in those),
+        )
+        for host, those in nodes.items()
+    }
+    closed = {host for host, found in state.hosts.items() if is_bound and not found.nodes}
+    for node in state.nodes.values():
+        node.serves_bound = node.host in closed
+    state.apart = bool(closed) or (is_bound and len(nodes) > 1)
+    if is_bound:
+        largest = max((host.memory_bytes for host in state.hosts.values()), default=0.0)
+        state.most_host_bytes = max(state.most_host_bytes, largest)
 
 
 def table_changed(state: State, event: TableChanged) -> None:

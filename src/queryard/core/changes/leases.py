@@ -37,6 +37,7 @@ def grant(state: State, job: JobState, node: NodeState) -> None:
         job.lease_began_s = state.now
         if job.query.lease_began_s is None:
             job.query.lease_began_s = state.now
+    job.host = node.host
     _move(job.leases.setdefault(node.spec.id, [0, 0]), "granted", 1)
     state.leaseholders[job.id] = job
     node.free -= 1
@@ -51,11 +52,11 @@ def revoke(job: JobState, node_id: str, slots: int) -> None:
 
 
 def beyond(job: JobState) -> Iterator[tuple[str, int]]:
-    """(node, slots) that a job holds and cannot use: all of them once its query is ending."""
-    ending = job.query.stage == "ending"
-    if job.finishing and not ending:
+    """(node, slots) that a job holds and cannot use: all of them once it or its query is over."""
+    over = job.query.stage == "ending" or job.restarting
+    if job.finishing and not over:
         return  # its slots come back by themselves
-    surplus = sum(lease[HELD] for lease in job.leases.values()) - (0 if ending else job.width)
+    surplus = sum(lease[HELD] for lease in job.leases.values()) - (0 if over else job.width)
     for node_id, lease in job.leases.items():
         slots = min(lease[HELD], surplus)
         if slots > 0:
@@ -118,8 +119,10 @@ def _close(state: State, event: LeaseEnded, job: JobState) -> None:
     query = job.query
     if query.stage == "ending":
         queries.clear(state, query)
+    elif job.restarting:
+        restart(state, job)
     elif event.outcome == "failed":
-        queries.end(state, query, "failed", f"job {job.id}: {event.cause or 'failed'}")
+        _fail(state, event, job)
     elif event.outcome == "finished" or job.finishing:
         # The job is complete when its slots on all nodes are back.
         job.finishing = True
@@ -127,6 +130,35 @@ def _close(state: State, event: LeaseEnded, job: JobState) -> None:
         estimates.reckon(state, query)
         if not job.leases:
             queries.job_done(state, job)
+
+
+def _fail(state: State, event: LeaseEnded, job: JobState) -> None:
+    """A job failed: it is tried again, or its query fails with it."""
+    cause = event.cause or "failed"
+    if event.retry == "never":
+        queries.end(state, job.query, "failed", f"job {job.id}: {cause}")
+        return
+    job.failures += event.retry == "count"
+    if job.failures >= state.settings.max_attempts:
+        times = f"job {job.id} failed {job.failures} times, the last time with"
+        queries.end(state, job.query, "failed", f"{times}: {cause}")
+        return
+    state.notes.lease_cuts.append(job)
+    restart(state, job)
+
+
+def restart(state: State, job: JobState) -> None:
+    """All a divisible job did is lost; it is begun again, on any host, when its slots are back."""
+    job.restarting = bool(job.leases)
+    job.finishing = False
+    job.done_share = 0.0
+    job.answers = []
+    job.held_s = job.leased_s = 0.0
+    state.notes.touched.append(job)
+    estimates.reckon(state, job.query)
+    if not job.leases:
+        job.host = ""
+        queries.wait_again(state, job.query)
 
 
 def give_back(state: State, job: JobState, slots: int) -> None:
@@ -150,7 +182,7 @@ def progressed(state: State, event: Progressed) -> None:
         return
     if not 0 <= event.done <= 1:
         raise InvalidEvent(f"{event!r}: done must lie between 0 and 1")
-    if job.done or job.finishing:
+    if job.done or job.finishing or job.restarting:
         return
     job.done_share = event.done
     estimates.reckon(state, job.query)
@@ -167,6 +199,8 @@ def answered(state: State, event: AnswerReported) -> None:
         return
     if event.batch < 1 or job.spec.divisible is None:
         raise InvalidEvent(f"{event!r}: answers come from divisible jobs, batches count from 1")
+    if job.restarting:
+        return  # of the attempt that was lost
     _count(state, job)
     slots = job.leased_s / job.held_s if job.held_s > 0 else 0.0
     largest = max((answer.change for answer in job.answers[1:]), default=0.0)

@@ -70,6 +70,12 @@ def _too_large(state: State, query: QueryState) -> str:
             f"it needs {demand:g} bytes of memory and the cluster has {most:g}; "
             "add nodes or lower its demand"
         )
+    most = state.most_host_bytes
+    if most and query.is_of_one_host and demand > most:
+        return (
+            f"it needs {demand:g} bytes of memory on one host and the largest has {most:g}; "
+            "add a larger host or lower its demand"
+        )
     return ""
 
 
@@ -103,6 +109,24 @@ def start(state: State, query: QueryState) -> None:
     query.started_s = state.now
     if query.memory_bytes:
         _reserve(state, query, query.memory_bytes)
+
+
+def wait_again(state: State, query: QueryState) -> None:
+    """A query all of whose work is lost gives its memory back and waits to be started again."""
+    if query.stage != "running" or not all(job.is_untouched for job in query.jobs):
+        return
+    query.stage = next_stage(query.id, query.stage, "returned")
+    query.started_s = None
+    notes = state.notes
+    notes.rare = True
+    notes.touched.extend(query.jobs)
+    if query.memory_bytes:
+        _reserve(state, query, 0.0)
+        notes.regated.append(query)
+        notes.capacity = True
+        problem = _too_large(state, query)
+        if problem:
+            end(state, query, "failed", problem)
 
 
 def cancelled(state: State, event: QueryCancelled) -> None:

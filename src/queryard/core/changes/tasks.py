@@ -158,18 +158,21 @@ def failed(state: State, event: TaskFailed) -> None:
     _end(state, run)
     requeue(state, run, TASK_MOVES["failed"])
     # A failure in company is nobody's fault yet: each of them is tried again alone.
-    if killed or len(run.tasks) > 1:
+    if killed or len(run.tasks) > 1 or event.retry == "free":
         return
     job_id, kind, index = run.tasks[0]
     job = state.jobs.get(job_id)
     if job is None or job.query.stage == "ending":
+        return
+    task = TaskId(job_id, kind, index)
+    if event.retry == "never":
+        queries.end(state, job.query, "failed", f"task {task} failed: {event.cause}")
         return
     phase: Any = job.map if kind == MAP else job.reduce
     if phase.failures is None:
         phase.failures = {}
     phase.failures[index] = failures = phase.failures.get(index, 0) + 1
     if failures >= state.settings.max_attempts:
-        task = TaskId(job_id, kind, index)
         cause = f"task {task} failed {failures} times, the last time with: {event.cause}"
         queries.end(state, job.query, "failed", cause)
 
