@@ -22,7 +22,7 @@ STATEMENTS = ("reads", "reads", "reads", "own", "own writes", "beside", "impossi
 CLUSTERS = (
     (Node("local", 2, 1024.0 * MIB),),
     (Node("local", 1, 512.0 * MIB),),
-    tuple(Node(f"local-{n}", 1, 400.0 * MIB) for n in range(3)),
+    tuple(Node(f"local-{n}", 1, 400.0 * MIB, host="local") for n in range(3)),
 )
 SHORT, LONG = 300, 6000
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -74,7 +74,7 @@ class _Run:
     members: dict[str, str] = field(default_factory=dict)  # query: job
     wanted: set[str] = field(default_factory=set)
     slots: list[_Slot] = field(default_factory=list)
-    usage: Counter[str] = field(default_factory=Counter)
+    usage: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     work_s: float = 0.0
     since_s: float = 0.0
     ended: bool = False

@@ -571,14 +571,14 @@ class Coordinator:
 
     def _launch_failed(self, given: told.LaunchFailed) -> None:
         entry = self._entries.get(given.query)
-        retry = "count"
+        retry: ev.Retry = "count"
         if entry is not None and entry.work is not None:
             retry = entry.work.on_failure(given.error)
             if retry == "never" and entry.error is None:
                 entry.error = given.error
                 self._effects.append(out.FailOutput(entry.id, given.error))
         cause = str(given.error) or type(given.error).__name__
-        self._events.append(ev.TaskFailed(self._now, given.launch, cause))
+        self._events.append(ev.TaskFailed(self._now, given.launch, cause, retry))
 
     # --- slots that a query can use --------------------------------------------------------------
 

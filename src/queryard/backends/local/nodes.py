@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from queryard.core.events import NodeJoined, NodeLost
 from queryard.core.model import Node
@@ -31,7 +32,8 @@ class LocalNodes:
     """Which nodes are in use; all at first, so that the kernel knows how much memory there is."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
-        self._nodes = {node.id: node for node in nodes}
+        # All of them are this process: a query that has started on one can go on on the others.
+        self._nodes = {node.id: replace(node, host=NODE) for node in nodes}
         self._joined: set[str] = set()
 
     @property

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from queryard.backends.protocol import Leased, Staged
-from queryard.core.events import EstimateChanged, MemoryChanged
+from queryard.core.events import EstimateChanged, MemoryChanged, Retry
 from queryard.core.model import Job
 from queryard.results.explanation import Explanation
 from queryard.results.streams import ResultStream
 
-Retry = Literal["count", "free", "never"]
-"""What a failed attempt means: it counts and is repeated, it is repeated without counting (it was
-not the task's fault), or it would fail again, so that the query ends."""
 
 
 class Moved(NamedTuple):

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from queryard.backends.protocol import NATIVE_JOB, Leased, Usage
-from queryard.core.events import EstimateChanged, MemoryChanged
+from queryard.core.events import EstimateChanged, MemoryChanged, Retry
 from queryard.core.model import Divisible, Job, JobId
 from queryard.engine.errors import OutOfMemory
 from queryard.estimate.work import Prediction
@@ -20,7 +20,7 @@ from queryard.results.explanation import Explanation
 from queryard.results.streams import ResultStream
 
 from ..request import QueryRequest
-from .base import Moved, Retry
+from .base import Moved
 
 # Core-seconds; a query that needs no more is over before its slot would be called back.
 MOMENT_S = 0.1
