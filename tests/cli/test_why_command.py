@@ -260,7 +260,13 @@ def test_after_the_session_is_closed_or_killed(call, alone):
         assert "no session is open" in ended.err
         assert not list((alone / ".queryard" / "sessions").iterdir())
         told = call("why", dies.first, "--data", alone).out
-        assert "was under way when its session ended" in told
+        assert "was under way when the process of its session ended" in told
+        assert "slot-seconds" in told
+        listed = call("history", "--data", alone, "--failed").out
+        first = f"{dies.session[:4]}-3 "
+        assert "lost" in next(line for line in listed.splitlines() if line.startswith(first))
+        assert "open" not in listed
+        assert "lost" in call("history", "--data", alone, "--sessions").out
     finally:
         closes.end()
         dies.end()

@@ -110,8 +110,10 @@ def _ended(query: str, data: str | None, as_json: bool) -> None:
 
 def _told(query: QueryRecord) -> str:
     """What became of a query, in words."""
+    if query.outcome == "lost":
+        return _lost(query)
     if query.ended_s is None:
-        return f"{query.query} was under way when its session ended; nothing more is known"
+        return f"{query.query} is on its way; its session has not answered"
     text = f"{query.query} {query.outcome} after {query.ended_s - query.asked_s:.2f} s"
     if query.waited_s is not None:
         text += f", {query.waited_s:.2f} s of it waiting"
@@ -126,3 +128,13 @@ def _told(query: QueryRecord) -> str:
         when = "earlier" if error > 0 else "later"
         text += f"\n- when it came, an end {abs(error):.0%} {when} was forecast"
     return text if not query.error else f"{text}\n- {query.error}"
+
+
+def _lost(query: QueryRecord) -> str:
+    text = f"{query.query} was under way when the process of its session ended; it has no answer"
+    if query.started_s is not None:
+        text += (
+            f"\n- it had waited for {query.waited_s:.2f} s, and held {query.held_s:.2f} "
+            "slot-seconds until the session was last heard of"
+        )
+    return text
