@@ -272,6 +272,37 @@ def test_after_the_session_is_closed_or_killed(call, alone):
         dies.end()
 
 
+def test_a_session_that_does_not_answer_is_told_as_open(call, alone):
+    holder = Holder(alone)
+    try:
+        holder.process.send_signal(signal.SIGSTOP)
+        told = (
+            f"session {holder.session} (process {holder.process.pid}) is open but has not answered"
+        )
+        for command in (("why",), ("why", holder.first), ("profile",)):
+            ended = call(*command, "--data", alone)
+            assert ended.code == 2
+            assert f"{told} within 2 s" in ended.err
+            assert "no session is open" not in ended.err
+        holder.process.send_signal(signal.SIGCONT)
+        assert holder.first in call("why", "--data", alone).out
+    finally:
+        holder.end()
+
+
+def test_sessions_that_answer_are_shown_beside_one_that_does_not(call, alone):
+    answers, stopped = Holder(alone), Holder(alone)
+    try:
+        stopped.process.send_signal(signal.SIGSTOP)
+        ended = call("why", "--data", alone)
+        assert ended.code == 0
+        assert answers.first in ended.out
+        assert f"session {stopped.session} (process {stopped.process.pid}) is open but" in ended.err
+    finally:
+        answers.end()
+        stopped.end()
+
+
 # --- help ----------------------------------------------------------------------------------------
 
 

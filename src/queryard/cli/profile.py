@@ -48,4 +48,4 @@ def profile(
         chosen = dict(own[name] if name in own else resolve_profile(name))
     for remote, now in ask_all(data, "profile", profile=chosen):
         shown = f"{now.get('name', 'unnamed')}: {composition(now)}"
-        typer.echo(f"session {remote.session} (process {remote.pid}) follows {shown}")
+        typer.echo(f"{remote} follows {shown}")
