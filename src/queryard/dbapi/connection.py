@@ -55,6 +55,8 @@ class Connection:
         """The session below, for all that PEP 249 does not know."""
         if self._session is None:
             raise InterfaceError("the connection is closed; open another with connect")
+        with translating():
+            self._session.owner.check()
         return self._session
 
     @property
@@ -85,6 +87,7 @@ class Connection:
 
     def before(self, statement: Classified) -> None:
         """For cursors: begin a transaction where the statement needs one."""
+        self.session  # noqa: B018  # complains in a forked process, where the lock may be held
         with self._lock:
             if statement.kind in _CHANGES and not (self.autocommit or self._in_transaction):
                 self._run("BEGIN TRANSACTION")
@@ -96,8 +99,8 @@ class Connection:
             self._in_transaction = statement.words[0] in ("begin", "start")
 
     def _end(self, how: str) -> None:
+        self.session  # noqa: B018  # complains if it is closed, or another process's
         with self._lock:
-            self.session  # noqa: B018  # complains if it is closed
             if self._in_transaction:
                 self._in_transaction = False
                 self._run(how)
@@ -111,7 +114,7 @@ class Connection:
 
     def __exit__(self, kind: object, *exception: object) -> None:
         try:
-            if self._session is not None:
+            if self._session is not None and self._session.owner.is_here:
                 if kind is None:
                     self.commit()
                 else:

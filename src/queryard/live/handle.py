@@ -74,6 +74,7 @@ class Handle:
         return self._ready().__await__()
 
     async def _ready(self) -> Answer:
+        self._session.owner.check()
         loop = asyncio.get_running_loop()
         ready = asyncio.Event()
 
@@ -97,12 +98,14 @@ class Handle:
 
     def take(self, timeout: float | str | None = None) -> Answer:
         """The answer for somebody who keeps it: once it is gone, its rows are, too."""
+        self._session.owner.check()
         self._record.output.schema(_seconds(timeout))
         release = partial(_release, weakref.ref(self._session), self._record)
         return Answer(self._record.output, release, self._interest)
 
     def wait(self, timeout: float | str | None = None) -> bool:
         """Wait until the query has ended; True if it has. Its rows must be read meanwhile."""
+        self._session.owner.check()
         return self._record.over.wait(_seconds(timeout))
 
     def cancel(self) -> None:

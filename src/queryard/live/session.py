@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -34,6 +33,7 @@ from .limits import Limits, read_limits
 from .local_nodes import nodes_of
 from .outlook import Outlook, outlook
 from .overlook import SessionReport
+from .ownership import Owner
 from .record import QueryView, Record
 from .recording import Recorder, history_file, kept_in, read_retention
 from .resources import divide, kept_bytes, memory_budget, reservation, slot_range
@@ -117,6 +117,7 @@ class Session:
         nodes: Sequence[Node] | None = None,
     ) -> None:
         """As `connect`; `nodes` stand for unequal machines, each with slots and a speed."""
+        self.owner = Owner()
         self.catalog = catalog
         self._slot_range = slot_range(slots)
         self.memory_bytes = memory_budget(memory)
@@ -143,7 +144,7 @@ class Session:
         folder = (None if history is False else kept_in(catalog)) or cache_folder()
         self._control = control_of(folder, recorder.session, weakref.ref(self))
         # Also for a session that its user forgets, and at the end of the program.
-        self._finalizer = weakref.finalize(self, _close, os.getpid(), self._dispatch, self._control)
+        self._finalizer = weakref.finalize(self, _close, self.owner, self._dispatch, self._control)
 
     # --- asking ------------------------------------------------------------------------------
 
@@ -181,6 +182,7 @@ class Session:
         ends it with an error. By the `deadline` (seconds from now, such a text, or a time) its
         answer is wanted: policies that know deadlines hurry, and it runs on if it is late.
         """
+        self.owner.check()
         _check_types(sql, parameters)
         statements = classify(sql)
         for statement in statements:
@@ -215,12 +217,14 @@ class Session:
         plan: Plan | None = None,
     ) -> Explanation:
         """How a statement would be run; with `analyze` it is run, for the real figures."""
+        self.owner.check()
         from .explanation import explain
 
         return explain(self, sql, parameters, analyze=analyze, plan=plan)
 
     def cancel(self, query: str) -> None:
         """Stop a query by its id; unknown and ended ones are left alone."""
+        self.owner.check()
         self._dispatch.cancel(query)
 
     # --- looking on --------------------------------------------------------------------------
@@ -231,14 +235,17 @@ class Session:
 
     def queries(self) -> tuple[QueryView, ...]:
         """All queries on their way, the earliest first."""
+        self.owner.check()
         return tuple(record.view() for record in self._dispatch.records())
 
     def forecasts(self) -> dict[str, Forecast]:
         """When each query is expected to start and to end, if estimates are right and none come."""
+        self.owner.check()
         return self._dispatch.overlook.forecasts()
 
     def why(self, query: str) -> Outlook:
         """What is ahead of a query on its way, which rule holds it, when it will start and end."""
+        self.owner.check()
         for record in self._dispatch.records():
             if record.id == query:
                 return self.outlook(record)
@@ -247,12 +254,14 @@ class Session:
 
     def report(self) -> SessionReport:
         """What the session itself has cost so far, and how often slots overstayed."""
+        self.owner.check()
         return self._dispatch.overlook.report()
 
     # --- policies ------------------------------------------------------------------------------
 
     def use_profile(self, profile: str | Mapping[str, Any]) -> None:
         """Decide by another policy from now on; what runs is not disturbed."""
+        self.owner.check()
         self.profile = chosen = self._shared(profile)
         self._dispatch.choose(chosen)
 
@@ -265,6 +274,7 @@ class Session:
 
     def outlook(self, record: Record) -> Outlook:
         """What there is to say of a query."""
+        self.owner.check()
         if record.ended:
             return outlook(record, None, None, self.now())
         forecast = self.forecasts().get(record.id)
@@ -272,8 +282,9 @@ class Session:
         return outlook(record, why, forecast, self.now())
 
     def release(self, record: Record) -> None:
-        """Nobody reads the rows of a query any more."""
-        self._dispatch.release(record)
+        """Nobody reads the rows of a query any more; in a forked process they are not its own."""
+        if self.owner.is_here:
+            self._dispatch.release(record)
 
     def not_staged(self, statements: Sequence[Classified], parameters: Parameters) -> str | None:
         """Why the planner is not even asked to split a query; None if it is."""
@@ -295,6 +306,7 @@ class Session:
         It gets Python values row by row (`style="rows"`), or Arrow arrays (`"arrow"`). DuckDB may
         call it more or less often than there are rows, unless it has `side_effects`.
         """
+        self.owner.check()
         self._dispatch.with_session(
             lambda session: session.create_function(
                 name, function, parameters, returns, style, side_effects
@@ -307,10 +319,12 @@ class Session:
         A table that already has the name is replaced. Frames are copied when first used; register
         a frame again after changing it.
         """
+        self.owner.check()
         self.catalog.add(name, table)
 
     def unregister(self, name: str) -> None:
         """Forget a table that was registered."""
+        self.owner.check()
         self.catalog.remove(name)
 
     def refresh(self) -> tuple[str, ...]:
@@ -318,6 +332,7 @@ class Session:
 
         Queries do so by themselves, as often as costs next to nothing.
         """
+        self.owner.check()
         return self.catalog.refresh()
 
     def _keep_fresh(self) -> None:
@@ -344,9 +359,9 @@ class Session:
         self.close()
 
 
-def _close(process: int, dispatch: Dispatch, control: Control | None) -> None:
+def _close(owner: Owner, dispatch: Dispatch, control: Control | None) -> None:
     """It must not hold the session."""
-    if os.getpid() == process:  # in a fork, all of it is the parent's
+    if owner.is_here:  # in a fork, all of it is the parent's
         if control is not None:
             control.close()
         dispatch.close()
