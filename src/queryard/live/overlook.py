@@ -30,6 +30,7 @@ class SessionReport:
 
     Processor seconds: `decide_s` of the kernel, which is part of `driver_cpu_s`; `watch_cpu_s` of
     the thread that looks at running statements; `history_cpu_s` of the one that writes.
+    `history_error` says why the history is incomplete, None if it is not.
     """
 
     now_s: float
@@ -42,6 +43,7 @@ class SessionReport:
     history_cpu_s: float
     bursts: int
     burst_s: float
+    history_error: str | None = None
 
 
 class Overlook:
@@ -113,6 +115,7 @@ class Overlook:
             history_cpu_s=self._recorder.cpu_s,
             bursts=self._backend.bursts,
             burst_s=self._backend.burst_s,
+            history_error=self._recorder.error,
         )
 
     def _note_cost(self) -> None:
