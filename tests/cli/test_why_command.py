@@ -215,6 +215,13 @@ def test_a_policy_of_ones_own(call, place, holder, tmp_path):
     assert "follows fifo: " in call("profile", "fifo", "--data", place).out
 
 
+def test_parts_that_do_nothing_in_a_session_are_told(call, place, holder):
+    told = call("profile", "s3", "--data", place).out
+    assert "follows s3: " in told
+    assert "sharing 'circular' has no effect" in told
+    assert "no effect" not in call("profile", "fifo", "--data", place).out
+
+
 def test_a_policy_nobody_knows_changes_nothing(call, place, holder):
     ended = call("profile", "tsl", "--data", place)
     assert ended.code == 2

@@ -37,7 +37,7 @@ from .ownership import Owner
 from .record import QueryView, Record
 from .recording import Recorder, history_file, kept_in, read_retention
 from .resources import divide, kept_bytes, memory_budget, reservation, slot_range
-from .settings import session_settings, sized
+from .settings import session_settings, sized, warn_of_idle_parts
 from .tenants import Tenants, read_tenants
 
 if TYPE_CHECKING:
@@ -68,14 +68,17 @@ def connect(
     `where` is a folder of data files, a catalog file (TOML), one data file or a DuckDB database;
     `tables` adds tables by name: paths, patterns, frames. `slots` is how many threads work at most
     (all cores), or the least and the most of them, `memory` the bytes all queries together may use
-    (70 % of the machine's). Without `write=True` nothing outside the session is ever changed.
+    (70 % of the machine's). Without `write=True` the data is never changed.
 
     `plan` is how queries run unless they say otherwise, `profile` the policy by which they share
     the slots (`queryard policies`). `tenants` have shares and limits by name, as
     `{"web": {"weight": 3, "guarantee": 0.25, "limits": {"waiting": 100}}}`; `limits` are those of
-    all together: `waiting` queries, the `wait` to be expected, the `memory` of one query. What
-    happens is recorded beside the data, or in the file `history`; False records nothing. The record
-    goes back 30 days and has up to about 1 GB, unless `retention` says otherwise, as
+    all together: `waiting` queries, the `wait` to be expected, the `memory` of one query.
+
+    A session writes into the folder `.queryard` beside the data, for its user only: the history of
+    what was asked and what came of it, and a note of how `queryard why` reaches the session. With
+    `history=False` it writes nothing there; a path keeps the history in that file. The history goes
+    back 30 days and has up to about 1 GB, unless `retention` says otherwise, as
     `{"days": 7, "size": "200 MB"}`.
 
     A catalog file may hold all of these under `[session]`, `[tenants]` and `[limits]`; what is
@@ -133,6 +136,7 @@ class Session:
         self.slots = sum(node.slots for node in nodes)
         self._tenants = read_tenants(tenants)
         self.profile = self._shared(profile)
+        warn_of_idle_parts(self.profile, stacklevel=4)
         gatekeeper = Gatekeeper(read_limits(limits or {}, "limits"), self._tenants.limits)
         recorder = Recorder(history_file(history, catalog), read_retention(retention))
         kernel = recorder.kernel(self.profile, self.slots, self.memory_bytes)
@@ -262,7 +266,9 @@ class Session:
     def use_profile(self, profile: str | Mapping[str, Any]) -> None:
         """Decide by another policy from now on; what runs is not disturbed."""
         self.owner.check()
-        self.profile = chosen = self._shared(profile)
+        chosen = self._shared(profile)
+        warn_of_idle_parts(chosen, stacklevel=3)
+        self.profile = chosen
         self._dispatch.choose(chosen)
 
     def _shared(self, profile: str | Mapping[str, Any]) -> Mapping[str, Any]:
