@@ -68,7 +68,9 @@ def test_a_policy_of_ones_own_part_by_part(queryard) -> None:
 
 
 def test_settings_are_shown_as_they_are_written(queryard) -> None:
-    assert "objective = 'sum'" in queryard("policies", "relaqs").out
+    told = queryard("policies", "relaqs").out
+    assert "objective = 'sum'" in told
+    assert "In a session order 'progress' has no effect" in " ".join(told.split())
 
 
 def test_parts(queryard) -> None:

@@ -215,6 +215,13 @@ def test_a_policy_of_ones_own(call, place, holder, tmp_path):
     assert "follows fifo: " in call("profile", "fifo", "--data", place).out
 
 
+def test_parts_that_do_nothing_in_a_session_are_told(call, place, holder):
+    told = call("profile", "s3", "--data", place).out
+    assert "follows s3: " in told
+    assert "sharing 'circular' has no effect" in told
+    assert "no effect" not in call("profile", "fifo", "--data", place).out
+
+
 def test_a_policy_nobody_knows_changes_nothing(call, place, holder):
     ended = call("profile", "tsl", "--data", place)
     assert ended.code == 2
@@ -260,10 +267,47 @@ def test_after_the_session_is_closed_or_killed(call, alone):
         assert "no session is open" in ended.err
         assert not list((alone / ".queryard" / "sessions").iterdir())
         told = call("why", dies.first, "--data", alone).out
-        assert "was under way when its session ended" in told
+        assert "was under way when the process of its session ended" in told
+        assert "slot-seconds" in told
+        listed = call("history", "--data", alone, "--failed").out
+        first = f"{dies.session[:4]}-3 "
+        assert "lost" in next(line for line in listed.splitlines() if line.startswith(first))
+        assert "open" not in listed
+        assert "lost" in call("history", "--data", alone, "--sessions").out
     finally:
         closes.end()
         dies.end()
+
+
+def test_a_session_that_does_not_answer_is_told_as_open(call, alone):
+    holder = Holder(alone)
+    try:
+        holder.process.send_signal(signal.SIGSTOP)
+        told = (
+            f"session {holder.session} (process {holder.process.pid}) is open but has not answered"
+        )
+        for command in (("why",), ("why", holder.first), ("profile",)):
+            ended = call(*command, "--data", alone)
+            assert ended.code == 2
+            assert f"{told} within 2 s" in ended.err
+            assert "no session is open" not in ended.err
+        holder.process.send_signal(signal.SIGCONT)
+        assert holder.first in call("why", "--data", alone).out
+    finally:
+        holder.end()
+
+
+def test_sessions_that_answer_are_shown_beside_one_that_does_not(call, alone):
+    answers, stopped = Holder(alone), Holder(alone)
+    try:
+        stopped.process.send_signal(signal.SIGSTOP)
+        ended = call("why", "--data", alone)
+        assert ended.code == 0
+        assert answers.first in ended.out
+        assert f"session {stopped.session} (process {stopped.process.pid}) is open but" in ended.err
+    finally:
+        answers.end()
+        stopped.end()
 
 
 # --- help ----------------------------------------------------------------------------------------

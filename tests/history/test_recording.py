@@ -311,6 +311,26 @@ def test_somebody_who_holds_the_file_is_waited_for(file: Path) -> None:
         assert [row.query for row in reader.queries(session="s2")] == ["late"]
 
 
+def test_what_cannot_be_written_before_the_end_is_told(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record(file)
+    monkeypatch.setattr("queryard.history.store.CLOSE_S", 0.5)
+    history = History.open(file)
+    history.begin(session_row("s2"))
+    assert history.flush(20.0)
+    other = sqlite3.connect(file, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    history.asked(asked_row("late"))
+    with pytest.warns(HistoryWarning, match="incomplete.*another program holds the file") as caught:
+        history.close()
+    other.close()
+    assert len(caught) == 1
+    assert history.error is not None
+    history._thread.join(20.0)
+    assert not history._thread.is_alive()
+
+
 def test_retention_must_be_something() -> None:
     with pytest.raises(QueryardError, match="days must be a number above 0"):
         Retention(days=0)

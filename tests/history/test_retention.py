@@ -92,7 +92,7 @@ def test_a_running_session_that_is_too_large_loses_its_older_steps(file: Path) -
     history.flush()
     history.close()
     connection = open_for_writing(file)
-    for _ in tidying.tidy(connection, Retention(max_bytes=100_000), "own"):
+    for _ in tidying.tidy(connection, file, Retention(max_bytes=100_000), "own"):
         pass
     connection.close()
     with HistoryReader(file) as reader:
@@ -121,7 +121,7 @@ def test_of_each_template_the_last_few_runs_are_kept(file: Path) -> None:
         history.ended(ended_row(f"q{number}", float(number), work_s=float(number)))
     history.close()
     connection = open_for_writing(file)
-    for _ in tidying.tidy(connection, Retention(), "own"):
+    for _ in tidying.tidy(connection, file, Retention(), "own"):
         pass
     connection.close()
     with HistoryReader(file) as reader:
@@ -143,7 +143,7 @@ def test_the_past_as_a_whole_is_bounded(file: Path, monkeypatch: pytest.MonkeyPa
     history.flush()
     history.close()
     connection = open_for_writing(file)
-    for _ in tidying.tidy(connection, Retention(), "own"):
+    for _ in tidying.tidy(connection, file, Retention(), "own"):
         pass
     connection.close()
     with HistoryReader(file) as reader:
@@ -154,7 +154,7 @@ def test_tidying_goes_on_where_it_was_interrupted(file: Path) -> None:
     record(file, "old", queries=50)
     _age(file, "old", days=100)
     connection = open_for_writing(file)
-    part = tidying.tidy(connection, Retention(), "own")
+    part = tidying.tidy(connection, file, Retention(), "own")
     for _ in range(4):
         next(part)
     connection.close()

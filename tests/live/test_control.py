@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -83,7 +85,7 @@ def test_it_tells_who_runs_and_who_waits(session: queryard.Session, kept: Path) 
     assert (first["id"], first["tenant"], first["status"]) == (runs.id, "web", "running")
     assert (second["id"], second["status"], second["slots"]) == (waits.id, "waiting", 0)
     assert second["deadline_s"] > 200
-    assert first["forecast_end_s"] is not None
+    assert only(kept).ask("forecasts")[runs.id]["end_s"] is not None
     assert first["now_s"] >= first["submitted_s"]
 
 
@@ -135,15 +137,161 @@ def test_nonsense_does_not_end_the_conversation(
     assert only(kept).ask("profile")["name"] == "marshal"
 
 
-def test_a_caller_who_says_nothing_does_not_keep_others_waiting_for_long(
-    session: queryard.Session, kept: Path, monkeypatch: pytest.MonkeyPatch
+class Slow:
+    """A session that thinks about `why` until it is told to go on."""
+
+    def __init__(self) -> None:
+        self.profile = {"name": "slow"}
+        self.go_on = threading.Event()
+
+    def why(self, query: str) -> None:
+        self.go_on.wait(60.0)
+        raise QueryardError("thought enough")
+
+    def queries(self) -> tuple[()]:
+        return ()
+
+    def now(self) -> float:
+        return 1.0
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> Iterator[Slow]:
+    asked = Slow()
+    listening = control.Control(tmp_path, "slow", lambda: asked)  # type: ignore[arg-type,return-value]
+    yield asked
+    asked.go_on.set()
+    listening.close()
+
+
+def test_a_question_that_takes_long_keeps_no_other_waiting(slow: Slow, tmp_path: Path) -> None:
+    late: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            only(tmp_path).ask("why", query="q1", within_s=60.0)
+        except BaseException as error:
+            late.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    assert only(tmp_path).ask("queries", within_s=30.0) == []
+    assert not late
+    slow.go_on.set()
+    for thread in threads:
+        thread.join(30.0)
+    assert [str(error) for error in late] == ["thought enough"] * 3
+
+
+def test_a_session_that_does_not_answer_in_time_is_told_as_open(slow: Slow, tmp_path: Path) -> None:
+    remote = only(tmp_path)
+    with pytest.raises(control.NoAnswer) as told:
+        remote.ask("why", query="q1", within_s=0.05)
+    assert str(told.value).startswith(
+        f"session slow (process {os.getpid()}) is open but has not answered within 0.05 s"
+    )
+
+
+def ask_again_and_again(remote: Remote) -> None:
+    for _ in range(100):
+        remote.ask("profile", within_s=30.0)
+
+
+def test_too_many_questions_at_a_time_are_turned_away(
+    slow: Slow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "MOST_CALLS", 2)
+    remote = only(tmp_path)
+    with contextlib.ExitStack() as stack:
+        for _ in range(2):
+            caller = stack.enter_context(socket.socket(socket.AF_UNIX))
+            caller.connect(address(tmp_path))
+            caller.sendall(b'{"ask": "why", "query": "q1"}\n')
+        with pytest.raises(QueryardError, match="2 questions are being answered"):
+            ask_again_and_again(remote)
+
+
+def test_a_caller_that_says_nothing_or_is_too_slow_is_dropped(
+    slow: Slow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(control, "CALL_S", 0.2)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as silent:
-        silent.connect(address(kept))
-        began = time.monotonic()
-        assert only(kept).ask("profile")["name"] == "marshal"
-        assert time.monotonic() - began < 10.0
+    with (
+        socket.socket(socket.AF_UNIX) as silent,
+        socket.socket(socket.AF_UNIX) as trickles,
+    ):
+        silent.connect(address(tmp_path))
+        trickles.connect(address(tmp_path))
+        with contextlib.suppress(OSError):
+            while True:
+                trickles.sendall(b" ")
+                time.sleep(0.02)
+        silent.settimeout(30.0)
+        assert silent.recv(100) == b""
+    assert only(tmp_path).ask("profile", within_s=30.0) == {"name": "slow"}
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (b"x" * (control._LONGEST_BYTES + 10), "longer than"),
+        (b"[" * 100_000 + b"\n", "no line of JSON"),
+        (b"\xff\xfe\n", "no line of JSON"),
+        (b'{"ask": "why"', "in the middle"),
+        (b'{"ask": ["why"]}\n', "question"),
+        (b'{"ask": "dance"}\n', "valid: forecasts, profile, queries, why"),
+    ],
+)
+def test_what_is_wrong_with_a_question_is_said(
+    slow: Slow, tmp_path: Path, line: bytes, problem: str
+) -> None:
+    with socket.socket(socket.AF_UNIX) as caller:
+        caller.connect(address(tmp_path))
+        caller.settimeout(30.0)
+        with contextlib.suppress(BrokenPipeError):
+            caller.sendall(line)
+            caller.shutdown(socket.SHUT_WR)
+        answer = caller.recv(100_000)
+    assert problem in json.loads(answer)["error"]
+    assert only(tmp_path).ask("profile", within_s=30.0) == {"name": "slow"}
+
+
+def test_a_session_goes_on_listening_when_a_call_could_not_be_taken(
+    slow: Slow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the process has too many open files for a moment."""
+    took = socket.socket.accept
+    failures = iter([OSError(24, "Too many open files")] * 2)
+
+    def accept(self: socket.socket) -> object:
+        for failure in failures:
+            raise failure
+        return took(self)
+
+    monkeypatch.setattr(socket.socket, "accept", accept)
+    for _ in range(3):
+        assert only(tmp_path).ask("profile", within_s=30.0) == {"name": "slow"}
+    assert not list(failures)
+
+
+def test_a_session_of_another_machine_is_left_alone(kept: Path) -> None:
+    notes = kept / control.NOTES
+    notes.mkdir(parents=True)
+    told = {"pid": 1, "socket": "/nowhere/s", "machine": "elsewhere 0000"}
+    (notes / "x.json").write_text(json.dumps(told))
+    assert list(remotes(kept)) == []
+    assert (notes / "x.json").exists()
+
+
+def test_notes_and_their_folders_are_their_users_only(place: Path, kept: Path) -> None:
+    before = os.umask(0)
+    try:
+        with queryard.connect(place, slots=1, memory="2 GB"):
+            (note,) = (kept / control.NOTES).glob("*.json")
+            modes = [stat.S_IMODE(path.stat().st_mode) for path in (kept, note.parent, note)]
+    finally:
+        os.umask(before)
+    assert modes == [0o700, 0o700, 0o600]
 
 
 def test_callers_at_the_same_time_are_all_answered(session: queryard.Session, kept: Path) -> None:
@@ -209,11 +357,12 @@ time.sleep(60)
 """
 
 
-def test_what_a_killed_session_left_is_removed_by_who_finds_it(place: Path, kept: Path) -> None:
+def killed(place: Path, kept: Path, temp: Path) -> Path:
+    """The folder of the socket of a session that was killed."""
     process = subprocess.Popen(
         [sys.executable, "-c", KILLED, str(place)],
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(SOURCES)},
+        env={**os.environ, "PYTHONPATH": str(SOURCES), "TMPDIR": str(temp)},
     )
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
@@ -223,9 +372,61 @@ def test_what_a_killed_session_left_is_removed_by_who_finds_it(place: Path, kept
     process.wait()
     process.stdout.close()
     assert where.is_socket()
+    assert where.is_relative_to(temp)
+    return where.parent
+
+
+@pytest.fixture
+def temp(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder for temporary files of these tests only, with a short name."""
+    made = Path(tempfile.mkdtemp(prefix="qt"))
+    monkeypatch.setattr(tempfile, "tempdir", str(made))
+    yield made
+    shutil.rmtree(made)
+
+
+def test_what_a_killed_session_left_is_removed_by_a_process_that_asks(
+    place: Path, kept: Path, temp: Path
+) -> None:
+    folder = killed(place, kept, temp)
     assert list(remotes(kept)) == []
     assert not list((kept / control.NOTES).iterdir())
-    assert not where.parent.exists()
+    assert not folder.exists()
+
+
+def test_what_a_killed_session_left_is_removed_by_the_next_one(
+    place: Path, kept: Path, temp: Path, tmp_path: Path
+) -> None:
+    """Also if that is on other data."""
+    folder = killed(place, kept, temp)
+    (tmp_path / "other").mkdir()
+    write_facts(tmp_path / "other", 10)
+    with queryard.connect(tmp_path / "other", slots=1):
+        assert not folder.exists()
+
+
+def test_what_earlier_versions_left_is_removed_if_it_is_a_socket_that_is_dead(
+    place: Path, temp: Path
+) -> None:
+    def former(name: str) -> Path:
+        folder = temp / f"queryard-{name}"
+        folder.mkdir(mode=0o700)
+        return folder
+
+    dead, living, other, more = map(former, ("dead0000", "living00", "other000", "more0000"))
+    (other / "s").write_text("no socket")
+    with socket.socket(socket.AF_UNIX) as ends, socket.socket(socket.AF_UNIX) as listens:
+        ends.bind(str(dead / "s"))
+        ends.listen()
+        listens.bind(str(living / "s"))
+        listens.listen()
+        with socket.socket(socket.AF_UNIX) as beside:
+            beside.bind(str(more / "s"))
+        (more / "mine").write_text("a file")
+        ends.close()
+        with queryard.connect(place, slots=1):
+            left = sorted(path.name for path in temp.glob("queryard-????????"))
+    assert left == ["queryard-living00", "queryard-more0000", "queryard-other000"]
 
 
 def test_notes_that_are_no_notes_are_passed_over(session: queryard.Session, kept: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import warnings
 from functools import partial
 
 import pyarrow as pa
@@ -295,13 +296,50 @@ def test_no_more_maps_run_at_once_than_their_lane_has(profile, share, folder, ex
     assert most[MAP] > 0 < most["reduce"]
 
 
-# --- those who ride along -----------------------------------------------------------------------
+# --- parts that have nothing to go by in a session --------------------------------------------
+
+IDLE = {
+    "mrshare": "sharing 'mrshare'",
+    "s3": "sharing 'circular'",
+    "tls-circular": "sharing 'circular'",
+    "tls-circular-htumm": "sharing 'circular'",
+    "locf": "placement 'locf'",
+    "relaqs": "order 'progress'",
+    "online-tls": "order 'progress'",
+}
 
 
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_profile_whose_parts_do_nothing_in_a_session_says_so_when_it_is_chosen(profile, folder):
+    for choose in (_connect_with, _change_to):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            choose(profile, folder)
+        told = [warning for warning in caught if "has no effect" in str(warning.message)]
+        assert len(told) == (profile in IDLE)
+        for warning in told:
+            assert warning.category is UserWarning
+            assert str(warning.message).startswith(f"policy {profile}: {IDLE[profile]}")
+            assert warning.filename == __file__
+
+
+def _connect_with(profile, folder):
+    queryard.connect(folder, slots=1, history=False, profile=profile).close()
+
+
+def _change_to(profile, folder):
+    with queryard.connect(folder, slots=1, history=False) as session:
+        session.use_profile(profile)
+
+
+@pytest.mark.filterwarnings("ignore:policy:UserWarning")
 @pytest.mark.parametrize("profile", ["s3", "mrshare", "tls-circular"])
-def test_whoever_shares_a_scan_may_leave_it(profile, folder, expected):
+def test_under_policies_that_would_share_scans_each_query_reads_for_itself_and_may_be_cancelled(
+    profile, folder, expected, tmp_path
+):
+    file = tmp_path / "history.sqlite"
     with queryard.connect(
-        folder, slots=2, memory="2 GB", profile=profile, history=False, plan="staged"
+        folder, slots=2, memory="2 GB", profile=profile, history=file, plan="staged"
     ) as session:
         for _ in range(2):
             handles = [session.submit(sql) for sql in QUERIES[:3] * 2]
@@ -316,3 +354,11 @@ def test_whoever_shares_a_scan_may_leave_it(profile, folder, expected):
                     assert handle.status in ("cancelled", "finished")
         check_empty(session)
         assert kernel(session, lambda k: not k.state.running)
+    launches = [
+        command
+        for step in journal_of(file).steps
+        for command in step.commands
+        if isinstance(command, Launch)
+    ]
+    assert {len(launch.tasks) for launch in launches} == {1}
+    assert {launch.round for launch in launches} == {""}

@@ -130,7 +130,7 @@ def history(
             noted = [(record, reader.costs(record.session)) for record in chosen]
             _show_costs([(record, rows) for record, rows in noted if rows], as_json, console)
             return
-        outcomes = ("failed", "cancelled", "refused", "open") if failed else None
+        outcomes = ("failed", "cancelled", "refused", "lost", "open") if failed else None
         limit = last if last is not None or by is not None else 20
         queries = reader.queries(name, tenant, limit=limit, outcomes=outcomes)
         if by is not None:

@@ -17,7 +17,13 @@ from .history_sums import Sum
 DAY_S = 86_400.0
 LEAST_ROOM = 12
 _ENDED = {"finished": "ok", "cancelled": "stopped"}
-_STYLES = {"failed": "red", "refused": "red", "cancelled": "yellow", "open": "cyan"}
+_STYLES = {
+    "failed": "red",
+    "refused": "red",
+    "lost": "red",
+    "cancelled": "yellow",
+    "open": "cyan",
+}
 
 
 class Listing:
@@ -140,10 +146,16 @@ def session_table(sessions: Sequence[SessionRecord]) -> Listing:
             readable.count(found.queries),
             readable.count(found.steps),
             readable.count(found.slots),
-            "" if found.closed_at is None else when(found.closed_at),
+            _session_end(found),
             str(found.profile.get("name", "")),
         )
     return listing
+
+
+def _session_end(session: SessionRecord) -> str:
+    if session.closed_at is not None:
+        return when(session.closed_at)
+    return "lost" if session.lost else ""
 
 
 def cost_table(found: Sequence[tuple[SessionRecord, Sequence[CostRow]]]) -> Listing:

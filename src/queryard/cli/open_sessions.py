@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
 from queryard.core.errors import QueryardError
 
 from .data_options import data_option, existing_place
@@ -18,7 +20,7 @@ Data = Annotated[
 
 
 def open_sessions(data: str | None) -> list[Remote]:
-    """All that answer now; where no data is named, those without a place of their own as well."""
+    """All that are open; where no data is named, those without a place of their own as well."""
     from queryard.history.places import beside
     from queryard.live.control import remotes
     from queryard.sql.statistics.store import cache_folder
@@ -30,21 +32,29 @@ def open_sessions(data: str | None) -> list[Remote]:
 def ask_all(data: str | None, what: str, **details: Any) -> list[tuple[Remote, Any]]:
     """What each open session answers; says so if there is none.
 
-    All are asked before one of them that says no is heard.
+    All are asked before one of them that says no is heard. One that says nothing in time is an
+    error only if no other one has answered.
     """
+    from queryard.live.control import NoAnswer
+
     answers = []
     problems = []
+    silent = []
     for remote in open_sessions(data):
         try:
             answers.append((remote, remote.ask(what, **details)))
         except OSError:
             pass  # it was closed meanwhile
+        except NoAnswer as error:
+            silent.append(str(error))
         except QueryardError as error:
-            problems.append(f"session {remote.session} (process {remote.pid}): {error}")
-    if problems:
-        raise QueryardError("\n".join(problems))
+            problems.append(f"{remote}: {error}")
+    if problems or (silent and not answers):
+        raise QueryardError("\n".join([*problems, *silent]))
     if not answers:
         raise none_open(data)
+    for problem in silent:
+        typer.echo(problem, err=True)
     return answers
 
 

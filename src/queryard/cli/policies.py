@@ -14,7 +14,14 @@ from rich.tree import Tree
 
 from queryard.core.errors import InvalidProfile, unknown_name
 from queryard.core.parts import PoolSpec
-from queryard.policies import ProfileInfo, about, catalogue, load_profiles, resolve_profile
+from queryard.policies import (
+    ProfileInfo,
+    about,
+    catalogue,
+    idle_in_sessions,
+    load_profiles,
+    resolve_profile,
+)
 
 from . import options
 from .part_table import part_table
@@ -61,6 +68,8 @@ def policies(
     console.print(part_table(detail.parts))
     if not detail.work_conserving:
         console.print("It may leave a slot free although some task could use it.")
+    for note in idle_in_sessions(chosen):
+        console.print(f"In a session {note}.", markup=False, highlight=False)
 
 
 def _catalogue_table(infos: Iterable[ProfileInfo]) -> Table:

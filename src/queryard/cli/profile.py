@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from queryard.policies import load_profiles, resolve_profile
+from queryard.policies import idle_in_sessions, load_profiles, resolve_profile
 from queryard.policies.catalogue import composition
 
 from .open_sessions import Data, ask_all
@@ -48,4 +48,6 @@ def profile(
         chosen = dict(own[name] if name in own else resolve_profile(name))
     for remote, now in ask_all(data, "profile", profile=chosen):
         shown = f"{now.get('name', 'unnamed')}: {composition(now)}"
-        typer.echo(f"session {remote.session} (process {remote.pid}) follows {shown}")
+        typer.echo(f"{remote} follows {shown}")
+        for note in idle_in_sessions(now):
+            typer.echo(f"  {note}")

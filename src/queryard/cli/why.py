@@ -42,6 +42,9 @@ def why(
     - `queryard why --data data/` lists who runs and who waits
     - `queryard why 5f0c2a91b7de-14 --data data/`
     """
+    # It brings the engine with it, which the help must not wait for.
+    from queryard.live.control import NoAnswer
+
     if query is None:
         _list(data, as_json)
         return
@@ -51,6 +54,8 @@ def why(
             continue
         try:
             found = remote.ask("why", query=f"{remote.session}-{number}")
+        except NoAnswer:
+            raise
         except (QueryardError, OSError):
             break  # it has ended meanwhile
         typer.echo(json.dumps(found, indent=1) if as_json else found["text"])
@@ -59,7 +64,21 @@ def why(
 
 
 def _list(data: str | None, as_json: bool) -> None:
-    rows: list[dict[str, Any]] = [row for _, told in ask_all(data, "queries") for row in told]
+    told = ask_all(data, "queries")
+    rows: list[dict[str, Any]] = []
+    late = []
+    for remote, queries in told:
+        ends_s: dict[str, Any] = {}
+        try:
+            if queries:
+                found = remote.ask("forecasts")
+                ends_s = {query: forecast["end_s"] for query, forecast in found.items()}
+        except (QueryardError, OSError):
+            late.append(remote)
+        # Sessions of earlier versions tell the forecast with the queries.
+        rows += [{"forecast_end_s": ends_s.get(row["id"]), **row} for row in queries]
+    for remote in late:
+        typer.echo(f"{remote} has no forecast yet; ask again", err=True)
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
@@ -110,8 +129,10 @@ def _ended(query: str, data: str | None, as_json: bool) -> None:
 
 def _told(query: QueryRecord) -> str:
     """What became of a query, in words."""
+    if query.outcome == "lost":
+        return _lost(query)
     if query.ended_s is None:
-        return f"{query.query} was under way when its session ended; nothing more is known"
+        return f"{query.query} is on its way; its session has not answered"
     text = f"{query.query} {query.outcome} after {query.ended_s - query.asked_s:.2f} s"
     if query.waited_s is not None:
         text += f", {query.waited_s:.2f} s of it waiting"
@@ -126,3 +147,13 @@ def _told(query: QueryRecord) -> str:
         when = "earlier" if error > 0 else "later"
         text += f"\n- when it came, an end {abs(error):.0%} {when} was forecast"
     return text if not query.error else f"{text}\n- {query.error}"
+
+
+def _lost(query: QueryRecord) -> str:
+    text = f"{query.query} was under way when the process of its session ended; it has no answer"
+    if query.started_s is not None:
+        text += (
+            f"\n- it had waited for {query.waited_s:.2f} s, and held {query.held_s:.2f} "
+            "slot-seconds until the session was last heard of"
+        )
+    return text

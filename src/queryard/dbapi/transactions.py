@@ -27,6 +27,8 @@ class Transactions:
         """The session below, for all that PEP 249 does not know."""
         if self._session is None:
             raise InterfaceError("the connection is closed; open another with connect")
+        with translating():
+            self._session.host.owner.check()
         return self._session
 
     @property
@@ -49,6 +51,7 @@ class Transactions:
 
     def before(self, statement: Classified) -> None:
         """For cursors: begin a transaction where the statement needs one."""
+        self.session  # noqa: B018  # complains in a forked process, where the lock may be held
         with self._lock:
             if statement.kind in _CHANGES and not (self.autocommit or self._in_transaction):
                 self._run("BEGIN TRANSACTION")
@@ -60,8 +63,8 @@ class Transactions:
             self._in_transaction = statement.words[0] in ("begin", "start")
 
     def _end(self, how: str) -> None:
+        self.session  # noqa: B018  # complains if it is closed, or another process's
         with self._lock:
-            self.session  # noqa: B018  # complains if it is closed
             if self._in_transaction:
                 self._in_transaction = False
                 self._run(how)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -32,6 +33,24 @@ def _default_root() -> Path:
     return Path(tempfile.gettempdir()) / f"queryard-{user}"
 
 
+def _is_own(folder: Path) -> bool:
+    """Whether only this user can change what lies in a folder: all may make one of this name."""
+    if not hasattr(os, "getuid"):
+        return True
+    found = folder.lstat()
+    others = stat.S_IWGRP | stat.S_IWOTH
+    return (
+        stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & others
+    )
+
+
+def _own_root() -> Path:
+    """The usual place; a new one, which a crash leaves behind, where that is another user's."""
+    root = _default_root()
+    root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return root if _is_own(root) else Path(tempfile.mkdtemp(prefix=f"{root.name}-"))
+
+
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Let one process at a time look after a folder."""
@@ -52,6 +71,7 @@ class TempSpace:
     def __init__(self, root: str | Path | None = None) -> None:
         base = Path(root) if root is not None else _default_root()
         try:
+            base = base if root is not None else _own_root()
             base.mkdir(parents=True, exist_ok=True, mode=0o700)
             with _locked(base):
                 # Nobody may take the new folder for an abandoned one before it is locked.
@@ -86,3 +106,12 @@ def remove_abandoned(base: Path) -> None:
         with contextlib.suppress(OSError), lock.open("rb") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(lock.parent, ignore_errors=True)
+
+
+def remove_leftovers() -> None:
+    """Remove what killed processes of this user have left in the usual place."""
+    root = _default_root()
+    with contextlib.suppress(OSError):
+        if _is_own(root):
+            with _locked(root):
+                remove_abandoned(root)

@@ -16,6 +16,7 @@ from sqlalchemy.pool import NullPool
 
 from .errors import HistoryError
 from .migrations import VERSION, migrate, version_of
+from .places import make_private, tighten
 
 # How long somebody else's transaction is waited for; they take milliseconds.
 BUSY_S = 5.0
@@ -50,6 +51,7 @@ _REMEDY = "make room or give access to its folder, or name another file: connect
 def open_for_writing(file: Path) -> Connection:
     """A connection to a history of the present version, which is made if it is not there."""
     file.parent.mkdir(parents=True, exist_ok=True)
+    make_private(file)
     until = time.monotonic() + BUSY_S
     while True:
         connection: Connection | None = None
@@ -70,6 +72,7 @@ def _prepare(connection: Connection, file: Path) -> None:
     if file.stat().st_size:
         with connection.begin():
             version_of(connection, str(file))  # before anything is done to somebody else's file
+    tighten(file)
     raw = connection.connection.cursor()
     # Before the first transaction, else it has no effect: retention gives pages back.
     raw.execute("PRAGMA auto_vacuum = INCREMENTAL")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,7 +47,9 @@ class HistoryReader:
 
     def sessions(self) -> list[SessionRecord]:
         """All of them, the oldest first."""
-        return [_session(row) for row in self._rows(self._selections.sessions())]
+        gone = self._gone()
+        rows = self._rows(self._selections.sessions())
+        return [_session(row, row["session"] in gone) for row in rows]
 
     def session(self, name: str | None = None) -> SessionRecord:
         """One by its name or the beginning of it; the last one without a name."""
@@ -97,10 +100,12 @@ class HistoryReader:
     ) -> list[QueryRecord]:
         """The last `limit` queries, in the order they were asked for.
 
-        `tenant` stands for those below it, too; `since` is in seconds since 1970; the outcome
-        "open" is that of queries whose end was never recorded.
+        `tenant` stands for those below it, too; `since` is in seconds since 1970. The outcome of a
+        query without an end is "open" while its session lives, and "lost" once that is gone.
         """
-        wanted = self._selections.queries(session, tenant, since, limit, template, outcomes)
+        wanted = self._selections.queries(
+            session, tenant, since, limit, template, outcomes, self._gone()
+        )
         return [_query(row) for row in self._rows(wanted)]
 
     def past(self, limit: int = PAST_RUNS) -> list[PastRow]:
@@ -146,6 +151,17 @@ class HistoryReader:
 
         return export(self._connection, Path(folder))
 
+    def _gone(self) -> list[str]:
+        """Sessions that were killed."""
+        from .presence import is_gone
+
+        now = time.time()
+        return [
+            row["session"]
+            for row in self._rows(self._selections.unclosed())
+            if is_gone(self.file, row["session"], row["seen_at"], now)
+        ]
+
     def _of(self, table: Table, session: str, order: str) -> list[Mapping[str, Any]]:
         wanted = self._selections.of_session(table, session, order)
         return list(self._rows(wanted))
@@ -166,10 +182,10 @@ def _without_session(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name != "session"}
 
 
-def _session(row: dict[str, Any]) -> SessionRecord:
+def _session(row: dict[str, Any], lost: bool) -> SessionRecord:
     for name in ("settings", "profile"):
         row[name] = json.loads(row[name])
-    return SessionRecord(**row)
+    return SessionRecord(**row, lost=lost)
 
 
 def _query(row: dict[str, Any]) -> QueryRecord:

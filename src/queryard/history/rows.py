@@ -125,7 +125,8 @@ class PastRow(NamedTuple):
 class SessionRecord:
     """A session as it stands in the file; `closed_at` is None if it runs, or was killed.
 
-    `seen_at` is its last sign of life, at least once an hour; `last_s` the time of its last step.
+    `lost` says that it was killed: its process is gone. `seen_at` is its last sign of life, at
+    least once an hour; `last_s` the time of its last step.
     """
 
     session: str
@@ -141,13 +142,15 @@ class SessionRecord:
     queries: int
     steps: int
     last_s: float
+    lost: bool
 
 
 @dataclass(frozen=True, slots=True)
 class QueryRecord:
     """A query from the asking to the end, with the first and the last forecast made of it.
 
-    `outcome` is "open" for one whose end was never recorded.
+    `outcome` is "open" for one whose end is not recorded yet, and "lost" for one whose session was
+    killed: it has no end, and what it held is the least it needs.
     """
 
     session: str

@@ -52,6 +52,7 @@ class History:
         self._hurry = threading.Event()
         self._hurry.set()  # what has come while SQLAlchemy was loaded has waited long enough
         self._closed = False
+        self._given_up = False
         self._thread = threading.Thread(target=self._run, name="queryard-history", daemon=True)
         self._thread.start()
 
@@ -89,13 +90,20 @@ class History:
         return self._is_recording() and mark.reached.wait(timeout) and self.error is None
 
     def close(self) -> None:
-        """Write what is left, and end."""
+        """Write what is left, and end; a warning tells if that cannot be written in time."""
         mark = _Mark(last=True)
         self._put(mark)
         self._hurry.set()
         if self._is_recording():
             self._closed = True
             self._thread.join(CLOSE_S)
+            if not mark.reached.is_set() and self.error is None:
+                self._given_up = True
+                self.error = (
+                    f"{self.file}: the end of the session was not written within {CLOSE_S:g} s; "
+                    "another program holds the file, or its disk is slow"
+                )
+                _warn(f"the history of the session is incomplete: {self.error}")
 
     def _put(self, row: Recorded | _Mark) -> None:
         if self._is_recording():
@@ -130,7 +138,7 @@ class History:
 
         writer = Writer(self.file, self._keep)
         try:
-            while True:
+            while not self._given_up:
                 self._collect(writer.rest_s)
                 for row in self._taken():
                     if isinstance(row, _Mark):

@@ -1,4 +1,4 @@
-"""Retention: what is older than wanted goes, a little at a time.
+"""What killed sessions left is closed, and what is older than wanted goes, a little at a time.
 
 A session goes with all its rows, unless it is running. Should a running one alone be larger than
 wanted, the older half of its own steps goes, and it can no longer be replayed.
@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from sqlalchemy import ColumnElement, Connection, Table, func, literal_column, select
 
+from . import presence
+from .presence import DAY_S
 from .retention import Retention
-from .schema import OF_A_SESSION, past, sessions, steps
+from .schema import OF_A_SESSION, ended, past, sessions, steps
+from .selections import LOST, lost_ends, unclosed
 
-DAY_S = 86_400.0
 # Rows removed in one transaction, so that other sessions wait for milliseconds only.
 CHUNK = 2_000
 PAGES = 1_000
@@ -26,13 +29,13 @@ MOST_PAST = 20_000
 _ROWID: ColumnElement[int] = literal_column("rowid")
 
 
-def tidy(connection: Connection, keep: Retention, own: str) -> Iterator[None]:
-    """Remove what need not be kept; each step is one short transaction."""
+def tidy(connection: Connection, file: Path, keep: Retention, own: str) -> Iterator[None]:
+    """Close and remove what is over; each step is one short transaction."""
     now = time.time()
     with connection.begin():
-        change = sessions.update().where(sessions.c.session == own)
-        connection.execute(change.values(seen_at=now))
+        give_sign_of_life(connection, own, now)
     yield
+    yield from _close_lost(connection, file, own, now)
     for session in _ended(connection, own, now, before=now - keep.days * DAY_S):
         yield from _remove_session(connection, session)
     for session in _ended(connection, own, now, before=now):
@@ -43,6 +46,35 @@ def tidy(connection: Connection, keep: Retention, own: str) -> Iterator[None]:
         yield from _remove_older_steps(connection, own)
     yield from _forget_past(connection)
     yield from _give_back(connection)
+
+
+def give_sign_of_life(connection: Connection, own: str, now: float) -> None:
+    """Say that a session is there, also where another one took it for gone."""
+    connection.execute(sessions.update().where(sessions.c.session == own).values(seen_at=now))
+    connection.execute(ended.delete().where(ended.c.session == own, ended.c.outcome == LOST))
+
+
+def _close_lost(connection: Connection, file: Path, own: str, now: float) -> Iterator[None]:
+    """Give the queries of killed sessions an end."""
+    with connection.begin():
+        rows = connection.execute(unclosed()).all()
+        gone = {
+            session
+            for session, seen_at in rows
+            if session != own and presence.is_gone(file, session, seen_at, now)
+        }
+        if gone:
+            connection.execute(ended.insert().from_select(ended.c.keys(), lost_ends(gone)))
+    # For a day the lock file tells that a session was killed; afterwards its silence does.
+    signs = {row.session: row.seen_at for row in rows}
+    for session in presence.known(file):
+        seen_at = signs.get(session)
+        if seen_at is not None and seen_at >= now - DAY_S:
+            continue
+        # Of one that has closed, or is not in the file yet, only the lock counts.
+        if presence.is_gone(file, session, now if seen_at is None else seen_at, now):
+            presence.forget(file, session)
+    yield
 
 
 def _ended(connection: Connection, own: str, now: float, before: float) -> list[str]:

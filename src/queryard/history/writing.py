@@ -17,9 +17,10 @@ from . import schema
 from .errors import HistoryError
 from .fold import Fold, Row, compact
 from .opening import is_busy, open_for_writing
+from .presence import Presence
 from .retention import Retention
 from .rows import AskedRow, CostRow, EndedRow, ForecastRow, Recorded, SessionRow
-from .tidying import tidy
+from .tidying import give_sign_of_life, tidy
 
 TIDY_EVERY_S = 3600.0
 # A part of the tidying after each commit, so that rows never wait for it.
@@ -49,6 +50,7 @@ class Writer:
         self._keep = keep
         self._connection = open_for_writing(file)
         self._session: SessionRow | None = None
+        self._presence: Presence | None = None
         self._steps = 0
         self._fold = Fold()
         self._rows: dict[str, list[Row]] = {name: [] for name in _INSERT}
@@ -91,7 +93,9 @@ class Writer:
         self._waiting += 1
 
     def _begin(self, record: SessionRow) -> None:
+        self._leave()
         self._session = record
+        self._presence = Presence(self._file, record.session)
         row = _values(record)
         for name in ("settings", "profile"):
             row[name] = compact(encode(row[name]))
@@ -154,7 +158,7 @@ class Writer:
             if self._session is None or time.monotonic() < self._tidy_at:
                 return
             self._tidy_at = time.monotonic() + TIDY_EVERY_S
-            self._tidying = tidy(self._connection, self._keep, self._session.session)
+            self._tidying = tidy(self._connection, self._file, self._keep, self._session.session)
         until = time.monotonic() + TIDY_PART_S
         try:
             for _ in self._tidying:
@@ -170,12 +174,19 @@ class Writer:
             if self._session is not None:
                 self._mark_closed(self._session.session)
         self._connection.close()
+        self._leave()
 
     def _mark_closed(self, session: str) -> None:
         now = time.time()
         change = schema.sessions.update().where(schema.sessions.c.session == session)
         with self._connection.begin():
-            self._connection.execute(change.values(seen_at=now, closed_at=now))
+            give_sign_of_life(self._connection, session, now)
+            self._connection.execute(change.values(closed_at=now))
+
+    def _leave(self) -> None:
+        if self._presence is not None:
+            self._presence.end()
+            self._presence = None
 
 
 def _values(record: SessionRow | AskedRow | EndedRow | ForecastRow | CostRow) -> Row:

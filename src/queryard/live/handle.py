@@ -76,6 +76,7 @@ class Handle:
         return self._ready().__await__()
 
     async def _ready(self) -> Answer:
+        self._session.owner.check()
         loop = asyncio.get_running_loop()
         ready = asyncio.Event()
 
@@ -99,12 +100,14 @@ class Handle:
 
     def take(self, timeout: float | str | None = None) -> Answer:
         """The answer for somebody who keeps it: once it is gone, its rows are, too."""
+        self._client.host.owner.check()
         self._ticket.output.schema(_seconds(timeout))
         release = partial(_release, weakref.ref(self._client.host), self._ticket)
         return Answer(self._ticket.output, release, self._interest)
 
     def wait(self, timeout: float | str | None = None) -> bool:
         """Wait until the query has ended; True if it has. Its rows must be read meanwhile."""
+        self._client.host.owner.check()
         return self._ticket.over.wait(_seconds(timeout))
 
     def cancel(self) -> None:

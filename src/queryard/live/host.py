@@ -24,6 +24,7 @@ from queryard.engine.classify import Classified, names_read
 from queryard.engine.errors import QueryCancelled
 from queryard.engine.native import NativeEngine
 from queryard.engine.temp import TempSpace
+from queryard.results.ownership import Owner
 from queryard.results.streams import ResultStream
 from queryard.sim.forecast import Forecast
 from queryard.sql.catalog import Catalog
@@ -74,6 +75,7 @@ class Host:
         temp: TempSpace,
         fresh_s: float = 0.0,
     ) -> None:
+        self.owner = Owner()
         self.catalog = catalog
         self._freshness = Freshness(catalog, fresh_s)
         self.engine = engine
@@ -202,6 +204,7 @@ class Host:
 
     def query(self, query: str) -> Ticket:
         """A query by its id, on its way or with rows that are kept."""
+        self.owner.check()
         self._expire_rows()
         found = self._known.get(query)
         if found is None:
@@ -210,6 +213,7 @@ class Host:
 
     def cancel(self, query: str, error: BaseException | None = None) -> None:
         """Stop a query; unknown and ended ones are left alone."""
+        self.owner.check()
         ticket = self._known.get(query)
         if ticket is not None and not ticket.output.complete:
             self._loop.post(inputs.Cancel(query, error or QueryCancelled("cancelled")))
@@ -220,7 +224,7 @@ class Host:
         A finalizer may call it, in the middle of anything: it takes no lock.
         """
         output = ticket.output
-        if ticket.keep_s is None or output.drained:
+        if self.owner.is_here and (ticket.keep_s is None or output.drained):
             self._loop.post(inputs.Release(ticket.id, output, output.complete))
             if ticket.id in self._expire:
                 self._expire[ticket.id] = self.now()
@@ -252,6 +256,7 @@ class Host:
         return reply.result()
 
     def _check_open(self) -> None:
+        self.owner.check()
         if self._broken is not None:
             raise QueryardError(
                 "the session's scheduler has failed, which is a defect of Queryard's own "
@@ -265,17 +270,19 @@ class Host:
 
     def ask(self, question: Callable[[Coordinator], T]) -> T:
         """An instant question to the coordinator, on its own thread."""
+        self.owner.check()
         return self._loop.ask(question)
 
     def views(self) -> tuple[QueryView, ...]:
         """All queries on their way, the earliest first."""
-        return tuple(self._loop.ask(Coordinator.views))
+        return tuple(self.ask(Coordinator.views))
 
     def why(self, query: str) -> Why | None:
-        return self._loop.ask(lambda coordinator: coordinator.why(query))
+        return self.ask(lambda coordinator: coordinator.why(query))
 
     def outlook(self, ticket: Ticket) -> Outlook:
         """What there is to say of a query."""
+        self.owner.check()
         if ticket.ended:
             return outlook(ticket, None, None, None, self.now())
         newest = self._forecaster.newest()
@@ -284,6 +291,7 @@ class Host:
         return outlook(ticket, self.why(ticket.id), forecast, made_s, self.now())
 
     def forecasts(self, wait_s: float) -> dict[str, Forecast]:
+        self.owner.check()
         return dict(self._forecaster.newest(wait_s).by_query)
 
     def _fork(self) -> Fork:
@@ -291,6 +299,7 @@ class Host:
 
     def report(self) -> SessionReport:
         """What the host itself has cost so far."""
+        self.owner.check()
         tickets = [ticket for ticket in list(self._held.values()) if not ticket.ended]
         running = sum(ticket.facts.started_s is not None for ticket in tickets)
         cost = self.backend.report()
@@ -305,6 +314,7 @@ class Host:
             history_cpu_s=self._recorder.cpu_s,
             bursts=cost.bursts,
             burst_s=cost.burst_s,
+            history_error=self._recorder.error,
             problems=tuple(self._problems),
         )
 

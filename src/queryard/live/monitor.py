@@ -11,7 +11,8 @@ class SessionReport:
 
     Processor seconds: `decide_s` of the coordinator with its kernel, which is part of
     `driver_cpu_s`; `watch_cpu_s` of the thread that looks at running statements; `history_cpu_s` of
-    the one that writes. `problems` are errors that cost no query anything.
+    the one that writes. `history_error` says why the history is incomplete, `problems` are errors
+    that cost no query anything.
     """
 
     now_s: float
@@ -24,4 +25,5 @@ class SessionReport:
     history_cpu_s: float
     bursts: int
     burst_s: float
+    history_error: str | None = None
     problems: tuple[str, ...] = ()

@@ -181,6 +181,11 @@ class Recorder:
     def cpu_s(self) -> float:
         return 0.0 if self.history is None else self.history.history_cpu_s
 
+    @property
+    def error(self) -> str | None:
+        """Why the history is incomplete; None if it is not, and if there is none."""
+        return None if self.history is None else self.history.error
+
     def close(self) -> None:
         if self.history is not None:
             self.history.close()

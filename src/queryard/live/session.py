@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -43,7 +42,7 @@ from .host import Host
 from .monitor import SessionReport
 from .recording import Recorder, history_file, kept_in, read_retention
 from .request import Plan
-from .settings import session_settings, sized
+from .settings import session_settings, sized, warn_of_idle_parts
 from .why import Outlook
 
 # Chosen by measurement: see ARCHITECTURE.
@@ -73,14 +72,17 @@ def connect(
     `where` is a folder of data files, a catalog file (TOML), one data file or a DuckDB database;
     `tables` adds tables by name: paths, patterns, frames. `slots` is how many threads work at most
     (all cores), or the least and the most of them, `memory` the bytes all queries together may use
-    (70 % of the machine's). Without `write=True` nothing outside the session is ever changed.
+    (70 % of the machine's). Without `write=True` the data is never changed.
 
     `plan` is how queries run unless they say otherwise, `profile` the policy by which they share
     the slots (`queryard policies`). `tenants` have shares and limits by name, as
     `{"web": {"weight": 3, "guarantee": 0.25, "limits": {"waiting": 100}}}`; `limits` are those of
-    all together: `waiting` queries, the `wait` to be expected, the `memory` of one query. What
-    happens is recorded beside the data, or in the file `history`; False records nothing. The record
-    goes back 30 days and has up to about 1 GB, unless `retention` says otherwise, as
+    all together: `waiting` queries, the `wait` to be expected, the `memory` of one query.
+
+    A session writes into the folder `.queryard` beside the data, for its user only: the history of
+    what was asked and what came of it, and a note of how `queryard why` reaches the session. With
+    `history=False` it writes nothing there; a path keeps the history in that file. The history goes
+    back 30 days and has up to about 1 GB, unless `retention` says otherwise, as
     `{"days": 7, "size": "200 MB"}`.
 
     A query sees the files that lay there when it was submitted. `fresh` is how old what is known of
@@ -139,6 +141,7 @@ class Session:
         self.slots = sum(node.slots for node in nodes)
         self._tenants = read_tenants(tenants)
         self.profile = self._shared(profile)
+        warn_of_idle_parts(self.profile, stacklevel=4)
         gate = Gate(read_limits(limits or {}, "limits"), self._tenants.limits, self.slots)
         recorder = Recorder(history_file(history, catalog), read_retention(retention))
         kernel = recorder.kernel(self.profile, self.slots, self.memory_bytes)
@@ -164,9 +167,7 @@ class Session:
         folder = (None if history is False else kept_in(catalog)) or cache_folder()
         self._control = control_of(folder, recorder.session, weakref.ref(self))
         # Also for a session that its user forgets, and at the end of the program.
-        self._finalizer = weakref.finalize(
-            self, _close, os.getpid(), self.host, self.client, self._control
-        )
+        self._finalizer = weakref.finalize(self, _close, self.host, self.client, self._control)
 
     @property
     def plan(self) -> Plan:
@@ -281,8 +282,10 @@ class Session:
 
     def use_profile(self, profile: str | Mapping[str, Any]) -> None:
         """Decide by another policy from now on; what runs is not disturbed."""
-        self.profile = chosen = self._shared(profile)
+        chosen = self._shared(profile)
+        warn_of_idle_parts(chosen, stacklevel=3)
         self.host.choose(chosen)
+        self.profile = chosen
 
     def _shared(self, profile: str | Mapping[str, Any]) -> Mapping[str, Any]:
         """A profile inside the shares of the tenants, if it can be followed on this machine."""
@@ -317,10 +320,12 @@ class Session:
         A table that already has the name is replaced. Frames are copied when first used; register
         a frame again after changing it.
         """
+        self.host.owner.check()
         self.catalog.add(name, table)
 
     def unregister(self, name: str) -> None:
         """Forget a table that was registered."""
+        self.host.owner.check()
         self.catalog.remove(name)
 
     def refresh(self) -> tuple[str, ...]:
@@ -340,9 +345,9 @@ class Session:
         self.close()
 
 
-def _close(process: int, host: Host, client: Client, control: Control | None) -> None:
+def _close(host: Host, client: Client, control: Control | None) -> None:
     """It must not hold the session."""
-    if os.getpid() == process:  # in a fork, all of it is the parent's
+    if host.owner.is_here:  # in a fork, all of it is the parent's
         if control is not None:
             control.close()
         if host.close():

@@ -18,12 +18,14 @@ waiting = 10000
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 from queryard.core.errors import InvalidProfile, QueryardError, unknown_name
 from queryard.policies import compose
 from queryard.policies.compose import settings_of
+from queryard.policies.effects import idle_in_sessions
 
 KEYS = ("slots", "memory", "temp", "plan", "profile", "history", "retention", "fresh")
 
@@ -61,3 +63,13 @@ def sized(profile: Mapping[str, Any], slots: tuple[int, int]) -> Mapping[str, An
     known = settings_of(type(policy.provisioning))
     bounds = {key: value for key, value in (("minimum", least), ("maximum", most)) if key in known}
     return {**profile, "provisioning": {**table, **bounds}}
+
+
+def warn_of_idle_parts(profile: Mapping[str, Any], stacklevel: int) -> None:
+    """Say which parts of a profile that was chosen do nothing in a session.
+
+    `stacklevel` is how far away the program that has chosen it is, as for `warnings.warn`.
+    """
+    if idle := idle_in_sessions(profile):
+        name = profile.get("name", "of your own")
+        warnings.warn(f"policy {name}: {'; '.join(idle)}", UserWarning, stacklevel=stacklevel)

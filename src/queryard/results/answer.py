@@ -12,6 +12,7 @@ import pyarrow as pa
 from queryard.core.errors import QueryardError
 
 from .frames import to_pandas
+from .ownership import Owner
 from .streams import ResultStream
 from .values import python_values
 
@@ -36,6 +37,7 @@ class Answer:
     ) -> None:
         """`release` is called once the rows are wanted no more; it must not hold the answer."""
         self._stream = stream
+        self._process = Owner()
         # Whoever holds the rows holds the session they come from.
         self._owner = owner
         # Read, but not handed over.
@@ -53,7 +55,7 @@ class Answer:
     @property
     def schema(self) -> Any:
         """The Arrow schema; waits until it is known."""
-        return self._stream.schema()
+        return self._source.schema() if self._table is None else self._table.schema
 
     @property
     def columns(self) -> list[str]:
@@ -62,13 +64,13 @@ class Answer:
     @property
     def types(self) -> list[str]:
         """SQL types, as DESCRIBE writes them."""
-        self._stream.schema()
+        self.schema  # noqa: B018  # waits until they are known
         return list(self._stream.types)
 
     @property
     def changed(self) -> int | None:
         """How many rows a statement has written (INSERT, COPY …); None if its answer is rows."""
-        self._stream.schema()
+        self.schema  # noqa: B018  # waits until it is known
         if self._stream.returns == "rows":
             return None
         if self._stream.returns == "nothing":
@@ -79,7 +81,7 @@ class Answer:
     @property
     def returns_rows(self) -> bool:
         """Whether the statement answers with rows, and does not just do something."""
-        self._stream.schema()
+        self.schema  # noqa: B018  # waits until it is known
         return self._stream.returns == "rows"
 
     # --- all rows --------------------------------------------------------------------------------
@@ -179,9 +181,16 @@ class Answer:
             yield batch
 
     def _next(self) -> Any:
+        source = self._source
         if self._closed:
             raise QueryardError("the answer was closed; run the query again")
-        return self._stream.next()
+        return source.next()
+
+    @property
+    def _source(self) -> ResultStream:
+        """Where rows come from; only the process whose query it is may wait for them."""
+        self._process.check()
+        return self._stream
 
     def _fill(self) -> None:
         """Make Python values of the next few rows."""
@@ -211,7 +220,8 @@ class Answer:
             self._closed = True
             self._ahead.clear()
             self._rows.clear()
-            self._stream.close()
+            if self._process.is_here:
+                self._stream.close()
         self._release()
 
     def __enter__(self) -> Answer:

@@ -1,0 +1,38 @@
+"""Which parts of a policy have nothing to go by in a live session, as it is today.
+
+They decide in simulations, whose workloads name scans, places of data and online queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .compose import compose
+
+_NO_SCANS = "no query of a session names the scans it could share, so each reads for itself"
+_IDLE: Mapping[tuple[str, str], str] = {
+    ("order", "progress"): "no query of a session is an online one, whose answers gain on the way",
+    ("placement", "locf"): "the data of a session is as near to one slot as to another",
+    ("sharing", "circular"): _NO_SCANS,
+    ("sharing", "mrshare"): _NO_SCANS,
+}
+
+
+def idle_in_sessions(profile: Mapping[str, Any]) -> tuple[str, ...]:
+    """One sentence per part that has no effect in a session; none for most policies.
+
+    >>> idle_in_sessions({"order": "fifo", "placement": "locf"})
+    ("placement 'locf' has no effect: the data of a session is as near to one slot as to another",)
+    """
+    policy = compose(profile)
+    parts = [
+        *(("order", order.name) for order in policy.pools.orders),
+        ("placement", policy.placement.name),
+        ("sharing", policy.sharing.name),
+    ]
+    return tuple(
+        f"{decision} {name!r} has no effect: {_IDLE[decision, name]}"
+        for decision, name in dict.fromkeys(parts)
+        if (decision, name) in _IDLE
+    )
