@@ -53,7 +53,7 @@ class Connection(Transactions):
 
     def __exit__(self, kind: object, *exception: object) -> None:
         try:
-            if self._session is not None and self._session.owner.is_here:
+            if self._session is not None and self._session.host.owner.is_here:
                 if kind is None:
                     self.commit()
                 else:

@@ -128,8 +128,8 @@ def lost_ends(gone: Collection[str]) -> Select[Any]:
     }
     return (
         select(*(known.get(c.name, null()).label(c.name) for c in ended.c))
-        .outerjoin_from(asked, ended, _same_query(asked, ended))
-        .outerjoin(ran, _same_query(asked, ran))
+        .outerjoin_from(asked, ended, _same(asked, ended))
+        .outerjoin(ran, _same(asked, ran))
         .where(_of(asked, gone), ended.c.query.is_(None))
     )
 
@@ -147,10 +147,6 @@ def _last_s(table: Table) -> ColumnElement[float]:
     of_session = steps.c.session == table.c.session
     last = select(steps.c.time_s).where(of_session).order_by(steps.c.number.desc()).limit(1)
     return last.correlate(table).scalar_subquery()
-
-
-def _same_query(one: FromClause, other: FromClause) -> ColumnElement[bool]:
-    return and_(one.c.session == other.c.session, one.c.query == other.c.query)
 
 
 def queries(
@@ -209,7 +205,7 @@ def _chosen(
             literal_column("asked.rowid").label("row"),
         )
         .join_from(asked, schema.sessions, asked.c.session == schema.sessions.c.session)
-        .outerjoin(ends, _same_query(asked, ends))
+        .outerjoin(ends, _same(asked, ends))
         .order_by(asked_at.desc(), literal_column("asked.rowid").desc())
     )
     if session is not None:
@@ -230,7 +226,7 @@ def _times(table: Any) -> list[ColumnElement[Any]]:
     return [table.c[name] for name in ("made_s", "start_s", "end_s")]
 
 
-def _same(one: Any, other: Any) -> ColumnElement[bool]:
+def _same(one: FromClause, other: FromClause) -> ColumnElement[bool]:
     """That two rows are of the same query."""
     return and_(one.c.session == other.c.session, one.c.query == other.c.query)
 

@@ -76,7 +76,7 @@ class Handle:
         return self._ready().__await__()
 
     async def _ready(self) -> Answer:
-        self._session.owner.check()
+        self._client.host.owner.check()
         loop = asyncio.get_running_loop()
         ready = asyncio.Event()
 
