@@ -14,7 +14,7 @@ from typing import Protocol
 
 from queryard.core.commands import Grant, Kill, Launch, Revoke
 from queryard.core.events import LeaseEnded, Progressed, TaskFailed, TaskFinished, WidthChanged
-from queryard.core.model import Kind
+from queryard.core.model import TaskId
 from queryard.engine.errors import QueryCancelled
 from queryard.engine.meter import Meter
 from queryard.engine.native import NativeQuery
@@ -40,8 +40,14 @@ Event = LeaseEnded | Progressed | TaskFailed | TaskFinished | WidthChanged
 class StagedTasks(Protocol):
     """A staged query, as far as a backend knows it."""
 
-    def run(self, job: str, kind: Kind, index: int) -> float:
-        """Run one task on the calling thread; its output in bytes."""
+    def run(self, launch: int, task: TaskId) -> float:
+        """Run one task of a launch on the calling thread; its output in bytes.
+
+        The task's job has the name it has within the query.
+        """
+
+    def kill(self, launch: int) -> None:
+        """Stop the task of one launch that runs now, or is about to."""
 
     def cancel(self, error: BaseException) -> None:
         """Stop all tasks that run now."""
@@ -73,7 +79,8 @@ class LocalBackend:
         self._runs: dict[str, Run] = {}
         self._by_query: dict[NativeQuery, Run] = {}
         self._staged: dict[str, tuple[StagedTasks, Meter]] = {}
-        self._launched: dict[int, str] = {}
+        self._launched: dict[int, Launch] = {}
+        self._killed: set[int] = set()
         self._bursting = 0
         # Two that overstay on one core leave another one to whoever runs in their place.
         self._corner = Corner(MOST_BURSTS + 1)
@@ -133,7 +140,7 @@ class LocalBackend:
                 self._revoke(command)
             case Launch():
                 with self._lock:
-                    self._launched[command.number] = command.tasks[0].job
+                    self._launched[command.number] = command
                 self._workers.start(partial(self._run_tasks, command))
             case Kill():
                 self._kill(command)
@@ -215,12 +222,13 @@ class LocalBackend:
                 query, _, job = task.job.rpartition("/")
                 with self._lock:
                     staged = self._staged.get(query)
-                if staged is None:
-                    raise LookupError(f"query {query} has ended")
+                    killed = command.number in self._killed
+                if staged is None or killed:
+                    raise QueryCancelled("killed" if killed else f"query {query} has ended")
                 tasks, meter = staged
                 stay = meter.enter()
                 try:
-                    output_bytes += tasks.run(job, task.kind, task.index)
+                    output_bytes += tasks.run(command.number, task._replace(job=job))
                 finally:
                     meter.leave(stay)
             speed = self._speeds.get(command.node, 1.0)
@@ -232,13 +240,19 @@ class LocalBackend:
         finally:
             with self._lock:
                 self._launched.pop(command.number, None)
+                self._killed.discard(command.number)
 
     def _kill(self, command: Kill) -> None:
+        """Stop the tasks of one launch; other launches of the same queries go on."""
         with self._lock:
-            job = self._launched.get(command.number)
-            staged = self._staged.get(job.rpartition("/")[0]) if job is not None else None
-        if staged is not None:
-            self._workers.start(partial(staged[0].cancel, QueryCancelled("killed")))
+            launch = self._launched.get(command.number)
+            if launch is None:
+                return
+            self._killed.add(command.number)
+            queries = {task.job.rpartition("/")[0] for task in launch.tasks}
+            found = [self._staged[query][0] for query in sorted(queries) if query in self._staged]
+        for tasks in found:
+            self._workers.start(partial(tasks.kill, command.number))
 
     # --- looking on ----------------------------------------------------------------------------
 

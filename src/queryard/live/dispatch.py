@@ -221,6 +221,7 @@ class Dispatch:
             plan = plan_staged(asked.statements[0].sql, self._catalog)
             work = StagedWork(
                 plan,
+                record.id,
                 record.output,
                 memory_bytes,
                 self.engine.pool,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from queryard.engine.native import Parameters
-    from queryard.engine.staged import JobActuals
+    from queryard.engine.staged.query import JobActuals
 
     from .session import Session
 
