@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import threading
 import time
 
@@ -10,7 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import queryard
-from queryard.engine.errors import QueryCancelled, QueryFailed, QueryTimedOut
+from queryard.core.commands import Kill
+from queryard.engine.errors import OutOfMemory, QueryCancelled, QueryFailed, QueryTimedOut
+from queryard.engine.staged import node
 
 ROWS = 200_000
 
@@ -188,3 +191,82 @@ def test_a_comment_after_the_end_does_not_prevent_staging(qy):
     assert handle.result(30).fetchall() == [(ROWS,)]
     assert handle.wait(30)
     assert handle.reasons == ()  # of running otherwise
+
+
+class Faulty:
+    """Counts the attempts of every task, and lets those of some fail."""
+
+    def __init__(self, monkeypatch, fails):
+        self.attempts = collections.Counter()
+        self._fails = fails
+        self._real = node.run_task
+        monkeypatch.setattr(node, "run_task", self)
+
+    def __call__(self, spec, *rest):
+        self.attempts[spec.output.key] += 1
+        error = self._fails(spec, self.attempts[spec.output.key])
+        if error is not None:
+            raise error
+        return self._real(spec, *rest)
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(5, "Input/output error"), OutOfMemory("Out of Memory Error: no block")]
+)
+def test_a_task_that_fails_for_a_reason_that_passes_runs_again(qy, monkeypatch, error):
+    faulty = Faulty(monkeypatch, lambda spec, attempt: error if attempt == 1 else None)
+    staged = qy.sql(QUERIES[1], plan="staged").arrow()
+    assert set(faulty.attempts.values()) == {2}
+    assert staged.to_pylist() == qy.sql(QUERIES[1]).arrow().to_pylist()
+
+
+def test_a_task_that_fails_every_time_is_given_up_with_its_cause(qy, monkeypatch):
+    error = OutOfMemory("Out of Memory Error: no block")
+    faulty = Faulty(monkeypatch, lambda spec, attempt: error)
+    with pytest.raises(OutOfMemory, match=r"failed 4 times.*Out of Memory Error: no block"):
+        qy.sql(QUERIES[0], plan="staged")
+    assert max(faulty.attempts.values()) == 4
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SELECT sum(CAST(name AS INTEGER)) FROM dims", "Conversion Error: Could not convert"),
+        ("SELECT max(id + 9223372036854775807) FROM facts WHERE id > 5", "Out of Range Error"),
+    ],
+)
+def test_what_would_fail_again_is_not_tried_again(qy, monkeypatch, sql, words):
+    faulty = Faulty(monkeypatch, lambda spec, attempt: None)
+    with pytest.raises(QueryFailed, match=words):
+        qy.sql(sql, plan="staged")
+    assert set(faulty.attempts.values()) == {1}
+
+
+def test_a_mistake_of_the_program_is_the_querys_error(qy, monkeypatch):
+    faulty = Faulty(monkeypatch, lambda spec, attempt: ImportError("no module named x"))
+    with pytest.raises(ImportError, match="no module named x"):
+        qy.sql(QUERIES[0], plan="staged")
+    assert set(faulty.attempts.values()) == {1}
+    monkeypatch.undo()
+    assert qy.sql(QUERIES[0], plan="staged").arrow().num_rows == 1
+
+
+def test_a_kill_stops_one_launch_and_no_other(qy, monkeypatch):
+    """The launch that was killed is tried again, and the answer is right."""
+    backend = qy._dispatch._backend
+    killed = []
+
+    def kill_the_first(spec, attempt):
+        if not killed:
+            killed.append(spec.output.key)
+            launch = spec.attempt
+            backend.obey(Kill(launch))
+            while launch not in backend._killed:
+                time.sleep(0.001)
+            time.sleep(0.05)
+
+    faulty = Faulty(monkeypatch, kill_the_first)
+    assert qy.sql(QUERIES[0], plan="staged").fetchall() == qy.sql(QUERIES[0]).fetchall()
+    assert faulty.attempts[killed[0]] == 2
+    assert set(faulty.attempts.values()) <= {1, 2}
+    assert sum(faulty.attempts.values()) == len(faulty.attempts) + 1

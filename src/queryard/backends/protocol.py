@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 from queryard.core.commands import Grant, Kill, Launch, Release, Revoke, Scale
 from queryard.core.events import LeaseEnded, NodeJoined, NodeLost, TaskFinished, WidthChanged
-from queryard.core.model import Kind
+from queryard.core.model import TaskId
 
 NATIVE_JOB = "native"
 """The one job of a native query: its id is the query's, and this."""
@@ -52,8 +52,11 @@ class Leased:
 class TaskSet(Protocol):
     """The tasks of a staged query, as far as a backend knows them."""
 
-    def run(self, job: str, kind: Kind, index: int, launch: int) -> float:
-        """Run one task on the calling thread; the bytes it made."""
+    def run(self, launch: int, task: TaskId) -> float:
+        """Run one task of a launch on the calling thread; the bytes it made.
+
+        The task's job has the name it has within its query.
+        """
 
     def kill(self, launch: int) -> None:
         """Stop the tasks of one launch."""

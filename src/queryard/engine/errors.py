@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from queryard.core.errors import QueryardError
-from queryard.results.errors import OutOfMemory, QueryCancelled, QueryFailed, QueryTimedOut
+from queryard.results.errors import (
+    NoRoom,
+    OutOfMemory,
+    QueryCancelled,
+    QueryFailed,
+    QueryTimedOut,
+)
 from queryard.sql.catalog.advice import with_way_out
 
 __all__ = [
+    "InputMissing",
+    "NoRoom",
     "NotAllowed",
     "OutOfMemory",
     "QueryCancelled",
     "QueryFailed",
     "QueryTimedOut",
     "failure",
+    "failure_kind",
     "missing_table",
 ]
+
+
+class InputMissing(QueryardError):
+    """Rows that a task reads are not there (yet, or any more); the task is not at fault."""
 
 
 class NotAllowed(QueryardError):
@@ -52,6 +66,31 @@ def failure(text: str) -> QueryFailed:
             "connect), or make its intermediate results smaller."
         )
     return QueryFailed(text)
+
+
+FailureKind = Literal["never", "may pass"]
+# How DuckDB begins its messages where the same statement may succeed at another time.
+_MAY_PASS = re.compile(r"(IO|HTTP|Connection|TransactionContext) Error")
+
+
+def failure_kind(error: BaseException) -> FailureKind:
+    """Whether work that failed with this error would never succeed, or may if it is run again.
+
+    A wrong statement and wrong data stay wrong, and so does a program. Memory, disks and networks
+    change, and work that was stopped has not failed by itself.
+
+    >>> failure_kind(failure("Conversion Error: Could not convert string 'a' to INT32"))
+    'never'
+    >>> failure_kind(failure("IO Error: Could not read from file")), failure_kind(ImportError("x"))
+    ('may pass', 'never')
+    """
+    if isinstance(error, OutOfMemory | NoRoom | InputMissing | QueryCancelled):
+        return "may pass"
+    if isinstance(error, QueryardError):
+        return "may pass" if _MAY_PASS.match(str(error)) else "never"
+    # RuntimeError is what Python raises where no further thread can be started.
+    passing = OSError | MemoryError | EOFError | RuntimeError
+    return "may pass" if isinstance(error, passing) else "never"
 
 
 def missing_table(text: str) -> str | None:

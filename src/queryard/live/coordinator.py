@@ -623,7 +623,7 @@ class Coordinator:
         run = entry.run
         if run is not None and run.holder == entry.id:
             stopped = isinstance(entry.error, QueryCancelled | QueryTimedOut) and run.work_s > 0
-            known = "exactly" if entry.error is None else "at least" if stopped else "nothing"
+            known: out.Known = "exactly" if entry.error is None else "at least" if stopped else "nothing"
             learned = out.Learn(entry.request, run.work_s, entry.peak_memory_bytes, known)
             self._effects.append(learned)
         self._drop(entry, entry.error)

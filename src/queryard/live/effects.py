@@ -100,6 +100,9 @@ class Refine(NamedTuple):
     query: str
 
 
+Known = Literal["exactly", "at least", "running", "nothing"]
+
+
 class Learn(NamedTuple):
     """A query has taken so much work: exactly, at least (it was stopped, or runs now), or so that
     nothing can be learned of it (it failed).
@@ -108,7 +111,7 @@ class Learn(NamedTuple):
     request: QueryRequest
     work_s: float
     peak_memory_bytes: int | None
-    known: Literal["exactly", "at least", "running", "nothing"]
+    known: Known
 
 
 class Publish(NamedTuple):

@@ -13,6 +13,10 @@ class OutOfMemory(QueryFailed):
     """A statement needed more than the memory it had reserved, and could not spill enough."""
 
 
+class NoRoom(QueryFailed):
+    """Rows could not be written to a file: the disk is full, or the folder takes nothing."""
+
+
 class QueryCancelled(QueryFailed):
     """Somebody cancelled the query."""
 

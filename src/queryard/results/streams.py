@@ -71,6 +71,11 @@ class ResultStream:
         return self._full
 
     @property
+    def closed(self) -> bool:
+        """Whether no more rows are wanted."""
+        return self._ended
+
+    @property
     def drained(self) -> bool:
         """Whether a reader has taken all rows."""
         in_file = self._file is not None and self._file.batches > 0

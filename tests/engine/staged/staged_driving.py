@@ -2,18 +2,59 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from random import Random
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 
 from queryard.core.model import TaskId
-from queryard.engine.staged import StagedRun
+from queryard.engine.staged.local_exchange import LocalExchange
+from queryard.engine.staged.node import StagedNode
+from queryard.engine.staged.query import StagedQuery
+from queryard.engine.staged.task import TaskOutcome
+from queryard.sql.planner import StagedPlan
 
 
-def run_one_by_one(run: StagedRun, rng: Random | None = None) -> pa.Table:
+class LocalRun:
+    """Driver and node of a query in one process; `memory_bytes` are for the rows between tasks."""
+
+    def __init__(
+        self,
+        plan: StagedPlan,
+        instance: duckdb.DuckDBPyConnection,
+        memory_bytes: float,
+        temp: str | Path | None = None,
+    ) -> None:
+        self.plan = plan
+        self.query = StagedQuery(plan, "q", 2 * memory_bytes)
+        self.exchange = LocalExchange(memory_bytes, temp)
+        self.store = self.exchange.store
+        self.node = StagedNode(instance, self.exchange)
+        self._attempts = itertools.count(1)
+        self.query.publish(self.exchange)
+
+    def run(self, task: TaskId) -> TaskOutcome:
+        outcome = self.node.run(self.query.spec(task, next(self._attempts)))
+        self.query.done(task, outcome)
+        return outcome
+
+    def result(self) -> pa.RecordBatchReader:
+        return self.query.result(self.exchange)
+
+    def __enter__(self) -> LocalRun:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.node.close()
+        self.exchange.close()
+
+
+def run_one_by_one(run: LocalRun, rng: Random | None = None) -> pa.Table:
     """Run all tasks in one thread: in order, or in any order the DAG allows."""
     plan = run.plan
     done: set[str] = set()

@@ -1,16 +1,32 @@
-"""The store keeps what fits and spills the rest; the exchange brings partitions together."""
+"""The store keeps what fits and spills the rest; exchanges bring partitions together."""
 
 from __future__ import annotations
 
 import shutil
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from queryard.engine.errors import QueryFailed
-from queryard.engine.staged import Exchange, MissingRows, Store
+from queryard.engine.staged.exchange import Exchange, Partitions, Piece, PieceLost, Superseded
+from queryard.engine.staged.file_exchange import FileExchange
+from queryard.engine.staged.local_exchange import LocalExchange
+from queryard.engine.staged.store import MissingRows, Store
+
+EXCHANGES: dict[str, Callable[[Path], Exchange]] = {
+    "memory": lambda folder: LocalExchange(1e9, folder),
+    "spilled": lambda folder: LocalExchange(0, folder),
+    "files": lambda folder: FileExchange(folder, "here"),
+}
+
+
+@pytest.fixture(params=EXCHANGES.values(), ids=EXCHANGES.keys())
+def exchange(request: pytest.FixtureRequest, tmp_path: Path) -> Exchange:
+    made: Exchange = request.param(tmp_path)
+    return made
 
 
 def sent(*parts: int) -> pa.Table:
@@ -36,67 +52,114 @@ def keep(store: Store, key: str | int, *batches: pa.RecordBatch) -> None:
         writer.commit()
 
 
-def send(exchange: Exchange, task: int, table: pa.Table) -> None:
-    with exchange.open(task, table.schema) as sending:
+def put(
+    exchange: Exchange, key: str, table: pa.Table, partitions: int = 0, attempt: int = 1
+) -> tuple[Piece, ...]:
+    parts = Partitions("part", partitions) if partitions else None
+    with exchange.open(key, attempt, table.schema, parts) as writer:
         for each in table.to_batches():
-            sending.append(each)
-        sending.commit()
+            writer.append(each)
+        return writer.commit()
+
+
+def part(pieces: tuple[Piece, ...], number: int) -> Piece:
+    found = [piece for piece in pieces if piece.part == number]
+    return found[0] if found else pieces[0]._replace(part=number).without_rows()
 
 
 def files(folder: Path) -> list[Path]:
     return list(folder.rglob("*.arrow"))
 
 
-def test_every_row_arrives_once_at_its_partition() -> None:
-    exchange = Exchange("j", 3, "part", Store(1e9))
-    send(exchange, 0, sent(2, 0, 2, 0))
-    send(exchange, 1, sent(0, 2))
-    found = [exchange.get(p, range(2)) for p in range(3)]
+def test_every_row_arrives_once_at_its_partition(exchange: Exchange) -> None:
+    one = put(exchange, "q/j:m0", sent(2, 0, 2, 0), 3)
+    two = put(exchange, "q/j:m1", sent(0, 2), 3)
+    assert [(piece.part, piece.rows) for piece in one + two] == [(0, 2), (2, 2), (0, 1), (2, 1)]
+    found = [exchange.fetch([part(one, p), part(two, p)]) for p in range(3)]
     assert [numbers(table) for table in found] == [[0, 1, 3], [], [0, 1, 2]]
     assert found[1].schema.names == ["row", "text"]
 
 
-def test_sides_are_read_apart() -> None:
-    exchange = Exchange("j", 2, "part", Store(1e9))
-    send(exchange, 0, sent(0, 1))
-    send(exchange, 1, sent(1, 1, 1))
-    assert exchange.get(1, range(1)).num_rows == 1
-    assert exchange.get(1, range(1, 2)).num_rows == 3
+def test_rows_stay_in_their_order(exchange: Exchange) -> None:
+    pieces = put(exchange, "q/j:m0", sent(1, 0, 1, 0, 1), 2)
+    assert exchange.fetch([part(pieces, 1)]).column("row").to_pylist() == [0, 2, 4]
+    (whole,) = put(exchange, "q/j:m1", sent(1, 0, 1), 0)
+    assert exchange.fetch([whole]).column("part").to_pylist() == [1, 0, 1]
 
 
-def test_a_single_partition_needs_no_numbers() -> None:
-    exchange = Exchange("j", 1, "part", Store(1e9))
-    send(exchange, 0, pa.table({"row": [1, 2]}))
-    assert numbers(exchange.get(0, range(1))) == [1, 2]
+def test_putting_again_replaces(exchange: Exchange) -> None:
+    put(exchange, "q/j:m0", sent(0, 1, 1), 2)
+    again = put(exchange, "q/j:m0", sent(0, 1), 2, attempt=2)
+    assert [exchange.fetch([part(again, p)]).num_rows for p in range(2)] == [1, 1]
 
 
-def test_putting_again_replaces() -> None:
-    exchange = Exchange("j", 2, "part", Store(0))
-    send(exchange, 0, sent(0, 1))
-    send(exchange, 0, sent(0, 1))
-    assert [exchange.get(p, range(1)).num_rows for p in range(2)] == [1, 1]
+def test_an_attempt_that_comes_late_replaces_nothing(exchange: Exchange, tmp_path: Path) -> None:
+    rows = sent(0, 1).to_batches()[0]
+    with exchange.open("q/j:m0", 1, rows.schema, Partitions("part", 2)) as early:
+        early.append(rows)
+        pieces = put(exchange, "q/j:m0", sent(1, 1, 1), 2, attempt=10)
+        with pytest.raises(Superseded, match="attempt 1 of q/j:m0 came after attempt 10"):
+            early.commit()
+    assert numbers(exchange.fetch(pieces)) == [0, 1, 2]
+    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) <= 1  # the later one's
 
 
-@pytest.mark.parametrize("memory_bytes", [0, 1e9])
-def test_no_rows_still_have_columns(memory_bytes: float) -> None:
-    exchange = Exchange("j", 4, "part", Store(memory_bytes))
-    send(exchange, 0, sent())
-    assert exchange.get(3, range(1)).schema.names == ["row", "text"]
+def test_no_rows_still_have_columns(exchange: Exchange) -> None:
+    pieces = put(exchange, "q/j:m0", sent(), 4)
+    assert [piece.rows for piece in pieces] == [0]
+    assert exchange.fetch([part(pieces, 3)]).schema.names == ["row", "text"]
+    (whole,) = put(exchange, "q/j:m1", sent())
+    assert exchange.fetch([whole]).schema.names == ["row", "text", "part"]
 
 
-def test_many_rows_survive_slabs_and_spilling(tmp_path: Path) -> None:
+def test_what_is_gone_is_named(exchange: Exchange) -> None:
+    one = put(exchange, "q/j:m0", sent(0, 1), 2)
+    two = put(exchange, "q/j:m1", sent(0, 1), 2)
+    exchange.drop(["q/j:m1", "q/never there"])
+    assert numbers(exchange.fetch([one[0]])) == [0]
+    with pytest.raises(PieceLost, match=f"q/j:m1 are gone from {exchange.place}") as caught:
+        exchange.fetch([one[0], two[0]])
+    assert (caught.value.keys, caught.value.holders) == (("q/j:m1",), (exchange.place,))
+
+
+def test_rows_that_exist_already_are_published(exchange: Exchange) -> None:
+    frame = pa.table({"k": [1, None, 3]})
+    piece = exchange.publish("q/frame", frame.slice(1))
+    assert (piece.rows, exchange.fetch([piece]).to_pylist()) == (2, [{"k": None}, {"k": 3}])
+
+
+def test_published_rows_are_not_copied_or_counted(tmp_path: Path) -> None:
+    exchange = LocalExchange(0, tmp_path)
+    frame = pa.table({"k": range(1000)})
+    piece = exchange.publish("q/frame", frame)
+    (chunk,) = exchange.fetch([piece]).column("k").chunks
+    assert chunk.buffers()[1].address == frame.column("k").chunk(0).buffers()[1].address
+    assert not files(tmp_path)
+
+
+def test_files_of_one_place_are_read_at_another(tmp_path: Path) -> None:
+    here, there = FileExchange(tmp_path, "here"), FileExchange(tmp_path, "there")
+    pieces = put(here, "q/j:m0", sent(0, 1, 1), 2)
+    assert numbers(there.fetch([part(pieces, 1)])) == [1, 2]
+    shutil.rmtree(tmp_path / "here")
+    with pytest.raises(PieceLost, match="gone from here"):
+        there.fetch(pieces)
+
+
+@pytest.mark.parametrize("kind", ["spilled", "files"])
+def test_many_rows_survive_slabs_and_files(tmp_path: Path, kind: str) -> None:
     count = (1 << 20) + 77
-    store = Store(0, tmp_path)
-    exchange = Exchange("j", 7, "part", store)
+    exchange = EXCHANGES[kind](tmp_path)
     parts = pa.array([i % 7 for i in range(count)], pa.uint8())
-    send(exchange, 0, pa.table({"row": pa.array(range(count)), "part": parts}))
-    found = [exchange.get(p, range(1)).column("row").to_pylist() for p in range(7)]
+    pieces = put(exchange, "q/j:m0", pa.table({"row": pa.array(range(count)), "part": parts}), 7)
+    found = [exchange.fetch([part(pieces, p)]).column("row").to_pylist() for p in range(7)]
     assert sorted(row for rows in found for row in rows) == list(range(count))
     assert all(row % 7 == p for p, rows in enumerate(found) for row in rows)
-    assert store.spilled_bytes > 0
     assert files(tmp_path)
-    store.close()
-    assert not list(tmp_path.iterdir())
+    if isinstance(exchange, LocalExchange):
+        assert exchange.store.spilled_bytes > 0
+        exchange.close()
+        assert not list(tmp_path.iterdir())
 
 
 def test_what_exceeds_the_budget_is_in_files_and_reads_the_same(tmp_path: Path) -> None:
@@ -173,8 +236,6 @@ def test_what_is_given_up_leaves_nothing(tmp_path: Path, memory_bytes: float) ->
     kept = files(tmp_path)
     with store.open("a", batch(1).schema) as writer:
         writer.append(batch(50))
-    with Exchange("j", 2, "part", store).open(0, sent(0).schema) as sending:
-        sending.append(sent(0, 1).to_batches()[0])
     assert store.get("a").batches == [batch(1)]
     assert files(tmp_path) == kept
     assert store.memory_used_bytes == (0 if memory_bytes == 0 else 8)
@@ -192,16 +253,24 @@ def test_dropping_frees(tmp_path: Path, memory_bytes: float) -> None:
 
 
 def test_rows_in_hand_count_until_they_are_sorted(tmp_path: Path) -> None:
-    store = Store(1e6, tmp_path)
-    exchange = Exchange("j", 2, "part", store)
+    exchange = LocalExchange(1e6, tmp_path)
+    store = exchange.store
     rows = sent(0, 1, 1).to_batches()[0]
-    with exchange.open(0, rows.schema) as sending:
-        sending.append(rows)
+    with exchange.open("q/j:m0", 1, rows.schema, Partitions("part", 2)) as writer:
+        writer.append(rows)
         assert store.memory_used_bytes == rows.nbytes
-        sending.commit()
+        writer.commit()
     assert 0 < store.memory_used_bytes <= rows.nbytes + 8  # offsets of text have one more each
-    store.drop(("sent", "j", 0))
+    exchange.drop(["q/j:m0"])
     assert store.memory_used_bytes == 0
+
+
+def test_an_output_that_is_given_up_leaves_nothing(exchange: Exchange, tmp_path: Path) -> None:
+    with exchange.open("q/j:m0", 1, sent(0).schema, Partitions("part", 2)) as writer:
+        writer.append(sent(0, 1).to_batches()[0])
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    if isinstance(exchange, LocalExchange):
+        assert exchange.store.memory_used_bytes == 0
 
 
 def test_many_writers_at_once_keep_to_the_budget(tmp_path: Path) -> None:

@@ -8,11 +8,10 @@ from random import Random
 
 import duckdb
 import pytest
-from staged_driving import assert_same, run_one_by_one
+from staged_driving import LocalRun, assert_same, run_one_by_one
 from staged_grammar import TABLES
 from staged_tables import make_tables
 
-from queryard.engine.staged import StagedRun
 from queryard.sql.catalog import Catalog, open_catalog
 from queryard.sql.planner import plan_staged
 
@@ -64,5 +63,5 @@ def test_the_answer_is_duckdbs(
     whole = plan_staged(query, catalog)
     split = plan_staged(query, catalog, target_bytes=1, partitions=3, broadcast_bytes=0)
     for plan in (whole, split):
-        with StagedRun(plan, native, memory_bytes=1e9) as run:
+        with LocalRun(plan, native, memory_bytes=1e9) as run:
             assert_same(run_one_by_one(run, Random(1)), expected, ordered)

@@ -17,8 +17,10 @@ import sys, threading, time
 from pathlib import Path
 
 from queryard.core.model import TaskId
-from queryard.engine.staged import StagedRun
 from queryard.engine.staged.instance import open_instance
+from queryard.engine.staged.local_exchange import LocalExchange
+from queryard.engine.staged.node import StagedNode
+from queryard.engine.staged.query import StagedQuery
 from queryard.sql.catalog import open_catalog
 from queryard.sql.planner import plan_staged
 
@@ -42,25 +44,27 @@ def watch():
         time.sleep(0.005)
 
 
-def work(run, tasks):
+def work(node, tasks):
     while tasks:
-        run.run(tasks.pop())
+        task = tasks.pop()
+        query.done(task, node.run(query.spec(task, 1)))
 
 
 half = allowed // 2
-with open_instance(half, temp) as instance, StagedRun(plan, instance, half, temp) as run:
+query, exchange = StagedQuery(plan, "q", allowed), LocalExchange(half, temp)
+with open_instance(half, temp) as instance, StagedNode(instance, exchange) as node:
     base = anonymous_bytes()
     threading.Thread(target=watch, daemon=True).start()
     for job in plan.jobs:
         for kind, count in (("map", job.map_tasks), ("reduce", job.partitions)):
             tasks = [TaskId(job.name, kind, i) for i in range(count)]
-            workers = [threading.Thread(target=work, args=(run, tasks)) for _ in range(2)]
+            workers = [threading.Thread(target=work, args=(node, tasks)) for _ in range(2)]
             for worker in workers:
                 worker.start()
             for worker in workers:
                 worker.join()
-    rows = sum(batch.num_rows for batch in run.result())
-    print(rows, peak - base, int(run.spilled_bytes))
+    rows = sum(batch.num_rows for batch in query.result(exchange))
+    print(rows, peak - base, exchange.store.spilled_bytes)
 """
 
 JOIN = "SELECT f.id, f.words, d.name FROM fact f JOIN dim d ON f.id % 2 = d.k % 2"

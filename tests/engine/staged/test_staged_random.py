@@ -13,11 +13,10 @@ from random import Random
 
 import duckdb
 import pytest
-from staged_driving import assert_same, run_one_by_one
+from staged_driving import LocalRun, assert_same, run_one_by_one
 from staged_grammar import TABLES, Grammar, is_rounded
 from staged_tables import make_tables
 
-from queryard.engine.staged import StagedRun
 from queryard.sql.catalog import Catalog, open_catalog
 from queryard.sql.planner import NotStageable, plan_staged
 
@@ -82,7 +81,7 @@ def test_random_queries_give_duckdbs_answers(
         except NotStageable:
             refused += 1
             continue
-        with StagedRun(plan, instance, memory_bytes=rng.choice([1e9, 2000.0])) as run:
+        with LocalRun(plan, instance, memory_bytes=rng.choice([1e9, 2000.0])) as run:
             answer = run_one_by_one(run, rng)
         ordered = "ORDER BY" in query.rsplit(")", 1)[-1] and not is_rounded(query)
         try:

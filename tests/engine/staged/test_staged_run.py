@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Iterator
@@ -11,13 +12,14 @@ from random import Random
 import duckdb
 import pyarrow as pa
 import pytest
-from staged_driving import assert_same, run_one_by_one
+from staged_driving import LocalRun, assert_same, run_one_by_one
 from staged_grammar import TABLES
 from staged_tables import make_tables
 
 from queryard.core.model import TaskId
 from queryard.engine.errors import QueryCancelled, QueryFailed
-from queryard.engine.staged import MissingRows, StagedRun
+from queryard.engine.staged.exchange import Superseded
+from queryard.engine.staged.store import MissingRows
 from queryard.sql.catalog import Catalog, open_catalog
 from queryard.sql.planner import StagedPlan, plan_staged
 
@@ -79,7 +81,7 @@ def schemas(instance: duckdb.DuckDBPyConnection) -> int:
 def test_any_order_the_jobs_allow_gives_the_answer(
     plan: StagedPlan, instance: duckdb.DuckDBPyConnection, expected: pa.Table, seed: int
 ) -> None:
-    with StagedRun(plan, instance, 1e9) as run:
+    with LocalRun(plan, instance, 1e9) as run:
         assert_same(run_one_by_one(run, Random(seed)), expected, ordered=True)
 
 
@@ -92,7 +94,7 @@ def test_running_tasks_again_changes_nothing(
 ) -> None:
     rng = Random(5)
     done: list[TaskId] = []
-    with StagedRun(shared_plan, instance, memory_bytes) as run:
+    with LocalRun(shared_plan, instance, memory_bytes) as run:
         for task in tasks(shared_plan):
             first = run.run(task)
             done.append(task)
@@ -105,11 +107,15 @@ def test_running_tasks_again_changes_nothing(
 def test_many_threads_run_tasks_at_once(
     shared_plan: StagedPlan, instance: duckdb.DuckDBPyConnection, expected: pa.Table
 ) -> None:
-    with StagedRun(shared_plan, instance, 1e9) as run:
+    def work(task: TaskId) -> None:
+        with contextlib.suppress(Superseded):  # by the same task on another thread
+            run.run(task)
+
+    with LocalRun(shared_plan, instance, 1e9) as run:
         for job in shared_plan.jobs:
             for kind, count in (("map", job.map_tasks), ("reduce", job.partitions)):
                 every = [TaskId(job.name, kind, i % count) for i in range(2 * count)]  # type: ignore[arg-type]
-                threads = [threading.Thread(target=run.run, args=(task,)) for task in every]
+                threads = [threading.Thread(target=work, args=(task,)) for task in every]
                 for thread in threads:
                     thread.start()
                 for thread in threads:
@@ -122,7 +128,7 @@ def test_build_sides_are_made_once(
 ) -> None:
     builds = {name for job in shared_plan.jobs for name in job.builds}
     assert builds
-    with StagedRun(shared_plan, instance, 1e9) as run:
+    with LocalRun(shared_plan, instance, 1e9) as run:
         run_one_by_one(run)
         found = instance.execute(
             "SELECT table_name FROM duckdb_tables() WHERE schema_name LIKE 'staged_%'"
@@ -133,9 +139,9 @@ def test_build_sides_are_made_once(
 def test_actual_figures_are_known_for_every_job(
     plan: StagedPlan, instance: duckdb.DuckDBPyConnection, expected: pa.Table
 ) -> None:
-    with StagedRun(plan, instance, 1e9) as run:
+    with LocalRun(plan, instance, 1e9) as run:
         run_one_by_one(run)
-        actuals = run.actuals()
+        actuals = run.query.actuals()
     assert list(actuals) == [job.name for job in plan.jobs]
     for job in plan.jobs:
         assert actuals[job.name].tasks_done == job.map_tasks + job.partitions
@@ -147,9 +153,9 @@ def test_nothing_is_left_behind(
     plan: StagedPlan, instance: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
     before = schemas(instance)
-    with StagedRun(plan, instance, memory_bytes=0, temp_directory=tmp_path) as run:
+    with LocalRun(plan, instance, memory_bytes=0, temp=tmp_path) as run:
         run_one_by_one(run)
-        assert run.spilled_bytes > 0
+        assert run.store.spilled_bytes > 0
         assert list(tmp_path.iterdir())
     assert not list(tmp_path.iterdir())
     assert schemas(instance) == before
@@ -158,7 +164,7 @@ def test_nothing_is_left_behind(
 def test_two_runs_share_an_instance(
     shared_plan: StagedPlan, instance: duckdb.DuckDBPyConnection, expected: pa.Table
 ) -> None:
-    with StagedRun(shared_plan, instance, 1e9) as one, StagedRun(shared_plan, instance, 0) as two:
+    with LocalRun(shared_plan, instance, 1e9) as one, LocalRun(shared_plan, instance, 0) as two:
         for task in tasks(shared_plan):
             one.run(task)
             two.run(task)
@@ -169,7 +175,7 @@ def test_two_runs_share_an_instance(
 def test_a_task_before_its_inputs_is_an_error(
     plan: StagedPlan, instance: duckdb.DuckDBPyConnection
 ) -> None:
-    with StagedRun(plan, instance, 1e9) as run, pytest.raises(MissingRows):
+    with LocalRun(plan, instance, 1e9) as run, pytest.raises(MissingRows):
         run.run(TaskId(plan.jobs[-1].name, "map", 0))
 
 
@@ -177,7 +183,7 @@ def test_an_error_is_duckdbs_and_the_instance_stays_usable(
     catalog: Catalog, instance: duckdb.DuckDBPyConnection
 ) -> None:
     plan = plan_staged("SELECT CAST(s AS INTEGER) FROM fact", catalog, target_bytes=1)
-    with StagedRun(plan, instance, 1e9) as run:
+    with LocalRun(plan, instance, 1e9) as run:
         with pytest.raises(QueryFailed, match="Could not convert string"):
             run_one_by_one(run)
         assert instance.execute("SELECT 1").fetchone() == (1,)
@@ -214,7 +220,7 @@ def test_a_second_row_of_a_scalar_subquery_is_an_error(
             native.execute(sql).fetchall()
     plan = plan_staged(sql, catalog, **options)
     with (
-        StagedRun(plan, instance, 1e9) as run,
+        LocalRun(plan, instance, 1e9) as run,
         pytest.raises(QueryFailed, match="More than one row"),
     ):
         run_one_by_one(run)
@@ -225,22 +231,24 @@ def test_an_error_in_the_middle_of_a_stream_leaves_nothing(
 ) -> None:
     sql = "SELECT x, CASE WHEN x = 250000 THEN CAST('a' || x AS INTEGER) END FROM big"
     plan = plan_staged(sql, catalog)
-    with StagedRun(plan, instance, 0, tmp_path) as run:
+    with LocalRun(plan, instance, 0, tmp_path) as run:
         with pytest.raises(QueryFailed, match="Could not convert string 'a250000'"):
             run_one_by_one(run)
-        assert run.spilled_bytes > 0
+        assert run.store.spilled_bytes > 0
         assert not list(tmp_path.rglob("*.arrow"))
-        assert run.memory_used_bytes == 0
+        assert run.store.memory_used_bytes == 0
         assert instance.execute("SELECT 1").fetchone() == (1,)
 
 
 def test_build_sides_are_not_kept_twice(
     shared_plan: StagedPlan, instance: duckdb.DuckDBPyConnection
 ) -> None:
-    with StagedRun(shared_plan, instance, 1e9) as run:
+    with LocalRun(shared_plan, instance, 1e9) as run:
         run_one_by_one(run)
-        kept_bytes = sum(found.bytes + found.shuffled_bytes for found in run.actuals().values())
-        assert 0 < run.memory_used_bytes < kept_bytes
+        kept_bytes = sum(
+            found.bytes + found.shuffled_bytes for found in run.query.actuals().values()
+        )
+        assert 0 < run.store.memory_used_bytes < kept_bytes
 
 
 def test_cancel_stops_running_tasks_at_once(
@@ -249,19 +257,19 @@ def test_cancel_stops_running_tasks_at_once(
     plan = plan_staged(SLOW, catalog)
     errors: list[BaseException] = []
 
-    def work(run: StagedRun) -> None:
+    def work(run: LocalRun) -> None:
         try:
             run_one_by_one(run)
         except QueryCancelled as error:
             errors.append(error)
 
-    with StagedRun(plan, instance, 1e9) as run:
+    with LocalRun(plan, instance, 1e9) as run:
         threads = [threading.Thread(target=work, args=(run,)) for _ in range(2)]
         for thread in threads:
             thread.start()
         time.sleep(0.3)
         started_s = time.monotonic()
-        run.cancel()
+        run.node.cancel()
         for thread in threads:
             thread.join()
         assert time.monotonic() - started_s < 1.0
@@ -277,6 +285,6 @@ def test_frames_are_read_by_tasks(instance: duckdb.DuckDBPyConnection) -> None:
     catalog = open_catalog(tables={"one": frame, "two": other})
     sql = 'SELECT one.k, count(*) AS n, max("Weird Name") FROM one JOIN two USING (k) GROUP BY 1'
     plan = plan_staged(sql, catalog, target_bytes=1, partitions=2, broadcast_bytes=0)
-    with StagedRun(plan, instance, 1e9) as run:
+    with LocalRun(plan, instance, 1e9) as run:
         answer = run_one_by_one(run)
     assert answer.to_pylist() == [{"k": 2, "n": 4, 'max("Weird Name")': "b"}]

@@ -8,9 +8,8 @@ from random import Random
 import duckdb
 import pyarrow.parquet as pq
 import pytest
-from staged_driving import assert_same, run_one_by_one
+from staged_driving import LocalRun, assert_same, run_one_by_one
 
-from queryard.engine.staged import StagedRun
 from queryard.sql.catalog import Catalog, open_catalog
 from queryard.sql.planner import plan_staged
 from queryard.workload.tpch import TABLES, generate, query
@@ -40,7 +39,7 @@ class Yard:
         """Run a query both ways; how many jobs it was."""
         expected = self.native.sql(query(number)).to_arrow_table()
         plan = plan_staged(query(number), self.catalog, **sizes)  # type: ignore[arg-type]
-        with StagedRun(plan, self.instance, memory_bytes) as run:
+        with LocalRun(plan, self.instance, memory_bytes) as run:
             answer = run_one_by_one(run, Random(number))
         ordered = "order by" in query(number).lower() and number not in LIMITED_TIES
         assert_same(answer, expected, ordered)

@@ -10,7 +10,7 @@ from functools import partial
 from queryard.backends.protocol import LaunchFailed, Post, QueryUsed, TaskSet, Usage
 from queryard.core.commands import Kill, Launch
 from queryard.core.events import TaskFinished
-from queryard.core.model import TaskId
+from queryard.core.model import JobId, TaskId
 from queryard.engine.errors import QueryCancelled
 from queryard.engine.meter import Meter
 
@@ -97,7 +97,7 @@ class LocalTasks:
         tasks, meter = found
         stay = meter.enter()
         try:
-            return tasks.run(task.job.rpartition("/")[2], task.kind, task.index, launch)
+            return tasks.run(launch, task._replace(job=JobId.of(task.job).name))
         finally:
             meter.leave(stay)
 
@@ -109,7 +109,7 @@ class LocalTasks:
 
 
 def _query(task: TaskId) -> str:
-    return task.job.rpartition("/")[0]
+    return JobId.of(task.job).query
 
 
 def _usage(meter: Meter) -> Usage:

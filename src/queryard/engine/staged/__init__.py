@@ -1,7 +1,5 @@
-"""Staged queries at work: one DuckDB statement a task, and the rows that pass between tasks."""
+"""Staged queries at work: one DuckDB statement per task, and the rows that pass between tasks.
 
-from .exchange import Exchange
-from .run import JobActuals, StagedRun, TaskOutcome
-from .store import MissingRows, Store
-
-__all__ = ["Exchange", "JobActuals", "MissingRows", "StagedRun", "Store", "TaskOutcome"]
+The driver of a query has a `StagedQuery`, each node that runs tasks of it a `StagedNode`; what
+passes between them is plain data. Import from the modules: a node needs no planner.
+"""

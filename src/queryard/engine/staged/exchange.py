@@ -1,111 +1,109 @@
-"""Brings rows of many map tasks together by partition, for the reduce tasks of a job."""
+"""How rows pass between tasks: an exchange keeps what tasks put, and says where it lies.
+
+An exchange may be the memory of one process, a folder, or the object store of a cluster. A task
+never knows which: it is given pieces, and the exchange of its node knows how to get them.
+"""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any, NamedTuple, Protocol, Self
 
-import numpy as np
 import pyarrow as pa
 
-from .store import EntryWriter, Store
-
-_SLAB_ROWS = 1 << 20  # sorted at once: fits caches better, and text stays below 2 GB
-_SLAB_BYTES = 32 << 20
-_SLAB_SHARE = 1 / 16  # of the budget at most
+from queryard.engine.errors import InputMissing, QueryCancelled
 
 
-class Exchange:
-    """What the map tasks of one job send to its reduce tasks.
+class Partitions(NamedTuple):
+    """Rows go to so many partitions; a column of theirs says to which, and is not kept."""
 
-    The column `part` of what a map task sends says where each row goes. Rows are sorted by
-    partition, slab by slab, so that a reduce task reads slices and nothing is copied again.
+    column: str
+    number: int
+
+
+class Piece(NamedTuple):
+    """Rows of one output that can be fetched by themselves.
+
+    A piece of 0 rows stands for the columns only: whatever else lies under `ref` is not read.
     """
 
-    def __init__(self, job: str, partitions: int, part: str, store: Store) -> None:
-        self._job = job
-        self._partitions = partitions
-        self._part = part
-        self._store = store
+    key: str
+    part: int | None  # the partition; None: all rows of the output
+    holder: str  # the place whose loss is the loss of the piece
+    rows: int
+    bytes: int
+    ref: Any = None  # what the exchange needs to find it; plain data, or the exchange's own handle
 
-    def open(self, task: int, schema: pa.Schema) -> EntryWriter | Sending:
-        """Begin what a map task sends; it takes the place of what it sent before at `commit`."""
-        key = ("sent", self._job, task)
-        if self._partitions == 1:
-            return self._store.open(key, schema)
-        place = schema.get_field_index(self._part)
-        writer = self._store.open(key, schema.remove(place))
-        return Sending(self._store, writer, schema, place, self._partitions)
-
-    def get(self, partition: int, tasks: range) -> pa.Table:
-        """All rows that some of the map tasks (those of one side) sent to a partition."""
-        part = None if self._partitions == 1 else partition
-        held = [self._store.get(("sent", self._job, task), part) for task in tasks]
-        if not held:
-            raise ValueError(f"job {self._job!r}: no map tasks were named to read from")
-        batches = [batch for each in held for batch in each.batches]
-        return pa.Table.from_batches(batches, held[0].schema)
+    def without_rows(self) -> Piece:
+        """Only the columns."""
+        return self._replace(rows=0, bytes=0)
 
 
-class Sending:
-    """The rows of one map task on their way, a slab of them in hand."""
+class PieceLost(InputMissing):
+    """Rows that a task reads are gone with the place that held them."""
 
-    def __init__(
-        self, store: Store, writer: EntryWriter, schema: pa.Schema, place: int, partitions: int
-    ) -> None:
-        self._store = store
-        self._writer = writer
-        self._schema = schema
-        self._place = place
-        self._partitions = partitions
-        self._most_bytes = min(_SLAB_BYTES, store.memory_bytes * _SLAB_SHARE)
-        self._slab: list[pa.RecordBatch] = []
-        self._rows = 0
-        self._bytes = 0
+    def __init__(self, pieces: Iterable[Piece]) -> None:
+        lost = tuple(pieces)
+        self.keys = tuple(dict.fromkeys(piece.key for piece in lost))
+        self.holders = tuple(dict.fromkeys(piece.holder for piece in lost))
+        super().__init__(
+            f"rows of {', '.join(self.keys)} are gone from {', '.join(self.holders)}; "
+            "the tasks that made them must run again"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        lost = [Piece(key, None, holder, 0, 0) for key in self.keys for holder in self.holders]
+        return type(self), (lost,)
+
+
+class Superseded(QueryCancelled):
+    """An attempt of a task came too late: the rows of a later attempt stand."""
+
+
+class Writer(Protocol):
+    """An output in the making, of one thread. Left without `commit`, nothing stays of it."""
 
     def append(self, batch: pa.RecordBatch) -> None:
-        """Send rows, each to the partition it names."""
-        self._store.reserve(batch.nbytes)
-        self._slab.append(batch)
-        self._rows += batch.num_rows
-        self._bytes += batch.nbytes
-        if self._rows >= _SLAB_ROWS or self._bytes >= self._most_bytes:
-            self._sort()
+        """Add rows."""
 
-    def commit(self) -> None:
-        """All is sent."""
-        self._sort()
-        self._writer.commit()
+    def commit(self) -> tuple[Piece, ...]:
+        """Make all rows visible at once.
 
-    def _sort(self) -> None:
-        if self._rows:
-            slab = pa.Table.from_batches(self._slab, self._schema)
-            self._slab.clear()
-            for partition, rows in _by_partition(slab, self._place, self._partitions):
-                self._writer.append(rows, partition)
-        self._let_go()
+        The pieces come in the order of partitions. Those without rows are left out, but there is
+        at least one. Raises `Superseded` if a later attempt stands.
+        """
 
-    def _let_go(self) -> None:
-        self._slab.clear()
-        self._store.release(self._bytes)
-        self._rows = self._bytes = 0
+    def __enter__(self) -> Self: ...
 
-    def __enter__(self) -> Sending:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._let_go()
-        self._writer.__exit__(*exception)
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
 
 
-def _by_partition(
-    slab: pa.Table, place: int, partitions: int
-) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of a table, by the number in the column at `place`."""
-    numbers = slab.column(place).to_numpy()
-    order = np.argsort(numbers, kind="stable")
-    bounds = np.searchsorted(numbers[order], np.arange(partitions + 1))
-    (rows,) = slab.remove_column(place).combine_chunks().take(pa.array(order)).to_batches()
-    for number, (first, last) in enumerate(itertools.pairwise(bounds)):
-        if last > first:
-            yield number, rows.slice(int(first), int(last - first))
+class Exchange(Protocol):
+    """What tasks at one place put, and the way to what others have put. Any thread may call it."""
+
+    @property
+    def place(self) -> str:
+        """Where the rows lie that are put here."""
+
+    def open(
+        self, key: str, attempt: int, schema: pa.Schema, partitions: Partitions | None
+    ) -> Writer:
+        """Begin an output; it takes the place of the output of an earlier attempt."""
+
+    def publish(self, key: str, rows: pa.Table) -> Piece:
+        """Put rows that exist already, once for all tasks that read them."""
+
+    def fetch(self, pieces: Sequence[Piece]) -> pa.Table:
+        """The rows of pieces of one shape, in their order; raises `PieceLost`."""
+
+    def drop(self, keys: Iterable[str]) -> None:
+        """Forget outputs, if they are there."""
+
+    def settle(self) -> None:
+        """A task has ended: memory that it has freed may go back to the system."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.ipc as ipc
 
-from queryard.engine.errors import QueryFailed
+from queryard.engine.errors import NoRoom
 
 
 class SpillFile:
@@ -42,8 +42,8 @@ class SpillFile:
         self._sink.close()
         self.path.unlink(missing_ok=True)
 
-    def _no_room(self, error: OSError) -> QueryFailed:
-        return QueryFailed(
+    def _no_room(self, error: OSError) -> NoRoom:
+        return NoRoom(
             f"intermediate rows do not fit into memory, and not into {self.path.parent}: "
             f"{error.strerror or error}; make room there, or name another folder with "
             "connect(temp=…)"

@@ -13,13 +13,12 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from queryard.core.errors import QueryardError
-from queryard.engine.errors import QueryCancelled
+from queryard.engine.errors import InputMissing, QueryCancelled
 
 from .spill_file import SpillFile, mapped_batches
 
 
-class MissingRows(QueryardError):
+class MissingRows(InputMissing):
     """A task asked for rows of a task that has not run."""
 
 

@@ -2,15 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from queryard.backends.protocol import Staged
-from queryard.core.events import EstimateChanged, MemoryChanged
+from queryard.core.events import EstimateChanged, MemoryChanged, Retry
 from queryard.core.model import Job, JobId
+from queryard.engine.errors import InputMissing, failure_kind
+from queryard.engine.pool import InstancePool
+from queryard.engine.staged.query import JobActuals
 from queryard.engine.staged.tasks import StagedTasks
-from queryard.results.explanation import Explanation
+from queryard.results.explanation import ExplainedJob, Explanation
 from queryard.results.streams import ResultStream
+from queryard.sql.planner import StagedPlan
 
 from ..estimates.prediction import task_seconds
-from ..staged_explanation import staged_explanation
-from .base import Moved, Retry
+from .base import Moved
+
+
+class StagedWork:
+    """Its tasks run where the backend has slots; its rows are handed over at the end."""
+
+    hands_over = True
+    waits_to_join = False
+
+    def __init__(
+        self, query: str, plan: StagedPlan, memory_bytes: int, pool: InstancePool, temp: Path
+    ) -> None:
+        self.memory_bytes = memory_bytes
+        self._query = query
+        self._plan = plan
+        self._tasks = StagedTasks(plan, query, memory_bytes, pool, temp)
+
+    def jobs(self) -> tuple[Job, ...]:
+        return self._plan.to_jobs()
+
+    def estimates(self, expected_s: float) -> list[EstimateChanged]:
+        """What is expected of the tasks of each job, by the bytes they read."""
+        return [
+            EstimateChanged(0.0, str(JobId(self._query, job)), map_s=map_s, reduce_s=reduce_s)
+            for job, (map_s, reduce_s) in task_seconds(self._plan).items()
+        ]
+
+    def for_backend(self, output: ResultStream) -> Staged:
+        return Staged(self._tasks)
+
+    def entered(self) -> Moved:
+        return Moved((), ())
+
+    def granted(self) -> Moved:
+        return Moved((self._query,), ())
+
+    def left(self) -> Sequence[MemoryChanged]:
+        return ()
+
+    def on_failure(self, error: BaseException) -> Retry:
+        if isinstance(error, InputMissing):
+            return "free"
+        return "never" if failure_kind(error) == "never" else "count"
+
+    def hand_over(self, output: ResultStream) -> None:
+        reader = self._tasks.result()
+        output.start(reader.schema, tuple(field.type for field in self._plan.fields))
+        for batch in reader:
+            if output.closed:
+                break
+            output.put(batch)
+        output.finish()
+
+    def close(self) -> None:
+        self._tasks.close()
+
+    def explanation(self) -> Explanation | None:
+        return staged_explanation(self._plan, self._tasks.actuals())
+
+
+def staged_explanation(
+    plan: StagedPlan, actuals: Mapping[str, JobActuals] | None = None
+) -> Explanation:
+    """The jobs of a staged plan, with what they did if they ran."""
+    jobs = []
+    for job in plan.describe():
+        done = (actuals or {}).get(job["job"])
+        ran = done is not None and done.tasks_done > 0
+        jobs.append(
+            ExplainedJob(
+                name=job["job"],
+                operator=job["operator"],
+                what=job["description"],
+                inputs=tuple(job["upstream"]),
+                tables=tuple(job["tables"]),
+                map_tasks=job["map_tasks"],
+                reduce_tasks=job["reduce_tasks"],
+                rows_expected=job["rows"],
+                bytes_expected=job["bytes"],
+                rows=float(done.rows) if done is not None and ran else None,
+                bytes=float(done.bytes) if done is not None and ran else None,
+                seconds=done.seconds if done is not None and ran else None,
+            )
+        )
+    return Explanation(plan.sql, "staged", tuple(jobs))

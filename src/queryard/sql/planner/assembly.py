@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from queryard.core.model import Operator
 from queryard.sql.catalog.model import NotSplittable
@@ -23,7 +24,7 @@ from .fragment import (
     TableSource,
     Wrap,
 )
-from .plan import PART, Branch, ChunkRead, NothingRead, Read, StagedJob, TableRead
+from .plan import PART, Branch, ChunkRead, NothingRead, Read, ReadSplit, StagedJob, TableRead
 from .types import packed, unpacked
 
 
@@ -45,6 +46,7 @@ class Assembly:
 
     def __init__(self, catalog: CatalogLike, sizing: Sizing) -> None:
         self.jobs: list[StagedJob] = []
+        self.frames: dict[str, Any] = {}
         self._catalog = catalog
         self._sizing = sizing
         self._open: dict[str, OpenJob] = {}
@@ -208,7 +210,9 @@ class Assembly:
             if splits is None:
                 count = tasks_for(work_s, fragment.build_seconds)
                 splits = self.splits(source.table, max(math.ceil(source.bytes / count), 1))
-            return TableRead(source.table, tuple(splits), source.empty)
+            self.frames.update((s.relation, s.frame) for s in splits if s.frame is not None)
+            read = tuple(ReadSplit(s.relation, s.bytes, s.frame is not None) for s in splits)
+            return TableRead(source.table, read, source.empty)
         if isinstance(source, ChunkSource):
             job = next(job for job in self.jobs if job.name == source.job)
             groups = _even(source.chunks, source.groups)

@@ -7,17 +7,28 @@ into a table once and shared by every task that joins with it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from queryard.core.errors import InvalidModel, unknown_name
 from queryard.core.model import Job, Kind, Operator, Phase, TableInput
 
-from .contract import SplitLike
 from .oracle import Field
 from .types import unpacked
 
 PART = "part"
+
+
+class ReadSplit(NamedTuple):
+    """A part of a table: what goes behind FROM, and about how many bytes that is.
+
+    The relation of a registered frame is a name, under which a task is given its rows.
+    """
+
+    relation: str
+    bytes: float
+    is_frame: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +36,7 @@ class TableRead:
     """The splits of a table, one for each task. Without splits (an empty table) no row is read."""
 
     table: str
-    splits: tuple[SplitLike, ...]
+    splits: tuple[ReadSplit, ...]
     empty: str  # a relation of the table's shape without rows
 
     @property
@@ -34,6 +45,9 @@ class TableRead:
 
     def relation(self, index: int) -> str:
         return self.splits[index].relation if self.splits else self.empty
+
+    def is_frame(self, index: int) -> bool:
+        return bool(self.splits) and self.splits[index].is_frame
 
     def bytes(self, index: int) -> float:
         return float(self.splits[index].bytes) if self.splits else 0.0
@@ -152,19 +166,25 @@ class TaskText(NamedTuple):
     """What a task does: its SQL, what must be there for it, and where its rows go."""
 
     sql: str
-    read: Read | None
-    place: int  # which part of `read`
     builds: tuple[str, ...]
     side: int | None  # of the reduce phase the rows are meant for; None: they are the result
 
 
 @dataclass(frozen=True, slots=True)
 class StagedPlan:
-    """Jobs in an order in which they can run; the last one's rows are the answer, in order."""
+    """Jobs in an order in which they can run; the last one's rows are the answer, in order.
+
+    `frames` are the rows of registered frames that tasks read, by name. They are not part of the
+    plan: the driver of the query puts them where its tasks find them, and a copy has none.
+    """
 
     sql: str
     jobs: tuple[StagedJob, ...]
     fields: tuple[Field, ...]  # names and types as DuckDB gives them
+    frames: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StagedPlan, (self.sql, self.jobs, self.fields)
 
     def job(self, name: str) -> StagedJob:
         for job in self.jobs:
@@ -178,10 +198,10 @@ class StagedPlan:
         if kind == "reduce":
             if not 0 <= index < job.partitions:
                 raise InvalidModel(f"job {job_name!r} has no reduce task {index}")
-            return TaskText(job.reduce_sql, None, index, job.reduce_builds, None)
+            return TaskText(job.reduce_sql, job.reduce_builds, None)
         branch, place = job.branch_of(index)
         side = branch.side if job.partitions else None
-        return TaskText(branch.sql(place), branch.read, place, branch.builds, side)
+        return TaskText(branch.sql(place), branch.builds, side)
 
     def task_sql(self, job_name: str, kind: Kind, index: int) -> str:
         return self.task(job_name, kind, index).sql

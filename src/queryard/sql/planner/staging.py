@@ -66,8 +66,9 @@ def _planned(sql: str, catalog: CatalogLike, sizing: Sizing) -> StagedPlan:
         root = Sideways(builder, cardinality).run(root)
         root = pruned(root)
         _check_types(root, expected)
-        jobs = Physical(catalog, builder, cardinality, sizing).finish(root, expected)
-    return StagedPlan(sql, jobs, expected)
+        physical = Physical(catalog, builder, cardinality, sizing)
+        jobs = physical.finish(root, expected)
+    return StagedPlan(sql, jobs, expected, physical.assembly.frames)
 
 
 def _declare_tables(statement: exp.Query, catalog: CatalogLike, oracle: Oracle) -> None:

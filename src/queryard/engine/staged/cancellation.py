@@ -1,0 +1,65 @@
+"""Stops one task: it is interrupted where it is, and goes no further."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import duckdb
+
+from queryard.engine.errors import QueryCancelled, QueryFailed, failure
+
+_AGAIN_S = 0.005
+
+
+class Cancellation:
+    """Whether a task must stop, and the cursor to interrupt for that.
+
+    It can be made before the task starts, so that a task can be stopped that is about to.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._cursor: duckdb.DuckDBPyConnection | None = None
+        self._cause: QueryFailed | None = None
+
+    def ask(self, cause: QueryFailed | None = None) -> None:
+        """Let the task stop as soon as it can; returns at once."""
+        with self._changed:
+            self._cause = self._cause or cause or QueryCancelled("cancelled")
+            if self._cursor is not None:
+                self._cursor.interrupt()
+
+    def stop(self, cause: QueryFailed | None = None, wait_s: float = 5.0) -> None:
+        """Stop the task; returns when it has stopped."""
+        self.ask(cause)
+        deadline_s = time.monotonic() + wait_s
+        with self._changed:
+            # A statement that was about to start does not notice the first interrupt: repeat.
+            while self._cursor is not None and time.monotonic() < deadline_s:
+                self._cursor.interrupt()
+                self._changed.wait(_AGAIN_S)
+
+    def check(self) -> None:
+        """Raise if the task must stop."""
+        if self._cause is not None:
+            raise self._cause
+
+    def told(self, error: Exception) -> QueryFailed:
+        """What DuckDB's error means: that the task was stopped, or a failure of its own."""
+        return self._cause or failure(str(error))
+
+    @contextmanager
+    def interrupting(self, cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
+        """The task runs on this cursor, and nothing else does, as long as the context lasts."""
+        with self._changed:
+            self.check()
+            self._cursor = cursor
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._cursor = None
+                self._changed.notify_all()

@@ -1,0 +1,288 @@
+"""The driver side of a staged query: what its tasks are, what they have made, and where it lies."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from queryard.core.model import Kind, TaskId
+from queryard.sql.planner.plan import PART, ChunkRead, StagedJob, StagedPlan, TableRead
+
+from .exchange import Exchange, Partitions, Piece
+from .instance import Build
+from .store import MissingRows
+from .task import Input, Output, TaskOutcome, TaskSpec
+
+# A batch is in hand before it is counted: as many rows as cost no time, of so many bytes.
+_MOST_BATCH_ROWS = 16_384
+_LEAST_BATCH_ROWS = 2_048
+_BATCH_BYTES = 4 << 20
+_BATCH_SHARE = 1 / 64  # of the memory for rows at most
+
+
+@dataclass(frozen=True, slots=True)
+class JobActuals:
+    """What a job really did, for EXPLAIN ANALYZE; tasks that ran twice count once."""
+
+    rows: int
+    bytes: float
+    seconds: float
+    tasks_done: int
+    shuffled_rows: int
+    shuffled_bytes: float
+
+
+class StagedQuery:
+    """One execution of a plan. It runs nothing: it says what to run, and is told what became of it.
+
+    `memory_bytes` is what the query may use at each node: half for statements, half for the rows
+    between them. `nodes` is at how many nodes its tasks may run; where that is one, rows of build
+    sides are dropped as soon as they are tables. Jobs have the plan's names here. Any thread may
+    call any method.
+    """
+
+    def __init__(self, plan: StagedPlan, query: str, memory_bytes: float, nodes: int = 1) -> None:
+        self.plan = plan
+        self.query = query
+        self.memory_bytes = memory_bytes
+        self._lock = threading.Lock()
+        self._frames: dict[str, Piece] = {}
+        self._outcomes: dict[TaskId, TaskOutcome] = {}
+        self._attempts: dict[TaskId, int] = {}  # the latest that ended well, also if lost
+        self._made: dict[tuple[str, Kind], tuple[int, float]] = {}  # rows and bytes of all attempts
+        self._jobs = {job.name: job for job in plan.jobs}
+        read_as_rows = {
+            branch.read.job
+            for job in plan.jobs
+            for branch in job.branches
+            if isinstance(branch.read, ChunkRead)
+        }
+        kept = read_as_rows | {plan.jobs[-1].name}
+        self._dropped = frozenset(self._jobs) - kept if nodes == 1 else frozenset()
+
+    # --- what to run --------------------------------------------------------------------------
+
+    def publish(self, exchange: Exchange) -> None:
+        """Put the registered frames that the query reads where its tasks find them."""
+        for name, frame in self.plan.frames.items():
+            self._frames[name] = exchange.publish(f"{self.query}/{name}", frame)
+
+    def spec(self, task: TaskId, attempt: int, deadline_s: float | None = None) -> TaskSpec:
+        """What a node must know to run a task; raises `MissingRows` if its inputs are not there.
+
+        `attempt` must be above that of every earlier launch of the task, such as the launch's own
+        number.
+        """
+        job = self.plan.job(task.job)
+        text = self.plan.task(*task)
+        partitions = None
+        if text.side is not None and job.partitions > 1:
+            partitions = Partitions(PART, job.partitions)
+        with self._lock:
+            return TaskSpec(
+                query=self.query,
+                job=task.job,
+                kind=task.kind,
+                index=task.index,
+                attempt=attempt,
+                sql=text.sql,
+                inputs=tuple(self._inputs(job, task)),
+                builds=tuple(self._build(name) for name in text.builds),
+                output=Output(self._key(task), partitions),
+                batch_rows=self._batch_rows(job, task),
+                memory_bytes=self.memory_bytes,
+                deadline_s=deadline_s,
+            )
+
+    def _inputs(self, job: StagedJob, task: TaskId) -> Iterator[Input]:
+        """What a task reads, by the names it has in its SQL."""
+        if task.kind == "reduce":
+            for side in range(job.sides):
+                held = [self._held(TaskId(job.name, "map", i)) for i in _tasks_of(job, side)]
+                yield Input(f"x_{job.name}_{side}", _partition(held, task.index))
+            return
+        branch, place = job.branch_of(task.index)
+        read = branch.read
+        if isinstance(read, ChunkRead):
+            results = _results(self._jobs[read.job])
+            held = [self._held(results[i]) for i in read.groups[place]]
+            yield Input(f"in_{read.job}", _with_rows(held))
+        elif isinstance(read, TableRead) and read.is_frame(place):
+            name = read.relation(place)
+            yield Input(name, (self._frames[name],))
+
+    def _build(self, name: str) -> Build:
+        results = _results(self._jobs[name])
+        drop = tuple(map(self._key, results)) if name in self._dropped else ()
+        pieces = _with_rows([self._held(task) for task in results])
+        return Build(name, self.plan.unpacked(name), pieces, drop)
+
+    def _held(self, task: TaskId) -> tuple[Piece, ...]:
+        outcome = self._outcomes.get(task)
+        if outcome is None:
+            raise MissingRows(f"no rows of {self._key(task)}: the task has not run")
+        return outcome.pieces
+
+    def _key(self, task: TaskId) -> str:
+        return f"{self.query}/{task}"
+
+    def _batch_rows(self, job: StagedJob, task: TaskId) -> int:
+        """How many rows to take at once, by the width of those that tasks like it have made."""
+        rows, size = self._made.get((job.name, task.kind), (0, 0.0))
+        if rows:
+            width_bytes = size / rows
+        else:
+            width_bytes = job.bytes_expected / max(job.rows_expected, 1.0)
+        wanted_bytes = min(_BATCH_BYTES, self.memory_bytes / 2 * _BATCH_SHARE)
+        wanted = int(wanted_bytes / max(width_bytes, 1.0))
+        return min(max(wanted, _LEAST_BATCH_ROWS), _MOST_BATCH_ROWS)
+
+    # --- what became of it ---------------------------------------------------------------------
+
+    def done(self, task: TaskId, outcome: TaskOutcome) -> bool:
+        """A task has run; False if a later attempt of it has, which counts instead."""
+        with self._lock:
+            if outcome.attempt < self._attempts.get(task, outcome.attempt):
+                return False
+            self._attempts[task] = outcome.attempt
+            self._outcomes[task] = outcome
+            rows, size = self._made.get((task.job, task.kind), (0, 0.0))
+            made = (rows + outcome.rows, size + outcome.output_bytes)
+            self._made[task.job, task.kind] = made
+            return True
+
+    def lost(self, place: str) -> tuple[TaskId, ...]:
+        """A place is gone, with the pieces that lay there; the tasks whose outputs are lost."""
+        with self._lock:
+            gone = [
+                task
+                for task, outcome in self._outcomes.items()
+                if any(piece.holder == place for piece in outcome.pieces)
+            ]
+            for task in gone:
+                del self._outcomes[task]
+        return tuple(gone)
+
+    def needed(self) -> tuple[TaskId, ...]:
+        """The tasks that must run, or run again, for the answer, in an order that works."""
+        found: dict[TaskId, None] = {}
+        with self._lock:
+            wanted = {self.plan.jobs[-1].name}
+            for job in reversed(self.plan.jobs):
+                if job.name not in wanted:
+                    continue
+                results = self._missing(_results(job))
+                maps = results
+                if job.partitions:
+                    every = [TaskId(job.name, "map", i) for i in range(job.map_tasks)]
+                    maps = self._missing(every) if results else []
+                    found = dict.fromkeys(results) | found
+                    wanted.update(job.reduce_builds if results else ())
+                found = dict.fromkeys(maps) | found
+                for task in maps:
+                    branch, _ = job.branch_of(task.index)
+                    wanted.update(branch.builds)
+                    if isinstance(branch.read, ChunkRead):
+                        wanted.add(branch.read.job)
+        return tuple(found)
+
+    def ready(self) -> tuple[TaskId, ...]:
+        """The tasks that are needed and find all their inputs."""
+        found = []
+        for task in self.needed():
+            try:
+                self.spec(task, 0)
+            except MissingRows:
+                continue
+            found.append(task)
+        return tuple(found)
+
+    def _missing(self, tasks: list[TaskId]) -> list[TaskId]:
+        return [task for task in tasks if task not in self._outcomes]
+
+    # --- the whole ------------------------------------------------------------------------------
+
+    @property
+    def tasks_done(self) -> int:
+        """How many tasks have an output."""
+        return len(self._outcomes)
+
+    def result(self, exchange: Exchange) -> pa.RecordBatchReader:
+        """The answer, with DuckDB's column names; all jobs must be done."""
+        with self._lock:
+            held = [self._held(task) for task in _results(self.plan.jobs[-1])]
+        names = [field.name for field in self.plan.fields]
+        found = exchange.fetch([held[0][0].without_rows()]).schema
+        schema = pa.schema([f.with_name(n) for f, n in zip(found, names, strict=True)])
+        batches = (
+            pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+            for pieces in held
+            for batch in exchange.fetch(pieces).to_batches()
+        )
+        return pa.RecordBatchReader.from_batches(schema, batches)
+
+    def keys(self) -> tuple[str, ...]:
+        """All keys under which rows of the query may lie, to drop them."""
+        with self._lock:
+            made = [self._key(task) for task in self._attempts]
+        return (*made, *(piece.key for piece in self._frames.values()))
+
+    def actuals(self) -> dict[str, JobActuals]:
+        """What every job has done so far."""
+        with self._lock:
+            outcomes = dict(self._outcomes)
+        found = {}
+        for job in self.plan.jobs:
+            mine = {task: o for task, o in outcomes.items() if task.job == job.name}
+            last = "reduce" if job.partitions else "map"
+            results = [o for task, o in mine.items() if task.kind == last]
+            sent = [o for task, o in mine.items() if task.kind != last]
+            found[job.name] = JobActuals(
+                rows=sum(o.rows for o in results),
+                bytes=sum(o.output_bytes for o in results),
+                seconds=sum(o.seconds for o in mine.values()),
+                tasks_done=len(mine),
+                shuffled_rows=sum(o.rows for o in sent),
+                shuffled_bytes=sum(o.output_bytes for o in sent),
+            )
+        return found
+
+
+def _results(job: StagedJob) -> list[TaskId]:
+    """The tasks whose rows together are the result of a job."""
+    kind: Kind = "reduce" if job.partitions else "map"
+    return [TaskId(job.name, kind, index) for index in range(job.result_tasks)]
+
+
+def _partition(held: list[tuple[Piece, ...]], number: int) -> tuple[Piece, ...]:
+    """The pieces of one partition; at least one, for the columns."""
+    found = []
+    for pieces in held:
+        place = 0 if pieces[0].part is None else bisect_left(pieces, number, key=_part)
+        if place < len(pieces) and pieces[place].part in (None, number):
+            found.append(pieces[place])
+    return _with_rows([found]) if found else (held[0][0]._replace(part=number).without_rows(),)
+
+
+def _part(piece: Piece) -> int:
+    return piece.part or 0
+
+
+def _with_rows(held: Sequence[Sequence[Piece]]) -> tuple[Piece, ...]:
+    """The pieces that have rows; if none has, one for the columns."""
+    return tuple(p for pieces in held for p in pieces if p.rows) or (held[0][0],)
+
+
+def _tasks_of(job: StagedJob, side: int) -> range:
+    """The map tasks of one side: branches of a side lie one behind another."""
+    first = 0
+    found: list[int] = []
+    for branch in job.branches:
+        if branch.side == side:
+            found += range(first, first + branch.read.tasks)
+        first += branch.read.tasks
+    return range(found[0], found[-1] + 1)

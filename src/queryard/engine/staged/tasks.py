@@ -1,0 +1,120 @@
+"""The tasks of one staged query on this machine, by launch.
+
+The first task opens a DuckDB instance, with memory that the pool lends until the end: only then has
+the kernel found room for the query.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from queryard.core.model import TaskId
+from queryard.engine.errors import QueryCancelled
+from queryard.engine.pool import InstancePool
+from queryard.sql.planner.plan import StagedPlan
+
+from .cancellation import Cancellation
+from .instance import open_instance
+from .local_exchange import LocalExchange
+from .node import StagedNode
+from .query import JobActuals, StagedQuery
+
+
+class _Opened(NamedTuple):
+    """What a query has while its tasks run."""
+
+    node: StagedNode
+    exchange: LocalExchange
+    to_close: ExitStack
+
+
+class StagedTasks:
+    """Both sides of a staged query in one process; any thread may call any method."""
+
+    def __init__(
+        self, plan: StagedPlan, query: str, memory_bytes: int, pool: InstancePool, temp: Path
+    ) -> None:
+        self._query = StagedQuery(plan, query, memory_bytes)
+        self._memory_bytes = memory_bytes
+        self._pool = pool
+        self._temp = temp
+        self._lock = threading.Lock()
+        self._closed = False
+        self._open: _Opened | None = None
+        self._launches: dict[int, Cancellation] = {}
+
+    def run(self, launch: int, task: TaskId) -> float:
+        """Run one task of a launch on the calling thread; the bytes it made.
+
+        The task's job has the plan's name.
+        """
+        cancelled = self._launch(launch)
+        try:
+            outcome = self._opened().node.run(self._query.spec(task, launch), cancelled)
+        finally:
+            with self._lock:
+                self._launches.pop(launch, None)
+        self._query.done(task, outcome)
+        return outcome.output_bytes
+
+    def kill(self, launch: int) -> None:
+        """Stop the task of one launch; returns when it has stopped."""
+        self._launch(launch).stop(QueryCancelled("killed"))
+
+    def cancel(self, error: BaseException) -> None:
+        """Stop all tasks, and let none begin."""
+        with self._lock:
+            self._closed = True
+            opened = self._open
+        if opened is not None:
+            opened.node.cancel()
+
+    def lost(self, node: str) -> None:
+        self._query.lost(node)
+
+    def result(self) -> pa.RecordBatchReader:
+        """The answer; all tasks must have ended well."""
+        with self._lock:
+            opened = self._open
+        if opened is None:
+            raise QueryCancelled("cancelled")
+        return self._query.result(opened.exchange)
+
+    def actuals(self) -> dict[str, JobActuals]:
+        """What every job has done so far."""
+        return self._query.actuals()
+
+    def close(self) -> None:
+        """Free everything, once no task runs."""
+        with self._lock:
+            self._closed = True
+            opened, self._open = self._open, None
+        if opened is not None:
+            opened.to_close.close()
+
+    def _launch(self, launch: int) -> Cancellation:
+        with self._lock:
+            return self._launches.setdefault(launch, Cancellation())
+
+    def _opened(self) -> _Opened:
+        with self._lock:
+            if self._closed:
+                raise QueryCancelled("cancelled")
+            if self._open is None:
+                with ExitStack() as opening:
+                    self._pool.lend(self._memory_bytes)
+                    opening.callback(self._pool.take_back, self._memory_bytes)
+                    # Half for the statements, half for the rows that pass between them.
+                    half = self._memory_bytes // 2
+                    instance = opening.enter_context(open_instance(half, self._temp))
+                    exchange = LocalExchange(half, self._temp)
+                    opening.callback(exchange.close)
+                    self._query.publish(exchange)
+                    node = opening.enter_context(StagedNode(instance, exchange))
+                    self._open = _Opened(node, exchange, opening.pop_all())
+            return self._open
