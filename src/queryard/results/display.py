@@ -45,15 +45,20 @@ def print_rows(
     if (plan := _plan_text(table)) is not None:
         print(plan, file=out)
         return
-    console = Console(file=out, highlight=False)
+    console = _console(out)
     room = console.width if console.is_terminal else None
     if room is None:
-        console = Console(file=out, highlight=False, width=_ENDLESS)
+        console = _console(out, width=_ENDLESS)
     grid = _Grid(table, types)
     shown = grid.fit(room)
     console.print(grid.drawn(shown), no_wrap=True, crop=False)
     footer = _footer(table.num_rows, more, grid, shown, note, hint)
     console.print(Text(footer, style="dim"), soft_wrap=True)
+
+
+def _console(out: IO[str], width: int | None = None) -> Console:
+    # In a notebook rich would show what is printed as a cell's output, whatever the file is.
+    return Console(file=out, highlight=False, width=width, force_jupyter=False)
 
 
 def rows_as_text(table: Any, types: Sequence[str], more: bool = False, width: int = 100) -> str:
@@ -63,7 +68,7 @@ def rows_as_text(table: Any, types: Sequence[str], more: bool = False, width: in
     out = io.StringIO()
     grid = _Grid(table, types)
     shown = grid.fit(width)
-    console = Console(file=out, width=_ENDLESS, color_system=None)
+    console = Console(file=out, width=_ENDLESS, color_system=None, force_jupyter=False)
     console.print(grid.drawn(shown), no_wrap=True)
     console.print(_footer(table.num_rows, more, grid, shown), soft_wrap=True, markup=False)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
