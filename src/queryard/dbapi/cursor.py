@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from queryard.engine.classify import classify
+from queryard.engine.native import Parameters
 from queryard.live import Answer
 
 from .errors import InterfaceError, ProgrammingError, translating
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from .connection import Connection
 
 Row = tuple[Any, ...]
-Parameters = Sequence[Any] | Mapping[str, Any]
 Description = tuple[str, str, None, None, int | None, int | None, None]
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 
