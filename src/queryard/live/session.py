@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from queryard.core.errors import QueryardError, unknown_name
 from queryard.core.model import Node, Tenant
@@ -32,6 +32,7 @@ from .gatekeeper import Gatekeeper
 from .handle import Handle
 from .limits import Limits, read_limits
 from .local_nodes import nodes_of
+from .options import QueryOptions, check_options
 from .outlook import Outlook, outlook
 from .overlook import SessionReport
 from .record import QueryView, Record
@@ -147,11 +148,12 @@ class Session:
 
     # --- asking ------------------------------------------------------------------------------
 
-    def sql(self, sql: str, parameters: Parameters = (), **options: Any) -> Answer:
+    def sql(self, sql: str, parameters: Parameters = (), **options: Unpack[QueryOptions]) -> Answer:
         """Run a statement and give its answer as soon as its first rows are there.
 
         Options are those of `submit`. Statements without rows have run when this returns.
         """
+        check_options(options, QueryOptions.__annotations__)
         handle = self.submit(sql, parameters, **options)
         try:
             answer = handle.take()
