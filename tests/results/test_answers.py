@@ -41,9 +41,20 @@ def test_rows_one_by_one_and_the_rest(qy) -> None:
     answer = qy.sql("SELECT range AS n FROM range(5000)")
     assert answer.fetchone() == (0,)
     assert len(answer.fetchmany(9)) == 9
-    assert answer.fetchall()[0] == (10,)
+    rest = answer.fetchall()
+    assert rest == [(n,) for n in range(10, 5000)]
     assert answer.fetchone() is None
-    assert answer.fetchall() == []
+    assert answer.fetchall() == rest
+
+
+def test_all_rows_may_be_fetched_again(qy) -> None:
+    answer = qy.sql("SELECT range AS n FROM range(3)")
+    assert answer.fetchall() == [(0,), (1,), (2,)]
+    assert answer.fetchone() is None
+    assert answer.fetchall() == [(0,), (1,), (2,)]
+    assert answer.arrow().num_rows == 3
+    answer.close()
+    assert answer.fetchall() == [(0,), (1,), (2,)]
 
 
 def test_collected_rows_are_kept(qy) -> None:
@@ -62,8 +73,8 @@ def test_rows_that_were_handed_over_are_not_passed_off_as_all(qy) -> None:
     answer.fetchone()
     with pytest.raises(QueryardError, match="handed over already"):
         answer.arrow()
-    with pytest.raises(QueryardError, match="one by one"):
-        next(answer.batches())
+    with pytest.raises(QueryardError, match="handed over already"):
+        answer.batches()
 
 
 def test_iteration_gives_rows(qy) -> None:

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from . import readable
-from .run_tables import facts_table, spread_tables
+from .run_tables import facts_table, fairness, spread_tables
 from .scores import Scores, scores_of_run
 
 if TYPE_CHECKING:
@@ -52,11 +52,7 @@ def load_facts(report: Report) -> list[tuple[str, str]]:
     if due.queries:
         found.append(("deadlines missed", readable.count(due.missed, due.queries)))
     found.append(("slots in use", readable.percent(report.utilisation)))
-    fairness = report.summary.fairness
-    if fairness.queries is not None:
-        over = f", {readable.index(fairness.tenants)} over tenants"
-        shown = over if len(report.summary.tenants) > 1 else ""
-        found.append(("fairness (Jain)", f"{readable.index(fairness.queries)} over queries{shown}"))
+    found.extend(fairness(report.summary))
     found.extend(_foresight(report))
     found.extend(_cost(report))
     if report.late:

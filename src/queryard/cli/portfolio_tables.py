@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from itertools import pairwise
 from statistics import fmean
 from typing import Any
@@ -140,29 +141,7 @@ def portfolio_facts(results: Sequence[Result]) -> dict[str, Any]:
                 "of_best_fixed": _gap(scores[result.name], scores[best]),
                 "best_of_all": best_of_all,
                 "usage": _usage(result),
-                "decisions": [
-                    {
-                        "time_s": decision.time_s,
-                        "in_force_s": decision.in_force_s,
-                        "policy": decision.policy,
-                        "scores": dict(decision.scores),
-                        "queries": decision.queries,
-                        "launches": decision.launches,
-                        "wall_s": decision.wall_s,
-                        "dropped": decision.dropped,
-                        "period_s": decision.period_s,
-                        "bias": decision.bias,
-                        "rehearsed": decision.rehearsed,
-                        "rehearsal_launches": decision.rehearsal_launches,
-                        "coming": decision.coming,
-                        "complete": decision.complete,
-                        "margin": decision.margin,
-                        "doubt": decision.doubt,
-                        "regrets": dict(decision.regrets),
-                        "magnitudes": dict(decision.magnitudes),
-                    }
-                    for decision in result.decisions
-                ],
+                "decisions": [asdict(decision) for decision in result.decisions],
                 "usual_magnitudes": dict(result.reflection.usual) if result.reflection else {},
             }
     return facts

@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
 
 class Tracker:
@@ -32,19 +39,17 @@ class Tracker:
         self._progress.update(self._task, completed=self._before)
 
 
+def bar(*shown: ProgressColumn) -> Progress:
+    """A bar with what is shown beside it; it disappears at the end. Only people see it."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description:<16}"), BarColumn(), *shown, TimeElapsedColumn())
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
 @contextmanager
 def tracking(queries: int, runs: int) -> Iterator[Tracker]:
-    """A bar over the queries of all runs; it disappears at the end. Only people see it."""
-    columns = (
-        TextColumn("{task.description:<16}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("queries"),
-        TimeElapsedColumn(),
-    )
-    console = Console(stderr=True)
-    unseen = not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=unseen) as progress:
+    """A bar over the queries of all runs."""
+    with bar(MofNCompleteColumn(), TextColumn("queries")) as progress:
         tracker = Tracker(progress, queries, runs)
         yield tracker
         tracker.finish()

@@ -10,6 +10,8 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+from .progress import bar
+
 PATIENCE_S = 0.3
 REFRESH_S = 0.1
 
@@ -52,10 +54,10 @@ class Watch:
             TextColumn("[dim]Ctrl-C cancels[/dim]"),
         )
         with Progress(*columns, console=self._console, transient=True) as progress:
-            bar = progress.add_task(self._query.status, total=1.0)
+            task = progress.add_task(self._query.status, total=1.0)
             while not self._stopped.wait(REFRESH_S):
                 share = self._query.progress()
-                progress.update(bar, completed=share, description=self._query.status)
+                progress.update(task, completed=share, description=self._query.status)
 
 
 @contextmanager
@@ -71,15 +73,7 @@ def watching(query: Running, console: Console | None = None) -> Iterator[Watch]:
 @contextmanager
 def sharing(what: str) -> Iterator[ShareBar]:
     """A bar for something that tells its share itself."""
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description:<16}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-    )
-    unseen = not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=unseen) as progress:
+    with bar(TaskProgressColumn()) as progress:
         yield ShareBar(progress, what)
 
 

@@ -60,11 +60,7 @@ def facts(summary: Summary) -> list[tuple[str, str]]:
     kinds = {"maps": use.map, "reduces": use.reduce, "leases": use.lease}
     parts = ", ".join(f"{kind} {readable.percent(share)}" for kind, share in kinds.items() if share)
     found.append(("slots in use", f"{readable.percent(use.all)}{f' ({parts})' if parts else ''}"))
-    if summary.fairness.queries is not None:
-        over_tenants = f", {readable.index(summary.fairness.tenants)} over tenants"
-        shown = over_tenants if len(summary.tenants) > 1 else ""
-        index = readable.index(summary.fairness.queries)
-        found.append(("fairness (Jain)", f"{index} over queries{shown}"))
+    found.extend(fairness(summary))
     if summary.locality.share is not None:
         found.append(("local map tasks", readable.percent(summary.locality.share)))
     read = summary.scanned
@@ -77,6 +73,15 @@ def facts(summary: Summary) -> list[tuple[str, str]]:
         reached = readable.count(step.reached, step.queries)
         found.append((label, f"after {readable.seconds(step.mean_s)} s (reached by {reached})"))
     return found
+
+
+def fairness(summary: Summary) -> list[tuple[str, str]]:
+    """Jain's index over queries, and over tenants where there are several; if it is known."""
+    known = summary.fairness
+    if known.queries is None:
+        return []
+    shown = f", {readable.index(known.tenants)} over tenants" if len(summary.tenants) > 1 else ""
+    return [("fairness (Jain)", f"{readable.index(known.queries)} over queries{shown}")]
 
 
 def _spread_table(summary: Summary) -> Table:

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from queryard.results.files import Format, intervals_as_text, write_rows
+
 from . import readable
 from .failures import advising
 from .query_progress import Watch, watching
-from .rows_out import Format, intervals_as_text, opened, write_rows
+from .rows_out import opened
 
 if TYPE_CHECKING:
     from queryard.engine.classify import Classified

@@ -16,6 +16,7 @@ from queryard.workload.alone import capacity_slots
 from queryard.workload.traces import Trace
 
 from . import readable
+from .run_tables import facts_table
 from .trace_counts import bytes_of, failures_of, localities_of
 
 SHARES = (0.1, 0.5, 0.9, 0.99)
@@ -54,7 +55,6 @@ def trace_tables(trace: Trace) -> list[RenderableType]:
 
 def _overview(trace: Trace) -> Table:
     facts = facts_of(trace)
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     rows = [
         ("queries", readable.count(facts["queries"])),
         ("jobs (stages)", readable.count(facts["jobs"])),
@@ -72,9 +72,7 @@ def _overview(trace: Trace) -> Table:
     for name, parts in (("bytes", moved), ("failures", failed), ("input of tasks", near)):
         if parts:
             rows.append((name, ", ".join(parts)))
-    for name, text in rows:
-        table.add_row(Text(name, style="dim"), text)
-    return table
+    return facts_table(rows)
 
 
 def _cluster(trace: Trace) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 from queryard import live
+from queryard.engine.native import Parameters
+from queryard.live.options import SessionOptions, check_options
 
 from . import errors
 from .cursor import Cursor
@@ -14,13 +16,14 @@ from .transactions import Transactions
 
 
 def connect(
-    where: str | Path | None = None, *, autocommit: bool = False, **options: Any
+    where: str | Path | None = None, *, autocommit: bool = False, **options: Unpack[SessionOptions]
 ) -> Connection:
     """Connect to data; the options are those of `queryard.connect`.
 
     Without `autocommit`, the first INSERT, UPDATE or DELETE begins a transaction, which `commit`
     or `rollback` ends.
     """
+    check_options(options, SessionOptions.__annotations__)
     with translating():
         session = live.connect(where, **options)
     return Connection(session, autocommit)
@@ -44,7 +47,7 @@ class Connection(Transactions):
         self.session  # noqa: B018  # complains if it is closed
         return Cursor(self)
 
-    def execute(self, sql: str, parameters: Any = ()) -> Cursor:
+    def execute(self, sql: str, parameters: Parameters | None = None) -> Cursor:
         """A cursor that has executed a statement."""
         return self.cursor().execute(sql, parameters)
 

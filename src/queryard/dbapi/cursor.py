@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from queryard.engine.classify import classify
+from queryard.engine.native import Parameters
 from queryard.live import Answer
 
 from .errors import InterfaceError, ProgrammingError, translating
 from .transactions import Transactions
 
 Row = tuple[Any, ...]
-Parameters = Sequence[Any] | Mapping[str, Any]
 Description = tuple[str, str, None, None, int | None, int | None, None]
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 

@@ -142,6 +142,7 @@ _INSTANT: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "duckdb_destroy_config": (None, (_out,)),
     "duckdb_interrupt": (None, (Handle,)),
     "duckdb_query_progress": (Progress, (Handle,)),
+    "duckdb_prepared_statement_type": (c.c_int, (Handle,)),
     "duckdb_prepare_error": (_text, (Handle,)),
     "duckdb_nparams": (_count, (Handle,)),
     "duckdb_parameter_name": (Handle, (Handle, _count)),

@@ -28,6 +28,7 @@ import pyarrow as pa
 
 from queryard.results.streams import Output, Returns
 
+from .analyzed import EXPLAIN, as_plain
 from .arrow import ArrowReader
 from .capi import ERROR, OK, READY, Handle, Result, library
 from .errors import OutOfMemory, QueryCancelled, failure, missing_table
@@ -102,6 +103,7 @@ class Statement:
         self._pending = Handle()
         self._result: Result | None = None
         self._reader: ArrowReader | None = None
+        self._explains = False
         self._progress = 0.0
         self._ready_since: float | None = None
 
@@ -196,6 +198,7 @@ class Statement:
             if not self._supply_missing(text):
                 raise failure(text)
             duck.destroy_prepare(c.byref(self._prepared))
+        self._explains = duck.prepared_statement_type(self._prepared) == EXPLAIN
         bind(self._prepared, self._parameters)
         if duck.pending_prepared_streaming(self._prepared, c.byref(self._pending)):
             raise failure(_text(duck.pending_error(self._pending)))
@@ -242,6 +245,7 @@ class Statement:
                 continue
             batch = self._reader.next()
             if batch is not None:
+                batch = as_plain(batch) if self._explains else batch
                 gathered.append(batch)
                 rows += batch.num_rows
                 size_bytes += batch.nbytes

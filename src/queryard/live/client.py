@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TypedDict
 
 from queryard.core.errors import QueryardError
 from queryard.engine.classify import check_allowed, classify
@@ -24,19 +23,6 @@ from .host import Host
 from .request import Plan, QueryRequest, checked_plan, checked_priority, checked_tenant
 from .ticket import Ticket
 from .work.native import plain_key
-
-
-class QueryOptions(TypedDict, total=False):
-    """How a query is to be run; see `Session.submit`."""
-
-    plan: Plan | None
-    tenant: str | None
-    priority: float
-    memory: int | str | None
-    time_limit: float | str | None
-    deadline: float | str | timedelta | datetime | None
-    idempotency_key: str
-    keep: float | str | None
 
 
 class Client:

@@ -34,12 +34,13 @@ from .admission.memory import (
 )
 from .admission.tenants import Tenants, read_tenants
 from .amounts import as_age
-from .client import Client, QueryOptions
+from .client import Client
 from .control import Control, control_of
 from .facts import QueryView
 from .handle import Handle
 from .host import Host
 from .monitor import SessionReport
+from .options import QueryOptions, check_options
 from .recording import Recorder, history_file, kept_in, read_retention
 from .request import Plan
 from .settings import session_settings, sized, warn_of_idle_parts
@@ -176,13 +177,12 @@ class Session:
 
     # --- asking ------------------------------------------------------------------------------
 
-    def sql(
-        self, sql: str, parameters: Parameters = (), **options: Unpack[QueryOptions]
-    ) -> Answer:
+    def sql(self, sql: str, parameters: Parameters = (), **options: Unpack[QueryOptions]) -> Answer:
         """Run a statement and give its answer as soon as its first rows are there.
 
         Options are those of `submit`. Statements without rows have run when this returns.
         """
+        check_options(options, QueryOptions.__annotations__)
         handle = self.submit(sql, parameters, **options)
         try:
             answer = handle.take()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -19,6 +21,8 @@ from .values import python_values
 # Rows are made into Python values in pieces, so that the first one does not wait for many others.
 PIECE_ROWS = 1024
 PREVIEW_ROWS = 10
+# How long `repr` waits for rows: a debugger that shows variables must not stand still.
+PREVIEW_S = 0.5
 
 Row = tuple[Any, ...]
 
@@ -26,10 +30,12 @@ Row = tuple[Any, ...]
 class Answer:
     """Columns and rows of one query.
 
-    `arrow`, `df`, `pl` and `fetchall` collect all rows and keep them, so they may be called one
-    after another. Iteration, `fetchone`, `fetchmany`, `batches` and `reader` hand rows over as they
-    come, in bounded memory: a query whose rows nobody takes is paused. An answer that is closed, or
-    that nobody holds any more, cancels its query.
+    `arrow`, `df`, `pl` and `fetchall` collect all rows and keep them, so they may be called again
+    and one after another. Iteration, `fetchone`, `fetchmany`, `batches`, `reader` and Arrow's own
+    protocol (`polars.DataFrame(answer)`, `pyarrow.table(answer)`) hand rows over as they come, in
+    bounded memory and once; if the rows were collected before, they hand over what is kept. A query
+    whose rows are not taken is paused. An answer that is closed, or that is not held any more,
+    cancels its query.
     """
 
     def __init__(
@@ -44,6 +50,8 @@ class Answer:
         self._ahead: deque[Any] = deque()
         self._rows: deque[Row] = deque()
         self._table: Any = None
+        # What `fetchall` gave: rows that were values of Python already, and a table of all others.
+        self._rest: tuple[list[Row], Any] | None = None
         self._used = False
         self._closed = False
         # Runs once: at the end of the rows, when closed, or when nobody holds the answer.
@@ -89,18 +97,26 @@ class Answer:
     def arrow(self) -> Any:
         """All rows as a pyarrow.Table."""
         if self._table is None:
-            if self._used:
-                raise QueryardError(
-                    "some rows were handed over already, and were not kept; ask for all rows "
-                    "first, or run the query again"
-                )
-            try:
-                self._table = pa.Table.from_batches(list(self._incoming()), self.schema)
-            except BaseException:
-                self.close()
-                raise
-            self._release()
+            self._check_unused()
+            self._table = self._collected()
         return self._table
+
+    def _check_unused(self) -> None:
+        if self._used:
+            raise QueryardError(
+                "some rows were handed over already, and were not kept; ask for all rows first "
+                "(arrow, df, pl, fetchall), or run the query again"
+            )
+
+    def _collected(self) -> Any:
+        """All rows that are still to come."""
+        try:
+            table = pa.Table.from_batches(list(self._incoming()), self.schema)
+        except BaseException:
+            self.close()
+            raise
+        self._release()
+        return table
 
     def df(self) -> Any:
         """All rows as a pandas frame, with the types DuckDB would give it."""
@@ -119,10 +135,21 @@ class Answer:
         return polars.from_arrow(self.arrow())
 
     def fetchall(self) -> list[Row]:
-        """All rows that were not fetched yet, as Python values."""
-        if not self._used:
-            self.arrow()
-        return list(self)
+        """All rows but those that were fetched one by one, as Python values.
+
+        It keeps them and gives them again when it is called again. `fetchone`, `fetchmany` and
+        iteration find no rows after it.
+        """
+        if self._rest is None:
+            if self._used:
+                fetched = list(self._rows)
+                self._rows.clear()
+                self._rest = (fetched, self._collected())
+            else:
+                self._rest = ([], self.arrow())
+                self._used = True
+        fetched, table = self._rest
+        return [*fetched, *self._python_rows(table)]
 
     # --- rows as they come -----------------------------------------------------------------------
 
@@ -147,11 +174,12 @@ class Answer:
     def batches(self) -> Iterator[Any]:
         """The rows as Arrow record batches; once only, unless they were collected before."""
         if self._table is not None:
-            yield from self._table.to_batches()
-            return
-        if self._rows:
-            raise QueryardError("rows were fetched one by one; go on like that, or run it again")
+            return iter(self._table.to_batches())
+        self._check_unused()
         self._used = True
+        return self._handed_over()
+
+    def _handed_over(self) -> Iterator[Any]:
         try:
             yield from self._incoming()
         finally:
@@ -161,14 +189,25 @@ class Answer:
         """The rows as a pyarrow.RecordBatchReader, in bounded memory; once only."""
         return pa.RecordBatchReader.from_batches(self.schema, self.batches())
 
-    def head(self, rows: int) -> tuple[Any, bool]:
-        """The first rows as a table, and whether there are more; they are not used up."""
-        if self._table is not None:
-            table = self._table
-        else:
-            schema = self.schema
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The rows for any library that knows Arrow's PyCapsule interface; as `reader`."""
+        return self.reader().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        """The columns, by the same interface."""
+        return self.schema.__arrow_c_schema__()
+
+    def head(self, rows: int, timeout_s: float | None = None) -> tuple[Any, bool]:
+        """The first rows as a table, and whether there are more; they are not used up.
+
+        After the timeout it raises `TimeoutError`; the rows that came meanwhile are not lost.
+        """
+        table = self._table if self._rest is None else self._rest[1]
+        if table is None:
+            until = None if timeout_s is None else time.monotonic() + timeout_s
+            schema = self._source.schema(timeout_s)
             seen = sum(batch.num_rows for batch in self._ahead)
-            while seen <= rows and (batch := self._next()) is not None:
+            while seen <= rows and (batch := self._next(until)) is not None:
                 self._ahead.append(batch)
                 seen += batch.num_rows
             table = pa.Table.from_batches(list(self._ahead), schema)
@@ -180,11 +219,11 @@ class Answer:
         while (batch := self._next()) is not None:
             yield batch
 
-    def _next(self) -> Any:
+    def _next(self, until: float | None = None) -> Any:
         source = self._source
         if self._closed:
             raise QueryardError("the answer was closed; run the query again")
-        return source.next()
+        return source.next(None if until is None else max(0.0, until - time.monotonic()))
 
     @property
     def _source(self) -> ResultStream:
@@ -208,11 +247,15 @@ class Answer:
         if batch.num_rows > PIECE_ROWS:
             self._ahead.appendleft(batch.slice(PIECE_ROWS))
             batch = batch.slice(0, PIECE_ROWS)
+        self._rows.extend(self._python_rows(batch))
+
+    def _python_rows(self, rows: Any) -> Iterator[Row]:
+        """Rows of a batch or a table as tuples."""
         columns = [
             python_values(column, kind)
-            for column, kind in zip(batch.columns, self._stream.types, strict=True)
+            for column, kind in zip(rows.columns, self._stream.types, strict=True)
         ]
-        self._rows.extend(zip(*columns, strict=True))
+        return zip(*columns, strict=True)
 
     def close(self) -> None:
         """Read no more; a query that still runs for it is cancelled."""
@@ -240,19 +283,23 @@ class Answer:
         print_rows(table, self.types, more)
 
     def __repr__(self) -> str:
+        """The first rows, or a word about the query if there are none soon; it uses nothing up."""
         from .display import rows_as_text
 
-        return self._preview(rows_as_text)
-
-    def _repr_html_(self) -> str:
-        from .display import rows_as_html
-
-        return self._preview(rows_as_html)
-
-    def _preview(self, draw: Callable[[Any, list[str], bool], str]) -> str:
-        """The first rows for a notebook, which must not fail where the query has."""
         try:
-            table, more = self.head(PREVIEW_ROWS)
-            return draw(table, self.types, more)
+            table, more = self.head(PREVIEW_ROWS, PREVIEW_S)
+        except TimeoutError:
+            return "<Answer: the query runs; show() waits for its rows>"
         except Exception as error:
             return f"<Answer: {error}>"
+        return rows_as_text(table, self.types, more)
+
+    def _repr_html_(self) -> str:
+        """The first rows for a notebook, which must not fail where the query has."""
+        from .display import rows_as_html
+
+        try:
+            table, more = self.head(PREVIEW_ROWS)
+        except Exception as error:
+            return f"<pre>{html.escape(str(error))}</pre>"
+        return rows_as_html(table, self.types, more)

@@ -42,10 +42,13 @@ def print_rows(
     terminal, text is cropped and columns are left out until it fits; elsewhere nothing is.
     """
     out = file or sys.stdout
-    console = Console(file=out, highlight=False)
+    if (plan := _plan_text(table)) is not None:
+        print(plan, file=out)
+        return
+    console = _console(out)
     room = console.width if console.is_terminal else None
     if room is None:
-        console = Console(file=out, highlight=False, width=_ENDLESS)
+        console = _console(out, width=_ENDLESS)
     grid = _Grid(table, types)
     shown = grid.fit(room)
     console.print(grid.drawn(shown), no_wrap=True, crop=False)
@@ -53,12 +56,19 @@ def print_rows(
     console.print(Text(footer, style="dim"), soft_wrap=True)
 
 
+def _console(out: IO[str], width: int | None = None) -> Console:
+    # In a notebook rich would show what is printed as a cell's output, whatever the file is.
+    return Console(file=out, highlight=False, width=width, force_jupyter=False)
+
+
 def rows_as_text(table: Any, types: Sequence[str], more: bool = False, width: int = 100) -> str:
     """The same as text without colours, cropped to a width."""
+    if (plan := _plan_text(table)) is not None:
+        return plan
     out = io.StringIO()
     grid = _Grid(table, types)
     shown = grid.fit(width)
-    console = Console(file=out, width=_ENDLESS, color_system=None)
+    console = Console(file=out, width=_ENDLESS, color_system=None, force_jupyter=False)
     console.print(grid.drawn(shown), no_wrap=True)
     console.print(_footer(table.num_rows, more, grid, shown), soft_wrap=True, markup=False)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
@@ -66,6 +76,8 @@ def rows_as_text(table: Any, types: Sequence[str], more: bool = False, width: in
 
 def rows_as_html(table: Any, types: Sequence[str], more: bool = False) -> str:
     """A table for a notebook."""
+    if (plan := _plan_text(table)) is not None:
+        return f"<pre>{html.escape(plan)}</pre>"
     grid = _Grid(table, types)
     head = "".join(
         f"<th style='text-align:{'right' if right else 'left'}'>{html.escape(name)}<br>"
@@ -88,6 +100,13 @@ def rows_as_html(table: Any, types: Sequence[str], more: bool = False) -> str:
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         f"<small style='opacity:.6'>{count}</small>"
     )
+
+
+def _plan_text(table: Any) -> str | None:
+    """The plan itself if the rows are those of an EXPLAIN: a drawing does not fit into a cell."""
+    if table.column_names != ["explain_key", "explain_value"] or not table.num_rows:
+        return None
+    return "\n".join(str(plan).rstrip("\n") for plan in table.column(1).to_pylist())
 
 
 def row_count(rows: int, more: bool = False) -> str:

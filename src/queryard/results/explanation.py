@@ -135,7 +135,10 @@ class Explanation:
         from rich.console import Console
 
         out = io.StringIO()
-        console = Console(file=out, width=10_000, color_system=None, highlight=False)
+        # In a notebook rich would show the text instead of writing it.
+        console = Console(
+            file=out, width=10_000, color_system=None, highlight=False, force_jupyter=False
+        )
         console.print(self.summary(), markup=False)
         for line in (*(f"not staged: {reason}" for reason in self.reasons), *self.notes):
             console.print(line, markup=False)

@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from queryard.results.display import value_text
-from queryard.results.values import written_values
+from .display import value_text
+from .values import written_values
 
 _NEEDS_ESCAPES = "[\\x00-\\x1f\\x7f]"
 # Delimiters and quotes, ends of lines, and blanks at an end, which some readers leave out.

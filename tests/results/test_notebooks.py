@@ -1,0 +1,85 @@
+"""Answers in notebooks and debuggers: shown once, without printing, and nothing is used up."""
+
+from __future__ import annotations
+
+import sys
+import types
+
+import pyarrow as pa
+import pytest
+
+import queryard
+from queryard.core.errors import QueryardError
+from queryard.results.answer import Answer
+from queryard.results.streams import ResultStream
+
+
+@pytest.fixture(scope="module")
+def qy():
+    with queryard.connect(slots=2, memory="512MB") as session:
+        yield session
+
+
+class Notebook:
+    """Stands for IPython where rich looks for it, and gathers what is displayed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.displayed: list[object] = []
+        display = types.ModuleType("IPython.display")
+        display.display = self.displayed.append  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, "IPython", types.ModuleType("IPython"))
+        monkeypatch.setitem(sys.modules, "IPython.display", display)
+        monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+        monkeypatch.setattr("rich.jupyter.display", lambda *parts: self.displayed.append(parts))
+
+    def formats(self, shown: object) -> dict[str, str]:
+        """One cell's output, as IPython asks for it: each form is made, the best one is shown."""
+        found = {"text/plain": repr(shown)}
+        if (html := getattr(shown, "_repr_html_", None)) is not None:
+            found["text/html"] = html()
+        return found
+
+
+def test_a_notebook_shows_an_answer_once(qy, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    notebook = Notebook(monkeypatch)
+    answer = qy.sql("SELECT 42 AS answer")
+    found = notebook.formats(answer)
+    assert "answer" in found["text/plain"]
+    assert "42" in found["text/plain"]
+    assert found["text/html"].count("<table") == 1
+    assert notebook.displayed == []
+    assert capsys.readouterr().out == ""
+    assert answer.fetchall() == [(42,)]
+
+
+def test_a_notebook_shows_an_explanation_once(qy, capsys, monkeypatch) -> None:
+    notebook = Notebook(monkeypatch)
+    assert "native" in str(qy.explain("SELECT 42 AS answer"))
+    assert notebook.displayed == []
+    assert capsys.readouterr().out == ""
+
+
+def test_showing_in_a_notebook_prints_text(qy, capsys, monkeypatch) -> None:
+    notebook = Notebook(monkeypatch)
+    qy.sql("SELECT 42 AS answer").show()
+    assert "42" in capsys.readouterr().out
+    assert notebook.displayed == []
+
+
+def test_a_preview_waits_for_no_slow_query(qy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("queryard.results.answer.PREVIEW_S", 0.01)
+    stream = ResultStream()
+    answer = Answer(stream, lambda: None)
+    assert "the query runs" in repr(answer)
+    stream.start(pa.schema([("n", pa.int64())]), ("BIGINT",))
+    stream.put(pa.record_batch({"n": [7]}))
+    assert "the query runs" in repr(answer)
+    stream.finish()
+    assert "7" in repr(answer)
+    assert answer.fetchall() == [(7,)]
+
+
+def test_a_failed_query_in_a_notebook_is_escaped() -> None:
+    stream = ResultStream()
+    stream.fail(QueryardError("no column <b>"))
+    assert Answer(stream, lambda: None)._repr_html_() == "<pre>no column &lt;b&gt;</pre>"
