@@ -27,8 +27,8 @@ import queryard
 from queryard.engine.calibration import machine_rates
 from queryard.engine.classify import classify
 from queryard.estimate.work import LEAST_S
-from queryard.live.request import QueryRequest
 from queryard.live.estimates.prediction import Predictor
+from queryard.live.request import QueryRequest
 from queryard.sql.catalog import open_catalog
 from queryard.workload import tpch
 

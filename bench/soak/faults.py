@@ -9,10 +9,11 @@ from contextlib import ExitStack, contextmanager
 from random import Random
 from typing import Any
 
+from queryard.live.staged_work import StagedWork
+
 from queryard.engine.native import NativeQuery
 from queryard.engine.pool import InstancePool
 from queryard.engine.statement import Statement
-from queryard.live.staged_work import StagedWork
 
 MARK = "injected"
 """Part of the text of every failure that was made on purpose."""

@@ -13,8 +13,7 @@ from engine.native_driving import MIB, Bench, collect, plain, wait_until, write_
 from queryard.backends.local import NODE, LocalBackend, nodes_of
 from queryard.backends.protocol import Leased
 from queryard.core.commands import Grant, Revoke
-from queryard.core.events import LeaseEnded, WidthChanged
-from queryard.results.streams import ResultStream
+from queryard.core.events import LeaseEnded
 
 from .stubborn import AsGiven
 

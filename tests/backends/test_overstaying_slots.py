@@ -16,7 +16,6 @@ import queryard
 from queryard.backends.local import member
 from queryard.backends.local.leases import MOST_BURSTS
 from queryard.backends.local.member import OVERSTAY_S
-
 from queryard.results.fan import Fan
 from queryard.results.streams import ResultStream
 

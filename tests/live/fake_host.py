@@ -154,7 +154,12 @@ class FakeHost:
             request.__dict__["has_side_effects"] = True
         prediction = Prediction(work_s, None, "guess", 1.0)
         given = inputs.Submit(
-            query, query, client or FakeClient("c"), request, prediction, key  # type: ignore[arg-type]
+            query,
+            query,
+            client or FakeClient("c"),
+            request,
+            prediction,
+            key,  # type: ignore[arg-type]
         )
         self.post(given)
         return query

@@ -44,9 +44,7 @@ def check_well(session) -> None:
             "WHERE tag NOT IN ('EXTERNAL_FILE_CACHE', 'OBJECT_CACHE', 'METADATA')"
         )[0]["bytes"]
         assert used <= 4 * MIB
-    assert not [
-        p for p in session.host._temp.path.rglob("*") if p.suffix in (".tmp", ".arrow")
-    ]
+    assert not [p for p in session.host._temp.path.rglob("*") if p.suffix in (".tmp", ".arrow")]
 
 
 @pytest.mark.parametrize("kind", LONG_STEPS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from .fake_host import FakeClient, FakeHost, MIB
 
 from queryard.backends.fake import Script
 from queryard.core.errors import QueryardError
@@ -12,6 +11,8 @@ from queryard.core.model import Node
 from queryard.engine.errors import OutOfMemory, QueryCancelled, QueryFailed, QueryTimedOut
 from queryard.live import inputs
 from queryard.live.admission.limits import Limits, Refused
+
+from .fake_host import MIB, FakeClient, FakeHost
 
 
 def test_a_query_is_let_in_runs_and_ends():

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 from engine.native_driving import wait_until
+from queryard.live.driver import Driver
 
 from queryard.core import commands as do
 from queryard.core import events as ev
 from queryard.core.errors import InvalidEvent
 from queryard.core.model import Divisible, Job, Node, Query
 from queryard.core.scheduler import Scheduler
-from queryard.live.driver import Driver
 from queryard.policies import compose
 
 

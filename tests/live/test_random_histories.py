@@ -7,7 +7,6 @@ from __future__ import annotations
 import random
 
 import pytest
-from .fake_host import FakeClient, FakeHost, MIB
 
 from queryard.backends.fake import Script
 from queryard.core.errors import QueryardError
@@ -16,6 +15,8 @@ from queryard.engine.errors import OutOfMemory, QueryCancelled, QueryFailed
 from queryard.live import inputs
 from queryard.live.admission.limits import Limits
 from queryard.policies import resolve_profile
+
+from .fake_host import MIB, FakeClient, FakeHost
 
 PROFILES = ("fifo", "fair", "marshal", "srtf", "tls", "swrd")
 STATEMENTS = ("reads", "reads", "reads", "own", "own writes", "beside", "impossible", "defect")

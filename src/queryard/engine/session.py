@@ -248,9 +248,7 @@ class SessionInstance:
         if statement.kind == "ATTACH":
             with self._opening:
                 path = claim_by_statement(self._claims, statement, connection)
-                self._detached = {
-                    p for p in self._detached if path is None or not is_same(p, path)
-                }
+                self._detached = {p for p in self._detached if path is None or not is_same(p, path)}
         tables = self.catalog.tables
         if statement.kind == "SELECT" and not statement.reads:  # it looks around
             names = {table.name.lower() for table in tables.values()}

@@ -2,8 +2,8 @@
 
 from queryard.results.answer import Answer
 
-from .handle import Handle
 from .admission.limits import Refused
+from .handle import Handle
 from .session import Session, connect
 
 __all__ = ["Answer", "Handle", "Refused", "Session", "connect"]

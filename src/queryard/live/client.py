@@ -114,9 +114,7 @@ class Client:
             return "parameters are bound by DuckDB"
         return self.instance.reason(statements[0])
 
-    def statement(
-        self, request: QueryRequest, memory_bytes: int, sprints: bool
-    ) -> NativeStatement:
+    def statement(self, request: QueryRequest, memory_bytes: int, sprints: bool) -> NativeStatement:
         return NativeStatement(
             tuple(request.statements),
             request.parameters,

@@ -538,7 +538,8 @@ class Coordinator:
             self._events.extend(entry.work.estimates(total_s))
         done = min(1.0, done_s / total_s) if total_s > 0 else 0.0
         self._events.extend(
-            ev.Progressed(self._now, str(JobId(entry.id, job.name)), done) for job in entry.work.jobs()
+            ev.Progressed(self._now, str(JobId(entry.id, job.name)), done)
+            for job in entry.work.jobs()
         )
 
     def _predicted(self, given: inputs.Predicted) -> None:
@@ -608,7 +609,9 @@ class Coordinator:
             if job.divisible is not None:
                 usable = job.divisible.width if entry.width is None else entry.width
                 width = 0 if entry.behind else usable
-                self._events.append(ev.WidthChanged(self._now, str(JobId(entry.id, job.name)), width))
+                self._events.append(
+                    ev.WidthChanged(self._now, str(JobId(entry.id, job.name)), width)
+                )
 
     # --- policies --------------------------------------------------------------------------------
 
@@ -623,7 +626,9 @@ class Coordinator:
         run = entry.run
         if run is not None and run.holder == entry.id:
             stopped = isinstance(entry.error, QueryCancelled | QueryTimedOut) and run.work_s > 0
-            known: out.Known = "exactly" if entry.error is None else "at least" if stopped else "nothing"
+            known: out.Known = (
+                "exactly" if entry.error is None else "at least" if stopped else "nothing"
+            )
             learned = out.Learn(entry.request, run.work_s, entry.peak_memory_bytes, known)
             self._effects.append(learned)
         self._drop(entry, entry.error)

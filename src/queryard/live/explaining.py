@@ -11,8 +11,8 @@ from dataclasses import replace
 from queryard.core.errors import QueryardError
 from queryard.engine.classify import Classified, classify
 from queryard.engine.errors import QueryFailed
-from queryard.engine.plans import PlanNames, PlanOperator, read_plan
 from queryard.engine.native import Parameters
+from queryard.engine.plans import PlanNames, PlanOperator, read_plan
 from queryard.results.answer import Answer
 from queryard.results.explanation import ExplainedJob, Explanation
 

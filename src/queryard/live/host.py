@@ -295,7 +295,9 @@ class Host:
         return dict(self._forecaster.newest(wait_s).by_query)
 
     def _fork(self) -> Fork:
-        return self._loop.ask(lambda coordinator: Fork(coordinator.kernel.fork(), coordinator.twins()))
+        return self._loop.ask(
+            lambda coordinator: Fork(coordinator.kernel.fork(), coordinator.twins())
+        )
 
     def report(self) -> SessionReport:
         """What the host itself has cost so far."""

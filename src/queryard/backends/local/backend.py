@@ -18,6 +18,7 @@ from queryard.backends.protocol import (
     Staged,
     WorkerFailed,
 )
+from queryard.backends.workers import Workers
 from queryard.core.commands import Grant, Kill, Launch, Release, Revoke, Scale
 from queryard.core.model import Node
 from queryard.engine.capi import library
@@ -25,7 +26,6 @@ from queryard.engine.capi import library
 from .leases import Engine, LocalLeases
 from .nodes import LocalNodes
 from .tasks import LocalTasks
-from queryard.backends.workers import Workers
 
 
 class LocalBackend:

@@ -21,8 +21,8 @@ from queryard.backends.protocol import (
 from queryard.core.commands import Grant, Revoke
 from queryard.core.events import LeaseEnded
 from queryard.engine.errors import QueryCancelled
-from queryard.results.fan import Fan
 from queryard.engine.threads import Corner
+from queryard.results.fan import Fan
 
 from .member import LeasedExecution, Member, Serving, SlotLease
 from .nodes import NODE

@@ -12,10 +12,10 @@ from typing import Protocol
 
 from queryard.backends.protocol import Usage
 from queryard.core.events import WidthChanged
-from queryard.results.fan import Fan
 from queryard.engine.meter import Meter, Stay
-from queryard.results.streams import ResultStream
 from queryard.engine.statement import Lease
+from queryard.results.fan import Fan
+from queryard.results.streams import ResultStream
 
 # A slot that was called back and is not there after so long is written off. Slots of an execution
 # that usually take longer than `SOON_S` to come back are not waited for.

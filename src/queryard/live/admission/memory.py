@@ -14,11 +14,11 @@ from queryard.core.errors import QueryardError
 from queryard.core.state import SMALL_PARTS
 from queryard.engine.instance import MIN_MEMORY_BYTES
 from queryard.engine.native import Budget
+from queryard.estimate.work import Prediction
 from queryard.sql.catalog import Catalog
 
 from ..amounts import as_bytes
 from ..request import QueryRequest
-from queryard.estimate.work import Prediction
 
 # The rest is for the results people hold, and for everything else on the machine.
 MACHINE_SHARE = 0.7

@@ -49,9 +49,7 @@ class Estimator:
         self._calibrated = False
         self._recalled = False
         self._new: queue.SimpleQueue[Ticket | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(
-            target=self._look, name="queryard-estimator", daemon=True
-        )
+        self._thread = threading.Thread(target=self._look, name="queryard-estimator", daemon=True)
         self._started = False
 
     def first(self, request: QueryRequest) -> Prediction:

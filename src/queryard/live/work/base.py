@@ -12,7 +12,6 @@ from queryard.results.explanation import Explanation
 from queryard.results.streams import ResultStream
 
 
-
 class Moved(NamedTuple):
     """What the first slot of a query changes: the queries that begin with it, and memory that is
     reserved by another query from now on.

@@ -161,9 +161,7 @@ class NativeWork:
         if run.holder is not None or not run.queries:
             return Moved((self._query,), ())
         run.holder = self._query if self._query in run.queries else run.queries[0]
-        moved = [
-            MemoryChanged(0.0, other, 0.0) for other in run.queries if other != run.holder
-        ]
+        moved = [MemoryChanged(0.0, other, 0.0) for other in run.queries if other != run.holder]
         if run.holder != self._query:  # which has left meanwhile
             moved.append(MemoryChanged(0.0, run.holder, float(run.memory_bytes)))
         return Moved(tuple(run.queries), moved)
