@@ -24,6 +24,7 @@ from .settings import Settings
 from .spares import Spares
 from .statement import Lease, Statement
 from .views import explain_missing
+from .written import refuse_written
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 
@@ -207,6 +208,7 @@ class NativeQuery:
     def _supply(self, statement: Classified, connection: Connection, name: str | None) -> bool:
         """Make the tables that a statement names, or one that it turned out to need."""
         if name is None:
+            refuse_written(statement, self._parameters)
             self._errors = self._place.prepare(statement, connection, statement.names)
             return True
         if name.lower() in self._tried:

@@ -28,22 +28,12 @@ from .frames import copy_in
 from .functions import ScalarFunction, Style, function_name
 from .instance import Connection, Instance
 from .leavings import BY_TEXT, concerns
+from .residents import Residents
 from .settings import Settings, noted, sets_variable
 from .views import Views, file_tables, unusable
+from .written import refuse_written
 
 _FUNCTIONS = "SELECT DISTINCT function_name AS name FROM duckdb_functions() WHERE NOT internal"
-_OBJECTS = """
-SELECT database_name AS base, table_name AS name, 'table' AS kind
-FROM duckdb_tables() WHERE NOT internal
-UNION SELECT database_name, view_name, 'view' FROM duckdb_views() WHERE NOT internal
-UNION SELECT database_name, schema_name, 'schema' FROM duckdb_schemas() WHERE NOT internal
-UNION SELECT database_name, database_name, 'database' FROM duckdb_databases()
-      WHERE NOT internal AND database_name <> 'memory'
-UNION SELECT database_name, type_name, 'type' FROM duckdb_types() WHERE NOT internal
-UNION SELECT database_name, sequence_name, 'sequence' FROM duckdb_sequences()
-"""
-# What lies in these belongs to the session, not to a file.
-_NO_FILES = ("memory", "temp")
 # What these mean, or do, depends on the connection.
 _OF_CONNECTION = BY_TEXT | {"nextval", "currval"}
 # Statements that leave neither names nor settings behind.
@@ -85,14 +75,7 @@ class SessionInstance:
         self._claims = Claims(catalog.metadata, self._ask)
         self._attached = Attached(self._claims, writes)
         self._functions: list[ScalarFunction] = []
-        # What the user has made here, and whether it changes what every statement means.
-        self._made: frozenset[str] = frozenset()
-        # Of that, what lies in database files; and what no other connection sees, or may not see.
-        self._in_files: frozenset[str] = frozenset()
-        self._views_in_files: frozenset[str] = frozenset()
-        self._private: frozenset[str] = frozenset()
-        self._variables = False
-        self._macros: frozenset[str] = frozenset()
+        self._there = Residents()
         self._in_transaction = False
         # A statement of it has failed: DuckDB may refuse all that follow.
         self._is_aborted = False
@@ -119,10 +102,10 @@ class SessionInstance:
         if not statement.reads or self._is_aborted or self._searches_own():
             return True
         frames = {name.lower() for name in self._frame_names()}
-        if not names.isdisjoint(self._private | frames):
+        if not names.isdisjoint(self._there.private | frames):
             return True
         if not self.writes:
-            return not names.isdisjoint(self._made)
+            return not names.isdisjoint(self._there.made)
         in_schemas = {t.name.lower() for t in file_tables(self.catalog).values() if t.schema}
         if self._reads_written(statement):
             if self._in_transaction or self.settings:
@@ -149,7 +132,9 @@ class SessionInstance:
 
     def _reads_written(self, statement: Classified) -> bool:
         """Whether a statement names something in a database file that this instance writes."""
-        return self.writes and not statement.names.isdisjoint(self._in_files | self._databases())
+        return self.writes and not statement.names.isdisjoint(
+            self._there.in_files | self._databases()
+        )
 
     def _databases(self) -> set[str]:
         """The databases of the catalog, and their tables."""
@@ -165,9 +150,9 @@ class SessionInstance:
             return False
         if self._connection is None:
             return True  # what its views and macros read is not known yet
-        named = later.names & (self._in_files | self._databases())
+        named = later.names & (self._there.in_files | self._databases())
         return not (
-            named.isdisjoint(self._views_in_files | self._views_of_files())
+            named.isdisjoint(self._there.views_in_files | self._views_of_files())
             and named.isdisjoint(left.names)
         )
 
@@ -196,7 +181,7 @@ class SessionInstance:
             for table in self.catalog.tables.values()
             if not isinstance(table, DatabaseTable)
         }
-        if taken := sorted(own.intersection(word.strip('"') for word in head) - self._made):
+        if taken := sorted(own.intersection(word.strip('"') for word in head) - self._there.made):
             raise NotAllowed(
                 f"{taken[0]} is a table of files or a frame, which {statement.kind} cannot change; "
                 "use another name, or CREATE TEMP TABLE to stand before it in this session"
@@ -208,8 +193,12 @@ class SessionInstance:
             return "a statement of an open transaction has failed"
         if self.settings:
             return "settings of the session were changed"
-        if used := sorted(statement.names & self._made):
+        if used := sorted(statement.names & self._there.made):
             return f"{', '.join(used)} belongs to the session"
+        try:
+            refuse_written(statement)
+        except FileInUse as error:
+            return str(error)
         return None
 
     # --- running -------------------------------------------------------------------------------
@@ -254,7 +243,7 @@ class SessionInstance:
             names = {table.name.lower() for table in tables.values()}
         files = file_tables(self.catalog)
         # Views that are gone make room for frames of the same name.
-        errors = self._views.make(connection, files, names - self._made)
+        errors = self._views.make(connection, files, names - self._there.made)
         self._forget_frames(connection)
         for key, table in tables.items():
             if isinstance(table, FrameTable) and table.name.lower() in names:
@@ -264,21 +253,18 @@ class SessionInstance:
     def prepare_reader(self, reader: Reader, names: Set[str]) -> dict[str, Exception]:
         """Make what must be there before a read on a further connection."""
         self._attach(reader.connection)
-        return reader.prepare(self._attached, self.catalog, names - self._made)
+        return reader.prepare(self._attached, self.catalog, names - self._there.made)
 
     def _attach(self, connection: Connection) -> None:
         with self._opening:
             changes = self._attached.changes
             self._attached.attach(connection, self.catalog)
             if changes != self._attached.changes:
-                self._note_macros(connection)
+                self._note_functions(connection)
 
-    def _note_macros(self, connection: Connection) -> None:
-        """Macros may read anything, by whatever name."""
+    def _note_functions(self, connection: Connection) -> None:
         rows = connection.rows(_FUNCTIONS)
-        self._macros = frozenset(str(row["name"]).lower() for row in rows)
-        self._made |= self._macros
-        self._private |= self._macros
+        self._there.add_functions({str(row["name"]).lower() for row in rows})
 
     def _ask(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of something short about the databases that are written here."""
@@ -301,7 +287,7 @@ class SessionInstance:
 
     def _copy_frame(self, connection: Connection, key: str, table: FrameTable) -> None:
         held = self._frames.get(key, ("", ""))[0]
-        if held == table.fingerprint or table.name.lower() in self._made:
+        if held == table.fingerprint or table.name.lower() in self._there.made:
             return
         if table.schema:
             connection.run(f"CREATE SCHEMA IF NOT EXISTS memory.{identifier(table.schema)}")
@@ -320,11 +306,12 @@ class SessionInstance:
                 self._forget_made()
         elif kind in ("SET", "VARIABLE_SET", "PRAGMA", "LOAD"):
             self.settings = noted(self.settings, statement)
-            self._variables = self._variables or sets_variable(statement)
+            if sets_variable(statement):
+                self._there.add_functions({"getvariable"})
         if kind not in _PLAIN:
             self._hold_settings()
             if "macro" in statement.words or "function" in statement.words:
-                self._note_macros(self.connection)
+                self._note_functions(self.connection)
             self._look_around()
 
     def failed(self, statement: Classified) -> None:
@@ -365,22 +352,7 @@ class SessionInstance:
         if not self._in_transaction:
             self._note_files()
         own = {table.name.lower() for table in self.catalog.tables.values()}
-        kept = {"main"}
-        functions = self._macros | {function.name.lower() for function in self._functions}
-        objects = self.connection.rows(_OBJECTS)
-        found = [(row["base"], str(row["name"]).lower(), row["kind"]) for row in objects]
-        # A temporary table or a view of the user's may bear the name of a table of files.
-        shadows = {name for base, name, _ in found if base == "temp"} - kept
-        made = {name for _, name, _ in found} - own - kept
-        in_session = {name for base, name, _ in found if base in _NO_FILES} - own - kept
-        in_files = [(name, kind) for base, name, kind in found if base not in _NO_FILES]
-        self._made = frozenset(made) | functions | (shadows & own)
-        self._in_files = frozenset(name for name, _ in in_files) - kept
-        self._views_in_files = frozenset(name for name, kind in in_files if kind == "view")
-        # A view in a file may read a temporary table, which other connections do not see.
-        hidden = self._views_in_files if shadows else frozenset()
-        variables = {"getvariable"} if self._variables else set()
-        self._private = frozenset(in_session) | functions | shadows | hidden | variables
+        self._there.look(self.connection, own)
 
     def _note_files(self) -> None:
         """Take note of files that statements have attached and detached."""
@@ -414,8 +386,7 @@ class SessionInstance:
             self.connection, function_name(name), function, parameters, returns, style, side_effects
         )
         self._functions.append(made)
-        self._made |= {name.lower()}
-        self._private |= {name.lower()}
+        self._there.add_functions({name.lower()})
 
     def close(self) -> None:
         with self._asking:

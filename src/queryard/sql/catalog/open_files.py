@@ -240,6 +240,6 @@ def _name(file: _File) -> str:
 
 def _written(path: str | Path) -> str:
     return (
-        f"{path}: is written by another session of this process, so that nothing else here may "
-        "open it; use that session for this as well, or close it first"
+        f"{path}: is written by a session of this process, so that nothing else here may open "
+        "it; use that session for this as well, or close it first"
     )
