@@ -28,7 +28,7 @@ class Seen(NamedTuple):
     outcome: str = "finished"
 
 
-def asked(sql: str, parameters=(), plan="native") -> Asked:
+def asked(sql: str, parameters=(), plan="native") -> QueryRequest:
     return QueryRequest(sql, classify(sql), parameters, plan)
 
 

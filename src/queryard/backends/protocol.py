@@ -91,6 +91,9 @@ class Usage(NamedTuple):
     slots: int = 0
 
 
+NO_USAGE = Usage()
+
+
 class RunJoined(NamedTuple):
     """A query is answered by a run that was there."""
 

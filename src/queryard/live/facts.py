@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from queryard.backends.protocol import Usage
+from queryard.backends.protocol import NO_USAGE, Usage
 from queryard.estimate.work import Prediction
 
 from .request import QueryRequest
@@ -66,7 +66,7 @@ class QueryFacts:
     error: BaseException | None = None
     # Core-seconds it stands for: of a shared run, all of them are the first query's.
     work_s: float = 0.0
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     progress: float = 0.0
     # The query whose run it shares.
     twin_of: str = ""

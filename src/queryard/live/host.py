@@ -173,7 +173,7 @@ class Host:
         found = self._known.get(query)
         if found is None:
             raise QueryardError(
-                f"idempotency_key {request.idempotency_key!r}: its query {query} has ended, and its "
+                f"idempotency_key {request.idempotency_key!r}: its query {query} has ended and its "
                 "rows are kept no more; use another key to run the statement again"
             )
         return found

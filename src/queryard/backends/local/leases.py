@@ -65,8 +65,8 @@ class LocalLeases:
         self._runs: dict[str, LeasedExecution] = {}
         self._jobs: dict[str, LeasedExecution] = {}
         self._bursting = 0
-        # Two that overstay on one core leave another one to the slots that run in their place.
-        self._corner = Corner(MOST_BURSTS + 1)
+        # Those that overstay share a core or two, and leave the others to what runs in their place.
+        self._corner = Corner(MOST_BURSTS + slots + 1)
 
     def begin(self, post: Post) -> None:
         self._post = post
@@ -117,9 +117,9 @@ class LocalLeases:
             if run is None:
                 return
             run.wanted.discard(query)
-            if not any(self._jobs.get(job) is run for job in run.members):
-                if self._runs.get(run.name) is run:
-                    del self._runs[run.name]
+            needed = any(self._jobs.get(job) is run for job in run.members)
+            if not needed and self._runs.get(run.name) is run:
+                del self._runs[run.name]
 
     # --- commands ------------------------------------------------------------------------------
 
@@ -172,8 +172,6 @@ class LocalLeases:
                 self.burst_s += took_s
                 member.burst_s += took_s
             ended = query.ended
-            if written_off and not ended:
-                member.written_off(-1)
             member.end_told = member.end_told or (ended and not written_off)
         self._post(QueryUsed(member.query, member.usage))
         if ended:
@@ -235,7 +233,6 @@ class LocalLeases:
                 self._bursting += 1
                 self.bursts += 1
                 lease.written_off_s = now
-                member.written_off(1)
             self._post(LeaseEnded(0.0, member.job, lease.node, 1, "revoked"))
 
     # --- the end -------------------------------------------------------------------------------
