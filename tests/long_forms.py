@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 
 def some_of(values: Iterable[Any], number: int) -> list[Any]:
@@ -29,6 +30,11 @@ def one_each(values: Sequence[Any], ways: Sequence[Any]) -> list[Any]:
         (value, way) if place % len(ways) == number else _long((value, way))
         for (place, value), (number, way) in product(enumerate(values), enumerate(ways))
     ]
+
+
+def examples(many: int) -> int:
+    """How many examples hypothesis draws where the long form of a test has so many."""
+    return max(many * settings.default.max_examples // 100, 3)
 
 
 def _long(value: Any) -> Any:
