@@ -6,6 +6,7 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 HERE = Path(__file__).parent
@@ -14,7 +15,15 @@ sys.path[:0] = [str(HERE), str(HERE / "core"), str(HERE / "sim")]
 # Whoever is started in the background of a script ignores Ctrl-C, and so do the programs it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile(
-    "any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("any-machine")
+# Hypothesis draws fewer examples where the long forms of tests are left out.
+for profile, examples in (("short", 30), ("long", 100)):
+    settings.register_profile(
+        profile,
+        max_examples=examples,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("short" if config.option.markexpr == "not long" else "long")

@@ -6,6 +6,7 @@ import pytest
 from by_hand import Hand, divisible, launched, maps, of_type, revoked
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from long_forms import examples
 
 from queryard.core import events as ev
 from queryard.core.commands import Fail, Finish, Kill, Revoke
@@ -155,7 +156,7 @@ def test_a_kill_is_not_sent_twice():
 
 
 @pytest.mark.parametrize("profile", ["fifo", "s3", "mrshare", "tumm", "swrd", "relaqs"])
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=examples(25), deadline=None, derandomize=True)
 @given(before=st.integers(0, 25), others=st.booleans())
 def test_after_any_number_of_steps(profile: str, before: int, others: bool):
     hand = Hand(profile, "2x2", [TABLE], slow_start=0.5)

@@ -9,6 +9,7 @@ import pytest
 from by_hand import Hand, divisible, granted, launched, maps, of_type
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from long_forms import examples
 
 from queryard.core import events as ev
 from queryard.core.commands import Launch
@@ -142,7 +143,7 @@ leaves = st.builds(
 )
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=examples(80), deadline=None, derandomize=True)
 @given(
     pools=st.fixed_dictionaries(dict.fromkeys(TENANTS, leaves)),
     slots=st.lists(st.integers(1, 5), min_size=1, max_size=3),

@@ -9,13 +9,14 @@ import pytest
 from by_hand import Hand, divisible, launched, maps
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from long_forms import examples
 
 from queryard.core import events as ev
 from queryard.core.means import Mean, pooled_mean
 from queryard.core.model import MAP, REDUCE, Node
 
 values = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50)
-FEW = settings(max_examples=100, deadline=None, derandomize=True)
+FEW = settings(max_examples=examples(100), deadline=None, derandomize=True)
 
 
 @FEW

@@ -13,6 +13,7 @@ import pytest
 from by_hand import Hand, divisible, maps
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from long_forms import examples
 
 from queryard.core import commands as do
 from queryard.core import events as ev
@@ -36,7 +37,7 @@ from queryard.workload import generate
 from queryard.workload.cluster import parse_nodes
 from queryard.workload.mix import Mix, SizeBin
 
-MANY = settings(max_examples=60, deadline=None, derandomize=True)
+MANY = settings(max_examples=examples(60), deadline=None, derandomize=True)
 
 # --- every event and command, with every field at its default or not ------------------------------
 

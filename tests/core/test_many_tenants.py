@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from conformance.watched import WatchedScheduler
+from long_forms import one_each
 
 from queryard.core.model import Divisible, Job, Node, Query
 from queryard.core.ranks import KEPT
@@ -29,8 +30,10 @@ def driven(arrivals: list[Arrival], profile: Any) -> SimDriver:
 VISITS = 3 * KEPT
 
 
-@pytest.mark.parametrize("profile", ["hierarchical", "marshal", "capacity", "tenant-tls"])
-@pytest.mark.parametrize("gap_s", [0.4, 2.0])
+@pytest.mark.parametrize(
+    ("profile", "gap_s"),
+    one_each(["hierarchical", "marshal", "capacity", "tenant-tls"], [0.4, 2.0]),
+)
 def test_pools_of_those_who_have_left_are_forgotten(profile: str, gap_s: float) -> None:
     stays = ask("stays", 0.0, "lab", work_s=2000.0)
     visits = [ask(f"q{n}", n * gap_s, f"guest{n}/desk") for n in range(VISITS)]

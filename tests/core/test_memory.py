@@ -6,6 +6,7 @@ import pytest
 from by_hand import Hand, divisible, granted, launched, maps, of_type
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from long_forms import examples
 
 from queryard.core import events as ev
 from queryard.core.commands import Fail, Finish
@@ -162,7 +163,7 @@ def test_riders_reserve_their_own():
     assert len(hand.ended) == 3
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(60), deadline=None, derandomize=True)
 @given(
     demands=st.lists(
         st.sampled_from((0.0, 1.0, 5.0, 10.0, 35.0, 60.0, 100.0)), min_size=1, max_size=12

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from by_hand import Hand, divisible, launched, maps, of_type
+from long_forms import some_of
 
 from queryard.core import events as ev
 from queryard.core.commands import Fail, Finish
@@ -154,7 +155,7 @@ def ends(profile: dict, times_s: tuple[float, ...]) -> dict[str, float]:
     return driver.ends
 
 
-@pytest.mark.parametrize("name", sorted(PROFILES.keys() - BEGIN_ANEW))
+@pytest.mark.parametrize("name", some_of(sorted(PROFILES.keys() - BEGIN_ANEW), 8))
 def test_to_choose_what_is_in_force_changes_nothing(name: str):
     profile = resolve_profile(name)
     assert ends(profile, (200.5, 500.5, 800.5)) == ends(profile, ())

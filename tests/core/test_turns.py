@@ -12,6 +12,7 @@ import pytest
 from by_hand import Hand, divisible, granted, launched, maps, revoked
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from long_forms import examples
 
 from queryard.core import events as ev
 from queryard.core.commands import Grant, WakeAt
@@ -73,7 +74,7 @@ def served(driver: SimDriver, until_s: float) -> tuple[Counter[str], dict[str, f
     return total, longest
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=examples(25), deadline=None, derandomize=True)
 @given(
     slots=st.integers(1, 5),
     weights=st.lists(st.sampled_from((1.0, 2.0, 3.0)), min_size=2, max_size=5),

@@ -6,6 +6,7 @@ import random
 import time
 
 import pytest
+from long_forms import one_each, some_of
 
 from engine.native_driving import MIB, Bench, Slots, check_same, collect, plain, wait_until
 from engine.test_random_widths import FAILING, QUERIES, expected
@@ -38,14 +39,13 @@ def run(bench: Bench, sql: str, width: int = 2, **options):
         slots.close()
 
 
-@pytest.mark.parametrize("name", QUERIES)
-@pytest.mark.parametrize("sprint_s", [60.0, 0.01, 0.0])
+@pytest.mark.parametrize(("name", "sprint_s"), one_each(list(QUERIES), [60.0, 0.01, 0.0]))
 def test_answers_however_long_it_may_sprint(bench, name, sprint_s, monkeypatch):
     monkeypatch.setattr(statement, "SPRINT_S", sprint_s)
     check_same(run(bench, QUERIES[name]), expected(bench, name))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", some_of(range(20), 8))
 def test_slots_come_and_go_during_a_sprint(bench, seed, monkeypatch):
     draw = random.Random(seed)
     monkeypatch.setattr(statement, "SPRINT_S", draw.choice([0.0, 0.02, 0.05, 60.0]))

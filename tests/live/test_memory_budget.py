@@ -8,6 +8,7 @@ import time
 
 import pytest
 from engine.native_driving import check_same, plain, wait_until
+from long_forms import some_of
 
 import queryard
 from queryard.core.errors import QueryardError
@@ -46,7 +47,7 @@ class Watcher:
         return self.most
 
 
-@pytest.mark.parametrize("asked", [None, "1 MB", "40 MB", "100 MB"])
+@pytest.mark.parametrize("asked", some_of([None, "1 MB", "40 MB", "100 MB"], 2))
 def test_limits_never_exceed_the_budget_and_all_finish(data, asked):
     with queryard.connect(data, slots=2, memory="400 MB") as qy:
         watcher = Watcher(qy)

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from long_forms import some_of
 
 import queryard
 
@@ -45,22 +46,25 @@ def finish(process: subprocess.Popen[str], patience_s: float = 30.0) -> tuple[st
 
 @pytest.mark.parametrize(
     "code",
-    [
-        "qy.submit(LONG); time.sleep(0.3)",
-        "handles = [qy.submit(LONG) for _ in range(5)]; time.sleep(0.3)",
-        "qy.submit('CREATE TEMP TABLE t AS ' + LONG); time.sleep(0.3)",
-        "answer = qy.sql('SELECT f.*, range FROM facts f, range(100)'); time.sleep(0.3)",
-        "qy.submit(LONG)",
-        "pass",
-        "qy.sql('SELECT 1').fetchall()",
-        "qy.create_function('f', lambda x: x, ['BIGINT'], 'BIGINT'); "
-        "qy.submit('SELECT sum(f(id)) FROM facts, range(100)'); time.sleep(0.3)",
-        "h = qy.submit(LONG); threading.Thread(target=h.wait, daemon=True).start()",
-        "h = qy.submit(SPILL); time.sleep(0.5)",
-        "del qy",
-        "qy.close(); qy.close()",
-        "qy2 = queryard.connect(sys.argv[1], slots=2); qy2.submit(LONG); qy.submit(LONG)",
-    ],
+    some_of(
+        [
+            "qy.submit(LONG); time.sleep(0.3)",
+            "handles = [qy.submit(LONG) for _ in range(5)]; time.sleep(0.3)",
+            "qy.submit('CREATE TEMP TABLE t AS ' + LONG); time.sleep(0.3)",
+            "answer = qy.sql('SELECT f.*, range FROM facts f, range(100)'); time.sleep(0.3)",
+            "qy.submit(LONG)",
+            "pass",
+            "qy.sql('SELECT 1').fetchall()",
+            "qy.create_function('f', lambda x: x, ['BIGINT'], 'BIGINT'); "
+            "qy.submit('SELECT sum(f(id)) FROM facts, range(100)'); time.sleep(0.3)",
+            "h = qy.submit(LONG); threading.Thread(target=h.wait, daemon=True).start()",
+            "h = qy.submit(SPILL); time.sleep(0.5)",
+            "del qy",
+            "qy.close(); qy.close()",
+            "qy2 = queryard.connect(sys.argv[1], slots=2); qy2.submit(LONG); qy.submit(LONG)",
+        ],
+        5,
+    ),
 )
 def test_leaving_the_interpreter(data, tmp_path, code):
     process = start(data, tmp_path / "temp", code)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from engine.native_driving import check_same, plain, wait_until
+from long_forms import some_of
 
 import queryard
 from queryard.core.commands import Launch
@@ -99,7 +100,7 @@ def journal_of(file):
 # --- all of them -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", some_of(PROFILES, 9))
 def test_every_profile_serves_native_and_staged_queries(profile, folder, expected, tmp_path):
     file = tmp_path / "history.sqlite"
     tenants = {"web": {"weight": 2}, "lab": {"guarantee": 0.5}}
@@ -243,7 +244,7 @@ def unequal(folder, profile, file, nodes=None):
     return Session(open_catalog(folder), memory="2 GB", profile=profile, history=file, nodes=nodes)
 
 
-@pytest.mark.parametrize("profile", ["tumm", "h-tumm", "fifo", "tls-circular-htumm"])
+@pytest.mark.parametrize("profile", some_of(["tumm", "h-tumm", "fifo", "tls-circular-htumm"], 2))
 def test_unequal_nodes_are_both_used_and_the_slow_one_less(profile, folder, expected, tmp_path):
     file = tmp_path / "history.sqlite"
     with unequal(folder, profile, file) as session:

@@ -6,6 +6,7 @@ import time
 
 import pytest
 from engine.native_driving import check_same, plain, wait_until
+from long_forms import one_each
 
 import queryard
 from queryard.core.commands import Release, Scale
@@ -34,8 +35,9 @@ def journal_of(file):
         return reader.journal(reader.session(None).session)
 
 
-@pytest.mark.parametrize("name", ["+x", "-x", "dlx", "maxbsd"])
-@pytest.mark.parametrize("plan", ["native", "staged"])
+@pytest.mark.parametrize(
+    ("name", "plan"), one_each(["+x", "-x", "dlx", "maxbsd"], ["native", "staged"])
+)
 def test_the_number_of_slots_stays_between_its_bounds(data, tmp_path, name, plan):
     file = tmp_path / "history.sqlite"
     with queryard.connect(

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from long_forms import examples
 
 from queryard.core.model import Job, Node, Phase, Query
 from queryard.portfolio import PortfolioSettings, Selector, Workers, candidates_of, try_out
@@ -196,7 +197,7 @@ def workers() -> Iterator[Workers]:
         yield started
 
 
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(seed=st.integers(0, 1000))
 def test_none_is_lost_and_workers_find_the_same(workers: Workers, seed: int) -> None:
     nodes = parse_nodes("4x4")

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from long_forms import examples
 
 from queryard.core.errors import InvalidProfile
 from queryard.core.events import NodeLost, PolicyChosen
@@ -135,7 +136,7 @@ def _score(goal: str, workload: Workload, ends: dict[str, float]) -> float:
     return objective.score(objective.vector(Schedule(queries)))
 
 
-@settings(max_examples=5)
+@settings(max_examples=examples(5))
 @given(st.integers(0, 10_000))
 def test_a_portfolio_loses_nothing_and_can_be_replayed(seed: int) -> None:
     nodes = parse_nodes("4x4")

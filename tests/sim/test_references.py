@@ -11,6 +11,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from long_forms import examples
 
 from queryard.core.errors import InvalidModel
 from queryard.core.model import Job, Phase, Query
@@ -125,7 +126,7 @@ def test_what_the_shortest_cannot_use_goes_to_the_next() -> None:
 
 
 @given(demands())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_they_agree_with_the_naive_simulation(queries: list[Demand]) -> None:
     sharing, shortest = naive(queries, equal_rates), naive(queries, least_left_first)
     assert processor_sharing(queries, SLOTS) == pytest.approx(sharing, rel=1e-6, abs=1e-6)
@@ -134,7 +135,7 @@ def test_they_agree_with_the_naive_simulation(queries: list[Demand]) -> None:
 
 @BOTH
 @given(queries=demands())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_no_response_is_below_the_time_alone_and_no_work_is_lost(
     reference: Reference, queries: list[Demand]
 ) -> None:
@@ -148,7 +149,7 @@ def test_no_response_is_below_the_time_alone_and_no_work_is_lost(
 
 
 @given(demands())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_where_any_query_can_use_all_slots_shortest_first_is_better_and_as_busy(
     queries: list[Demand],
 ) -> None:

@@ -94,8 +94,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         pytest.param(JOIN, {}, 3_000_000, id="a join that multiplies rows"),
         pytest.param(SHUFFLED, {"broadcast_bytes": 0, "partitions": 8}, 1_000_000, id="shuffle"),
-        pytest.param(GATHERED, {}, 1_000_000, id="all rows in one task"),
-        pytest.param(LARGE_BUILD, {"broadcast_bytes": 1e12}, 999_999, id="a large build side"),
+        pytest.param(GATHERED, {}, 1_000_000, id="all rows in one task", marks=pytest.mark.long),
+        pytest.param(
+            LARGE_BUILD,
+            {"broadcast_bytes": 1e12},
+            999_999,
+            id="a large build side",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_the_process_stays_small(

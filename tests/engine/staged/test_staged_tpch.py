@@ -8,6 +8,7 @@ from random import Random
 import duckdb
 import pyarrow.parquet as pq
 import pytest
+from long_forms import one_each
 from staged_driving import LocalRun, assert_same, run_one_by_one
 
 from queryard.sql.catalog import Catalog, open_catalog
@@ -63,7 +64,7 @@ def yard(folder: Path) -> Yard:
     return Yard(folder)
 
 
-@pytest.fixture(scope="module", params=["lineitem", "orders", "customer", "part", "every table"])
+@pytest.fixture(scope="module")
 def empty_yard(
     request: pytest.FixtureRequest, folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Yard:
@@ -75,10 +76,9 @@ def empty_yard(
     return Yard(made)
 
 
-@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES.keys())
-@pytest.mark.parametrize("number", QUERIES)
-def test_answers_are_duckdbs(yard: Yard, number: int, sizes: dict[str, float]) -> None:
-    yard.compare(number, sizes)
+@pytest.mark.parametrize(("number", "sizes"), one_each(QUERIES, list(SIZES)))
+def test_answers_are_duckdbs(yard: Yard, number: int, sizes: str) -> None:
+    yard.compare(number, SIZES[sizes])
 
 
 def test_most_queries_are_several_jobs(yard: Yard) -> None:
@@ -91,6 +91,10 @@ def test_answers_are_duckdbs_with_everything_spilled(yard: Yard, number: int) ->
     yard.compare(number, SIZES["row groups, all shuffled"], memory_bytes=0)
 
 
-@pytest.mark.parametrize("number", QUERIES)
+@pytest.mark.parametrize(
+    ("number", "empty_yard"),
+    one_each(QUERIES, ["lineitem", "orders", "customer", "part", "every table"]),
+    indirect=["empty_yard"],
+)
 def test_answers_over_empty_tables_are_duckdbs(empty_yard: Yard, number: int) -> None:
     empty_yard.compare(number, {"target_bytes": 1, "partitions": 2})

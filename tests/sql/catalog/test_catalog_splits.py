@@ -15,11 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from long_forms import examples
 from reading import columns_of, rows_of, rows_of_splits
 
 from queryard.sql.catalog import CatalogError, NotSplittable, open_catalog
 
-SLOW = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+SLOW = settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))
 TEXTS = st.text(alphabet="aß\"',;\n\t \\é0", min_size=1, max_size=6)
 ROWS = st.lists(
     st.tuples(st.one_of(st.none(), st.integers(-5, 5)), st.one_of(st.none(), TEXTS)), max_size=30
