@@ -53,6 +53,10 @@ class Claims:
             self._held.add(place)
             return is_new
 
+    def holds(self, path: str) -> bool:
+        """Whether a file is entered."""
+        return Path(path).resolve() in self._held
+
     def keep_only(self, paths: set[str]) -> None:
         """Enter which files are still attached."""
         self._release(self._held - {Path(path).resolve() for path in paths})
@@ -102,6 +106,8 @@ class Attached:
             held = self._files.get(database.alias)
             if held is not None and (self._writes or held == file):
                 continue
+            if held is None and self.claims.holds(database.path):
+                continue  # a statement of the user's has attached it, under a name of its own
             if held is not None:
                 connection.run("USE memory")
                 connection.run(f"DETACH {identifier(database.alias)}")

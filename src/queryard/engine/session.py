@@ -23,6 +23,7 @@ from .errors import NotAllowed
 from .frames import copy_in
 from .functions import ScalarFunction, Style, function_name
 from .instance import Connection, Instance
+from .kept import check_kept
 from .views import Views, file_tables, unusable
 
 _FUNCTIONS = "SELECT DISTINCT function_name AS name FROM duckdb_functions() WHERE NOT internal"
@@ -136,6 +137,8 @@ class SessionInstance:
         """Make what must be there before the statement: files as views, frames as tables."""
         self._check(statement)
         self._attached.attach(connection, self.catalog)
+        if self._writes:
+            check_kept(statement, connection)
         if statement.kind == "ATTACH":
             self._claim(statement)
         tables = self.catalog.tables
