@@ -217,7 +217,7 @@ def test_a_writing_session_writes(writer, tmp_path):
     out = tmp_path / "out.parquet"
     writer.sql(f"COPY (FROM dims WHERE key < 10) TO '{out}'")
     assert writer.sql(f"SELECT count(*) FROM '{out}'").fetchall() == [(10,)]
-    writer.sql("CREATE TABLE kept AS FROM dims WHERE key < 5")
+    writer.sql("CREATE TEMP TABLE kept AS FROM dims WHERE key < 5")
     writer.sql("INSERT INTO kept SELECT 77, 0, 'more'")
     assert writer.sql("SELECT count(*) FROM kept").fetchall() == [(6,)]
     writer.sql(f"ATTACH '{tmp_path / 'new.duckdb'}' AS made")

@@ -27,6 +27,7 @@ from .errors import NotAllowed, QueryFailed
 from .frames import copy_in
 from .functions import ScalarFunction, Style, function_name
 from .instance import Connection, Instance
+from .kept import check_kept
 from .leavings import BY_TEXT, concerns
 from .residents import Residents
 from .settings import Settings, noted, sets_variable
@@ -234,6 +235,8 @@ class SessionInstance:
         self._check(statement)
         self._attach(connection)
         self._search_path.follow(connection, self._attached, self.catalog)
+        if self.writes:
+            check_kept(statement, connection)
         if statement.kind == "ATTACH":
             with self._opening:
                 path = claim_by_statement(self._claims, statement, connection)

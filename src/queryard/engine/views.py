@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
-from queryard.sql.catalog import Catalog, DataFile, Table
+from queryard.sql.catalog import Catalog, Table
 from queryard.sql.catalog.database import DatabaseTable
 from queryard.sql.catalog.frames import FrameTable
 from queryard.sql.catalog.quoting import identifier
@@ -29,7 +29,7 @@ class FileTable(Protocol):
     @property
     def fingerprint(self) -> str: ...
     @property
-    def files(self) -> tuple[DataFile, ...]: ...
+    def elsewhere(self) -> str: ...
     @property
     def columns(self) -> object: ...
 
@@ -70,9 +70,11 @@ class Views:
         return errors
 
     def _make_one(self, connection: Connection, key: str, table: FileTable) -> None:
-        for file in table.files:
-            if "://" in file.uri:
-                raise QueryFailed(f"{file.uri} does not lie on this machine, and is not read yet")
+        if table.elsewhere:
+            raise QueryFailed(
+                f"{table.elsewhere} does not lie on this machine, and tables are read from local "
+                "files only; copy it here and name the copy"
+            )
         # What is wrong with the files is known best to the catalog.
         assert table.columns is not None
         self._made[key] = (table.fingerprint, self._create(connection, table))
@@ -126,8 +128,11 @@ def explain_missing(
     name = missing_table(str(error))
     if name is None or not isinstance(error, QueryFailed):
         return error
-    if name.lower() in errors:
-        return errors[name.lower()]
+    # Of a name with dots, the first part is the database or the folder.
+    whole = name.lower().strip('"')
+    for part in (whole, whole.split(".")[0]):
+        if part in errors:
+            return errors[part]
     near = difflib.get_close_matches(name.lower(), known, n=1)
     if near:
         hint = f"Did you mean {near[0]}?"

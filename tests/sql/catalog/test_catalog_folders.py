@@ -162,7 +162,7 @@ def test_places_that_are_no_catalog(tmp_path):
     for where, message in [
         (tmp_path / "nowhere", "no such file or folder"),
         (tmp_path / "notes.txt", "does not tell the format"),
-        ("s3://bucket/data", "name tables that lie elsewhere"),
+        ("s3://bucket/data", "tables that lie elsewhere"),
     ]:
         with pytest.raises(CatalogError, match=message):
             open_catalog(where)

@@ -58,6 +58,10 @@ class PaperTable:
             for i in range(count)
         )
 
+    @property
+    def elsewhere(self) -> str:
+        return ""
+
     def row_group_splits(self) -> tuple[Split, ...]:
         return self.splits(max(self.bytes / 10, 1))
 

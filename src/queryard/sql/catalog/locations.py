@@ -95,7 +95,9 @@ def _remote_files(uri: str) -> list[DataFile]:
             names = [name for name in system.glob(path) if system.isfile(name)]
         return [
             DataFile(
-                str(system.unstrip_protocol(name)), int(system.size(name)), str(system.ukey(name))
+                str(system.unstrip_protocol(name)),
+                _size(system.size(name)),
+                str(system.ukey(name)),
             )
             for name in sorted(names)
         ]
@@ -104,6 +106,11 @@ def _remote_files(uri: str) -> list[DataFile]:
     if not found:
         raise CatalogError(f"{uri}: there is no such file, and nothing that matches")
     return found
+
+
+def _size(told: int | None) -> int:
+    """The bytes of a file; a server that does not tell them has at least one."""
+    return 1 if told is None else int(told)
 
 
 def _with_fsspec(uri: str, use: Callable[[Any], Any]) -> Any:

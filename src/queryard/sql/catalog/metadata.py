@@ -29,10 +29,11 @@ class MetadataReader:
     def rows(self, sql: str, uris: Iterable[str], subject: str) -> list[tuple[Any, ...]]:
         """Rows of a statement about the files `uris`; errors are about `subject`."""
         with self._lock:
-            connection = self._ready_for(uris)
             try:
-                return connection.execute(sql).fetchall()
-            except duckdb.Error as error:
+                return self._ready_for(uris).execute(sql).fetchall()
+            except CatalogError:
+                raise
+            except Exception as error:  # file systems of other packages raise what they like
                 raise CatalogError(f"{subject}: {first_lines(error)}") from error
 
     def columns(self, relation: str, uris: Iterable[str], subject: str) -> tuple[Column, ...]:
@@ -81,6 +82,9 @@ class MetadataReader:
 def first_lines(error: Exception) -> str:
     """What DuckDB says, without the picture of the statement (it is ours, not the user's)."""
     text = str(error).split("\n\nLINE ")[0].strip()
+    if text.startswith("Traceback (most recent call last)"):
+        # A Python function that DuckDB called has failed, as that of a file system: its last words.
+        text = text.splitlines()[-1].strip()
     _, found, rest = text.partition(" Error: ")
     told = " ".join((rest if found else text).split("\n\n")[0].split())
     return f"{told} {advice}" if (advice := way_out(text)) else told

@@ -112,6 +112,11 @@ class Table(ABC):
         """The files that hold it; none for a frame."""
 
     @property
+    def elsewhere(self) -> str:
+        """The first of its files that does not lie on this machine; "" if all do."""
+        return next((file.uri for file in self.files if "://" in file.uri), "")
+
+    @property
     @abstractmethod
     def bytes(self) -> float:
         """Its size where it lies: files as they are (compressed), frames in memory."""

@@ -71,8 +71,9 @@ def open_catalog(
 def _local(where: str) -> Path:
     if scheme_of(where):
         raise CatalogError(
-            f"{where}: a catalog lies on this machine; name tables that lie elsewhere one by one, "
-            'as tables={"orders": "' + where + '"}, or in a catalog file'
+            f"{where}: a catalog lies on this machine, and queries read local files only; copy the "
+            "data here. To look at tables that lie elsewhere, name them one by one: "
+            f'tables={{"name": "{where}"}}, --table name={where}, or in a catalog file'
         )
     return local_path(where)
 

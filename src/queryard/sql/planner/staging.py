@@ -79,7 +79,10 @@ def _declare_tables(statement: exp.Query, catalog: CatalogLike, oracle: Oracle) 
         parts = [part.name for part in table.parts]
         if len(parts) == 1 and parts[0].lower() in ctes:
             continue
-        oracle.declare(find_table(catalog, parts)[1])
+        found = find_table(catalog, parts)[1]
+        if found.elsewhere:
+            raise NotStageable(f"{found.elsewhere} does not lie on this machine")
+        oracle.declare(found)
 
 
 def _only(node: Node, columns: list[str]) -> Node:
