@@ -9,13 +9,13 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from queryard.engine.results import ResultStream
 
 from engine.native_driving import MIB, PATIENCE_S, Slots, check_same, collect, plain, wait_until
 from engine.test_random_widths import FAILING, QUERIES, disturb
 from queryard.engine.classify import classify
 from queryard.engine.errors import QueryCancelled, QueryFailed
 from queryard.engine.native import Budget, NativeEngine, NativeQuery
-from queryard.engine.results import ResultStream
 from queryard.sql.catalog import open_catalog
 
 
