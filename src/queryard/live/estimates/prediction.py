@@ -37,10 +37,7 @@ from queryard.sql.catalog.model import Table
 
 from ..request import QueryRequest
 
-if TYPE_CHECKING:
-    from queryard.sql.planner.plan import StagedPlan
-
-__all__ = ["Past", "Prediction", "Predictor", "task_seconds"]
+__all__ = ["Past", "Prediction", "Predictor"]
 
 # What is remembered: templates, and how far off predictions of others were.
 TEMPLATES = 10_000
@@ -48,10 +45,6 @@ MISSES = 64
 # A query that runs is told to others of its template when it has taken so many times as much.
 WORTH_TELLING = 1.25
 
-# Of the tasks of a staged plan: to begin one, and a byte of the rows that pass between them.
-TASK_START_S = 0.03
-SENT_BYTE_S = 4e-9
-RECEIVED_BYTE_S = 2e-9
 
 Learning = Literal["plan", "bytes"]
 _STORED: dict[str, Stored] = {
@@ -296,26 +289,3 @@ def _bytes(table: Table) -> float:
         return table.bytes
     except QueryardError:  # what is wrong with its files is told to whoever reads it
         return 0.0
-
-
-def task_seconds(plan: StagedPlan) -> dict[str, tuple[float, float | None]]:
-    """What a map task and a reduce task of each job of a staged plan take (None: it has none).
-
-    From the bytes they read: columns of a table are decoded, rows of other jobs lie in memory.
-    """
-    found: dict[str, tuple[float, float | None]] = {}
-    for job in plan.jobs:
-        reads = [branch.read for branch in job.branches]
-        read_bytes = sum(read.bytes(place) for read in reads for place in range(read.tasks))
-        table_bytes = sum(table.bytes for table in job.tables)
-        map_s = (
-            BYTE_S["columns"] * table_bytes
-            + BYTE_S["memory"] * (read_bytes - table_bytes)
-            + SENT_BYTE_S * job.shuffle_bytes_expected
-        )
-        reduce_s = RECEIVED_BYTE_S * job.shuffle_bytes_expected
-        found[job.name] = (
-            TASK_START_S + map_s / max(1, job.map_tasks),
-            TASK_START_S + reduce_s / job.partitions if job.partitions else None,
-        )
-    return found

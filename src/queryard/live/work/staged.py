@@ -16,8 +16,8 @@ from queryard.results.explanation import ExplainedJob, Explanation
 from queryard.results.streams import ResultStream
 from queryard.sql.planner import StagedPlan
 
-from ..estimates.prediction import task_seconds
 from .base import Moved
+from .task_times import task_seconds
 
 
 class StagedWork:

@@ -1,0 +1,34 @@
+"""What the tasks of a staged plan are expected to take, by the bytes they read and pass on."""
+
+from __future__ import annotations
+
+from queryard.estimate.work import BYTE_S
+from queryard.sql.planner.plan import StagedPlan
+
+# To begin a task, and a byte of the rows that pass between tasks.
+TASK_START_S = 0.03
+SENT_BYTE_S = 4e-9
+RECEIVED_BYTE_S = 2e-9
+
+
+def task_seconds(plan: StagedPlan) -> dict[str, tuple[float, float | None]]:
+    """What a map task and a reduce task of each job of a staged plan take (None: it has none).
+
+    From the bytes they read: columns of a table are decoded, rows of other jobs lie in memory.
+    """
+    found: dict[str, tuple[float, float | None]] = {}
+    for job in plan.jobs:
+        reads = [branch.read for branch in job.branches]
+        read_bytes = sum(read.bytes(place) for read in reads for place in range(read.tasks))
+        table_bytes = sum(table.bytes for table in job.tables)
+        map_s = (
+            BYTE_S["columns"] * table_bytes
+            + BYTE_S["memory"] * (read_bytes - table_bytes)
+            + SENT_BYTE_S * job.shuffle_bytes_expected
+        )
+        reduce_s = RECEIVED_BYTE_S * job.shuffle_bytes_expected
+        found[job.name] = (
+            TASK_START_S + map_s / max(1, job.map_tasks),
+            TASK_START_S + reduce_s / job.partitions if job.partitions else None,
+        )
+    return found
