@@ -1,78 +1,27 @@
-"""Database files that instances have attached, so that no two of one process write to one.
-
-DuckDB locks a file against other processes only; two instances of one process that both write
-to it lose data. Any number of them may read it.
-"""
+"""The databases of the catalog that an instance has attached, and files that users attach."""
 
 from __future__ import annotations
 
 import os
-import threading
+import re
 from collections.abc import Set
-from pathlib import Path
 
+from queryard.core.errors import QueryardError
 from queryard.sql.catalog import Catalog
 from queryard.sql.catalog.database import DatabaseTable
 from queryard.sql.catalog.model import AttachedDatabase
+from queryard.sql.catalog.open_files import Claims
 from queryard.sql.catalog.quoting import identifier, literal
 
+from .classify import Classified, attaches_to_read
 from .errors import NotAllowed
 from .instance import Connection
+from .tokens import tokens
 
-_lock = threading.Lock()
-# Resolved path -> whoever reads it, and whoever writes it.
-_readers: dict[Path, set[int]] = {}
-_writers: dict[Path, int] = {}
-
-
-class Claims:
-    """The files one instance has attached."""
-
-    def __init__(self) -> None:
-        self._held: set[Path] = set()
-
-    def claim(self, path: str, writes: bool) -> bool:
-        """Enter that a file is about to be attached; an error if it is in use elsewhere.
-
-        Returns whether it was not entered before.
-        """
-        place = Path(path).resolve()
-        with _lock:
-            others = _readers.get(place, set()) - {id(self)}
-            if _writers.get(place, id(self)) != id(self) or (writes and others):
-                use = "written" if place in _writers else "read"
-                raise NotAllowed(
-                    f"{place} is {use} elsewhere in this process, and a second one that writes, or "
-                    "reads what is written, would lose data; close that session first, or use it "
-                    "for this as well"
-                )
-            if writes:
-                _writers[place] = id(self)
-            _readers.setdefault(place, set()).add(id(self))
-            is_new = place not in self._held
-            self._held.add(place)
-            return is_new
-
-    def keep_only(self, paths: set[str]) -> None:
-        """Enter which files are still attached."""
-        self._release(self._held - {Path(path).resolve() for path in paths})
-
-    def release_one(self, path: str) -> None:
-        """A file was not attached after all."""
-        self._release({Path(path).resolve()})
-
-    def release(self) -> None:
-        self._release(set(self._held))
-
-    def _release(self, places: set[Path]) -> None:
-        with _lock:
-            for place in places:
-                self._held.discard(place)
-                _readers.get(place, set()).discard(id(self))
-                if not _readers.get(place):
-                    _readers.pop(place, None)
-                if _writers.get(place) == id(self):
-                    del _writers[place]
+# Of an ATTACH, before the path.
+_HEAD = frozenset({"attach", "or", "replace", "database", "if", "not", "exists"})
+# A kind of database before a path; a single letter belongs to the path.
+_PREFIX = re.compile(r"([A-Za-z]\w+):(.*)", re.DOTALL)
 
 
 class Attached:
@@ -86,6 +35,8 @@ class Attached:
         self._writes = writes
         # By alias, the file as it was.
         self._files: dict[str, tuple[int, ...]] = {}
+        self.changes = 0
+        """How often a database was attached."""
 
     def attach(
         self, connection: Connection, catalog: Catalog, names: Set[str] | None = None
@@ -96,7 +47,6 @@ class Attached:
             for database in catalog.databases
             if names is None or not names.isdisjoint(_names_in(catalog, database.alias))
         ]
-        changed = False
         for database in wanted:
             file = _state_of(database.path)
             held = self._files.get(database.alias)
@@ -106,33 +56,94 @@ class Attached:
                 connection.run("USE memory")
                 connection.run(f"DETACH {identifier(database.alias)}")
                 del self._files[database.alias]
+                self.claims.release({database.path})
+            elif self.claims.holds(database.path):
+                continue  # a statement has attached it, or it has another name as well
             self._attach(connection, database)
             self._files[database.alias] = file
-            changed = True
-        if changed:
-            self._search(connection, catalog)
+            self.changes += 1
 
     def _attach(self, connection: Connection, database: AttachedDatabase) -> None:
         mode = "" if self._writes else " (READ_ONLY)"
-        is_new = self.claims.claim(database.path, self._writes)
+        self.claims.claim(database.path, self._writes)
         try:
             alias = identifier(database.alias)
             connection.run(f"ATTACH {literal(database.path)} AS {alias}{mode}")
         except BaseException:
-            if is_new:
-                self.claims.release_one(database.path)
+            self.claims.release({database.path})
             raise
+        self.claims.opened(database.path)
 
-    def _search(self, connection: Connection, catalog: Catalog) -> None:
-        """Tables of a single database file go by their bare names."""
+    def search_path(self, catalog: Catalog) -> str:
+        """Where tables are looked for: those of a single database file go by their bare names."""
         bare = {
             table.database.alias
             for table in catalog.tables.values()
             if isinstance(table, DatabaseTable) and not table.schema
         } & self._files.keys()
-        if bare:
-            path = ",".join([*(f"{identifier(alias)}.main" for alias in sorted(bare)), "memory"])
-            connection.run(f"SET search_path = {literal(path)}")
+        if not bare:
+            return ""
+        return ",".join([*(f"{identifier(alias)}.main" for alias in sorted(bare)), "memory"])
+
+
+class SearchPath:
+    """Where one connection looks for tables."""
+
+    def __init__(self) -> None:
+        self._changes = 0
+
+    def follow(self, connection: Connection, attached: Attached, catalog: Catalog) -> None:
+        """Take note of databases that were attached since."""
+        if self._changes != attached.changes:
+            self._changes = attached.changes
+            if path := attached.search_path(catalog):
+                connection.run(f"SET search_path = {literal(path)}")
+
+
+def claim_by_statement(claims: Claims, statement: Classified, connection: Connection) -> str | None:
+    """Enter the file that an ATTACH is about to open; its path, if it is one."""
+    path = _path(statement, connection)
+    if path is not None:
+        claims.claim(path, not attaches_to_read(statement.words))
+    return path
+
+
+def _path(statement: Classified, connection: Connection) -> str | None:
+    """The local file that an ATTACH opens; None if it opens none."""
+    found = tokens(statement.sql)
+    words = [token.text for token in found]
+    first = next(place for place, word in enumerate(words) if word.lower() not in _HEAD)
+    after = [place for place in range(first + 1, len(words)) if words[place].lower() in ("as", "(")]
+    until = after[0] if after else len(words)
+    given = words[first:until]
+    if len(given) == 1 and given[0].startswith("'"):
+        path = given[0][1:-1].replace("''", "'")
+    elif all(word == "." or word.strip('"').isidentifier() for word in given):
+        path = "".join(word.strip('"') for word in given)  # ATTACH shop.duckdb
+    elif len(given) == 1 and given[0].startswith('"'):
+        path = given[0][1:-1].replace('""', '"')
+    else:
+        path = _computed(statement, found[first].offset, connection)
+    prefix = _PREFIX.fullmatch(path)
+    if prefix is not None and prefix[1].lower() == "duckdb":
+        path = prefix[2]
+    elif prefix is not None:
+        return None
+    return path if path and not path.startswith(":") else None
+
+
+def _computed(statement: Classified, offset: int, connection: Connection) -> str:
+    """The value of an expression that stands for a path."""
+    text = statement.sql.encode()[offset:].decode()
+    alias = re.search(r"\sas\s", text, re.IGNORECASE)
+    text = text[: alias.start()] if alias is not None else text
+    try:
+        return str(connection.rows(f"SELECT ({text}) AS path")[0]["path"])
+    except QueryardError:
+        raise NotAllowed(
+            f"ATTACH {text}: the path must be known before the file is opened; write it as a text "
+            "in single quotes"
+        ) from None
 
 
 def _state_of(path: str) -> tuple[int, ...]:

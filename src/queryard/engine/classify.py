@@ -280,9 +280,22 @@ def _check_reading(kind: str, words: tuple[str, ...]) -> None:
             raise NotAllowed(f"COPY … TO writes a file, and this session only reads; {_REMEDY}")
     elif kind == "LOAD" and words[0] != "load":
         raise NotAllowed(f"INSTALL writes to disk, and this session only reads; {_REMEDY}")
-    elif kind not in _HARMLESS and not (kind == "ATTACH" and "read_only" in words):
+    elif kind not in _HARMLESS and not (kind == "ATTACH" and attaches_to_read(words)):
         what = " ".join(word for word in words[:2] if word.isalpha()).upper()
         raise NotAllowed(f"{what} is not possible, as this session only reads; {_REMEDY}")
+
+
+def attaches_to_read(words: tuple[str, ...]) -> bool:
+    """Whether an ATTACH opens a file for reading only.
+
+    >>> attaches_to_read(classify("ATTACH 'a.duckdb' (READ_ONLY)")[0].words)
+    True
+    >>> attaches_to_read(classify("ATTACH 'a.duckdb' (READ_ONLY false)")[0].words)
+    False
+    """
+    after = [words[place + 1 :] for place, word in enumerate(words) if word == "read_only"]
+    is_so = all(rest[:1] in ((",",), (")",), ("true",)) for rest in after)
+    return bool(after) and is_so and "read_write" not in words
 
 
 def copies_to(statement: Classified) -> bool:
@@ -309,5 +322,7 @@ def target_words(words: tuple[str, ...]) -> int:
     skipped = ("insert", "or", "replace", "ignore", "into", "update", "delete", "from", "merge")
     for place, word in enumerate(words):
         if word not in (*skipped, "truncate", "table", "copy"):
-            return place + (3 if words[place + 1 : place + 2] == (".",) else 1)
+            while words[place + 1 : place + 2] == (".",):
+                place += 2
+            return place + 1
     return len(words)

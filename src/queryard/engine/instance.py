@@ -7,7 +7,9 @@ work is done only by threads that join it (`queryard.engine.statement`).
 from __future__ import annotations
 
 import ctypes as c
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,9 @@ class Instance:
         self.slots = slots
         self.memory_bytes = max(memory_bytes, MIN_MEMORY_BYTES)
         self.database = Handle()
+        self.working = 0
+        """How many threads are lent to it now, by all its statements."""
+        self._lending = threading.Lock()
         duck = library()
         config = Handle()
         duck.create_config(c.byref(config))
@@ -62,6 +67,17 @@ class Instance:
                 return False
             self.memory_bytes = wanted
         return True
+
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """The calling thread works for the instance meanwhile."""
+        with self._lending:
+            self.working += 1
+        try:
+            yield
+        finally:
+            with self._lending:
+                self.working -= 1
 
     def used_bytes(self) -> int:
         """Memory in use, without what is only cached from files and can go at any time."""

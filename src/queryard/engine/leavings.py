@@ -25,7 +25,8 @@ _NO_NAMES = frozenset(
 )
 # Texts and names that may be those of files: a folder, a pattern, an ending.
 _PATH = re.compile(r"[/\\*]|\.[a-z]\w*$")
-_BY_TEXT = frozenset({"query", "query_table"})
+# What these read stands in a text.
+BY_TEXT = frozenset({"query", "query_table"})
 _CHANGES_ROWS = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE_INTO", "COPY"})
 _CHANGES_NAMES = frozenset({"DROP", "ALTER"})
 
@@ -34,7 +35,7 @@ def concerns(left: Classified, later: Classified, catalog: Catalog) -> bool:
     """Whether what a statement leaves may change what a later one, which only reads, would see."""
     if left.reads or left.only_looks:
         return False
-    if not later.names.isdisjoint(_BY_TEXT):
+    if not later.names.isdisjoint(BY_TEXT):
         return True  # what it reads stands in a text
     words = left.words
     if left.kind == "COPY" and copies_to(left):

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,14 @@ from .capi import library
 from .classify import Classified
 from .errors import QueryCancelled
 from .instance import Connection
+from .places import Beside, OnPool, OnSession, Place
 from .pool import InstancePool, PooledInstance
 from .results import Output, ResultStream
 from .session import SessionInstance
 from .spares import Spares
 from .statement import Lease, Statement
-from .views import explain_missing, file_tables, named_twice
+from .views import explain_missing
+from .written import refuse_written
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 
@@ -43,6 +44,7 @@ class NativeEngine:
     ) -> None:
         _say_if_whole()
         self.catalog = catalog
+        self._writes = writes
         self.session = SessionInstance(slots, budget.session_bytes, temp, catalog, writes)
         self.pool = InstancePool(slots, budget.pool_bytes, temp)
         self.spares = Spares(self.pool, catalog)
@@ -59,12 +61,30 @@ class NativeEngine:
 
         One that will be over in a moment may sprint, if it only reads and has no parameters.
         """
-        if any(self.session.must_run(statement) for statement in statements):
-            return NativeQuery(_OnSession(self.session), statements, output, parameters)
-        place = _OnPool(self.pool, self.spares, self.catalog, memory_bytes)
         may = len(statements) == 1 and statements[0].reads
         may = may and not (parameters or statements[0].has_parameters)
+        place: Place
+        if self.session.must_run(statements):
+            place = OnSession(self.session)
+            may = False
+        elif self.session.runs_beside(statements):
+            place = Beside(self.session)
+        else:
+            place = OnPool(self.pool, self.spares, self._attach, self.catalog, memory_bytes)
         return NativeQuery(place, statements, output, parameters, sprints and may)
+
+    def is_pooled(self, statements: Sequence[Classified]) -> bool:
+        """Whether statements read files only, so that a run of them answers whoever asks the same.
+
+        What the session writes may be another at any time.
+        """
+        return not (self.session.must_run(statements) or self.session.runs_beside(statements))
+
+    def _attach(self, taken: PooledInstance, names: Set[str]) -> None:
+        """Attach the databases that a read names, unless the session may write them."""
+        if not self._writes:
+            taken.attached.attach(taken.connection, self.catalog, names)
+            taken.search_path.follow(taken.connection, taken.attached, self.catalog)
 
     def close(self) -> None:
         self.session.close()
@@ -84,93 +104,6 @@ def _say_if_whole() -> None:
         )
 
 
-class _OnSession:
-    """A turn on the session's connection."""
-
-    shared = True
-
-    def __init__(self, session: SessionInstance) -> None:
-        self._session = session
-
-    def enter(self) -> Connection:
-        return self._session.connection
-
-    def prepare(
-        self, statement: Classified, connection: Connection, names: Set[str]
-    ) -> dict[str, Exception]:
-        return self._session.prepare(statement, connection, names)
-
-    @property
-    def tables(self) -> list[str]:
-        return list(self._session.catalog.tables)
-
-    def after(self, statement: Classified) -> None:
-        self._session.after(statement)
-
-    def failed(self, statement: Classified) -> None:
-        self._session.failed(statement)
-
-    def leave(self) -> None:
-        pass
-
-    def memory_bytes(self) -> int | None:
-        return None  # it is shared with all that the session keeps
-
-
-class _OnPool:
-    """A pooled instance, taken with the first slot and given back at the end."""
-
-    shared = False
-
-    def __init__(
-        self, pool: InstancePool, spares: Spares, catalog: Catalog, memory_bytes: int
-    ) -> None:
-        self._pool = pool
-        self._spares = spares
-        self._catalog = catalog
-        self._memory_bytes = memory_bytes
-        self._taken: PooledInstance | None = None
-
-    def enter(self) -> Connection:
-        if self._taken is None:
-            self._taken = self._pool.take(self._memory_bytes)
-            self._spares.taken()
-        return self._taken.connection
-
-    def prepare(
-        self, statement: Classified, connection: Connection, names: Set[str]
-    ) -> dict[str, Exception]:
-        assert self._taken is not None
-        self._taken.attached.attach(connection, self._catalog, statement.names | names)
-        files = file_tables(self._catalog)
-        errors = self._taken.views.make(connection, files, names)
-        named = statement.names | names
-        read = [table for table in files.values() if table.name.lower() in named]
-        self._spares.named(read)
-        files_read = chain.from_iterable(table.files for table in read)
-        self._taken.footers.choose(connection, statement, files_read)
-        return {**errors, **named_twice(self._catalog.ambiguous, names)}
-
-    @property
-    def tables(self) -> list[str]:
-        return list(self._catalog.tables)
-
-    def after(self, statement: Classified) -> None:
-        pass
-
-    def failed(self, statement: Classified) -> None:
-        pass
-
-    def leave(self) -> None:
-        if self._taken is not None:
-            self._pool.give_back(self._taken)
-            self._taken = None
-
-    def memory_bytes(self) -> int | None:
-        taken = self._taken
-        return None if taken is None else taken.instance.used_bytes()
-
-
 class NativeQuery:
     """One query of a user's: its statements one after another, the rows of the last one kept.
 
@@ -179,7 +112,7 @@ class NativeQuery:
 
     def __init__(
         self,
-        place: _OnSession | _OnPool,
+        place: Place,
         statements: Sequence[Classified],
         output: Output,
         parameters: Parameters,
@@ -212,7 +145,12 @@ class NativeQuery:
     @property
     def on_session(self) -> bool:
         """Whether it needs the session's connection, where one query runs at a time."""
-        return self._place.shared
+        return self._place.on_session
+
+    @property
+    def pooled(self) -> bool:
+        """Whether its memory is that of a pooled instance."""
+        return self._place.pooled
 
     @property
     def computes(self) -> bool:
@@ -267,12 +205,14 @@ class NativeQuery:
                     self._parameters if is_last else (),
                     lambda connection, name: self._supply(classified, connection, name),
                     self._sprints,
+                    self._place.in_company,
                 )
             return self._current
 
     def _supply(self, statement: Classified, connection: Connection, name: str | None) -> bool:
         """Make the tables that a statement names, or one that it turned out to need."""
         if name is None:
+            refuse_written(statement, self._parameters)
             self._errors = self._place.prepare(statement, connection, statement.names)
             return True
         if name.lower() in self._tried:

@@ -16,6 +16,7 @@ import duckdb
 from queryard.core.errors import QueryardError
 from queryard.sql.catalog import Catalog, CatalogError, Table
 from queryard.sql.catalog.database import DatabaseTable
+from queryard.sql.catalog.open_files import Claims
 from queryard.sql.catalog.quoting import identifier, literal
 
 from .errors import failure
@@ -32,10 +33,11 @@ class PlainDuckDB:
             "memory_limit": f"{memory_bytes} bytes",
             "temp_directory": self._temp.name,
         }
+        self._claims = Claims()
         self._connection = duckdb.connect(config=config)
         try:
             self._attach(catalog)
-        except duckdb.Error as error:
+        except (duckdb.Error, CatalogError) as error:
             self.close()
             raise failure(str(error)) from None
         for table in catalog.tables.values():
@@ -48,6 +50,7 @@ class PlainDuckDB:
         self._connection.execute("SET enable_progress_bar_print = false")
         for database in catalog.databases:
             alias = identifier(database.alias)
+            self._claims.claim(database.path, writes=False)
             self._connection.execute(f"ATTACH {literal(database.path)} AS {alias} (READ_ONLY)")
 
     def _make_view(self, table: Table) -> None:
@@ -64,6 +67,7 @@ class PlainDuckDB:
 
     def close(self) -> None:
         self._connection.close()
+        self._claims.release()
         self._temp.cleanup()
 
     def __enter__(self) -> PlainDuckDB:

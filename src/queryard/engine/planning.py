@@ -29,6 +29,7 @@ from .plans import PlanNames, root_of
 from .pool import PooledInstance
 from .tables import TableFacts
 from .views import file_tables
+from .written import refuse_written
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 MEMORY_BYTES = 128 << 20
@@ -92,6 +93,7 @@ class Planner:
     def _look(
         self, statement: Classified, parameters: Parameters, tables: Mapping[str, Table]
     ) -> Features | None:
+        refuse_written(statement, parameters)
         if self._place is None:
             self._place = PooledInstance(1, MEMORY_BYTES, Path(tempfile.gettempdir()))
             # Otherwise half of the time goes into the same footers again and again.

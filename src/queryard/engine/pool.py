@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from .attached import Attached
+from .attached import Attached, SearchPath
 from .errors import QueryFailed
 from .footers import Footers
 from .instance import MIN_MEMORY_BYTES, Connection, Instance
@@ -32,6 +32,7 @@ class PooledInstance:
         self.connection = Connection(self.instance)
         self.views = Views()
         self.attached = Attached()
+        self.search_path = SearchPath()
         self.footers = Footers()
 
     def close(self) -> None:

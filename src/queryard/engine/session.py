@@ -2,38 +2,39 @@
 
 Settings, temporary tables, views, macros, functions, transactions, prepared statements, attached
 database files and registered frames live on one connection of one instance, where statements run
-one after another. Whatever only reads files runs elsewhere (`queryard.engine.pool`), unless it
-names something that lives here.
+one after another. Reads of database files that this instance writes run on further connections
+(`queryard.engine.beside`). Whatever only reads files runs elsewhere (`queryard.engine.pool`),
+unless it names something that lives here.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence, Set
 from pathlib import Path
 from typing import Any
 
-from queryard.sql.catalog import Catalog
+from queryard.sql.catalog import Catalog, CatalogError
 from queryard.sql.catalog.database import DatabaseTable
 from queryard.sql.catalog.frames import FrameTable
+from queryard.sql.catalog.open_files import Claims, FileInUse, is_same
 from queryard.sql.catalog.quoting import identifier, literal
 
-from .attached import Attached, Claims
+from .attached import Attached, SearchPath, claim_by_statement
+from .beside import Reader, Readers
 from .classify import Classified, target_words
-from .errors import NotAllowed
+from .errors import NotAllowed, QueryFailed
 from .frames import copy_in
 from .functions import ScalarFunction, Style, function_name
 from .instance import Connection, Instance
+from .leavings import BY_TEXT, concerns
+from .residents import Residents
 from .views import Views, file_tables, named_twice
+from .written import refuse_written
 
 _FUNCTIONS = "SELECT DISTINCT function_name AS name FROM duckdb_functions() WHERE NOT internal"
-_OBJECTS = """
-SELECT table_name AS name FROM duckdb_tables() WHERE NOT internal
-UNION SELECT view_name FROM duckdb_views() WHERE NOT internal
-UNION SELECT schema_name FROM duckdb_schemas() WHERE NOT internal
-UNION SELECT database_name FROM duckdb_databases() WHERE NOT internal AND database_name <> 'memory'
-UNION SELECT type_name FROM duckdb_types() WHERE NOT internal
-UNION SELECT sequence_name FROM duckdb_sequences()
-"""
+# What these mean, or do, depends on the connection.
+_OF_CONNECTION = BY_TEXT | {"nextval", "currval"}
 # Statements that leave neither names nor settings behind.
 _PLAIN = ("SELECT", "INSERT", "UPDATE", "DELETE", "MERGE_INTO", "COPY", "VACUUM", "ANALYZE")
 _HELD = """
@@ -55,38 +56,96 @@ class SessionInstance:
         self._writes = writes
         self._instance: Instance | None = None
         self._connection: Connection | None = None
+        # Opening the instance, and attaching: on behalf of several statements at once.
+        self._opening = threading.RLock()
+        # Questions of the catalog have a connection to themselves.
+        self._asking = threading.Lock()
+        self._asked: Connection | None = None
+        self.readers = Readers()
+        self._inside: set[object] = set()
+        # Files that are no longer attached, but may still be open.
+        self._detached: set[str] = set()
         self._views = Views()
+        self._search_path = SearchPath()
         # Key -> fingerprint of the frame, and the name of its copy.
         self._frames: dict[str, tuple[str, str]] = {}
-        self._claims = Claims()
+        self._claims = Claims(catalog.metadata, self._ask)
         self._attached = Attached(self._claims, writes)
         self._functions: list[ScalarFunction] = []
-        # What the user has made here, and whether it changes what every statement means.
-        self._made: frozenset[str] = frozenset()
+        self._there = Residents()
+        # Whether what was made changes what every statement means.
         self._pervasive = False
-        self._macros: frozenset[str] = frozenset()
         self._in_transaction = False
         self._held: dict[str, Any] = {}
 
     # --- where a statement must run ------------------------------------------------------------
 
-    def must_run(self, statement: Classified) -> bool:
-        """Whether a statement needs this instance."""
-        return (
-            not statement.reads
-            or self._pervasive
-            or self._in_transaction
-            or not statement.names.isdisjoint(self._made | self._catalog_names())
+    def must_run(self, statements: Sequence[Classified]) -> bool:
+        """Whether statements need this instance's one connection."""
+        if any(map(self._needs_connection, statements)):
+            return True
+        # A script is one thing: all of it runs in one place.
+        return len(statements) > 1 and any(map(self._reads_written, statements))
+
+    def runs_beside(self, statements: Sequence[Classified]) -> bool:
+        """Whether a statement that may run elsewhere needs this instance: it reads what it writes.
+
+        It then has a further connection.
+        """
+        return any(map(self._reads_written, statements))
+
+    def _needs_connection(self, statement: Classified) -> bool:
+        names = statement.names
+        if not statement.reads or self._pervasive or self._in_transaction:
+            return True
+        frames = {name.lower() for name in self._frame_names()}
+        if not names.isdisjoint(self._there.private | frames):
+            return True
+        if not self._writes:
+            return not names.isdisjoint(self._there.made)
+        in_schemas = {t.name.lower() for t in file_tables(self.catalog).values() if t.schema}
+        if self._reads_written(statement):
+            return not names.isdisjoint(in_schemas | _OF_CONNECTION)
+        return bool(self.catalog.databases) and not names.isdisjoint(_OF_CONNECTION)
+
+    def _frame_names(self) -> set[str]:
+        tables = self.catalog.tables.values()
+        return {table.name for table in tables if isinstance(table, FrameTable)}
+
+    def _reads_written(self, statement: Classified) -> bool:
+        """Whether a statement names something in a database file that this instance writes."""
+        return self._writes and not statement.names.isdisjoint(
+            self._there.in_files | self._databases()
         )
 
-    def _catalog_names(self) -> set[str]:
-        """Names in the catalog that only this instance reads: frames, and databases it writes."""
+    def _databases(self) -> set[str]:
+        """The databases of the catalog, and their tables."""
         tables = self.catalog.tables.values()
-        names = {table.name.lower() for table in tables if isinstance(table, FrameTable)}
-        if self._writes:
-            names |= {database.alias.lower() for database in self.catalog.databases}
-            names |= {table.name.lower() for table in tables if isinstance(table, DatabaseTable)}
-        return names
+        names = {table.name.lower() for table in tables if isinstance(table, DatabaseTable)}
+        return names | {database.alias.lower() for database in self.catalog.databases}
+
+    def concerns(self, left: Classified, later: Classified) -> bool:
+        """Whether what a statement leaves may change what a later one, which only reads, sees."""
+        if concerns(left, later, self.catalog):
+            return True
+        if left.reads or left.only_looks or not self._reads_written(later):
+            return False
+        if self._connection is None:
+            return True  # what its views and macros read is not known yet
+        named = later.names & (self._there.in_files | self._databases())
+        return not (
+            named.isdisjoint(self._there.views_in_files | self._views_of_files())
+            and named.isdisjoint(left.names)
+        )
+
+    def _views_of_files(self) -> set[str]:
+        """Views in database files, which may read anything there."""
+        tables = self.catalog.tables.values()
+        return {
+            table.name.lower()
+            for table in tables
+            if isinstance(table, DatabaseTable) and table.rows is None
+        }
 
     def _check(self, statement: Classified) -> None:
         """Files and frames can neither be made anew nor changed by a statement."""
@@ -104,7 +163,7 @@ class SessionInstance:
             for table in self.catalog.tables.values()
             if not isinstance(table, DatabaseTable)
         }
-        if taken := sorted(own.intersection(word.strip('"') for word in head) - self._made):
+        if taken := sorted(own.intersection(word.strip('"') for word in head) - self._there.made):
             raise NotAllowed(
                 f"{taken[0]} is a table of files or a frame, which {statement.kind} cannot change; "
                 "use another name, or CREATE TEMP TABLE to stand before it in this session"
@@ -116,45 +175,90 @@ class SessionInstance:
             return "a transaction is open"
         if self._pervasive:
             return "settings of the session were changed"
-        if used := sorted(statement.names & self._made):
+        if used := sorted(statement.names & self._there.made):
             return f"{', '.join(used)} belongs to the session"
+        try:
+            refuse_written(statement)
+        except FileInUse as error:
+            return str(error)
         return None
 
     # --- running -------------------------------------------------------------------------------
 
     @property
     def connection(self) -> Connection:
-        if self._connection is None:
-            self._instance = Instance(self._slots, self._memory_bytes, self._temp)
-            self._connection = Connection(self._instance)
-            self._hold_settings()
-        return self._connection
+        with self._opening:
+            if self._connection is None:
+                self._instance = Instance(self._slots, self._memory_bytes, self._temp)
+                self._connection = Connection(self._instance)
+                self._hold_settings()
+            return self._connection
+
+    def reader(self) -> Reader:
+        """A further connection, to be given back to `readers`."""
+        return self.readers.take(self.connection.instance)
+
+    def enter(self, query: object) -> None:
+        """A query runs in this instance from now on."""
+        self._inside.add(query)
+
+    def leave(self, query: object) -> None:
+        self._inside.discard(query)
+
+    def in_company(self) -> bool:
+        """Whether several queries run in this instance."""
+        return len(self._inside) > 1
 
     def prepare(
         self, statement: Classified, connection: Connection, names: Set[str]
     ) -> dict[str, Exception]:
         """Make what must be there before the statement: files as views, frames as tables."""
         self._check(statement)
-        self._attached.attach(connection, self.catalog)
+        self._attach(connection)
+        self._search_path.follow(connection, self._attached, self.catalog)
         if statement.kind == "ATTACH":
-            self._claim(statement)
+            with self._opening:
+                path = claim_by_statement(self._claims, statement, connection)
+                self._detached = {p for p in self._detached if path is None or not is_same(p, path)}
         tables = self.catalog.tables
         if statement.kind == "SELECT" and not statement.reads:  # it looks around
             names = {table.name.lower() for table in tables.values()}
         files = file_tables(self.catalog)
         # Views that are gone make room for frames of the same name.
-        errors = self._views.make(connection, files, names - self._made)
+        errors = self._views.make(connection, files, names - self._there.made)
         self._forget_frames(connection)
         for key, table in tables.items():
             if isinstance(table, FrameTable) and table.name.lower() in names:
                 self._copy_frame(connection, key, table)
         return {**errors, **named_twice(self.catalog.ambiguous, names)}
 
-    def _claim(self, statement: Classified) -> None:
-        """A file that a statement attaches must not be in use by another instance."""
-        paths = [word for word in statement.texts if ":" not in word]
-        if paths and paths[0]:
-            self._claims.claim(paths[0], "read_only" not in statement.words)
+    def prepare_reader(self, reader: Reader, names: Set[str]) -> dict[str, Exception]:
+        """Make what must be there before a read on a further connection."""
+        self._attach(reader.connection)
+        return reader.prepare(self._attached, self.catalog, names - self._there.made)
+
+    def _attach(self, connection: Connection) -> None:
+        with self._opening:
+            changes = self._attached.changes
+            self._attached.attach(connection, self.catalog)
+            if changes != self._attached.changes:
+                self._note_functions(connection)
+
+    def _note_functions(self, connection: Connection) -> None:
+        rows = connection.rows(_FUNCTIONS)
+        self._there.add_functions({str(row["name"]).lower() for row in rows})
+
+    def _ask(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of something short about the databases that are written here."""
+        with self._asking:
+            if self._instance is None:
+                raise FileInUse("the session that writes the database is being closed")
+            if self._asked is None:
+                self._asked = Connection(self._instance)
+            try:
+                return [tuple(row.values()) for row in self._asked.rows(sql)]
+            except QueryFailed as error:
+                raise CatalogError(f"the database that is written: {error}") from error
 
     def _forget_frames(self, connection: Connection) -> None:
         """Drop the copies of frames that are registered no more."""
@@ -165,7 +269,7 @@ class SessionInstance:
 
     def _copy_frame(self, connection: Connection, key: str, table: FrameTable) -> None:
         held = self._frames.get(key, ("", ""))[0]
-        if held == table.fingerprint or table.name.lower() in self._made:
+        if held == table.fingerprint or table.name.lower() in self._there.made:
             return
         if table.schema:
             connection.run(f"CREATE SCHEMA IF NOT EXISTS memory.{identifier(table.schema)}")
@@ -186,15 +290,16 @@ class SessionInstance:
         if kind not in _PLAIN:
             self._hold_settings()
             if "macro" in statement.words or "function" in statement.words:
-                rows = self.connection.rows(_FUNCTIONS)
-                self._macros = frozenset(str(row["name"]).lower() for row in rows)
+                self._note_functions(self.connection)
             self._look_around()
 
     def failed(self, statement: Classified) -> None:
-        """A transaction that cannot be committed is over as well."""
+        """A transaction that cannot be committed is over as well; a file may not be open."""
         if statement.kind == "TRANSACTION" and statement.words[0] in ("commit", "end"):
             self._in_transaction = False
             self._forget_made()
+        elif statement.kind == "ATTACH" and not self._in_transaction:
+            self._note_files()
 
     def _forget_made(self) -> None:
         """Views and copies that were made within a transaction went with it."""
@@ -223,23 +328,25 @@ class SessionInstance:
     def _look_around(self) -> None:
         if self._in_transaction:
             return  # all statements come here until it ends
-        paths = self.connection.rows("SELECT path FROM duckdb_databases() WHERE path IS NOT NULL")
-        self._claims.keep_only({str(row["path"]) for row in paths})
+        self._note_files()
         own = {table.name.lower() for table in self.catalog.tables.values()}
-        found = {str(row["name"]).lower() for row in self.connection.rows(_OBJECTS)}
-        functions = self._macros | {function.name.lower() for function in self._functions}
-        self._made = frozenset(found - own - {"main"}) | functions
-        self._shadowing()
+        self._there.look(self.connection, own)
 
-    def _shadowing(self) -> None:
-        """A temporary table or a view of the user's may bear the name of a table of files."""
-        own = {table.name.lower() for table in self.catalog.tables.values()}
-        sql = (
-            "SELECT table_name AS name FROM duckdb_tables() WHERE database_name = 'temp' "
-            "UNION SELECT view_name FROM duckdb_views() WHERE database_name = 'temp'"
-        )
-        shadows = {str(row["name"]).lower() for row in self.connection.rows(sql)}
-        self._made |= shadows & own
+    def _note_files(self) -> None:
+        """Take note of files that statements have attached and detached."""
+        rows = self.connection.rows("SELECT path FROM duckdb_databases() WHERE path IS NOT NULL")
+        paths = {str(row["path"]) for row in rows}
+        for path in paths:
+            self._claims.opened(path)
+        self._detached = self._claims.kept(paths)
+        if self._detached:
+            # The instance closes a file with the last read of it.
+            self.readers.after_all(self._release_detached)
+
+    def _release_detached(self) -> None:
+        with self._opening:
+            self._claims.release(self._detached)
+            self._detached = set()
 
     # --- functions -----------------------------------------------------------------------------
 
@@ -257,12 +364,15 @@ class SessionInstance:
             self.connection, function_name(name), function, parameters, returns, style, side_effects
         )
         self._functions.append(made)
-        self._made |= {name.lower()}
+        self._there.add_functions({name.lower()})
 
     def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-        if self._instance is not None:
-            self._instance.close()
+        with self._asking:
+            self.readers.close()
+            for connection in (self._asked, self._connection):
+                if connection is not None:
+                    connection.close()
+            if self._instance is not None:
+                self._instance.close()
+            self._connection = self._instance = self._asked = None
         self._claims.release()
-        self._connection = self._instance = None

@@ -71,10 +71,12 @@ class Statement:
         parameters: Sequence[Any] | Mapping[str, Any] = (),
         supply: Callable[[Connection, str | None], bool] | None = None,
         sprints: bool = False,
+        in_company: Callable[[], bool] | None = None,
     ) -> None:
         """`supply` makes the tables a statement names, then any other by its name (or says no).
 
-        Only a statement that can be begun again, and has no parameters, may sprint.
+        Only a statement that can be begun again, and has no parameters, may sprint. `in_company`
+        says whether other statements run in the instance now: slots work on the tasks of any.
         """
         self.connection = connection
         self.sql = sql
@@ -87,6 +89,7 @@ class Statement:
         self._parameters = parameters
         self._supply = supply or _no_supply
         self._sprints = sprints and library().leases
+        self._in_company = in_company or _alone
         # When the sprint began, while it lasts; and whether it was stopped.
         self._sprinting_since: float | None = None
         self._stopped = False
@@ -207,7 +210,8 @@ class Statement:
     def _work(self, lease: Lease) -> None:
         duck = library()
         state = lease.task_state
-        duck.execute_tasks_state(state)
+        with self.connection.instance.lent():
+            duck.execute_tasks_state(state)
         with self._changed:
             lease.task_state = None
             lease.recalled = False
@@ -289,13 +293,14 @@ class Statement:
         """Whether DuckDB is to be believed that there are rows to fetch.
 
         Now and then it says so for some milliseconds while it computes, and whoever fetches too
-        early computes as well and cannot be called back. But slots that compute do not sleep.
+        early computes as well and cannot be called back. But slots that compute do not sleep,
+        unless in company: then they may work for others, and others for this statement.
         """
         working = [lease.thread for lease in self._leases if lease.task_state is not None]
         if not working:
             return False
         now = time.monotonic()
-        asleep = all_asleep(working)
+        asleep = None if self._in_company() else all_asleep(working)
         if asleep is False or self._ready_since is None:
             self._ready_since = now
             return False
@@ -351,7 +356,7 @@ class Statement:
             lease.recalled = True
             # DuckDB then wakes one idle thread, not always this one: wake as many as there are.
             # One of them may still take two signals; `poll` repeats the call until it was heard.
-            for _ in self._leases:
+            for _ in range(max(len(self._leases), self.connection.instance.working)):
                 library().finish_execution(lease.task_state)
 
     def _call_fetcher(self) -> None:
@@ -381,6 +386,10 @@ class Statement:
 
 
 def _no_supply(connection: Connection, name: str | None) -> bool:
+    return False
+
+
+def _alone() -> bool:
     return False
 
 

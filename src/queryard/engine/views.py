@@ -75,13 +75,26 @@ class Views:
                 raise QueryFailed(f"{file.uri} does not lie on this machine, and is not read yet")
         # What is wrong with the files is known best to the catalog.
         assert table.columns is not None
+        self._made[key] = (table.fingerprint, self._create(connection, table))
+
+    def _create(self, connection: Connection, table: FileTable) -> str:
+        """Make the view; its name."""
         if table.schema and table.schema not in self._schemas:
             connection.run(f"CREATE SCHEMA IF NOT EXISTS memory.{identifier(table.schema)}")
             self._schemas.add(table.schema)
         schema = identifier(table.schema or "main")
         place = f"memory.{schema}.{identifier(table.name)}"
         connection.run(f"CREATE OR REPLACE VIEW {place} AS SELECT * FROM {table.relation}")
-        self._made[key] = (table.fingerprint, place)
+        return place
+
+
+class OwnViews(Views):
+    """Views that one connection has to itself; tables in a schema have none."""
+
+    def _create(self, connection: Connection, table: FileTable) -> str:
+        name = identifier(table.name)
+        connection.run(f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT * FROM {table.relation}")
+        return f"temp.main.{name}"
 
 
 def file_tables(catalog: Catalog) -> dict[str, Table]:

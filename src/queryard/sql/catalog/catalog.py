@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 from queryard.core.errors import unknown_name
 
 from .advice import passed_over
+from .database import DatabaseTable
 from .declare import Contents
 from .file_table import FileTable
 from .frames import is_frame
 from .locations import filesystem, scheme_of
+from .metadata import MetadataReader
 from .model import AttachedDatabase, CatalogError, Table
 from .quoting import split_name
 
@@ -35,7 +37,10 @@ class Catalog:
         read: Callable[[], Contents],
         statistics_folder: Path | None = None,
         declare: Callable[[str, object], Contents] | None = None,
+        metadata: MetadataReader | None = None,
     ) -> None:
+        self.metadata = metadata
+        """What looks at files for this catalog, and no other."""
         self._read = read
         self._declare = declare
         # Names given later, which stand before those that were there.
@@ -211,8 +216,6 @@ class Catalog:
     @staticmethod
     def _synonyms(by_name: dict[tuple[str, ...], Table], contents: Contents) -> None:
         """Tables of a database also go by all their parts: `shop.main.orders`."""
-        from .database import DatabaseTable
-
         for table in contents.tables:
             if isinstance(table, DatabaseTable):
                 alias = table.database.alias.lower()
@@ -227,6 +230,9 @@ def _unchanged(old: Table | None, new: Table) -> Table | None:
     if old is None or type(old) is not type(new):
         return None
     if isinstance(old, FileTable) and isinstance(new, FileTable) and old.options != new.options:
+        return None
+    # Rows and tables may have changed although the file of a database has not yet.
+    if isinstance(old, DatabaseTable) and (old.columns, old.rows) != (new.columns, new.rows):
         return None
     return old if old.fingerprint == new.fingerprint else None
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+import contextlib
 from pathlib import Path
+from typing import Any
 
 from .locations import local_file
 from .metadata import MetadataReader
@@ -17,6 +18,7 @@ from .model import (
     Table,
     combined_fingerprint,
 )
+from .open_files import Ask, FileInUse, is_same, looking
 from .quoting import identifier, literal
 
 MAGIC = b"DUCK"  # at byte 8 of every DuckDB file
@@ -36,6 +38,7 @@ class DatabaseTable(Table):
         columns: tuple[Column, ...],
         rows: float | None,
         size_bytes: float,
+        files: tuple[DataFile, ...],
     ) -> None:
         super().__init__(name, schema)
         self.database = database
@@ -43,16 +46,16 @@ class DatabaseTable(Table):
         self._columns = columns
         self._rows = rows
         self._bytes = size_bytes
+        self._files = files
 
     @property
     def columns(self) -> tuple[Column, ...]:
         return self._columns
 
-    @cached_property
+    @property
     def files(self) -> tuple[DataFile, ...]:
-        log = Path(self.database.path + ".wal")
-        files = [local_file(Path(self.database.path))]
-        return tuple([*files, local_file(log)] if log.exists() else files)
+        """The database and its log, as they were when the table was looked at."""
+        return self._files
 
     @property
     def bytes(self) -> float:
@@ -84,6 +87,14 @@ class DatabaseTable(Table):
 def is_database(path: Path) -> bool:
     """Whether a local file is a DuckDB database, whatever its ending."""
     try:
+        with looking(path):
+            return _has_magic(path)
+    except FileInUse:
+        return True  # an instance writes it
+
+
+def _has_magic(path: Path) -> bool:
+    try:
         with open(path, "rb") as file:
             return file.read(12)[8:] == MAGIC
     except OSError:
@@ -96,51 +107,83 @@ def open_database(
     """The tables and views of a database file, named `alias.table`.
 
     Those of a schema other than `main` are `alias.schema.table`. With `schema=""` the tables of
-    `main` are called by their names alone.
+    `main` are called by their names alone. A file that the session of this catalog writes is not
+    opened: the session's instance is asked.
     """
     if not path.exists():
         raise CatalogError(f"{path}: no such database file")
-    if not is_database(path):
-        raise CatalogError(f"{path}: is not a DuckDB database file, or cannot be read")
     database = AttachedDatabase(alias, str(path))
+    with looking(path, metadata) as ask:
+        if ask is not None:
+            return database, _tables(database, _attached_as(database, ask), ask, schema)
+        if not _has_magic(path):
+            raise CatalogError(f"{path}: is not a DuckDB database file, or cannot be read")
+        return database, _opened(database, metadata, schema)
+
+
+def _opened(
+    database: AttachedDatabase, metadata: MetadataReader, schema: str | None
+) -> list[DatabaseTable]:
     name = "catalog_looks"
-    attach = f"ATTACH {literal(str(path))} AS {name} (READ_ONLY)"
+
+    def rows(sql: str) -> list[tuple[Any, ...]]:
+        return metadata.rows(sql, (), database.path)
+
     with metadata.alone():
-        metadata.rows(attach, (), str(path))
+        rows(f"ATTACH {literal(database.path)} AS {name} (READ_ONLY)")
         try:
-            return database, _tables(database, name, metadata, schema)
+            return _tables(database, name, rows, schema)
         finally:
-            metadata.rows(f"DETACH {name}", (), str(path))
+            rows(f"DETACH {name}")
+
+
+def _attached_as(database: AttachedDatabase, ask: Ask) -> str:
+    """The name of a database in the instance that writes it."""
+    found = ask("SELECT database_name, path FROM duckdb_databases() WHERE path IS NOT NULL")
+    for name, path in found:
+        if is_same(path, database.path):
+            if str(name).lower() == database.alias.lower():
+                return str(name)
+            raise CatalogError(f"{database.path}: is attached in this session as {name}")
+    raise CatalogError(f"{database.path}: is being detached in this session")
 
 
 def _tables(
-    database: AttachedDatabase, attached: str, metadata: MetadataReader, schema: str | None
+    database: AttachedDatabase,
+    attached: str,
+    ask: Ask,
+    schema: str | None,
 ) -> list[DatabaseTable]:
-    subject = database.path
     where = f"WHERE database_name = {literal(attached)}"
     columns: dict[tuple[str, str], list[Column]] = {}
-    listed = metadata.rows(
+    listed = ask(
         "SELECT schema_name, table_name, column_name, data_type FROM duckdb_columns() "
-        f"{where} ORDER BY schema_name, table_name, column_index",
-        (),
-        subject,
+        f"{where} ORDER BY schema_name, table_name, column_index"
     )
     for inner, name, column, type_ in listed:
         columns.setdefault((inner, name), []).append(Column(column, type_))
-    sizes = metadata.rows(
-        f"SELECT schema_name, table_name, estimated_size FROM duckdb_tables() {where}", (), subject
-    )
+    sizes = ask(f"SELECT schema_name, table_name, estimated_size FROM duckdb_tables() {where}")
     rows = {(inner, name): float(count) for inner, name, count in sizes}
     # Row widths divide the file among its tables: the exact blocks would need a walk through it.
     weight = {key: rows.get(key, 0.0) * len(columns[key]) for key in columns}
     total = sum(weight.values()) or 1.0
-    file_bytes = Path(database.path).stat().st_size
+    files = _files(database.path)
     tables = []
     for (inner, name), found in columns.items():
         outer = database.alias if schema is None else schema
         if inner != "main":
             outer = f"{database.alias}.{inner}"
-        share = file_bytes * weight[inner, name] / total
+        share = files[0].bytes * weight[inner, name] / total
         count = rows.get((inner, name))
-        tables.append(DatabaseTable(name, outer, database, inner, tuple(found), count, share))
+        tables.append(
+            DatabaseTable(name, outer, database, inner, tuple(found), count, share, files)
+        )
     return tables
+
+
+def _files(path: str) -> tuple[DataFile, ...]:
+    """A database and its log."""
+    found = [local_file(Path(path))]
+    with contextlib.suppress(CatalogError):  # a log comes and goes
+        found.append(local_file(Path(path + ".wal")))
+    return tuple(found)

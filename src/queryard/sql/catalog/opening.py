@@ -57,6 +57,7 @@ def open_catalog(
         partial(_read, place, named, frames, metadata),
         folder,
         lambda name, value: declare(name, value, None, metadata),
+        metadata,
     )
 
 

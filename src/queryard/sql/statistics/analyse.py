@@ -9,8 +9,10 @@ import duckdb
 
 from queryard.core.errors import QueryardError
 from queryard.sql.catalog.catalog import Catalog
+from queryard.sql.catalog.database import DatabaseTable
 from queryard.sql.catalog.metadata import first_lines
 from queryard.sql.catalog.model import Table
+from queryard.sql.catalog.open_files import Claims
 
 from .columns import analyse_columns
 from .model import StatisticsError, TableStatistics
@@ -92,8 +94,11 @@ def _collect(
     catalog: Catalog, table: Table, share: float, report: Callable[[float], None]
 ) -> TableStatistics:
     with tempfile.TemporaryDirectory(prefix="queryard-analyze-") as spill:
+        claims = Claims()
         connection = duckdb.connect(":memory:", config={"temp_directory": spill})
         try:
+            if isinstance(table, DatabaseTable):
+                claims.claim(table.database.path, writes=False)
             for system in catalog.filesystems:
                 connection.register_filesystem(system)
             data = opened(connection, table, share)
@@ -104,3 +109,4 @@ def _collect(
             ) from error
         finally:
             connection.close()
+            claims.release()
