@@ -25,7 +25,6 @@ from queryard.core.model import Node, Query, query_ids
 from queryard.core.scheduler import Scheduler
 from queryard.engine import errors
 from queryard.engine.classify import Classified
-from queryard.engine.leavings import concerns
 from queryard.engine.native import Budget, NativeEngine, Parameters
 from queryard.engine.session import SessionInstance
 from queryard.engine.temp import TempSpace
@@ -161,7 +160,7 @@ class Dispatch:
     def _concerns(self, earlier: Asked, later: Asked) -> bool:
         """Whether what a query leaves behind may matter to one that only reads."""
         return earlier.leaves_something and any(
-            concerns(left, statement, self._catalog)
+            self.engine.session.concerns(left, statement)
             for left in earlier.statements
             for statement in later.statements
         )

@@ -48,7 +48,7 @@ class NativeStart:
 
     def needs_connection(self, asked: Asked) -> bool:
         """Whether it must run on the session's own connection."""
-        return any(map(self._engine.session.must_run, asked.statements))
+        return self._engine.session.must_run(asked.statements)
 
     def look(self, asked: Asked) -> int:
         """From which number on runs may answer a query as well; without the lock of the owner."""
@@ -61,7 +61,7 @@ class NativeStart:
 
     def work(self, record: Record, asked: Asked) -> NativeWork:
         """What a query consists of, with a run that will answer it."""
-        key = None if self.needs_connection(asked) else self._runs.key(asked)
+        key = self._runs.key(asked) if self._engine.is_pooled(asked.statements) else None
         run = self._runs.find(key, record.runs_since)
         if run is not None and run.join(record):
             for other in list(run.records):
@@ -87,7 +87,7 @@ class NativeStart:
         self._readers.watch(record.output)
         sprints = _takes_a_moment(asked, record.prediction)
         native = self._engine.query(asked.statements, fan, asked.parameters, memory_bytes, sprints)
-        if native.on_session:
+        if not native.pooled:
             memory_bytes = most_bytes = 0  # the session's instance has memory of its own
         elif asked.memory_bytes is not None:
             most_bytes = memory_bytes
