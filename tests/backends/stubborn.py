@@ -11,7 +11,7 @@ from typing import Any
 
 from queryard.backends.local import NATIVE_JOB, NODE, LocalBackend
 from queryard.core.commands import Grant, Revoke
-from queryard.core.events import LeaseEnded, WidthChanged
+from queryard.core.events import LeaseEnded
 from queryard.engine.statement import Lease
 
 PATIENCE_S = 20.0
@@ -83,8 +83,6 @@ class Books:
         self.backend = LocalBackend(slots, self.events.put, owes=lambda: self.owes)
         self.held: Counter[str] = Counter()
         self.told: list[LeaseEnded] = []
-        # How many slots each can use, as it was told last.
-        self.widths: dict[str, int] = {}
         # Slots that are called back, of all that are held.
         self.called: Counter[str] = Counter()
 
@@ -121,8 +119,6 @@ class Books:
                 event = self.events.get(timeout=max(0.0, until - time.monotonic()))
             except queue.Empty:
                 return None
-            if isinstance(event, WidthChanged):
-                self.widths[event.job] = event.width
             if isinstance(event, LeaseEnded):
                 self.held[event.job] -= event.slots
                 self.called[event.job] -= min(event.slots, self.called[event.job])

@@ -119,19 +119,6 @@ def test_a_slot_that_overstays_is_written_off_when_a_tenant_below_its_guarantee_
     assert books.next().job == job(f"q{MOST_BURSTS}")
 
 
-def test_a_run_has_no_other_slots_in_place_of_those_that_overstay(books):
-    query = StubbornQuery(deaf=True)
-    books.add("q", query)
-    books.grant("q", 2)
-    wait_until(lambda: query.inside == 2)
-    books.revoke("q")
-    assert books.next().outcome == "revoked"
-    assert books.widths == {job("q"): 1}
-    query.hear()
-    wait_until(lambda: query.inside == 1)
-    wait_until(lambda: books.read() == [] and books.widths == {job("q"): 2}, what="its width")
-
-
 def test_a_query_that_ends_while_its_slot_overstays_is_told_without_slots(books):
     query = StubbornQuery(deaf=True)
     books.add("q", query)

@@ -1,4 +1,4 @@
-"""Threads that overstay share one core, and only as long as they do."""
+"""Threads that overstay share the last cores, and only as long as they do."""
 
 from __future__ import annotations
 
@@ -50,6 +50,23 @@ def test_some_threads_share_a_core_and_get_all_back(sleepers):
         corner.release(sleeper.id)
     assert [os.sched_getaffinity(sleeper.id) for sleeper in sleepers] == before
     assert os.sched_getaffinity(0) == own
+
+
+@linux
+@several
+def test_one_core_is_left_free_however_many_are_confined(sleepers):
+    corner = Corner(3)
+    own = os.sched_getaffinity(0)
+    for sleeper in sleepers:
+        corner.confine(sleeper.id)
+    taken = [os.sched_getaffinity(sleeper.id) for sleeper in sleepers]
+    assert all(len(cores) == 1 for cores in taken)
+    assert min(own) not in set().union(*taken)
+    assert taken[0] == taken[1] == {max(own)}
+    assert (taken[2] == taken[0]) is (len(own) == 2)
+    for sleeper in sleepers:
+        corner.release(sleeper.id)
+    assert [os.sched_getaffinity(sleeper.id) for sleeper in sleepers] == [own] * 3
 
 
 @linux

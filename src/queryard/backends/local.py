@@ -79,8 +79,8 @@ class LocalBackend:
         self._staged: dict[str, tuple[StagedTasks, Meter]] = {}
         self._launched: dict[int, str] = {}
         self._bursting = 0
-        # Two that overstay on one core leave another one to whoever runs in their place.
-        self._corner = Corner(MOST_BURSTS + 1)
+        # Those that overstay share a core or two, and leave the others to what runs in their place.
+        self._corner = Corner(MOST_BURSTS + slots + 1)
 
     @property
     def watch_cpu_s(self) -> float:
@@ -188,8 +188,6 @@ class LocalBackend:
                 self.burst_s += took_s
                 member.burst_s += took_s
             ended = query.ended
-            if written_off and not ended:
-                member.written_off(-1)
             member.end_told = member.end_told or (ended and not written_off)
         if ended:
             if not written_off:
@@ -278,7 +276,6 @@ class LocalBackend:
                 self._bursting += 1
                 self.bursts += 1
                 lease.written_off_s = now
-                member.written_off(1)
             self._post(LeaseEnded(0.0, member.job, lease.node, 1, "revoked"))
 
     def _may_exceed(self) -> bool:

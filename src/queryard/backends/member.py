@@ -49,7 +49,6 @@ class Member:
         self._most = width
         self._told = width
         self._full = False
-        self._written_off = 0
         self._narrowed: int | None = None
         self._retry_at_s = 0.0
         self._retry_s = RETRY_S[0]
@@ -94,18 +93,8 @@ class Member:
             self._narrowed = None
             self._tell()
 
-    def written_off(self, slots: int) -> None:
-        """So many of its slots were told back and are still inside: no others in their place.
-
-        Its threads are as many as before, and a step that cannot be called back must not be
-        begun with every slot that others leave.
-        """
-        self._written_off += slots
-        self._tell()
-
     def _tell(self) -> None:
-        width = 0 if self._full else (self._narrowed or self._most) - self._written_off
-        width = max(0, width)
+        width = 0 if self._full else self._narrowed or self._most
         if width != self._told:
             self._told = width
             self._post(WidthChanged(0.0, self.job, width))

@@ -27,36 +27,49 @@ def _state(thread: int) -> str:
         return stat.read().rpartition(")")[2].split()[0]
 
 
+# Of those that should be elsewhere, so many share a core before another core is taken for them.
+A_CORE = 2
+
+
 class Corner:
-    """One core to which threads that should be elsewhere are confined, so that others have room.
+    """The last cores, to which threads that should be elsewhere are confined: others have room.
 
     Any user may do this to his own threads and undo it; their priority he could only lower for
-    good. Where there is one core only, or it cannot be chosen, nothing happens.
+    good. One core is never taken. Where there is one core only, or it cannot be chosen, nothing
+    happens.
     """
 
     def __init__(self, places: int) -> None:
-        """So many threads at most: one core must not do the work of many."""
+        """So many threads at most."""
         self._places = places
         self._lock = threading.Lock()
-        self._inside: dict[int, set[int]] = {}
+        # Thread -> where it is confined, and where it could run before.
+        self._inside: dict[int, tuple[int, set[int]]] = {}
 
     def confine(self, thread: int) -> None:
-        """Let a thread (by native id, 0 for none) run on that core only."""
+        """Let a thread (by native id, 0 for none) run on one of those cores only."""
         with self._lock:
             if not thread or thread in self._inside or len(self._inside) >= self._places:
                 return
             try:
                 cores = os.sched_getaffinity(thread)
                 if len(cores) > 1:
-                    os.sched_setaffinity(thread, {max(cores)})
-                    self._inside[thread] = cores
+                    core = self._core(sorted(cores)[:0:-1])
+                    os.sched_setaffinity(thread, {core})
+                    self._inside[thread] = (core, cores)
             except (AttributeError, OSError):  # not Linux, or the thread is gone
                 pass
+
+    def _core(self, cores: list[int]) -> int:
+        """The first that has room, else the one with the fewest."""
+        taken = [core for core, _ in self._inside.values()]
+        free = [core for core in cores if taken.count(core) < A_CORE]
+        return free[0] if free else min(cores, key=taken.count)
 
     def release(self, thread: int) -> None:
         """Let a thread run where it could before."""
         with self._lock:
-            cores = self._inside.pop(thread, None)
-            if cores is not None:
+            found = self._inside.pop(thread, None)
+            if found is not None:
                 with contextlib.suppress(OSError):
-                    os.sched_setaffinity(thread, cores)
+                    os.sched_setaffinity(thread, found[1])
