@@ -49,7 +49,7 @@ class Trial:
         self._environment = {**kept, "XDG_CACHE_HOME": str(folder / "cache")}
 
     def install(self) -> None:
-        venv.create(self._folder / "venv", with_pip=True)
+        venv.create(self._folder / "venv", with_pip=True, symlinks=os.name != "nt")
         quiet = ["--quiet", "--disable-pip-version-check"]
         wheels = self._folder / "wheels"
         self._run("python", "-m", "pip", "wheel", *quiet, "--no-deps", "-w", wheels, self._root)

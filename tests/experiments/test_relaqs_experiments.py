@@ -180,9 +180,10 @@ def test_forecasts_of_a_curve_that_is_one_of_the_two_are_exact() -> None:
     assert len(found[CHOSEN, 5]) == 23
 
 
+@pytest.mark.parametrize("size", [0.08, pytest.param(0.15, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", ["relaqs-time", "relaqs-crossing", "relaqs-metric"])
-def test_a_small_run_of_each(name: str) -> None:
-    outcome: Outcome = EXPERIMENTS[name].run(Wish(seeds=1, size=0.15))
+def test_a_small_run_of_each(name: str, size: float) -> None:
+    outcome: Outcome = EXPERIMENTS[name].run(Wish(seeds=1, size=size))
     assert len(outcome.findings) >= 6
     assert all(finding.paper and finding.ours for finding in outcome.findings)
     assert outcome.tables

@@ -6,6 +6,7 @@ import gzip
 import json
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -136,15 +137,20 @@ def test_a_seed_is_a_run_and_another_seed_another() -> None:
 # --- what comes out ------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", params=[name for name in BY_NAME if name != "tls-measured"])
-def result(request: pytest.FixtureRequest) -> tuple[Experiment, Outcome]:
+@cache
+def small(name: str) -> Outcome:
     """An experiment run small, with one other choice for what is open instead of all."""
-    experiment = BY_NAME[request.param]
+    experiment = BY_NAME[name]
     module = import_module(experiment.run.__module__)
     with pytest.MonkeyPatch.context() as patch:
         if hasattr(module, "OTHERWISE"):
             patch.setattr(module, "OTHERWISE", dict(list(module.OTHERWISE.items())[:1]))
-        return experiment, experiment.run(Wish(seeds=1, size=0.02))
+        return experiment.run(Wish(seeds=1, size=0.02))
+
+
+@pytest.fixture(scope="module", params=[name for name in BY_NAME if name != "tls-measured"])
+def result(request: pytest.FixtureRequest) -> tuple[Experiment, Outcome]:
+    return BY_NAME[request.param], small(request.param)
 
 
 def test_an_experiment_gives_findings_tables_and_a_chart(
@@ -161,7 +167,7 @@ def test_an_experiment_gives_findings_tables_and_a_chart(
 
 
 def test_slowdowns_of_qmix_are_shown_and_agree_with_nothing_as_none_were_printed() -> None:
-    outcome = BY_NAME["tls-slowdown"].run(Wish(seeds=1, size=0.02))
+    outcome = small("tls-slowdown")
     of_qmix = [finding for finding in outcome.findings if finding.what.startswith("QMix")]
     assert len(of_qmix) == 3
     assert all((finding.paper, finding.agrees) == ("", None) for finding in of_qmix)

@@ -9,7 +9,7 @@ from engine.native_driving import check_same
 import queryard
 from queryard.workload import tpch
 
-SCALES = (0.01, 0.03)
+SCALES = (0.01, pytest.param(0.03, marks=pytest.mark.long))
 # Sorted completely by their ORDER BY; the others only up to ties.
 TOTAL_ORDER = {1, 4, 5, 7, 8, 9, 12, 13, 16, 20, 21, 22}
 
