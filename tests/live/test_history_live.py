@@ -352,13 +352,22 @@ def test_a_killed_session_leaves_a_history_that_goes_on(
         (session,) = reader.sessions()
         assert session.closed_at is None
         rows = reader.queries()
-        assert rows[0].outcome == "open"
-        assert [row.outcome for row in rows[1:]].count("open") <= 2
-        assert replay(reader.journal(session.session)) is None
+        assert rows[0].outcome == "lost"
+        assert [row.outcome for row in rows[1:]].count("lost") <= 2
+        assert {row.outcome for row in rows} <= {"finished", "lost"}
+        found = recorded(reader, session.session)
+    # It never ended: what it held is the least it needs, and it does not count as answered.
+    assert replay(found.journal) is None
+    assert rows[0].query not in found.real.queries
+    (big,) = (one for one in found.workload.arrivals if one.query.id == rows[0].query)
+    assert rows[0].held_s is not None
+    assert big.work_s >= rows[0].held_s - 1e-6
+    assert big.cancel_s is None
     with queryard.connect(data, slots=2, memory="2 GB", history=file) as after:
         after.sql("SELECT count(*) FROM dims").fetchall()
     with HistoryReader(file) as reader:
-        assert len(reader.sessions()) == 2
+        assert [row.lost for row in reader.sessions()] == [True, False]
+        assert reader.queries(session=session.session) == rows
         # The last one counts, although the killed one is not closed.
         assert [row.outcome for row in reader.queries(session=reader.session().session)] == [
             "finished"
