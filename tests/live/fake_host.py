@@ -23,7 +23,7 @@ from queryard.live import inputs
 from queryard.live.admission.gate import Gate
 from queryard.live.admission.limits import Limits
 from queryard.live.admission.memory import Reservations
-from queryard.live.coordinator import Coordinator
+from queryard.live.coordinating import Coordinator
 from queryard.live.facts import QueryFacts
 from queryard.live.request import QueryRequest
 from queryard.live.work.base import Moved

@@ -150,14 +150,14 @@ def test_it_may_be_cancelled_at_any_time(qy, delay_s):
 
 def test_it_may_be_cancelled_between_the_two_runs(qy, monkeypatch):
     """After the first run has ended, and before the second begins."""
-    coordinator = qy.host.ask(lambda coordinator: coordinator)
-    begin_again = coordinator._begin_again
+    ending = qy.host.ask(lambda coordinator: coordinator._ending)
+    begin_again = ending._begin_again
 
     def cancelled_first(entry, memory_bytes):
         handle.cancel()
         begin_again(entry, memory_bytes)
 
-    monkeypatch.setattr(coordinator, "_begin_again", cancelled_first)
+    monkeypatch.setattr(ending, "_begin_again", cancelled_first)
     handle = qy.submit(GREEDY)
     assert handle.wait(30)
     assert handle.status == "cancelled"

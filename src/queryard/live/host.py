@@ -34,7 +34,7 @@ from . import effects as out
 from . import inputs, short_turns
 from .admission.gate import Gate
 from .admission.memory import Reservations
-from .coordinator import Coordinator
+from .coordinating import Coordinator
 from .effects import Effect
 from .estimates.estimator import Estimator
 from .estimates.forecasts import Forecaster, Fork

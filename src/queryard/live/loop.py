@@ -15,7 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
-from .coordinator import Coordinator
+from .coordinating import Coordinator
 from .effects import Effect, SetTimer
 from .inputs import Input
 

@@ -7,11 +7,11 @@ from collections.abc import Hashable
 from queryard.backends.protocol import Usage
 from queryard.estimate.work import Prediction
 
-from .facts import QueryFacts
-from .inputs import ClientPort
-from .request import QueryRequest
-from .work.base import Work
-from .work.native import NativeRun
+from ..facts import QueryFacts
+from ..inputs import ClientPort
+from ..request import QueryRequest
+from ..work.base import Work
+from ..work.native import NativeRun
 
 
 class Entry:

@@ -1,0 +1,162 @@
+"""`Coordinator.handle(now, *inputs) -> effects`: every query from its submission to its end.
+
+It owns the kernel and what is known of each query. It does no I/O, takes no lock and reads no
+clock: all that happens is an input with its time, and all that is to be done is an effect. One
+thread calls it (`loop`).
+
+    submitted ──▶ in line ──▶ planned ──▶ in the kernel ──▶ handed over ──▶ ended
+         │  for its client's    staged      waits, runs       staged only     ▲
+         │  own connection      only            │                             │
+         └──────────────────────────────────────┴── cancelled, failed ────────┘
+
+A query stands in line only if it needs its client's own connection, or may see side effects of one
+that does. A native query may join the run of another that asks the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from queryard.backends import protocol as told
+from queryard.core import commands as do
+from queryard.core import events as ev
+from queryard.core.explain import Why, owes
+from queryard.core.model import JobId
+from queryard.core.scheduler import Scheduler
+
+from .. import effects as out
+from .. import inputs
+from ..admission.gate import Gate
+from ..admission.memory import Reservations
+from ..effects import Effect
+from ..facts import QueryView
+from ..inputs import ClientPort, Input
+from .course import Course
+from .ending import Ending
+from .intake import Intake
+from .ledger import Ledger
+
+
+class Coordinator:
+    """One kernel, and the queries on their way."""
+
+    def __init__(
+        self, kernel: Scheduler, gate: Gate, reservations: Reservations, width: int
+    ) -> None:
+        """`width` is how many slots one native query can use at most."""
+        self.kernel = kernel
+        self.gate = gate
+        self._ledger = Ledger(kernel, gate, reservations, width)
+        self._owes = False
+        self._course = course = Course(self._ledger)
+        self._ending = ending = Ending(self._ledger)
+        self._intake = intake = Intake(self._ledger, course, ending)
+        self._takes: dict[type, Callable[[Any], None]] = {
+            inputs.Submit: intake.submit,
+            inputs.Planned: intake.planned,
+            inputs.PlanFailed: intake.plan_failed,
+            inputs.TakeTurn: intake.take_turn,
+            inputs.TurnOver: intake.turn_over,
+            told.RunJoined: intake.joined,
+            told.JoinRefused: intake.join_refused,
+            inputs.Predicted: course.predicted,
+            inputs.ReaderState: course.reader_state,
+            told.RunReport: course.reported,
+            told.RunEnded: course.run_ended,
+            told.QueryUsed: course.used,
+            told.LaunchFailed: course.launch_failed,
+            ev.WidthChanged: course.width_changed,
+            inputs.Cancel: ending.cancel,
+            inputs.Release: ending.release,
+            inputs.TimeLimitReached: ending.time_limit_reached,
+            inputs.HandedOver: ending.handed_over,
+            inputs.Close: ending.close,
+            inputs.ChoosePolicy: self._choose,
+            told.WorkerFailed: self._worker_failed,
+        }
+
+    def handle(self, now: float, *given: Input) -> list[Effect]:
+        """Take note of all that happened by now, let the kernel decide, say what is to be done."""
+        ledger = self._ledger
+        # The clock may stand still between two steps; the kernel only minds if it goes back.
+        ledger.now = max(now, self.kernel.state.now)
+        ledger.effects = []
+        for each in given:
+            take = self._takes.get(type(each))
+            if take is not None:
+                take(each)
+            else:
+                ledger.tell(each)  # type: ignore[arg-type]  # the kernel's own
+        self._intake.go_on()
+        while ledger.events:
+            events = [event._replace(time_s=ledger.now) for event in ledger.events]
+            ledger.events = []
+            for command in self.kernel.handle(*events):
+                self._obey(command)
+            self._intake.go_on()
+        if self._owes != (now_owes := owes(self.kernel)):
+            self._owes = now_owes
+            ledger.do(out.Owe(now_owes))
+        return ledger.effects
+
+    def _obey(self, command: do.Command) -> None:
+        match command:
+            case do.WakeAt():
+                self._ledger.do(out.SetTimer(command.time_s, ev.Woke(command.time_s)))
+            case do.Finish():
+                self._ending.finished(command.query)
+            case do.Fail():
+                self._ending.failed(command.query, command.cause)
+            case do.Grant():
+                self._course.began(JobId.of(command.job).query)
+                self._ledger.do(out.Execute(command))
+            case do.Launch():
+                for task in command.tasks:
+                    self._course.began(JobId.of(task.job).query)
+                self._ledger.do(out.Execute(command))
+            case _:
+                self._ledger.do(out.Execute(command))
+
+    def _choose(self, given: inputs.ChoosePolicy) -> None:
+        self._ledger.tell(ev.PolicyChosen(self._ledger.now, given.profile))
+
+    def _worker_failed(self, given: told.WorkerFailed) -> None:
+        raise given.error
+
+    # --- questions -------------------------------------------------------------------------------
+
+    def views(self) -> list[QueryView]:
+        """All queries on their way, the earliest first."""
+        queries = self.kernel.state.queries
+        found = []
+        for entry in self._ledger.entries.values():
+            known = queries.get(entry.id)
+            status = "running" if entry.started_s is not None else "waiting"
+            facts = entry.facts()
+            found.append(facts.view(status, 0 if known is None else known.slots))  # type: ignore[arg-type]
+        return found
+
+    def why(self, query: str) -> Why | None:
+        """What the kernel says of a query; None if it does not know it (yet, or any more)."""
+        return self.kernel.why(query) if query in self.kernel.state.queries else None
+
+    def twins(self) -> dict[str, str]:
+        """Queries that share the run of another."""
+        return {entry.id: entry.twin_of for entry in self._ledger.entries.values() if entry.twin_of}
+
+    def wait_in_line_s(self, client: ClientPort) -> float:
+        """Core-seconds before a client's own connection is free."""
+        return self._intake.due_s(client)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing of any query is left."""
+        ledger = self._ledger
+        return (
+            not ledger.entries
+            and not len(ledger.runs)
+            and not ledger.readers.reserved_bytes
+            and ledger.gate.empty
+            and self._intake.empty
+        )

@@ -1,0 +1,144 @@
+"""While queries run: what they cost, how far they are, how many slots they can use."""
+
+from __future__ import annotations
+
+from queryard.backends import protocol as told
+from queryard.core import events as ev
+from queryard.core.model import JobId
+
+from .. import effects as out
+from .. import inputs
+from ..estimates.refinement import WORTH_PLANNING_S, revised_work
+from .entry import Entry
+from .ledger import Ledger
+
+
+class Course:
+    """Takes note of what the backend, the estimator and readers say of queries in the kernel."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def began(self, query: str) -> None:
+        """A slot was given to a query; with it, all that share its run begin."""
+        entry = self._ledger.entries.get(query)
+        if entry is not None and entry.work is not None:
+            self._ledger.note_moved(entry.work.granted())
+
+    def used(self, given: told.QueryUsed) -> None:
+        entry = self._ledger.entries.get(given.query)
+        if entry is not None:
+            entry.usage = given.usage
+            if entry.run is not None:
+                entry.run.usage[entry.id] = given.usage
+            elif (
+                known := self._ledger.kernel.state.queries.get(entry.id)
+            ) is not None and known.total_s:
+                entry.progress = 1.0 - known.left_s / known.total_s
+            self._ledger.publish(entry)
+
+    def reported(self, given: told.RunReport) -> None:
+        """Tell the kernel how far a run is, and if it turns out to be more than was expected."""
+        run = self._ledger.runs.get(given.run)
+        if run is None:
+            return
+        run.usage.update(given.usage)
+        for query in run.queries:
+            entry = self._ledger.entries.get(query)
+            if entry is None or entry.work is None or entry.run is not run:
+                continue
+            entry.usage = given.usage.get(query, entry.usage)
+            entry.progress = given.progress
+            if given.memory_bytes is not None and entry.prediction.memory_bytes is None:
+                entry.peak_memory_bytes = max(entry.peak_memory_bytes or 0, given.memory_bytes)
+            self._revise(entry, run.work_s, given.progress)
+            self._ledger.publish(entry)
+        first = self._ledger.entries.get(run.queries[0]) if run.queries else None
+        if first is not None:
+            self._ledger.do(out.Learn(first.request, run.work_s, None, "running"))
+
+    def _revise(self, entry: Entry, done_s: float, progress: float) -> None:
+        assert entry.work is not None
+        before_s = entry.expected_s
+        total_s = revised_work(entry.prediction, before_s, done_s, progress)
+        if total_s != before_s:
+            entry.expected_s = total_s
+            if before_s < WORTH_PLANNING_S <= total_s and entry.prediction.by in ("bytes", "guess"):
+                # It was taken for too short to be planned.
+                self._ledger.do(out.Refine(entry.id))
+            self._ledger.tell(*entry.work.estimates(total_s))
+        done = min(1.0, done_s / total_s) if total_s > 0 else 0.0
+        for job in entry.work.jobs():
+            name = str(JobId(entry.id, job.name))
+            self._ledger.tell(ev.Progressed(self._ledger.now, name, done))
+
+    def predicted(self, given: inputs.Predicted) -> None:
+        entry = self._ledger.entries.get(given.query)
+        if entry is None or entry.work is None or entry.error is not None:
+            return
+        entry.prediction = given.prediction
+        entry.expected_s = given.prediction.work_s
+        self._ledger.tell(*entry.work.estimates(entry.expected_s))
+        self._ledger.publish(entry)
+
+    def run_ended(self, given: told.RunEnded) -> None:
+        run = self._ledger.runs.get(given.run)
+        if run is None:
+            return
+        self._ledger.runs.over(run)
+        again = given.error is not None and run.needs_more(given.error, given.rows_out)
+        for query in list(run.queries):
+            entry = self._ledger.entries.get(query)
+            if entry is None or entry.run is not run or entry.error is not None:
+                continue
+            if given.error is None:
+                entry.done = True
+            elif again:
+                entry.again_bytes = self._ledger.most_bytes(entry)
+            else:
+                entry.error = given.error
+                self._ledger.do(out.FailOutput(query, given.error))
+            self._ledger.publish(entry)
+
+    def launch_failed(self, given: told.LaunchFailed) -> None:
+        entry = self._ledger.entries.get(given.query)
+        retry: ev.Retry = "count"
+        if entry is not None and entry.work is not None:
+            retry = entry.work.on_failure(given.error)
+            if retry == "never" and entry.error is None:
+                entry.error = given.error
+                self._ledger.do(out.FailOutput(entry.id, given.error))
+        cause = str(given.error) or type(given.error).__name__
+        self._ledger.tell(ev.TaskFailed(self._ledger.now, given.launch, cause, retry))
+
+    # --- slots that a query can use --------------------------------------------------------------
+
+    def width_changed(self, event: ev.WidthChanged) -> None:
+        entry = self._ledger.entries.get(JobId.of(event.job).query)
+        if entry is not None:
+            entry.width = event.width
+            if not entry.behind:
+                self._ledger.tell(event)
+
+    def reader_state(self, given: inputs.ReaderState) -> None:
+        entry = self._ledger.entries.get(given.query)
+        if entry is None or entry.behind == given.behind:
+            return
+        if given.behind and self._ledger.readers.fell_behind(entry.id):
+            self._ledger.do(out.Spill(entry.id))
+            return
+        if not given.behind:
+            self._ledger.readers.caught_up(entry.id)
+        entry.behind = given.behind
+        if entry.work is not None:
+            self.tell_width(entry)
+
+    def tell_width(self, entry: Entry) -> None:
+        assert entry.work is not None
+        for job in entry.work.jobs():
+            if job.divisible is not None:
+                usable = job.divisible.width if entry.width is None else entry.width
+                width = 0 if entry.behind else usable
+                self._ledger.tell(
+                    ev.WidthChanged(self._ledger.now, str(JobId(entry.id, job.name)), width)
+                )

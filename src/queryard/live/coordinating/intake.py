@@ -1,0 +1,265 @@
+"""From a submission to the kernel: admission, the client's line, planning, runs to join."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from queryard.backends import protocol as told
+from queryard.core import events as ev
+from queryard.core.errors import QueryardError
+from queryard.core.model import Query
+
+from .. import effects as out
+from .. import inputs
+from ..admission.limits import Refused
+from ..inputs import ClientPort
+from ..work.base import Work
+from ..work.native import takes_a_moment
+from .course import Course
+from .ending import Ending
+from .entry import Entry
+from .ledger import Ledger
+from .line import Line, Turn
+
+# How many idempotency keys are remembered; the oldest are forgotten first.
+KEYS_KEPT = 100_000
+
+
+class Intake:
+    """Queries until the kernel knows them."""
+
+    def __init__(self, ledger: Ledger, course: Course, ending: Ending) -> None:
+        self._ledger = ledger
+        self._course = course
+        self._ending = ending
+        self._lines: dict[str, Line] = {}
+        self._keys: OrderedDict[tuple[str, str], tuple[str, str]] = OrderedDict()
+
+    def go_on(self) -> None:
+        """Begin with what could not begin before something else had ended in this instant."""
+        ledger = self._ledger
+        again, ledger.again = ledger.again, []
+        for entry in again:
+            self._begin_native(entry)
+        left, ledger.left = ledger.left, []
+        for entry in left:
+            self._leave_line(entry.client, Turn(entry))
+
+    @property
+    def empty(self) -> bool:
+        return not self._lines
+
+    def due_s(self, client: ClientPort) -> float:
+        """Core-seconds before a client's own connection is free."""
+        line = self._lines.get(client.id)
+        return 0.0 if line is None else line.due_s
+
+    # --- they are let in -------------------------------------------------------------------------
+
+    def submit(self, given: inputs.Submit) -> None:
+        try:
+            earlier = self._asked_before(given)
+            if earlier is None:
+                self._check_open()
+                self._ledger.gate.check(given.request, given.wait_s)
+        except QueryardError as error:
+            if isinstance(error, Refused):
+                refused = out.RecordRefused(given.query, given.request, error, self._ledger.now)
+                self._ledger.do(refused)
+            self._ledger.do(out.Reply(given.token, error=error))
+            return
+        if earlier is not None:
+            self._ledger.do(out.Reply(given.token, earlier))
+            return
+        client, request = given.client, given.request
+        entry = Entry(given.query, client, request, given.prediction, given.key, self._ledger.now)
+        self._ledger.entries[entry.id] = entry
+        self._ledger.gate.enter(entry)
+        self._remember_key(given)
+        self._ledger.publish(entry)
+        self._ledger.do(out.Reply(given.token, entry.id))
+        if request.time_limit_s is not None:
+            at_s = self._ledger.now + request.time_limit_s
+            self._ledger.do(out.SetTimer(at_s, inputs.TimeLimitReached(entry.id)))
+        line = self._lines.get(client.id)
+        if client.needs_own(request) or (line is not None and line.concerns(entry)):
+            self._stand_in_line(entry)
+        else:
+            self._start(entry)
+
+    def _asked_before(self, given: inputs.Submit) -> str | None:
+        """The query that came with the same key."""
+        key = given.request.idempotency_key
+        found = self._keys.get((given.request.tenant, key)) if key else None
+        if found is None:
+            return None
+        query, sql = found
+        if sql != given.request.sql:
+            raise QueryardError(
+                f"idempotency_key {key!r}: came with another statement before; "
+                "use a key of its own for each statement"
+            )
+        return query
+
+    def _remember_key(self, given: inputs.Submit) -> None:
+        request = given.request
+        if request.idempotency_key:
+            self._keys[request.tenant, request.idempotency_key] = given.query, request.sql
+            if len(self._keys) > KEYS_KEPT:
+                self._keys.popitem(last=False)
+
+    def _check_open(self) -> None:
+        if self._ledger.closed is not None:
+            raise QueryardError("the session is closed; open another with queryard.connect")
+
+    # --- the line before a client's own connection -----------------------------------------------
+
+    def _stand_in_line(self, entry: Entry) -> None:
+        """A paused statement would hold up all that follows it there: its rows may spill."""
+        self._ledger.do(out.Spill(entry.id))
+        # Statements before it in line may change files: it joins no run that is under way.
+        entry.key = None
+        self._lines.setdefault(entry.client.id, Line()).join(Turn(entry))
+        self._advance(entry.client)
+
+    def _advance(self, client: ClientPort) -> None:
+        """Start queries in line until one of them holds the connection."""
+        line = self._lines.get(client.id)
+        if line is None:
+            return
+        while (turn := line.next()) is not None:
+            if turn.entry is None:
+                line.at_turn = turn
+                self._ledger.do(out.Reply(turn.token))
+            elif turn.entry.id in self._ledger.entries and self._start(turn.entry):
+                line.at_turn = turn
+        if line.empty:
+            del self._lines[client.id]
+
+    def _leave_line(self, client: ClientPort, turn: Turn) -> None:
+        line = self._lines.get(client.id)
+        if line is not None:
+            line.leave(turn)
+            self._advance(client)
+
+    def take_turn(self, given: inputs.TakeTurn) -> None:
+        try:
+            self._check_open()
+        except QueryardError as error:
+            self._ledger.do(out.Reply(given.token, error=error))
+            return
+        self._lines.setdefault(given.client.id, Line()).join(Turn(None, given.token))
+        self._advance(given.client)
+
+    def turn_over(self, given: inputs.TurnOver) -> None:
+        self._leave_line(given.client, Turn(None, given.token))
+
+    # --- from a request to work ------------------------------------------------------------------
+
+    def _start(self, entry: Entry) -> bool:
+        """Begin with a query; whether it holds its client's own connection from now on."""
+        request = entry.request
+        if request.plan == "staged":
+            reason = entry.client.not_staged(request)
+            if reason is None:
+                self._ledger.do(out.Spill(entry.id))
+                memory_bytes = self._ledger.reservations.staged(
+                    request, self._ledger.most_bytes(entry)
+                )
+                self._ledger.do(out.StartPlanning(entry.id, request, memory_bytes))
+                return False
+            entry.reasons = (reason,)
+        return self._begin_native(entry)
+
+    def _begin_native(self, entry: Entry) -> bool:
+        pooled = entry.client.is_pooled(entry.request)
+        joined = self._ledger.runs.joined(entry.id, entry.key) if pooled else None
+        if joined is not None:
+            entry.joining = joined
+            self._ledger.do(out.AddWork(entry.id, joined))
+            return False
+        self._begin_run(entry)
+        return entry.client.needs_own(entry.request)
+
+    def _begin_run(self, entry: Entry) -> None:
+        """A run of the query's own; the client's own instance has memory of its own."""
+        request, prediction = entry.request, entry.prediction
+        pooled = entry.client.is_pooled(request)
+        most_bytes = self._ledger.most_bytes(entry)
+        reserved = self._ledger.reservations.native(request, prediction, most_bytes)
+        memory_bytes, most_bytes = reserved if pooled else (0, 0)
+        sprints = takes_a_moment(request, prediction)
+        statement = entry.client.statement(request, memory_bytes, sprints)
+        key = entry.key if pooled else None
+        work = self._ledger.runs.new(entry.id, statement, key, memory_bytes, most_bytes)
+        self._ledger.do(out.AddWork(entry.id, work))
+        entry.run = work.run
+        self._enter_kernel(entry, work)
+
+    def joined(self, given: told.RunJoined) -> None:
+        entry = self._ledger.entries.get(given.query)
+        if entry is None or entry.joining is None:
+            return  # it was cancelled meanwhile
+        work, entry.joining = entry.joining, None
+        entry.run = run = work.run  # type: ignore[attr-defined]
+        entry.twin_of = run.name
+        for other in run.queries:
+            # No reader may hold up the rest.
+            self._ledger.do(out.Spill(other))
+        self._enter_kernel(entry, work)
+
+    def join_refused(self, given: told.JoinRefused) -> None:
+        entry = self._ledger.entries.get(given.query)
+        if entry is None or entry.joining is None:
+            return
+        entry.joining.left()
+        entry.joining = None
+        self._begin_run(entry)
+
+    def planned(self, given: inputs.Planned) -> None:
+        entry = self._ledger.entries.get(given.query)
+        if entry is None:
+            return  # cancelled; the loop closes what was made
+        self._ledger.do(out.AddWork(entry.id, given.work))
+        self._enter_kernel(entry, given.work)
+
+    def plan_failed(self, given: inputs.PlanFailed) -> None:
+        entry = self._ledger.entries.get(given.query)
+        if entry is None:
+            return
+        if given.error is not None:
+            # A defect of the planner's: it must not pass for "cannot be split".
+            self._ending.drop(entry, given.error)
+            return
+        entry.reasons = (given.reason,)
+        if entry.client.needs_own(entry.request):
+            self._stand_in_line(entry)
+        else:
+            self._begin_native(entry)
+
+    def _enter_kernel(self, entry: Entry, work: Work) -> None:
+        request = entry.request
+        entry.work = work
+        entry.memory_bytes = work.memory_bytes
+        for other in self._ledger.readers.reserve(entry.memory_bytes):
+            self._ledger.do(out.Spill(other))
+        query = Query(
+            entry.id,
+            work.jobs(),
+            tenant=request.tenant,
+            priority=request.priority,
+            memory_bytes=float(entry.memory_bytes),
+            submit_s=entry.submitted_s,
+            deadline_s=request.deadline_s,
+        )
+        self._ledger.tell(ev.QuerySubmitted(self._ledger.now, query))
+        self._ledger.tell(*work.estimates(entry.expected_s))
+        self._ledger.note_moved(work.entered())
+        if entry.behind:
+            self._course.tell_width(entry)
+        self._ledger.publish(entry)
+        if not entry.recorded:
+            entry.recorded = True
+            self._ledger.do(out.RecordAsked(entry.facts()))
+        if not work.hands_over:
+            self._ledger.do(out.Refine(entry.id))

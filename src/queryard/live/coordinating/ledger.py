@@ -1,0 +1,88 @@
+"""What the coordinator knows of queries on their way, and what it gathers while it handles inputs.
+
+Effects are gathered for the loop, and events for the kernel, which decides when all inputs of an
+instant are taken note of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from queryard.core import events as ev
+from queryard.core.scheduler import Scheduler
+
+from .. import effects as out
+from ..admission.gate import Gate
+from ..admission.memory import Reservations
+from ..admission.readers import SlowReaders
+from ..effects import Effect
+from ..work.base import Moved
+from ..work.native import NativeRuns
+from .entry import Entry
+
+
+class Ledger:
+    """Shared by the parts of the coordinator; changed on one thread."""
+
+    def __init__(
+        self, kernel: Scheduler, gate: Gate, reservations: Reservations, width: int
+    ) -> None:
+        self.kernel = kernel
+        self.gate = gate
+        self.reservations = reservations
+        self.readers = SlowReaders(reservations.pool_bytes)
+        self.runs = NativeRuns(width)
+        self.entries: dict[str, Entry] = {}
+        self.closed: BaseException | None = None
+        self.now = 0.0
+        self.effects: list[Effect] = []
+        self.events: list[ev.Event] = []
+        # What is to be gone on with in this instant: queries that begin again with more memory,
+        # and clients whose own connection a query has left.
+        self.again: list[Entry] = []
+        self.left: list[Entry] = []
+
+    def do(self, effect: Effect) -> None:
+        self.effects.append(effect)
+
+    def tell(self, *events: ev.Event) -> None:
+        """The kernel is to hear of something."""
+        self.events.extend(events)
+
+    def publish(self, entry: Entry) -> None:
+        self.effects.append(out.Publish(entry.facts()))
+
+    def most_bytes(self, entry: Entry) -> int:
+        """What a query may reserve that names no amount of memory."""
+        return self.gate.most_bytes(entry.request, self.reservations.usual_bytes)
+
+    def note_moved(self, moved: Moved) -> None:
+        """The first slot of a query changes what others reserve, and which have begun."""
+        for query in moved.started:
+            entry = self.entries.get(query)
+            if entry is not None and entry.started_s is None:
+                entry.started_s = self.now
+                self.gate.started(entry)
+                self.publish(entry)
+        self.move_memory(moved.events)
+
+    def move_memory(self, changes: Sequence[ev.MemoryChanged]) -> None:
+        """Another query holds the memory of a run from now on."""
+        for change in changes:
+            entry = self.entries.get(change.query)
+            if entry is not None:
+                memory_bytes = int(change.memory_bytes)
+                self.readers.reserved_bytes += memory_bytes - entry.memory_bytes
+                entry.memory_bytes = memory_bytes
+        self.events.extend(changes)
+
+    def free(self, entry: Entry) -> None:
+        """Its memory is free, and its run may be over."""
+        self.readers.free(entry.id, entry.memory_bytes)
+        entry.memory_bytes = 0
+        run = entry.run
+        if run is not None:
+            if entry.id in run.queries:
+                run.queries.remove(entry.id)
+            if not run.queries:
+                self.runs.drop(run)
