@@ -116,7 +116,7 @@ def test_twice_after_the_end_and_unknown(qy):
     done.cancel()
     assert done.status == "finished"
     assert done.error is None
-    assert done.result(1).fetchall() == []
+    assert done.result(1).fetchall() == [(42,)]
     qy.cancel("no such query")
     check_well(qy)
 

@@ -100,13 +100,13 @@ def test_why_it_is_not_staged(qy) -> None:
 def counted_statements(monkeypatch, session) -> list[str]:
     """Every statement the session is asked to run, from now on."""
     asked: list[str] = []
-    submit = session.submit
+    submit = session.client.submit
 
     def counting(sql, *args, **options):
         asked.append(sql)
         return submit(sql, *args, **options)
 
-    monkeypatch.setattr(session, "submit", counting)
+    monkeypatch.setattr(session.client, "submit", counting)
     return asked
 
 

@@ -23,8 +23,7 @@ def numbers(tmp_path: Path) -> Path:
 
 
 def expected_s(handle: queryard.Handle) -> float:
-    record = handle._record
-    return record.expected_s
+    return handle._ticket.facts.expected_s
 
 
 def test_a_query_that_was_taken_for_short_is_planned_as_soon_as_it_is_not(numbers: Path) -> None:

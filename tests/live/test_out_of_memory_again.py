@@ -25,19 +25,19 @@ GREEDY = (
 @pytest.fixture
 def guessed(monkeypatch):
     """Every first guess is much too low."""
-    from queryard.live import native_start
+    from queryard.live.admission.memory import Reservations
 
-    real = native_start.chosen_bytes
+    real = Reservations.native
     given = []
 
-    def too_low(asked, prediction, most_bytes):
-        chosen = real(asked, prediction, most_bytes)
-        if asked.memory_bytes is None and "list(" in asked.sql:
-            chosen = 48 << 20
-        given.append(chosen)
+    def too_low(self, request, prediction, most_bytes):
+        chosen = real(self, request, prediction, most_bytes)
+        if request.memory_bytes is None and "list(" in request.sql:
+            chosen = chosen._replace(memory_bytes=48 << 20)
+        given.append(chosen.memory_bytes)
         return chosen
 
-    monkeypatch.setattr(native_start, "chosen_bytes", too_low)
+    monkeypatch.setattr(Reservations, "native", too_low)
     return given
 
 
@@ -81,7 +81,7 @@ def test_all_who_share_the_run_get_the_answer(qy, data, guessed):
         check_same(handle.result(60).arrow(), expected)
         assert handle.wait(60)
         assert handle.status == "finished"
-    assert len({handle._ticket.facts.work.run.name for handle in handles}) <= 2
+    assert len({handle._ticket.facts.twin_of or handle.id for handle in handles}) <= 2
     check_empty(qy)
 
 

@@ -81,7 +81,7 @@ def test_a_query_in_line_for_the_connection_says_so(qy):
     second = qy.submit("SELECT count(*) FROM t")
     assert second.status == "waiting"
     why = second.why()
-    assert "in line for the session's own connection" in str(why)
+    assert "in line for its client's own connection" in str(why)
     assert why.forecast is None
     assert second.forecast() is None
     first.cancel()

@@ -253,15 +253,15 @@ def test_a_mistake_of_the_program_is_the_querys_error(qy, monkeypatch):
 
 def test_a_kill_stops_one_launch_and_no_other(qy, monkeypatch):
     """The launch that was killed is tried again, and the answer is right."""
-    backend = qy._dispatch._backend
+    backend = qy.host.backend
     killed = []
 
     def kill_the_first(spec, attempt):
         if not killed:
             killed.append(spec.output.key)
             launch = spec.attempt
-            backend.obey(Kill(launch))
-            while launch not in backend._killed:
+            backend.execute(Kill(launch))
+            while launch not in backend._tasks._killed:
                 time.sleep(0.001)
             time.sleep(0.05)
 

@@ -11,7 +11,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar
 
 from queryard.backends.protocol import Backend, WorkerFailed
@@ -250,21 +250,26 @@ class Host:
         reply: Future[str] = Future()
         self._replies[token] = reply
         self._loop.post(given)
-        if self._broken is not None:
-            self._replies.pop(token, None)
+        if self._broken is not None and not reply.done():
+            reply.cancel()
+        try:
+            return reply.result()
+        except CancelledError:
             self._check_open()
-        return reply.result()
+            raise
+        finally:
+            self._replies.pop(token, None)
 
     def _check_open(self) -> None:
         self.owner.check()
+        if self._closed:
+            raise QueryardError("the session is closed; open another with queryard.connect")
         if self._broken is not None:
             raise QueryardError(
                 "the session's scheduler has failed, which is a defect of Queryard's own "
                 f"({type(self._broken).__name__}: {self._broken}); close the session and open "
                 "another with queryard.connect"
             )
-        if self._closed:
-            raise QueryardError("the session is closed; open another with queryard.connect")
 
     # --- looking on ------------------------------------------------------------------------------
 
@@ -430,8 +435,7 @@ class Host:
                 ticket.output.fail(error)
                 ticket.over.set()
         for reply in list(self._replies.values()):
-            if not reply.done():
-                reply.set_exception(error)
+            reply.cancel()
 
     # --- beside ----------------------------------------------------------------------------------
 

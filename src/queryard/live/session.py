@@ -330,6 +330,7 @@ class Session:
 
     def refresh(self) -> tuple[str, ...]:
         """Look at the files again; the names of tables that have changed."""
+        self.host.owner.check()
         return self.catalog.refresh()
 
     # --- the end -------------------------------------------------------------------------------

@@ -104,6 +104,7 @@ class Course:
         entry = self._ledger.entries.get(given.query)
         retry: ev.Retry = "count"
         if entry is not None and entry.work is not None:
+            entry.failure = given.error
             retry = entry.work.on_failure(given.error)
             if retry == "never" and entry.error is None:
                 entry.error = given.error

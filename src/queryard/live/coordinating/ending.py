@@ -88,7 +88,7 @@ class Ending:
             self._begin_again(entry, entry.again_bytes)
             return
         if entry.error is None:
-            entry.error = QueryFailed(cause)
+            entry.error = _as_it_was(entry.failure, cause)
         self._settle(entry)
 
     def _begin_again(self, entry: Entry, memory_bytes: int) -> None:
@@ -125,3 +125,10 @@ class Ending:
             self._ledger.do(out.FailOutput(entry.id, error))
         self._ledger.do(out.Ended(entry.facts(), work))
         self._ledger.left.append(entry)
+
+
+def _as_it_was(last: BaseException | None, cause: str) -> QueryFailed:
+    """What the kernel says, with the class of the last attempt's error if it tells of that."""
+    if isinstance(last, QueryFailed) and str(last) in cause:
+        return type(last)(cause)
+    return QueryFailed(cause)

@@ -37,6 +37,8 @@ class Entry:
         self.started_s: float | None = None
         self.ended_s: float | None = None
         self.error: BaseException | None = None
+        # What its last attempt that failed ended with.
+        self.failure: BaseException | None = None
         # None while it stands in line, is being planned, or waits to join a run.
         self.work: Work | None = None
         self.joining: Work | None = None

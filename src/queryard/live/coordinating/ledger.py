@@ -80,9 +80,5 @@ class Ledger:
         """Its memory is free, and its run may be over."""
         self.readers.free(entry.id, entry.memory_bytes)
         entry.memory_bytes = 0
-        run = entry.run
-        if run is not None:
-            if entry.id in run.queries:
-                run.queries.remove(entry.id)
-            if not run.queries:
-                self.runs.drop(run)
+        if entry.work is not None:
+            entry.work.left()

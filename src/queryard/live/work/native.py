@@ -83,7 +83,7 @@ class NativeRuns:
         self._by_name[query] = run
         if key is not None:
             self._by_key[key] = run
-        return NativeWork(query, run, self.width, statement, tuple(reasons))
+        return NativeWork(query, run, self, statement, tuple(reasons))
 
     def joined(
         self, query: str, key: Hashable | None, reasons: Sequence[str] = ()
@@ -93,7 +93,7 @@ class NativeRuns:
         if run is None or run.ended or not run.queries:
             return None
         run.queries.append(query)
-        return NativeWork(query, run, self.width, None, tuple(reasons))
+        return NativeWork(query, run, self, None, tuple(reasons))
 
     def get(self, name: str) -> NativeRun | None:
         return self._by_name.get(name)
@@ -123,14 +123,14 @@ class NativeWork:
         self,
         query: str,
         run: NativeRun,
-        width: int,
+        runs: NativeRuns,
         statement: Any,
         reasons: tuple[str, ...],
     ) -> None:
         self.run = run
         self.reasons = reasons
         self._query = query
-        self._width = width
+        self._runs = runs
         self._statement = statement
 
     @property
@@ -142,13 +142,13 @@ class NativeWork:
         return self._statement is None
 
     def jobs(self) -> tuple[Job, ...]:
-        return (Job(NATIVE_JOB, divisible=Divisible(width=self._width)),)
+        return (Job(NATIVE_JOB, divisible=Divisible(width=self._runs.width)),)
 
     def estimates(self, expected_s: float) -> list[EstimateChanged]:
         return [EstimateChanged(0.0, str(JobId(self._query, NATIVE_JOB)), work_s=expected_s)]
 
     def for_backend(self, output: ResultStream) -> Leased:
-        return Leased(self.run.name, self._width, output, self._statement)
+        return Leased(self.run.name, self._runs.width, output, self._statement)
 
     def entered(self) -> Moved:
         if self.run.holder is None:
@@ -170,6 +170,8 @@ class NativeWork:
         run = self.run
         if self._query in run.queries:
             run.queries.remove(self._query)
+        if not run.queries:
+            self._runs.drop(run)
         if run.holder != self._query or not run.queries or run.ended:
             return ()
         run.holder = run.queries[0]
