@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from queryard.backends.local import NODE
 from queryard.core.events import NodeJoined, NodeLost
@@ -30,10 +31,11 @@ class LocalNodes:
     """Which of them are in use; all at first, so that the kernel knows how much memory there is."""
 
     def __init__(self, nodes: Sequence[Node], post: Callable[..., None]) -> None:
-        self._nodes = {node.id: node for node in nodes}
+        # Whatever machines they stand for, all instances of DuckDB are in this process.
+        self._nodes = {node.id: replace(node, host=NODE) for node in nodes}
         self._joined = set(self._nodes)
         self._post = post
-        post(*(NodeJoined(0.0, node) for node in nodes))
+        post(*(NodeJoined(0.0, node) for node in self._nodes.values()))
 
     @property
     def slots(self) -> int:
