@@ -74,7 +74,7 @@ def throughput(profile: str, jobs: int, tasks: int, noise: float, repeats: int) 
 
 def online(queries: int, batches: int) -> Workload:
     """Online queries that could each use every slot: all of them are dealt anew all the time."""
-    job = Job("answer", divisible=Divisible(SLOTS, batches))
+    job = Job("answer", divisible=Divisible(SLOTS, batches, span="cluster"))
     arrivals = tuple(
         Arrival(
             Query(f"q{i:02}", (job,), tenant=f"t{i % 3}", submit_s=float(i), kind="online"),

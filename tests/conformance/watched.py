@@ -85,7 +85,7 @@ class WatchedScheduler(Scheduler):
                         self.lost[job_id].add((kind, index))
 
     def _check(self, command: do.Command) -> None:
-        if isinstance(command, do.Grant):
+        if isinstance(command, do.Grant) and self.state.jobs[command.job].stays:
             host = self.state.nodes[command.node].host
             at = self.homes.setdefault(command.job, host)
             assert at == host, f"{command.job} has started on {at} and is granted slots of {host}"

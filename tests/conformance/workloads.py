@@ -53,7 +53,8 @@ def jobs(draw: st.DrawFn, number: int, online: bool) -> tuple[Job, JobTruth]:
         nested = online and draw(st.booleans())
         if nested:
             truth = replace(truth, growth_s=0.2)
-        return Job(name, operator, names, divisible=Divisible(width, batches, nested)), truth
+        span = draw(st.sampled_from(("host", "host", "cluster")))
+        return Job(name, operator, names, divisible=Divisible(width, batches, nested, span)), truth
     reduce = Phase(draw(st.integers(1, 4))) if draw(st.booleans()) else None
     if shape == "scan":
         table = BY_NAME[draw(st.sampled_from(sorted(BY_NAME)))]

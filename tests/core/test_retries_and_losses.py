@@ -6,7 +6,7 @@ import pytest
 from by_hand import Hand, divisible, launched, maps, of_type
 
 from queryard.core import events as ev
-from queryard.core.commands import Fail, Finish, Grant, Kill, Launch
+from queryard.core.commands import Fail, Finish, Grant, Kill, Launch, Revoke
 from queryard.core.model import Node, Query, Split, Table
 
 TABLE = Table("t", tuple(Split(1.0) for _ in range(2)))
@@ -250,3 +250,88 @@ def test_a_lease_is_lost_with_its_node_and_goes_on_elsewhere():
     assert hand.slots("q") == 2
     assert of_type(Grant, commands) == [Grant("q/d", "n1", 1)]
     assert hand.lease_over("q/d") == [Finish("q")]
+
+
+# --- what a failure means for the next attempt -------------------------------------------------
+
+
+def test_what_would_fail_again_ends_the_query_at_once_with_its_cause():
+    hand = Hand("fifo", "1x1", max_attempts=4)
+    hand.submit("q", maps("j", 2))
+    failed = ev.TaskFailed(0.0, hand.number("q/j:m0"), "value out of range", "never")
+    assert hand.do(failed) == [Fail("q", "task q/j:m0 failed: value out of range")]
+    hand.check_replay()
+
+
+def test_a_failure_that_is_not_the_fault_of_the_task_does_not_count():
+    hand = Hand("fifo", "1x1", max_attempts=1)
+    hand.submit("q", maps("j", 1))
+    for _ in range(3):
+        gone = ev.TaskFailed(0.0, hand.number("q/j:m0"), "its inputs are gone", "free")
+        assert launched(hand.do(gone)) == ["q/j:m0"]
+    hand.run_all()
+    assert hand.ended == {"q": Finish("q")}
+
+
+def fail_lease(hand: Hand, job: str, retry: str) -> list[object]:
+    leases = hand.state.jobs[job].leases
+    return hand.do(  # type: ignore[return-value]
+        *(
+            ev.LeaseEnded(hand.now, job, node, sum(slots), "failed", "out of memory", retry)  # type: ignore[arg-type]
+            for node, slots in leases.items()
+        )
+    )
+
+
+def test_a_divisible_job_that_failed_begins_again_from_nothing_up_to_the_limit():
+    hand = Hand("fifo", "2x1", max_attempts=2)
+    hand.submit("q", divisible("d", 2), estimates=10.0)
+    hand.do(ev.Progressed(0.0, "q/d", 0.5))
+    assert sorted(fail_lease(hand, "q/d", "count")) == [
+        Grant("q/d", "n0", 1),
+        Grant("q/d", "n1", 1),
+    ]
+    assert hand.state.queries["q"].left_s == 10.0
+    assert fail_lease(hand, "q/d", "count") == [
+        Fail("q", "job q/d failed 2 times, the last time with: out of memory")
+    ]
+    hand.check_replay()
+
+
+def test_it_begins_again_when_all_its_slots_are_back():
+    hand = Hand("fifo", "2x1")
+    hand.submit("q", divisible("d", 2))
+    failed = ev.LeaseEnded(0.0, "q/d", "n0", 1, "failed", "out of memory", "count")
+    revokes = hand.do(failed)
+    assert revokes == [Revoke("q/d", "n1", 1)]
+    hand.do(ev.Progressed(0.0, "q/d", 0.9))
+    assert hand.state.jobs["q/d"].done_share == 0.0, "that was said of the attempt before"
+    assert len(of_type(Grant, hand.returned(revokes))) == 2
+    assert hand.state.jobs["q/d"].failures == 1, "it failed once, whatever the number of slots"
+
+
+def test_a_query_that_begins_again_reserves_its_memory_anew():
+    hand = Hand("fifo", [Node("a", 2, 100.0)])
+    hand.submit("q", divisible("d", 1), memory_bytes=40.0)
+    hand.submit("other", divisible("d", 1), memory_bytes=50.0)
+    hand.do(
+        ev.LeaseEnded(0.0, "q/d", "a", 1, "failed", "out of memory", "count"),
+        ev.MemoryChanged(0.0, "q", 80.0),
+    )
+    assert hand.state.queries["q"].stage == "waiting"
+    assert hand.state.reserved_bytes == 50.0
+    assert hand.lease_over("other/d") == [Finish("other"), Grant("q/d", "a", 1)]
+    assert hand.state.reserved_bytes == 80.0
+    hand.check_replay()
+
+
+def test_a_paused_job_may_fail_and_begin_again():
+    hand = Hand("swrd", "1x1")
+    hand.submit("long", divisible("d", 1), estimates=100.0)
+    hand.obey(hand.wait(1.0).submit("short", divisible("d", 1), estimates=1.0))
+    hand.do(ev.Progressed(hand.now, "long/d", 0.5))
+    hand.do(ev.LeaseEnded(hand.now, "long/d", "n0", 0, "failed", "lost", "free"))
+    assert hand.state.queries["long"].stage == "waiting"
+    assert hand.state.queries["long"].left_s == 100.0
+    hand.run_all()
+    assert hand.ended == {"short": Finish("short"), "long": Finish("long")}

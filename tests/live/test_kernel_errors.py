@@ -21,7 +21,7 @@ def test_nobody_waits_for_a_kernel_that_has_failed(tmp_path, monkeypatch):
 
     kernel = session.host.ask(lambda coordinator: coordinator.kernel)
     monkeypatch.setattr(kernel, "handle", fail)
-    with pytest.raises(QueryardError, match="scheduler has failed.*a mistake"):
+    with pytest.raises(QueryardError, match=r"scheduler has failed.*a mistake"):
         session.submit("SELECT 1")
     with pytest.raises(RuntimeError, match="a mistake"):
         first.result(30)

@@ -10,9 +10,12 @@ from small_worlds import arrival, commands, divisible, events, maps, run
 
 from queryard.core import commands as do
 from queryard.core import events as ev
-from queryard.core.model import Node
+from queryard.core.model import Divisible, Job, Node
 from queryard.policies import resolve_profile
-from queryard.workload.model import JobTruth
+from queryard.sim import Conditions, replay
+from queryard.sim.ordering import CLUSTER
+from queryard.sim.run import build
+from queryard.workload.model import JobTruth, Workload
 
 SWRD = resolve_profile("swrd")
 
@@ -24,7 +27,7 @@ def test_all_slots_up_to_the_width_work_together(slots: int, width: int, end_s: 
 
 
 def test_slots_work_at_the_speed_of_their_node():
-    nodes = [Node("a", 1, map_speed=2.0), Node("b", 2, map_speed=0.5)]
+    nodes = [Node("a", 1, map_speed=2.0, host="h"), Node("b", 2, map_speed=0.5, host="h")]
     assert run([arrival("q", (divisible(3), 60.0))], nodes).ends == {"q": 20.0}
 
 
@@ -162,3 +165,30 @@ def test_the_answers_of_a_query_are_the_same_under_every_policy():
         for p in (None, resolve_profile("relaqs"), resolve_profile("fair"))
     ]
     assert told[0] == told[1] == told[2]
+
+
+def test_a_job_uses_the_slots_of_one_host_unless_it_spans_the_cluster():
+    nodes = [Node("a", 2), Node("b", 2)]
+    assert run([arrival("q", (divisible(4), 60.0))], nodes).ends == {"q": 30.0}
+    spread = Job("j", divisible=Divisible(4, span="cluster"))
+    assert run([arrival("q", (spread, 60.0))], nodes).ends == {"q": 15.0}
+
+
+def test_with_its_host_a_job_loses_what_it_has_done():
+    workload = Workload("small", (arrival("q", (divisible(2), 60.0)),))
+    driver = build(workload, [Node("a", 2), Node("b", 1)], {"order": "fifo"})
+    driver.post(10.0, CLUSTER, ev.NodeLost(10.0, "a"))
+    driver.run()
+    assert driver.ends == {"q": 70.0}, "20 core-seconds are lost; b alone takes 60"
+    journal = driver.scheduler.journal
+    assert journal is not None
+    assert replay(journal) is None
+
+
+def test_with_one_of_its_nodes_a_host_loses_only_slots():
+    workload = Workload("small", (arrival("q", (divisible(2), 60.0)),))
+    nodes = [Node("a", 1, host="h"), Node("b", 1, host="h")]
+    driver = build(workload, nodes, {"order": "fifo"}, conditions=Conditions(node_repair_s=1e6))
+    driver.post(10.0, CLUSTER, ev.NodeLost(10.0, "a"))
+    driver.run()
+    assert driver.ends == {"q": 50.0}

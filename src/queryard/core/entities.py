@@ -41,12 +41,12 @@ class NodeState:
         "spec",
     )
 
-    def __init__(self, spec: Node, since_s: float = 0.0, host: str = "") -> None:
+    def __init__(self, spec: Node, since_s: float = 0.0) -> None:
         self.spec = spec
         # When it joined.
         self.since_s = since_s
         self.id = spec.id
-        self.host = host or spec.host or spec.id
+        self.host = spec.host or spec.id
         self.free = spec.slots
         self.maps = 0
         self.reduces = 0
@@ -58,7 +58,7 @@ class NodeState:
         self.reduce_mean = Mean()
 
     def fork(self) -> NodeState:
-        copy = NodeState(self.spec, self.since_s, self.host)
+        copy = NodeState(self.spec, self.since_s)
         copy.free = self.free
         copy.maps = self.maps
         copy.reduces = self.reduces
@@ -92,6 +92,7 @@ class JobState:
     __slots__ = (
         "answers",
         "barred",
+        "begun",
         "blockers",
         "depth",
         "done",
@@ -124,6 +125,7 @@ class JobState:
         "scanned",
         "slots",
         "spec",
+        "stays",
         "tail_work_s",
         "uid",
         "width",
@@ -173,8 +175,11 @@ class JobState:
         self.queued_s = query.submit_s if spec.divisible else None
         self.lease_began_s: float | None = None
         self.done_share = 0.0
-        # The host on which it has started, if it is divisible: it cannot move.
+        # Whether it stays, if it is divisible, on the host on which it has started; and that host.
+        self.stays = False
         self.host = ""
+        # Whether slots have worked on it, if it is divisible.
+        self.begun = False
         # Its work is complete, but not all of its slots are back.
         self.finishing = False
         # Its work is lost and will be begun again when all of its slots are back; and how often
@@ -199,7 +204,7 @@ class JobState:
     @property
     def is_untouched(self) -> bool:
         """Whether nothing of it has been done, or all of that was lost."""
-        if self.done or self.slots or self.host or self.done_share:
+        if self.done or self.slots or self.begun:
             return False
         return all(p.done == 0 for p in (self.map, self.reduce) if p is not None)
 
@@ -258,7 +263,9 @@ class JobState:
         copy.queued_s = self.queued_s
         copy.lease_began_s = self.lease_began_s
         copy.done_share = self.done_share
+        copy.stays = self.stays
         copy.host = self.host
+        copy.begun = self.begun
         copy.finishing = self.finishing
         copy.restarting = self.restarting
         copy.failures = self.failures
@@ -326,7 +333,7 @@ class QueryState:
     @property
     def is_of_one_host(self) -> bool:
         """Whether all its memory is needed where its one divisible job runs."""
-        return len(self.jobs) == 1 and self.jobs[0].map is None
+        return len(self.jobs) == 1 and self.jobs[0].stays
 
     @property
     def alone_left_s(self) -> float:

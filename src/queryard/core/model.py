@@ -24,6 +24,8 @@ REDUCE: Kind = "reduce"
 Operator = Literal["join", "groupby", "extract"]
 OPERATORS = ("join", "groupby", "extract")
 QueryKind = Literal["exact", "online"]
+Span = Literal["host", "cluster"]
+SPANS = ("host", "cluster")
 
 UNBOUNDED = math.inf
 
@@ -202,15 +204,20 @@ class Divisible:
 
     An online-aggregation query runs in mini-`batches` and answers after each; where it is
     `nested`, a batch reworks the tuples of those before it, so that its work grows linearly.
+    `span` says across what its slots may lie: one host, on which it stays once it has started
+    (an instance of DuckDB cannot move), or the whole cluster (mini-batches as on Spark).
     """
 
     width: int
     batches: int = 1
     nested: bool = False
+    span: Span = "host"
 
     def __post_init__(self) -> None:
         _check_count("divisible: width", self.width, 1)
         _check_count("divisible: batches", self.batches, 1)
+        if self.span not in SPANS:
+            raise InvalidModel(f"divisible: {unknown_name('span', self.span, SPANS)}")
 
 
 @dataclass(frozen=True, slots=True)

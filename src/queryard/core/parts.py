@@ -64,6 +64,9 @@ class Part:
     def woke(self, state: State) -> None:
         """A time asked for by some part has come."""
 
+    def look_every(self, seconds: float) -> None:
+        """Ask to be woken no more often than this; said to forks that are simulated for hours."""
+
 
 class QueryOrder(Part):
     """Whose turn it is in a leaf: the candidate with the smallest key."""

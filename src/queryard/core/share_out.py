@@ -210,7 +210,7 @@ class _Deal:
             node.leased += 1
             self._shares[job.id, node.id] += 1
             more = job.slots + 1 < job.width
-            if self._state.apart and not job.host:
+            if self._state.apart and job.stays and not job.host:
                 job.host = node.host
                 self._bound.append(job)
                 more = False  # its rankings are others now

@@ -77,7 +77,7 @@ class Standing:
         lanes = self.usable_lanes(job)
         if lanes != job.lanes:
             self._move(job, lanes)
-        elif lanes and self.state.apart and job.map is None:
+        elif lanes and job.stays and self.state.apart:
             self.place(job)
         self._note(job)
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass
-from typing import Literal
 
 from .commands import Launch
 from .entities import Host, JobState, NodeState, QueryState
 from .errors import InvalidModel, unknown_name
 from .events import PolicyChosen
 from .means import Mean, Typical, pooled_mean
-from .model import MAP, Kind, Table
+from .model import MAP, SPANS, Kind, Span, Table
 
 # A query is small if it needs no more than this part of what is kept for small ones.
 SMALL_PARTS = 3
@@ -33,9 +32,9 @@ class Settings:
     # How often, at most, orders that change with time are refreshed.
     tick_s: float = 1.0
     seed: int = 0
-    # Across what the slots of one divisible job may lie: one host, because an instance of DuckDB
-    # cannot move; or the whole cluster.
-    lease_span: Literal["host", "cluster"] = "host"
+    # Across what the slots of one divisible job may lie at most (see `Divisible`); "cluster" in
+    # journals from before jobs said so themselves.
+    lease_span: Span = "host"
 
     def __post_init__(self) -> None:
         if not 0 <= self.slow_start <= 1:
@@ -44,9 +43,8 @@ class Settings:
             raise InvalidModel(f"tick_s must be at least 0, got {self.tick_s!r}")
         if self.max_attempts < 1:
             raise InvalidModel(f"max_attempts must be at least 1, got {self.max_attempts!r}")
-        if self.lease_span not in ("host", "cluster"):
-            spans = ("host", "cluster")
-            raise InvalidModel(unknown_name("lease_span", self.lease_span, spans))
+        if self.lease_span not in SPANS:
+            raise InvalidModel(unknown_name("lease_span", self.lease_span, SPANS))
 
 
 class Notes:

@@ -89,13 +89,13 @@ def _host(scheduler: Kernel, job: JobState) -> Iterator[str]:
     """A divisible job that has started holds slots of one host only, which is there."""
     state = scheduler.state
     hosts = {state.nodes[node_id].host for node_id in job.leases if node_id in state.nodes}
-    if hosts - {job.host}:
+    if job.stays and hosts - {job.host}:
         yield f"job {job.id} has started on {job.host!r} and holds slots of {sorted(hosts)}"
-    if job.host and state.settings.lease_span == "host" and job.query.stage != "ending":
-        if job.host not in state.hosts and not job.done:
-            yield f"job {job.id} has started on {job.host!r}, which is no host of the cluster"
-        if job.map is not None:
-            yield f"job {job.id} is bound to {job.host!r} and has tasks"
+    if job.host and not job.stays:
+        yield f"job {job.id} is bound to {job.host!r} and may use slots of any host"
+    is_open = not job.done and job.query.stage != "ending"
+    if job.host and is_open and job.host not in state.hosts:
+        yield f"job {job.id} has started on {job.host!r}, which is no host of the cluster"
 
 
 def _phase(job: JobState, phase: PhaseState, running: int) -> Iterator[str]:

@@ -18,11 +18,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from queryard.core import events as ev
-from queryard.core.codec import decode
 from queryard.core.errors import QueryardError
 from queryard.core.journal import Journal
 from queryard.core.scheduler import Scheduler
-from queryard.core.state import Settings
 from queryard.history import HistoryReader, QueryRecord, SessionRecord
 from queryard.metrics import QueryRow, Run, read_run
 from queryard.metrics.response import mean
@@ -62,7 +60,7 @@ class Recorded:
 
     def simulate(self, profile: Mapping[str, Any] | None = None) -> Run:
         """The same arrivals under a policy; without one, under those of the session."""
-        settings = decode(Settings, self.journal.settings, "settings")
+        settings = self.journal.kernel_settings()
         chosen = dict(self.journal.profile if profile is None else profile)
         journal = Journal(asdict(settings), chosen)
         driver = SimDriver(

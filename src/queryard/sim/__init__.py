@@ -1,13 +1,15 @@
 """The simulator: the same kernel, driven through a hidden truth."""
 
 from .conditions import Conditions
-from .forecast import Forecast, forecast
+from .forecast import Forecast, Forecasts, Limit, forecast
 from .replay import replay
 from .run import Run, alone_times, build, simulate
 
 __all__ = [
     "Conditions",
     "Forecast",
+    "Forecasts",
+    "Limit",
     "Run",
     "alone_times",
     "build",

@@ -173,14 +173,19 @@ class SimDriver:
         """Whether nothing is under way but timers, which may go on for ever."""
         return all(priority == TIMERS for _, priority, _, _ in self._heap)
 
-    def run(self, until_s: float = math.inf) -> None:
-        """Go on until every query has ended, or to a time."""
+    @property
+    def next_s(self) -> float:
+        """When the next thing may happen; never, once every query has ended."""
+        return self._heap[0][0] if self._heap and self._open else math.inf
+
+    def run(self, until_s: float = math.inf, most_steps: float = math.inf) -> None:
+        """Go on until every query has ended, to a time, or for so many decisions."""
         heap = self._heap
         moved = self._moved
         running = self.scheduler.state.running
         handle = self.scheduler.handle
         executors = self._executors
-        while heap and self._open and heap[0][0] <= until_s:
+        while heap and self._open and heap[0][0] <= until_s and most_steps > 0:
             events: list[ev.Event] = []
             rare = False
             while True:
@@ -197,6 +202,7 @@ class SimDriver:
                     break
             if not events:
                 continue
+            most_steps -= 1
             if now == self.now:
                 self._check_moving(now)
             self.now = now

@@ -196,9 +196,8 @@ class Leasing:
         With its host, jobs that started there lose all they did.
         """
         state = self._state
-        if state.settings.lease_span == "host" and all(
-            other is node or other.host != node.host for other in state.nodes.values()
-        ):
+        others = (other.host for other in state.nodes.values() if other is not node)
+        if node.host not in others:
             for job_id in [job for job in self._jobs if state.jobs[job].host == node.host]:
                 self._lost[job_id] = self._jobs[job_id].version + 1
                 self._drop(job_id)

@@ -41,6 +41,7 @@ NODE_FIELDS = (
     "rack",
     "kept",
     "kept_bytes",
+    "host",
 )
 TABLE_FIELDS = ("name", "size", "size_bytes", "splits", "split_size", "replication")
 SPLIT_FIELDS = ("bytes", "nodes")
@@ -111,6 +112,7 @@ def _read_nodes(top: Fields) -> tuple[Node, ...]:
                     group.positive("reduce_speed", speed),
                     group.text("rack", ""),
                     group.bytes("kept", 0.0),
+                    group.text("host", ""),
                 )
             )
     return tuple(nodes)

@@ -161,7 +161,7 @@ def as_online(arrival: Arrival, slots: float, *, nested: bool) -> Arrival:
     whole = as_divisible(arrival, slots)
     (job,) = whole.query.jobs
     assert job.divisible is not None
-    divisible = Divisible(job.divisible.width, BATCHES, nested)
+    divisible = Divisible(job.divisible.width, BATCHES, nested, span="cluster")
     work_s = whole.truth[job.name].work_s
     growth_s = work_s / (BATCHES * (BATCHES + 1)) if nested else 0.0
     truth = JobTruth(

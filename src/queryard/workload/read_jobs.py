@@ -7,7 +7,17 @@ from dataclasses import replace
 from typing import cast
 
 from queryard.core.errors import unknown_name
-from queryard.core.model import OPERATORS, Divisible, Job, Operator, Phase, Table, TableInput
+from queryard.core.model import (
+    OPERATORS,
+    SPANS,
+    Divisible,
+    Job,
+    Operator,
+    Phase,
+    Span,
+    Table,
+    TableInput,
+)
 
 from .fields import Fields
 from .model import JobTruth
@@ -33,6 +43,7 @@ DIVISIBLE_FIELDS = (
     "work",
     "work_s",
     "batches",
+    "span",
     "nested",
     "growth",
     "growth_s",
@@ -205,4 +216,11 @@ def _read_divisible(fields: Fields) -> tuple[Divisible, JobTruth]:
         sigma=fields.number("sigma", _TRUTH.sigma, least=0),
         rows=fields.number("rows", _TRUTH.rows, least=0),
     )
-    return Divisible(fields.whole("width"), fields.whole("batches", 1), nested), truth
+    batches = fields.whole("batches", 1)
+    span = cast(Span, fields.choice("span", SPANS, usual_span(batches)))
+    return Divisible(fields.whole("width"), batches, nested, span), truth
+
+
+def usual_span(batches: int) -> Span:
+    """Mini-batches run on the whole cluster, as on Spark; what runs as a whole on one host."""
+    return "host" if batches == 1 else "cluster"

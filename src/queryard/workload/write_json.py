@@ -7,6 +7,7 @@ from typing import Any
 from queryard.core.model import UNBOUNDED, Job, Node, Phase, Query, Tenant
 
 from .model import Arrival, JobTruth, Workload
+from .read_jobs import usual_span
 
 _QUERY = Query("q", (Job("j", map=Phase(1)),))
 _TRUTH = JobTruth()
@@ -40,7 +41,9 @@ def _node(node: Node) -> dict[str, Any]:
     data: dict[str, Any] = {"id": node.id, "slots": node.slots}
     if node.memory_bytes != UNBOUNDED:
         data["memory_bytes"] = node.memory_bytes
-    return data | _unlike(node, Node("n", 1), ("map_speed", "reduce_speed", "rack", "kept_bytes"))
+    return data | _unlike(
+        node, Node("n", 1), ("map_speed", "reduce_speed", "rack", "kept_bytes", "host")
+    )
 
 
 def _tenant(tenant: Tenant) -> dict[str, Any]:
@@ -87,6 +90,8 @@ def _job(job: Job, truth: JobTruth) -> dict[str, Any]:
             "work_s": truth.work_s,
             **_unlike(truth, _TRUTH, ("growth_s", "batch_overhead_s", "sigma", "rows")),
         }
+        if divisible.span != usual_span(divisible.batches):
+            data["divisible"]["span"] = divisible.span
     if job.map is not None:
         data["map"] = _phase(job.map) | {"seconds": truth.map_s}
         data["map"] |= _unlike(truth, _TRUTH, ("map_output_bytes",), drop="map_")

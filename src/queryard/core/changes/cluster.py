@@ -12,15 +12,11 @@ from ..lifecycle import TASK_MOVES
 from ..state import State
 from . import estimates, leases, queries, tasks
 
-# The host of every node, where divisible jobs may span them all.
-WHOLE_CLUSTER = "*"
-
 
 def node_joined(state: State, event: NodeJoined) -> None:
     if event.node.id in state.nodes:
         raise InvalidEvent(f"the node {event.node.id!r} is part of the cluster already")
-    host = "" if state.settings.lease_span == "host" else WHOLE_CLUSTER
-    node = state.nodes[event.node.id] = NodeState(event.node, event.time_s, host)
+    node = state.nodes[event.node.id] = NodeState(event.node, event.time_s)
     state.notes.freed.append(node)
     _resized(state)
 
@@ -29,8 +25,7 @@ def node_lost(state: State, event: NodeLost) -> None:
     if event.node not in state.nodes:
         raise InvalidEvent(unknown_name("node", event.node, state.nodes))
     host = state.nodes.pop(event.node).host
-    is_bound = state.settings.lease_span == "host"
-    is_host_lost = is_bound and all(node.host != host for node in state.nodes.values())
+    is_host_lost = all(node.host != host for node in state.nodes.values())
     for number in [n for n, run in state.running.items() if run.node == event.node]:
         run = state.running.pop(number)
         state.killed.discard(number)
@@ -84,7 +79,7 @@ def _count_hosts(state: State) -> None:
     nodes: dict[str, list[NodeState]] = {}
     for node in state.nodes.values():
         nodes.setdefault(node.host, []).append(node)
-    is_bound = state.settings.lease_span == "host"
+    stays = state.settings.lease_span == "host"
     state.hosts = {
         host: Host(
             sum(not node.draining for node in those),
@@ -93,11 +88,11 @@ def _count_hosts(state: State) -> None:
         )
         for host, those in nodes.items()
     }
-    closed = {host for host, found in state.hosts.items() if is_bound and not found.nodes}
+    closed = {host for host, found in state.hosts.items() if stays and not found.nodes}
     for node in state.nodes.values():
         node.serves_bound = node.host in closed
-    state.apart = bool(closed) or (is_bound and len(nodes) > 1)
-    if is_bound:
+    state.apart = bool(closed) or (stays and len(nodes) > 1)
+    if stays:
         largest = max((host.memory_bytes for host in state.hosts.values()), default=0.0)
         state.most_host_bytes = max(state.most_host_bytes, largest)
 

@@ -37,7 +37,9 @@ def grant(state: State, job: JobState, node: NodeState) -> None:
         job.lease_began_s = state.now
         if job.query.lease_began_s is None:
             job.query.lease_began_s = state.now
-    job.host = node.host
+    job.begun = True
+    if job.stays:
+        job.host = node.host
     _move(job.leases.setdefault(node.spec.id, [0, 0]), "granted", 1)
     state.leaseholders[job.id] = job
     node.free -= 1
@@ -158,6 +160,7 @@ def restart(state: State, job: JobState) -> None:
     estimates.reckon(state, job.query)
     if not job.leases:
         job.host = ""
+        job.begun = False
         queries.wait_again(state, job.query)
 
 

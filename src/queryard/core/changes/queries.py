@@ -30,6 +30,9 @@ def submitted(state: State, event: QuerySubmitted) -> None:
     for job_spec in spec.jobs:
         job = JobState(state.new_uid(), query, job_spec)
         job.ready_s = event.time_s
+        divisible = job_spec.divisible
+        if divisible is not None and state.settings.lease_span == "host":
+            job.stays = divisible.span == "host"
         by_name[job_spec.name] = job
         query.jobs.append(job)
         state.jobs[job.id] = job

@@ -116,7 +116,8 @@ def _arrival(
     job = Job(
         "answer",
         inputs=(TableInput(f"tpch-{name}", read_gb * GB),),
-        divisible=Divisible(CORES, batches, nested),
+        # Spark runs a mini-batch on all nodes.
+        divisible=Divisible(CORES, batches, nested, span="cluster"),
     )
     truth = JobTruth(
         work_s=work_s * (1 - grown),

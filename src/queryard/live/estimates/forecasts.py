@@ -7,23 +7,19 @@ last forecast there is, and its age.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from queryard.core.changes import apply
 from queryard.core.events import EstimateChanged
-from queryard.core.parts import PoolSpec
 from queryard.core.scheduler import Scheduler
-from queryard.core.state import State
 from queryard.sim.conditions import Conditions
-from queryard.sim.forecast import Forecast, forecast
+from queryard.sim.forecast import Forecast, Limit, forecast
 
-# A forecast lets pools take no more turns than this: it looks ahead for hours, and shall not take
-# more than a moment itself.
-TURNS = 300
-# So long a question waits for a forecast; so long one may take.
+# So long a question waits for a forecast; so many processor seconds one may take.
 PATIENCE_S = 0.1
-LIMIT_S = 2.0
+LIMIT_S = 1.0
 
 
 class Fork(NamedTuple):
@@ -105,54 +101,19 @@ class Forecaster:
             self._closed = True
             self._changed.notify_all()
         if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(LIMIT_S)
+            self._thread.join(2 * LIMIT_S)
 
 
 def forecasts(fork: Fork) -> dict[str, Forecast]:
     """When queries are expected to start and end, if every estimate is right.
 
-    Those that share a run end with it, and its work is done once.
+    Those that share a run end with it, and its work is done once. What lies too far ahead to be
+    simulated in time has no end.
     """
-    kernel = fork.without_twins()
-    profile = longer_turns(kernel.policy.profile, _left_s(kernel.state) / TURNS)
-    other = None if profile == kernel.policy.profile else profile
+    limit = Limit(seconds=LIMIT_S, clock=time.thread_time)
     # Slots of this machine are there at once.
-    found = forecast(kernel, profile=other, conditions=Conditions(node_boot_s=0.0))
+    found = forecast(fork.without_twins(), conditions=Conditions(node_boot_s=0.0), limit=limit)
     for twin, first in fork.twins.items():
         if twin in found and first in found:
             found[twin] = Forecast(twin, found[first].start_s, found[first].end_s)
-    return found
-
-
-def _left_s(state: State) -> float:
-    """How long all that is left will take."""
-    return sum(query.left_s for query in state.queries.values()) / max(1, state.total_slots)
-
-
-def longer_turns(profile: Mapping[str, Any], quantum_s: float) -> Mapping[str, Any]:
-    """The profile with turns of at least this length, where pools take turns.
-
-    >>> longer_turns({"pools": {"choice": "turns", "default": "fifo"}}, 60.0)
-    {'pools': {'choice': 'turns', 'default': 'fifo', 'quantum_s': 60.0}}
-    >>> longer_turns({"order": "fifo"}, 60.0)
-    {'order': 'fifo'}
-    """
-    pools = profile.get("pools")
-    return {**profile, "pools": _longer(pools, quantum_s)} if pools is not None else profile
-
-
-def _longer(pool: Any, quantum_s: float) -> Any:
-    if not isinstance(pool, Mapping):
-        return pool
-    found = dict(pool)
-    if "default" in pool:
-        found["default"] = _longer(pool["default"], quantum_s)
-    if "children" in pool:
-        found["children"] = {
-            name: _longer(child, quantum_s) for name, child in pool["children"].items()
-        }
-    if pool.get("choice") == "turns":
-        shortest_s = pool.get("quantum_s", PoolSpec.quantum_s)
-        if quantum_s > shortest_s:
-            found["quantum_s"] = quantum_s
     return found

@@ -81,6 +81,11 @@ class Progress(QueryOrder):
         self._begun_s = -math.inf
         self._counted_s = state.now
 
+    def look_every(self, seconds: float) -> None:
+        if seconds > self.epoch_s:
+            self._turn_s *= seconds / self.epoch_s
+            self.epoch_s = seconds
+
     # --- who is next -----------------------------------------------------------------------
 
     def prepare(self, candidates: Collection[Candidate], state: State) -> None:

@@ -1,0 +1,67 @@
+"""A fork that looks less often: so that hours can be simulated within a moment.
+
+Orders that drift are refreshed on a tick, pools change turns every quantum, and running work tells
+of its progress, each about once per second. Over a queue of hours that is a hundred thousand looks,
+of which nearly none changes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from queryard.core.parts import PoolSpec
+from queryard.core.scheduler import Scheduler
+from queryard.core.state import State
+
+# How many looks there are at most from now to the end of all that is left, and how many times a
+# query is looked at: with more queries a look costs more.
+LOOKS = 300
+LOOKS_AT_QUERIES = 3000
+
+
+def look_every_s(state: State) -> float:
+    """How far apart looks may be, given what is left of all queries."""
+    left_s = sum(query.left_s for query in state.queries.values()) / max(1, state.total_slots)
+    return left_s / min(LOOKS, max(1, LOOKS_AT_QUERIES // max(1, len(state.queries))))
+
+
+def coarsen(fork: Scheduler, every_s: float) -> None:
+    """Let a fork look at what drifts no more often than this; it must not be the kernel itself."""
+    state = fork.state
+    state.settings = replace(state.settings, tick_s=max(state.settings.tick_s, every_s))
+    for part in fork.parts:
+        part.look_every(every_s)
+    for pool in fork.tree.pools.values():
+        if pool.spec.choice == "turns" and every_s > pool.spec.quantum_s:
+            pool.spec = replace(pool.spec, quantum_s=every_s)
+
+
+def longer_turns(profile: Mapping[str, Any], quantum_s: float) -> Mapping[str, Any]:
+    """The profile with turns of at least this length, where pools take turns.
+
+    >>> longer_turns({"pools": {"choice": "turns", "default": "fifo"}}, 60.0)
+    {'pools': {'choice': 'turns', 'default': 'fifo', 'quantum_s': 60.0}}
+    >>> longer_turns({"order": "fifo"}, 60.0)
+    {'order': 'fifo'}
+    """
+    pools = profile.get("pools")
+    return {**profile, "pools": _longer(pools, quantum_s)} if pools is not None else profile
+
+
+def _longer(pool: Any, quantum_s: float) -> Any:
+    if not isinstance(pool, Mapping):
+        return pool
+    found = dict(pool)
+    if "default" in pool:
+        found["default"] = _longer(pool["default"], quantum_s)
+    if "children" in pool:
+        found["children"] = {
+            name: _longer(child, quantum_s) for name, child in pool["children"].items()
+        }
+    if pool.get("choice") == "turns":
+        shortest_s = pool.get("quantum_s", PoolSpec.quantum_s)
+        if quantum_s > shortest_s:
+            found["quantum_s"] = quantum_s
+    return found
