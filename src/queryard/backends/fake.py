@@ -280,6 +280,12 @@ class FakeBackend:
             self._tell(LeaseEnded(0.0, slot.job, slot.node, 1, "revoked"))
             self._plan(run)
 
+    def finish(self, run: str) -> None:
+        """A run ends now, as the script says."""
+        found = self._runs[run]
+        self._settle(found)
+        self._end(found, self.script.error(run))
+
     def _free(self, run: _Run, slot: _Slot) -> None:
         run.slots.remove(slot)
         self._busy[slot.node] -= 1
@@ -357,6 +363,12 @@ class FakeBackend:
         error = None if failed is None else errors[failed]
         task = command.tasks[failed or 0]
         self._after(seconds, lambda: self._task_over(command.number, task, error))
+
+    def finish_task(self, number: int, error: BaseException | None = None) -> None:
+        """A launch ends now."""
+        launch = self._launches.get(number)
+        if launch is not None:
+            self._task_over(number, launch.tasks[0], error)
 
     def _kill(self, number: int) -> None:
         launch = self._launches.get(number)

@@ -37,16 +37,29 @@ class Client:
         tenant: str = "default",
         plan: Plan = "native",
         writes: bool = False,
-        pool_bytes: int,
     ) -> None:
-        """`instance` is its own; `pool_bytes` is what one query can reserve at most."""
         self.host = host
         self.id = name or f"client-{id(self)}"
         self.tenant = checked_tenant(tenant)
         self.plan = checked_plan(plan)
         self.instance = instance
         self._writes = writes
-        self.pool_bytes = pool_bytes
+        self.pool_bytes = host.pool_bytes
+
+    @classmethod
+    def open(
+        cls,
+        host: Host,
+        *,
+        memory_bytes: int,
+        name: str = "",
+        tenant: str = "default",
+        plan: Plan = "native",
+        writes: bool = False,
+    ) -> Client:
+        """A further client of a host; `memory_bytes` is what its own instance may use."""
+        own = SessionInstance(host.backend.slots, memory_bytes, host.temp, host.catalog, writes)
+        return cls(host, own, name=name, tenant=tenant, plan=plan, writes=writes)
 
     def submit(
         self,

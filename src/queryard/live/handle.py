@@ -102,8 +102,13 @@ class Handle:
         """The answer for somebody who keeps it: once it is gone, its rows are, too."""
         self._client.host.owner.check()
         self._ticket.output.schema(_seconds(timeout))
-        release = partial(_release, weakref.ref(self._client.host), self._ticket)
-        return Answer(self._ticket.output, release, self._interest)
+        shared = self._ticket.answer
+        answer = None if shared is None else shared()
+        if answer is None:
+            release = partial(_release, weakref.ref(self._client.host), self._ticket)
+            answer = Answer(self._ticket.output, release, self._interest)
+            self._ticket.answer = weakref.ref(answer)
+        return answer
 
     def wait(self, timeout: float | str | None = None) -> bool:
         """Wait until the query has ended; True if it has. Its rows must be read meanwhile."""

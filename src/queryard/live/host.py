@@ -12,6 +12,7 @@ import time
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
+from pathlib import Path
 from typing import Any, TypeVar
 
 from queryard.backends.protocol import Backend, WorkerFailed
@@ -81,6 +82,8 @@ class Host:
         self.engine = engine
         self.backend = backend
         self._temp = temp
+        # What one query can reserve at most.
+        self.pool_bytes = reservations.pool_bytes
         self._recorder = recorder
         self._ids = query_ids(recorder.session)
         self._closing = threading.Lock()
@@ -129,6 +132,11 @@ class Host:
         self._loop.start()
 
     # --- queries ---------------------------------------------------------------------------------
+
+    @property
+    def temp(self) -> Path:
+        """Where temporary files go."""
+        return self._temp.path
 
     def now(self) -> float:
         """The host's clock: seconds since it began. All times it tells are on it."""
@@ -214,7 +222,7 @@ class Host:
     def cancel(self, query: str, error: BaseException | None = None) -> None:
         """Stop a query; unknown and ended ones are left alone."""
         self.owner.check()
-        ticket = self._known.get(query)
+        ticket = self._known.get(query) or self._held.get(query)
         if ticket is not None and not ticket.output.complete:
             self._loop.post(inputs.Cancel(query, error or QueryCancelled("cancelled")))
 
@@ -226,6 +234,7 @@ class Host:
         output = ticket.output
         if self.owner.is_here and (ticket.keep_s is None or output.drained):
             self._loop.post(inputs.Release(ticket.id, output, output.complete))
+            self._known.pop(ticket.id, None)
             if ticket.id in self._expire:
                 self._expire[ticket.id] = self.now()
 
@@ -423,6 +432,7 @@ class Host:
         now = self.now()
         for query in [query for query, until_s in list(self._expire.items()) if until_s <= now]:
             self._expire.pop(query, None)
+            self._known.pop(query, None)
             ticket = self._held.pop(query, None)
             if ticket is not None:
                 ticket.output.close()

@@ -13,7 +13,6 @@ from queryard.core.errors import QueryardError, unknown_name
 from queryard.core.model import Node, Tenant
 from queryard.engine.functions import Style
 from queryard.engine.native import NativeEngine, Parameters
-from queryard.engine.session import SessionInstance
 from queryard.engine.temp import TempSpace
 from queryard.policies import for_tenants, resolve_profile
 from queryard.results.answer import Answer
@@ -160,9 +159,8 @@ class Session:
             as_age(fresh, "fresh"),
         )
         engine.spares.keep(small_sizes(budget.pool_bytes), self.host.in_a_while)
-        own = SessionInstance(self.slots, budget.session_bytes, space.path, catalog, write)
-        self.client = Client(
-            self.host, own, name="session", plan=plan, writes=write, pool_bytes=budget.pool_bytes
+        self.client = Client.open(
+            self.host, memory_bytes=budget.session_bytes, name="session", plan=plan, writes=write
         )
         # A session without a place beside its data is found all the same.
         folder = (None if history is False else kept_in(catalog)) or cache_folder()

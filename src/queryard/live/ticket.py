@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from typing import NamedTuple
 
 from queryard.engine.errors import QueryCancelled
+from queryard.results.answer import Answer
 from queryard.results.streams import ResultStream
 from queryard.sim.forecast import Forecast
 
@@ -32,6 +34,8 @@ class Ticket:
         # How long its rows are kept after its end though no handle is held; None: not at all.
         self.keep_s = keep_s
         self.over = threading.Event()
+        # Its rows are read once: all its handles share one answer.
+        self.answer: weakref.ref[Answer] | None = None
         # The first forecast that was made of it.
         self.foreseen: Foreseen | None = None
 

@@ -1,0 +1,198 @@
+"""Clients of one host: what one changes is its own, and holds up no other query."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from engine.native_driving import wait_until
+
+import queryard
+from queryard.core.errors import QueryardError
+from queryard.live.client import Client
+
+from .crowds import ENDLESS, check_empty
+
+
+@pytest.fixture
+def session(data, tmp_path):
+    with queryard.connect(data, slots=2, memory="1 GB", temp=tmp_path / "temp") as opened:
+        yield opened
+
+
+@pytest.fixture
+def other(session):
+    client = Client.open(session.host, memory_bytes=64 << 20, name="other", tenant="lab")
+    yield client
+    client.close()
+
+
+def rows(client, sql, **options):
+    ticket = client.submit(sql, **options)
+    found = []
+    for batch in ticket.output:
+        found += [tuple(row.values()) for row in batch.to_pylist()]
+    assert ticket.over.wait(30)
+    return found
+
+
+def on_own_connection(session, handle) -> bool:
+    return session.client.needs_own(handle._ticket.request)
+
+
+# --- settings ------------------------------------------------------------------------------------
+
+
+def test_a_setting_holds_for_later_queries_and_they_run_side_by_side(session):
+    session.sql("SET TimeZone = 'America/New_York'")
+    sql = "SELECT current_setting('TimeZone') AS zone, count(*) AS n FROM facts"
+    assert session.sql(sql).fetchall() == [("America/New_York", 400_000)]
+    handles = [session.submit(ENDLESS + f" AND i <> {number}") for number in range(2)]
+    wait_until(lambda: all(handle.status == "running" for handle in handles), 30.0, "both to run")
+    assert not any(on_own_connection(session, handle) for handle in handles)
+    for handle in handles:
+        handle.cancel()
+    check_empty(session)
+
+
+def test_a_setting_is_the_clients_own(session, other):
+    session.sql("SET TimeZone = 'America/New_York'")
+    session.sql("SET default_null_order = 'nulls_first'")
+    sql = "SELECT current_setting('TimeZone') = 'America/New_York' AS same FROM dims LIMIT 1"
+    assert session.sql(sql).fetchall() == [(True,)]
+    assert rows(other, sql) == [(False,)]
+    order = "SELECT v FROM (VALUES (1), (NULL)) AS t(v) ORDER BY v"
+    assert session.sql(order).fetchall() == [(None,), (1,)]
+    assert rows(other, order) == [(1,), (None,)]
+
+
+def test_a_setting_of_the_whole_instance_is_taken_off_again(session, other):
+    session.sql("SET GLOBAL default_order = 'desc'")
+    sql = "SELECT key FROM dims ORDER BY key LIMIT 1"
+    for _ in range(4):
+        assert session.sql(sql).fetchall() == [(999,)]
+        assert rows(other, sql) == [(0,)]
+
+
+def test_a_setting_is_reset(session):
+    before = session.sql("SELECT current_setting('TimeZone')").fetchall()
+    session.sql("SET TimeZone = 'Asia/Tokyo'")
+    session.sql("RESET TimeZone")
+    assert session.sql("SELECT current_setting('TimeZone') FROM dims LIMIT 1").fetchall() == before
+    assert session.client.instance.settings == ()
+
+
+def test_queries_with_other_settings_are_other_queries(session, other):
+    session.sql("SET default_null_order = 'nulls_first'")
+    sql = "SELECT small FROM facts ORDER BY small LIMIT 1"
+    handle, ticket = session.submit(sql), other.submit(sql)
+    assert handle.result(30).fetchall() == [(None,)]
+    assert [batch.to_pylist() for batch in ticket.output] == [[{"small": 0}]]
+
+
+def test_a_query_right_behind_a_setting_sees_it(session):
+    session.submit("SET TimeZone = 'Asia/Tokyo'")
+    later = session.submit("SELECT current_setting('TimeZone') FROM dims LIMIT 1")
+    assert later.result(30).fetchall() == [("Asia/Tokyo",)]
+
+
+def test_a_wrong_setting_changes_nothing(session):
+    with pytest.raises(queryard.QueryFailed, match="no_such_setting"):
+        session.sql("SET no_such_setting = 1")
+    assert session.client.instance.settings == ()
+    assert session.sql("SELECT count(*) FROM dims").fetchall() == [(1000,)]
+
+
+def test_variables_are_read_where_they_were_set(session):
+    session.sql("SET VARIABLE lowest = 997")
+    sql = "SELECT key FROM dims WHERE key > getvariable('lowest') ORDER BY key"
+    assert session.sql(sql).fetchall() == [(998,), (999,)]
+    assert not session.client.needs_own(session.submit("SELECT 1")._ticket.request)
+
+
+def test_prepared_statements_hold_up_no_other_query(session):
+    session.sql("PREPARE one AS SELECT key FROM dims WHERE key = $1")
+    assert session.sql("EXECUTE one(7)").fetchall() == [(7,)]
+    assert not on_own_connection(session, session.submit("SELECT count(*) FROM facts"))
+
+
+# --- transactions --------------------------------------------------------------------------------
+
+
+def test_a_transaction_around_reads_of_files_holds_nothing(session):
+    session.sql("BEGIN")
+    handles = [session.submit(ENDLESS + f" AND i <> {number}") for number in range(2)]
+    wait_until(lambda: all(handle.status == "running" for handle in handles), 30.0, "both to run")
+    for handle in handles:
+        handle.cancel()
+    session.sql("CREATE TEMP TABLE made AS SELECT 1 AS one")
+    assert session.sql("FROM made").fetchall() == [(1,)]
+    session.sql("ROLLBACK")
+    with pytest.raises(queryard.QueryFailed, match="made"):
+        session.sql("FROM made").fetchall()
+
+
+def test_after_an_error_a_transaction_refuses_all_until_it_ends(session):
+    session.sql("CREATE TEMP TABLE t (i INTEGER)")
+    session.sql("BEGIN")
+    with pytest.raises(queryard.QueryFailed):
+        session.sql("INSERT INTO t VALUES ('no number')")
+    with pytest.raises(queryard.QueryFailed, match="aborted"):
+        session.sql("SELECT count(*) FROM dims").fetchall()
+    session.sql("ROLLBACK")
+    assert session.sql("SELECT count(*) FROM dims").fetchall() == [(1000,)]
+
+
+# --- what belongs to one client ------------------------------------------------------------------
+
+
+def test_temporary_tables_are_the_clients_own(session, other):
+    session.sql("CREATE TEMP TABLE mine AS SELECT 42 AS answer")
+    ticket = other.submit("SELECT * FROM mine")
+    with pytest.raises(queryard.QueryFailed, match="mine"):
+        ticket.output.schema(30)
+    assert ticket.request.tenant == "lab"
+    assert session.sql("FROM mine").fetchall() == [(42,)]
+
+
+def test_clients_do_not_wait_for_each_others_connection(session, other):
+    session.sql("CREATE TEMP TABLE mine AS SELECT 1 AS one")
+    blocking = session.submit("SELECT count(*) FROM mine, range(100000000000) AS r(i)")
+    wait_until(lambda: blocking.status == "running", 30.0, "the start")
+    ticket = other.submit("CREATE TEMP TABLE theirs AS SELECT 2 AS two")
+    assert ticket.over.wait(30)
+    assert ticket.error is None
+    blocking.cancel()
+
+
+# --- by id ---------------------------------------------------------------------------------------
+
+
+def test_the_same_key_runs_once(session):
+    first = session.submit("SELECT count(*) FROM facts", idempotency_key="nightly")
+    again = session.submit("SELECT count(*) FROM facts", idempotency_key="nightly")
+    assert first.id == again.id
+    assert again.result(30).fetchall() == [(400_000,)]
+    assert first.result(30).fetchall() == [(400_000,)]
+    with pytest.raises(QueryardError, match="another statement"):
+        session.submit("SELECT 1", idempotency_key="nightly")
+    del first, again
+    wait_until(lambda: not session.queries(), 30.0)
+    with pytest.raises(QueryardError, match="kept no more"):
+        session.submit("SELECT count(*) FROM facts", idempotency_key="nightly")
+
+
+def test_a_query_that_is_kept_outlives_its_handle(session):
+    name = session.submit("SELECT key FROM dims WHERE key < 3 ORDER BY key", keep="1 min").id
+    wait_until(lambda: not session.queries(), 30.0)
+    assert session.query(name).result(10).fetchall() == [(0,), (1,), (2,)]
+    with pytest.raises(QueryardError, match="unknown query"):
+        session.query("no-such-query")
+
+
+def test_rows_that_are_kept_expire(session):
+    name = session.submit("SELECT key FROM dims", keep=0.05).id
+    wait_until(lambda: not session.queries(), 30.0)
+    time.sleep(0.1)
+    with pytest.raises(QueryardError, match="unknown query"):
+        session.query(name)
