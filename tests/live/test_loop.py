@@ -19,7 +19,7 @@ from queryard.live.admission.gate import Gate
 from queryard.live.admission.limits import Limits
 from queryard.live.admission.memory import Reservations
 from queryard.live.coordinating import Coordinator
-from queryard.live.loop import Loop
+from queryard.live.loop import Loop, Mailbox
 from queryard.policies import compose
 
 
@@ -41,7 +41,10 @@ class Notes:
 def made(notes: Notes, clock=time.monotonic) -> Loop:
     kernel = Scheduler(compose, {"order": "fifo"})
     coordinator = Coordinator(kernel, Gate(Limits(), {}, 2), Reservations(1 << 30), 2)
-    return Loop(coordinator, notes.done.append, notes.broken, clock)
+    mailbox = Mailbox()
+    loop = Loop(mailbox, coordinator, notes.done.append, notes.broken, clock)
+    loop.post = mailbox.post  # type: ignore[attr-defined]
+    return loop
 
 
 @pytest.fixture

@@ -9,9 +9,8 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,24 +30,23 @@ from queryard.sim.forecast import Forecast
 from queryard.sql.catalog import Catalog
 from queryard.sql.catalog.freshness import Freshness
 
-from . import effects as out
-from . import inputs, short_turns
+from . import inputs
 from .admission.gate import Gate
 from .admission.memory import Reservations
 from .coordinating import Coordinator
-from .effects import Effect
 from .estimates.estimator import Estimator
 from .estimates.forecasts import Forecaster, Fork
 from .estimates.prediction import Predictor
 from .estimates.waits import Waits
 from .facts import QueryFacts, QueryView
+from .hands import Hands
 from .inputs import ClientPort
-from .loop import Loop
+from .loop import Loop, Mailbox
 from .monitor import SessionReport
-from .planning import plan_work
 from .recording import COST_EVERY_S, Recorder
 from .request import QueryRequest
 from .ticket import Foreseen, Ticket
+from .tickets import Tickets
 from .why import Outlook, outlook
 
 T = TypeVar("T")
@@ -89,47 +87,38 @@ class Host:
         self._closing = threading.Lock()
         self._closed = False
         self._broken: BaseException | None = None
-        # Queries on their way, and those whose rows are kept; and all that are held by a handle.
-        self._held: dict[str, Ticket] = {}
-        self._known: weakref.WeakValueDictionary[str, Ticket] = weakref.WeakValueDictionary()
-        self._expire: dict[str, float] = {}
-        self._replies: dict[Hashable, Future[str]] = {}
+        self._tickets = Tickets()
         self._problems: list[str] = []
-        self._background = Workers(lambda error: self._loop.post(WorkerFailed(error)))
-        coordinator = Coordinator(kernel, gate, reservations, backend.width)
-        self._loop = Loop(coordinator, self._carry_out, self._break)
-        self._forecaster = Forecaster(self._fork, self.now, self._problem)
-        self._waits = Waits(lambda: self._fork().without_twins(), self.now)
+        mailbox = Mailbox()
+        self._post = post = mailbox.post
+        self._background = Workers(lambda error: post(WorkerFailed(error)))
         self._estimator = Estimator(
             Predictor(catalog),
             recorder.past,
-            lambda query, better: self._loop.post(inputs.Predicted(query, better)),
+            lambda query, better: post(inputs.Predicted(query, better)),
             self._foresee,
             self._problem,
         )
+        self._hands = Hands(
+            post,
+            self._background,
+            backend,
+            engine,
+            self._tickets,
+            recorder,
+            self._estimator,
+            temp,
+            self.now,
+        )
+        coordinator = Coordinator(kernel, gate, reservations, backend.width)
+        self._loop = Loop(mailbox, coordinator, self._hands.carry_out, self._break)
+        self._forecaster = Forecaster(self._fork, self.now, self._problem)
+        self._waits = Waits(lambda: self._fork().without_twins(), self.now)
         self._next_forecast_s = 0.0
-        self._next_cost_s = COST_EVERY_S
-        self._carries: dict[type, Callable[[Any], None]] = {
-            out.Reply: self._reply,
-            out.StartPlanning: self._start_planning,
-            out.AddWork: self._add_work,
-            out.Execute: lambda effect: backend.execute(effect.command),
-            out.StopWork: lambda effect: backend.stop(effect.query, effect.error),
-            out.Forget: lambda effect: backend.forget(effect.query),
-            out.HandOver: self._hand_over,
-            out.Spill: self._spill,
-            out.FailOutput: self._fail_output,
-            out.CloseOutput: lambda effect: effect.output.close(),
-            out.Refine: self._refine,
-            out.Learn: self._learn,
-            out.Owe: lambda effect: backend.owe(effect.owes),
-            out.Publish: self._publish,
-            out.RecordAsked: lambda effect: recorder.asked(effect.facts),
-            out.RecordRefused: lambda effect: recorder.refused(*effect),
-            out.Ended: self._ended,
-        }
-        backend.start(self._loop.post)
+        backend.start(post)
         self._loop.start()
+        if recorder.history is not None:
+            self._later(COST_EVERY_S, self._note_cost)
 
     # --- queries ---------------------------------------------------------------------------------
 
@@ -159,26 +148,26 @@ class Host:
         wait_s = self._wait_s(client, request, prediction.work_s)
         query = next(self._ids)
         output = ResultStream()
-        output.on_full = lambda: self._loop.post(inputs.ReaderState(query, True))
-        output.on_room = lambda: self._loop.post(inputs.ReaderState(query, False))
+        output.on_full = lambda: self._post(inputs.ReaderState(query, True))
+        output.on_room = lambda: self._post(inputs.ReaderState(query, False))
         facts = QueryFacts(query, request, self.now(), prediction, prediction.work_s)
         ticket = Ticket(query, facts, output, keep_s)
-        self._held[query] = self._known[query] = ticket
+        self._tickets.add(ticket)
         given = inputs.Submit(query, query, client, request, prediction, key, wait_s)
         try:
             entered = self._call(query, given)
         except BaseException:
-            self._held.pop(query, None)
+            self._tickets.drop(query)
             raise
         if entered == query:
             self._waits.entered(request, prediction.work_s / self.backend.slots)
             return ticket
-        self._held.pop(query, None)
+        self._tickets.drop(query)
         return self._again(entered, request)
 
     def _again(self, query: str, request: QueryRequest) -> Ticket:
         """The query that came with the same idempotency key."""
-        found = self._known.get(query)
+        found = self._tickets.find(query)
         if found is None:
             raise QueryardError(
                 f"idempotency_key {request.idempotency_key!r}: its query {query} has ended and its "
@@ -206,25 +195,26 @@ class Host:
         self._later(WHILE_S, work)
 
     def _later(self, seconds: float, work: Callable[[], None]) -> None:
-        timer = threading.Timer(seconds, lambda: self._background.start(work))
-        timer.daemon = True
-        timer.start()
+        if not self._closed:
+            timer = threading.Timer(seconds, lambda: self._background.start(work))
+            timer.daemon = True
+            timer.start()
 
     def query(self, query: str) -> Ticket:
         """A query by its id, on its way or with rows that are kept."""
         self.owner.check()
-        self._expire_rows()
-        found = self._known.get(query)
+        self._tickets.expire(self.now())
+        found = self._tickets.find(query)
         if found is None:
-            raise QueryardError(unknown_name("query", query, list(self._held)))
+            raise QueryardError(unknown_name("query", query, self._tickets.names()))
         return found
 
     def cancel(self, query: str, error: BaseException | None = None) -> None:
         """Stop a query; unknown and ended ones are left alone."""
         self.owner.check()
-        ticket = self._known.get(query) or self._held.get(query)
+        ticket = self._tickets.find(query)
         if ticket is not None and not ticket.output.complete:
-            self._loop.post(inputs.Cancel(query, error or QueryCancelled("cancelled")))
+            self._post(inputs.Cancel(query, error or QueryCancelled("cancelled")))
 
     def release(self, ticket: Ticket) -> None:
         """No handle is held: free the rows, and cancel the query if it only reads.
@@ -233,10 +223,8 @@ class Host:
         """
         output = ticket.output
         if self.owner.is_here and (ticket.keep_s is None or output.drained):
-            self._loop.post(inputs.Release(ticket.id, output, output.complete))
-            self._known.pop(ticket.id, None)
-            if ticket.id in self._expire:
-                self._expire[ticket.id] = self.now()
+            self._post(inputs.Release(ticket.id, output, output.complete))
+            self._tickets.release(ticket.id)
 
     @contextlib.contextmanager
     def own_turn(self, client: ClientPort) -> Iterator[None]:
@@ -247,27 +235,24 @@ class Host:
         try:
             yield
         finally:
-            self._loop.post(inputs.TurnOver(token, client))
+            self._post(inputs.TurnOver(token, client))
 
     def choose(self, profile: Mapping[str, Any]) -> None:
         """Follow another policy from now on; what runs is not disturbed."""
         self._check_open()
-        self._loop.post(inputs.ChoosePolicy(profile))
+        self._post(inputs.ChoosePolicy(profile))
 
     def _call(self, token: Hashable, given: inputs.Input) -> str:
         """Post something and wait for its reply."""
-        reply: Future[str] = Future()
-        self._replies[token] = reply
-        self._loop.post(given)
-        if self._broken is not None and not reply.done():
+        reply = self._hands.expect(token)
+        self._post(given)
+        if self._broken is not None:
             reply.cancel()
         try:
             return reply.result()
         except CancelledError:
             self._check_open()
             raise
-        finally:
-            self._replies.pop(token, None)
 
     def _check_open(self) -> None:
         self.owner.check()
@@ -316,7 +301,7 @@ class Host:
     def report(self) -> SessionReport:
         """What the host itself has cost so far."""
         self.owner.check()
-        tickets = [ticket for ticket in list(self._held.values()) if not ticket.ended]
+        tickets = self._tickets.on_their_way()
         running = sum(ticket.facts.started_s is not None for ticket in tickets)
         cost = self.backend.report()
         return SessionReport(
@@ -339,114 +324,6 @@ class Host:
         if len(self._problems) < PROBLEMS_KEPT:
             self._problems.append(f"{type(error).__name__}: {error}")
 
-    # --- effects (on the loop's thread) ----------------------------------------------------------
-
-    def _carry_out(self, effect: Effect) -> None:
-        self._carries[type(effect)](effect)
-
-    def _reply(self, effect: out.Reply) -> None:
-        reply = self._replies.pop(effect.token, None)
-        if reply is None:
-            return
-        if effect.query == effect.token:
-            short_turns.begin()  # until the query has ended
-        if effect.error is not None:
-            reply.set_exception(effect.error)
-        else:
-            reply.set_result(effect.query)
-
-    def _start_planning(self, effect: out.StartPlanning) -> None:
-        def plan() -> None:
-            try:
-                work = plan_work(*effect, self.catalog, self.engine.pool, self._temp.path)
-            except QueryardError as error:
-                self._loop.post(inputs.PlanFailed(effect.query, str(error)))
-            except BaseException as error:
-                self._loop.post(inputs.PlanFailed(effect.query, "", error))
-            else:
-                self._loop.post(inputs.Planned(effect.query, work))
-
-        self._background.start(plan)
-
-    def _add_work(self, effect: out.AddWork) -> None:
-        ticket = self._held.get(effect.query)
-        if ticket is not None:
-            self.backend.add(effect.query, effect.work.for_backend(ticket.output))
-
-    def _hand_over(self, effect: out.HandOver) -> None:
-        ticket = self._held[effect.query]
-
-        def hand_over() -> None:
-            error: BaseException | None = None
-            try:
-                effect.work.hand_over(ticket.output)
-            except BaseException as caught:
-                error = caught
-            self._loop.post(inputs.HandedOver(effect.query, error))
-
-        self._background.start(hand_over)
-
-    def _spill(self, effect: out.Spill) -> None:
-        ticket = self._held.get(effect.query)
-        if ticket is not None:
-            ticket.output.overflow_into(self._temp.file(".arrow"))
-
-    def _fail_output(self, effect: out.FailOutput) -> None:
-        ticket = self._held.get(effect.query)
-        if ticket is not None:
-            ticket.output.fail(effect.error)
-
-    def _refine(self, effect: out.Refine) -> None:
-        ticket = self._held.get(effect.query)
-        if ticket is not None:
-            self._estimator.look_closer(ticket)
-
-    def _learn(self, effect: out.Learn) -> None:
-        if self._estimator.learn(*effect):
-            self._estimator.raise_waiting(effect.request, list(self._held.values()))
-
-    def _publish(self, effect: out.Publish) -> None:
-        ticket = self._held.get(effect.facts.id)
-        if ticket is not None:
-            ticket.facts = effect.facts
-
-    def _ended(self, effect: out.Ended) -> None:
-        facts = effect.facts
-        self.backend.forget(facts.id)
-        ticket = self._held[facts.id]
-        ticket.facts = facts
-        self._recorder.ended(facts, ticket.status, ticket.output.rows)
-        short_turns.end()
-        if ticket.keep_s is None:
-            del self._held[facts.id]
-        else:
-            self._expire[facts.id] = self.now() + ticket.keep_s
-            self._expire_rows()
-        if effect.work is not None:
-            self._background.start(effect.work.close)
-        ticket.over.set()
-        self._note_cost()
-
-    def _expire_rows(self) -> None:
-        """Forget queries whose rows were kept for long enough."""
-        now = self.now()
-        for query in [query for query, until_s in list(self._expire.items()) if until_s <= now]:
-            self._expire.pop(query, None)
-            self._known.pop(query, None)
-            ticket = self._held.pop(query, None)
-            if ticket is not None:
-                ticket.output.close()
-
-    def _break(self, error: BaseException) -> None:
-        """The loop itself failed: nothing may wait for it."""
-        self._broken = error
-        for ticket in list(self._held.values()):
-            if not ticket.ended:
-                ticket.output.fail(error)
-                ticket.over.set()
-        for reply in list(self._replies.values()):
-            reply.cancel()
-
     # --- beside ----------------------------------------------------------------------------------
 
     def _foresee(self, ticket: Ticket) -> None:
@@ -458,16 +335,24 @@ class Host:
         took_s = time.monotonic() - began_s
         self._next_forecast_s = time.monotonic() + took_s / FORECAST_SHARE
         for query, forecast in newest.by_query.items():
-            other = self._held.get(query)
+            other = self._tickets.held(query)
             if other is not None and other.foreseen is None and not other.ended:
                 other.foreseen = Foreseen(forecast, newest.made_s)
                 self._recorder.forecast(query, other.foreseen)
 
     def _note_cost(self) -> None:
-        """Now and then, while queries end."""
-        if self.now() >= self._next_cost_s:
-            self._next_cost_s = self.now() + COST_EVERY_S
-            self._background.start(lambda: self._recorder.cost(self.report()))
+        """Now and then, as long as it is open."""
+        if not self._closed:
+            self._recorder.cost(self.report())
+            self._later(COST_EVERY_S, self._note_cost)
+
+    def _break(self, error: BaseException) -> None:
+        """The loop itself failed: nothing may wait for it."""
+        self._broken = error
+        for ticket in self._tickets.on_their_way():
+            ticket.output.fail(error)
+            ticket.over.set()
+        self._hands.give_up()
 
     # --- the end ---------------------------------------------------------------------------------
 
@@ -477,8 +362,8 @@ class Host:
             if self._closed:
                 return False
             self._closed = True
-        tickets = [ticket for ticket in list(self._held.values()) if not ticket.ended]
-        self._loop.post(inputs.Close(QueryCancelled("the session was closed")))
+        tickets = self._tickets.on_their_way()
+        self._post(inputs.Close(QueryCancelled("the session was closed")))
         deadline = time.monotonic() + CLOSE_S
         for ticket in tickets:
             ticket.over.wait(max(0.0, deadline - time.monotonic()))

@@ -38,11 +38,23 @@ class _Question(Generic[T]):
             self.answer.set_exception(error)
 
 
+class Mailbox:
+    """Where any thread posts what has happened; none waits for it."""
+
+    def __init__(self) -> None:
+        self.items: queue.SimpleQueue[Input | _Question[Any] | None] = queue.SimpleQueue()
+
+    def post(self, given: Input) -> None:
+        """Something has happened. A finalizer may call it, in the middle of anything."""
+        self.items.put(given)
+
+
 class Loop:
     """`carry_out` is given each effect, `broken` an error that ends the loop."""
 
     def __init__(
         self,
+        mailbox: Mailbox,
         coordinator: Coordinator,
         carry_out: Callable[[Effect], None],
         broken: Callable[[BaseException], None],
@@ -58,7 +70,7 @@ class Loop:
         self._broken = broken
         self._clock = clock
         self._began = clock()
-        self._mail: queue.SimpleQueue[Input | _Question[Any] | None] = queue.SimpleQueue()
+        self._mail = mailbox.items
         self._timers: list[tuple[float, int, Input]] = []
         self._order = itertools.count()
         self._over = False
@@ -72,10 +84,6 @@ class Loop:
     def now(self) -> float:
         """Seconds since the loop was made, which is the kernel's time."""
         return self._clock() - self._began
-
-    def post(self, given: Input) -> None:
-        """Something has happened."""
-        self._mail.put(given)
 
     def ask(self, question: Callable[[Coordinator], T]) -> T:
         """The answer to a question that changes nothing; all that was posted before has happened.

@@ -1,0 +1,162 @@
+"""Carries out what the coordinator wants done: on the loop's thread, or beside if it takes long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from typing import Any
+
+from queryard.backends.protocol import Backend
+from queryard.backends.workers import Workers
+from queryard.core.errors import QueryardError
+from queryard.engine.native import NativeEngine
+from queryard.engine.temp import TempSpace
+
+from . import effects as out
+from . import inputs, short_turns
+from .effects import Effect
+from .estimates.estimator import Estimator
+from .inputs import Input
+from .planning import plan_work
+from .recording import Recorder
+from .tickets import Tickets
+
+
+class Hands:
+    """`post` is the loop's mailbox; `background` runs what takes longer than a moment."""
+
+    def __init__(
+        self,
+        post: Callable[[Input], None],
+        background: Workers,
+        backend: Backend,
+        engine: NativeEngine,
+        tickets: Tickets,
+        recorder: Recorder,
+        estimator: Estimator,
+        temp: TempSpace,
+        now: Callable[[], float],
+    ) -> None:
+        self._post = post
+        self._background = background
+        self._backend = backend
+        self._engine = engine
+        self._tickets = tickets
+        self._recorder = recorder
+        self._estimator = estimator
+        self._temp = temp
+        self._now = now
+        self._replies: dict[Hashable, Future[str]] = {}
+        self._carries: dict[type, Callable[[Any], None]] = {
+            out.Reply: self._reply,
+            out.StartPlanning: self._start_planning,
+            out.AddWork: self._add_work,
+            out.Execute: lambda effect: backend.execute(effect.command),
+            out.StopWork: lambda effect: backend.stop(effect.query, effect.error),
+            out.Forget: lambda effect: backend.forget(effect.query),
+            out.HandOver: self._hand_over,
+            out.Spill: self._spill,
+            out.FailOutput: self._fail_output,
+            out.CloseOutput: lambda effect: effect.output.close(),
+            out.Refine: self._refine,
+            out.Learn: self._learn,
+            out.Owe: lambda effect: backend.owe(effect.owes),
+            out.Publish: self._publish,
+            out.RecordAsked: lambda effect: recorder.asked(effect.facts),
+            out.RecordRefused: lambda effect: recorder.refused(*effect),
+            out.Ended: self._ended,
+        }
+
+    def expect(self, token: Hashable) -> Future[str]:
+        """What a `Reply` with this token will say."""
+        reply: Future[str] = Future()
+        self._replies[token] = reply
+        return reply
+
+    def give_up(self) -> None:
+        """No reply comes any more."""
+        for reply in list(self._replies.values()):
+            reply.cancel()
+
+    def carry_out(self, effect: Effect) -> None:
+        self._carries[type(effect)](effect)
+
+    def _reply(self, effect: out.Reply) -> None:
+        reply = self._replies.pop(effect.token, None)
+        if reply is None:
+            return
+        if effect.query == effect.token:
+            short_turns.begin()  # until the query has ended
+        if effect.error is not None:
+            reply.set_exception(effect.error)
+        else:
+            reply.set_result(effect.query)
+
+    def _start_planning(self, effect: out.StartPlanning) -> None:
+        def plan() -> None:
+            try:
+                work = plan_work(*effect, self._engine.catalog, self._engine.pool, self._temp.path)
+            except QueryardError as error:
+                self._post(inputs.PlanFailed(effect.query, str(error)))
+            except BaseException as error:
+                self._post(inputs.PlanFailed(effect.query, "", error))
+            else:
+                self._post(inputs.Planned(effect.query, work))
+
+        self._background.start(plan)
+
+    def _add_work(self, effect: out.AddWork) -> None:
+        ticket = self._tickets.held(effect.query)
+        if ticket is not None:
+            self._backend.add(effect.query, effect.work.for_backend(ticket.output))
+
+    def _hand_over(self, effect: out.HandOver) -> None:
+        ticket = self._tickets.held(effect.query)
+        assert ticket is not None, "it has not ended"
+
+        def hand_over() -> None:
+            error: BaseException | None = None
+            try:
+                effect.work.hand_over(ticket.output)
+            except BaseException as caught:
+                error = caught
+            self._post(inputs.HandedOver(effect.query, error))
+
+        self._background.start(hand_over)
+
+    def _spill(self, effect: out.Spill) -> None:
+        ticket = self._tickets.held(effect.query)
+        if ticket is not None:
+            ticket.output.overflow_into(self._temp.file(".arrow"))
+
+    def _fail_output(self, effect: out.FailOutput) -> None:
+        ticket = self._tickets.held(effect.query)
+        if ticket is not None:
+            ticket.output.fail(effect.error)
+
+    def _refine(self, effect: out.Refine) -> None:
+        ticket = self._tickets.held(effect.query)
+        if ticket is not None:
+            self._estimator.look_closer(ticket)
+
+    def _learn(self, effect: out.Learn) -> None:
+        if self._estimator.learn(*effect):
+            self._estimator.raise_waiting(effect.request, self._tickets.on_their_way())
+
+    def _publish(self, effect: out.Publish) -> None:
+        ticket = self._tickets.held(effect.facts.id)
+        if ticket is not None:
+            ticket.facts = effect.facts
+
+    def _ended(self, effect: out.Ended) -> None:
+        facts = effect.facts
+        self._backend.forget(facts.id)
+        ticket = self._tickets.held(facts.id)
+        assert ticket is not None, "a query ends once"
+        ticket.facts = facts
+        self._recorder.ended(facts, ticket.status, ticket.output.rows)
+        short_turns.end()
+        self._tickets.ended(ticket, self._now())
+        if effect.work is not None:
+            self._background.start(effect.work.close)
+        ticket.over.set()
