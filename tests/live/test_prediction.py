@@ -11,11 +11,11 @@ import duckdb
 import pytest
 
 from queryard.engine.classify import classify
+from queryard.engine.staged.times import task_seconds
 from queryard.estimate.work import FIGURES, GUESS_S, Rates
 from queryard.live.estimates import prediction as module
 from queryard.live.estimates.prediction import Predictor
 from queryard.live.request import QueryRequest
-from queryard.live.work.task_times import task_seconds
 from queryard.sql.catalog import open_catalog
 from queryard.sql.planner import plan_staged
 

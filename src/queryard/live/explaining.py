@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,17 +10,15 @@ from dataclasses import replace
 from queryard.core.errors import QueryardError
 from queryard.engine.classify import Classified, classify
 from queryard.engine.errors import QueryFailed
+from queryard.engine.explained import explained, without_first_line
 from queryard.engine.native import Parameters
 from queryard.engine.plans import PlanNames, PlanOperator, read_plan
 from queryard.results.answer import Answer
-from queryard.results.explanation import ExplainedJob, Explanation
+from queryard.results.explanation import Explanation
 
 from .client import Client, check_types
 from .request import Plan, QueryRequest, checked_plan
 from .ticket import Ticket
-
-# A line of the statement, as errors show it, with a pointer below it.
-_LINE = re.compile(r"^LINE (\d+):(.*)\n( *)\^", re.MULTILINE)
 
 
 def explain(
@@ -42,9 +39,8 @@ def explain(
     reason = client.not_staged(QueryRequest(sql, [statement], parameters, wanted))
     if reason is None:
         # The planner takes half a second to import, and most sessions never need it.
+        from queryard.engine.staged.explained import staged_explanation
         from queryard.sql.planner import NotStageable, plan_staged
-
-        from .work.staged import staged_explanation
 
         try:
             planned = plan_staged(statement.sql, client.host.catalog)
@@ -118,11 +114,9 @@ def native_explanation(
     seconds = time.perf_counter() - began if analyze else None
     if root is None:
         root = _ask(client, "EXPLAIN (FORMAT json)", statement, parameters, names)
-    jobs: list[ExplainedJob] = []
-    if root is not None:
-        _collect(root, jobs)
+    jobs = () if root is None else explained(root)
     told = tuple(reason.removeprefix("not staged: ") for reason in reasons)
-    return Explanation(statement.sql, "native", tuple(jobs), told, seconds, notes)
+    return Explanation(statement.sql, "native", jobs, told, seconds, notes)
 
 
 def _ask(
@@ -137,42 +131,6 @@ def _ask(
         ticket = client.submit(f"{prefix}\n{statement.sql}", parameters, plan="native")
         rows: dict[str, str] = dict(Answer(ticket.output, lambda: None).fetchall())
     except QueryFailed as error:
-        told = _LINE.sub(_line_before, str(error))
-        if told == str(error):
-            raise
-        raise type(error)(told) from error
+        raise without_first_line(error) from None
     document = rows.get("physical_plan") or rows.get("analyzed_plan") or "[]"
     return read_plan(json.loads(document), names)
-
-
-def _line_before(found: re.Match[str]) -> str:
-    """The number of a line without ours before it; the pointer below it moves with the text.
-
-    >>> _LINE.sub(_line_before, "no x\\n\\nLINE 10: SELECT x\\n                ^")
-    'no x\\n\\nLINE 9: SELECT x\\n               ^'
-    """
-    number = str(int(found[1]) - 1)
-    shift = len(found[1]) - len(number)
-    return f"LINE {number}:{found[2]}\n{found[3][shift:]}^"
-
-
-def _collect(operator: PlanOperator, jobs: list[ExplainedJob]) -> str:
-    """Append an operator behind all it reads from; its name."""
-    inputs = tuple(_collect(below, jobs) for below in operator.inputs)
-    name = f"o{len(jobs) + 1}"
-    words = (operator.name, operator.table, operator.details)
-    jobs.append(
-        ExplainedJob(
-            name=name,
-            operator=operator.operator,
-            what=" ".join(word for word in words if word),
-            inputs=inputs,
-            tables=(operator.table,) if operator.table else (),
-            rows_expected=operator.rows_expected,
-            bytes_expected=operator.bytes_expected,
-            rows=operator.rows,
-            bytes=operator.bytes,
-            seconds=operator.seconds,
-        )
-    )
-    return name

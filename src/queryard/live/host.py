@@ -83,6 +83,7 @@ class Host:
         # What one query can reserve at most.
         self.pool_bytes = reservations.pool_bytes
         self._recorder = recorder
+        self._gate = gate
         self._ids = query_ids(recorder.session)
         self._closing = threading.Lock()
         self._closed = False
@@ -177,6 +178,8 @@ class Host:
 
     def _wait_s(self, client: ClientPort, request: QueryRequest, work_s: float) -> float:
         """How long a query would wait, if that may be longer than some limit."""
+        if not self._gate.limits_waits(request):
+            return 0.0
         most_s = self._loop.ask(lambda coordinator: coordinator.gate.doubtful_s(request))
         if most_s is None:
             return 0.0

@@ -33,6 +33,10 @@ class Gate:
         self._waiters: set[str] = set()
         self._inside: dict[str, Admitted] = {}
 
+    def limits_waits(self, request: QueryRequest) -> bool:
+        """Whether a limit of waits holds for a query; limits do not change."""
+        return any(limits.wait_s is not None for _, limits in self._of(request))
+
     def doubtful_s(self, request: QueryRequest) -> float | None:
         """The shortest wait that is too long for a query, if all before it may take longer."""
         given = [limits.wait_s for _, limits in self._of(request) if limits.wait_s is not None]

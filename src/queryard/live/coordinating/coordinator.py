@@ -22,6 +22,7 @@ from queryard.backends import protocol as told
 from queryard.core import commands as do
 from queryard.core import events as ev
 from queryard.core.explain import Why, owes
+from queryard.core.lifecycle import REVOKING
 from queryard.core.model import JobId
 from queryard.core.scheduler import Scheduler
 
@@ -95,10 +96,16 @@ class Coordinator:
             for command in self.kernel.handle(*events):
                 self._obey(command)
             self._intake.go_on()
-        if self._owes != (now_owes := owes(self.kernel)):
-            self._owes = now_owes
-            ledger.do(out.Owe(now_owes))
+        self._note_debts()
         return ledger.effects
+
+    def _note_debts(self) -> None:
+        """Slots that overstay matter more while a tenant waits that has less than its guarantee."""
+        holders = self.kernel.state.leaseholders.values()
+        is_calling = any(lease[REVOKING] for job in holders for lease in job.leases.values())
+        if self._owes != (now_owes := is_calling and owes(self.kernel)):
+            self._owes = now_owes
+            self._ledger.do(out.Owe(now_owes))
 
     def _obey(self, command: do.Command) -> None:
         match command:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from queryard.backends.protocol import Staged
@@ -10,14 +10,14 @@ from queryard.core.events import EstimateChanged, MemoryChanged, Retry
 from queryard.core.model import Job, JobId
 from queryard.engine.errors import InputMissing, failure_kind
 from queryard.engine.pool import InstancePool
-from queryard.engine.staged.query import JobActuals
+from queryard.engine.staged.explained import staged_explanation
 from queryard.engine.staged.tasks import StagedTasks
-from queryard.results.explanation import ExplainedJob, Explanation
+from queryard.engine.staged.times import task_seconds
+from queryard.results.explanation import Explanation
 from queryard.results.streams import ResultStream
 from queryard.sql.planner import StagedPlan
 
 from .base import Moved
-from .task_times import task_seconds
 
 
 class StagedWork:
@@ -75,30 +75,3 @@ class StagedWork:
 
     def explanation(self) -> Explanation | None:
         return staged_explanation(self._plan, self._tasks.actuals())
-
-
-def staged_explanation(
-    plan: StagedPlan, actuals: Mapping[str, JobActuals] | None = None
-) -> Explanation:
-    """The jobs of a staged plan, with what they did if they ran."""
-    jobs = []
-    for job in plan.describe():
-        done = (actuals or {}).get(job["job"])
-        ran = done is not None and done.tasks_done > 0
-        jobs.append(
-            ExplainedJob(
-                name=job["job"],
-                operator=job["operator"],
-                what=job["description"],
-                inputs=tuple(job["upstream"]),
-                tables=tuple(job["tables"]),
-                map_tasks=job["map_tasks"],
-                reduce_tasks=job["reduce_tasks"],
-                rows_expected=job["rows"],
-                bytes_expected=job["bytes"],
-                rows=float(done.rows) if done is not None and ran else None,
-                bytes=float(done.bytes) if done is not None and ran else None,
-                seconds=done.seconds if done is not None and ran else None,
-            )
-        )
-    return Explanation(plan.sql, "staged", tuple(jobs))
