@@ -21,9 +21,9 @@ import pytest
 from engine.native_driving import wait_until, write_facts
 
 import queryard
+from queryard.cli.asking import NoAnswer, Remote, remotes
 from queryard.core.errors import QueryardError
 from queryard.live import control
-from queryard.live.control import Remote, remotes
 
 pytestmark = pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="no such sockets here")
 SOURCES = Path(__file__).parents[2] / "src"
@@ -186,7 +186,7 @@ def test_a_question_that_takes_long_keeps_no_other_waiting(slow: Slow, tmp_path:
 
 def test_a_session_that_does_not_answer_in_time_is_told_as_open(slow: Slow, tmp_path: Path) -> None:
     remote = only(tmp_path)
-    with pytest.raises(control.NoAnswer) as told:
+    with pytest.raises(NoAnswer) as told:
         remote.ask("why", query="q1", within_s=0.05)
     assert str(told.value).startswith(
         f"session slow (process {os.getpid()}) is open but has not answered within 0.05 s"

@@ -11,7 +11,7 @@ from queryard.core.errors import QueryardError
 from .data_options import data_option, existing_place
 
 if TYPE_CHECKING:
-    from queryard.live.control import Remote
+    from .asking import Remote
 
 Data = Annotated[
     str | None,
@@ -22,8 +22,9 @@ Data = Annotated[
 def open_sessions(data: str | None) -> list[Remote]:
     """All that are open; where no data is named, those without a place of their own as well."""
     from queryard.history.places import beside
-    from queryard.live.control import remotes
     from queryard.sql.statistics.store import cache_folder
+
+    from .asking import remotes
 
     found = list(remotes(beside(existing_place(data))))
     return found if data is not None else [*found, *remotes(cache_folder())]
@@ -35,7 +36,7 @@ def ask_all(data: str | None, what: str, **details: Any) -> list[tuple[Remote, A
     All are asked before one of them that says no is heard. One that says nothing in time is an
     error only if no other one has answered.
     """
-    from queryard.live.control import NoAnswer
+    from .asking import NoAnswer
 
     answers = []
     problems = []

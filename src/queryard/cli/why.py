@@ -43,7 +43,7 @@ def why(
     - `queryard why 5f0c2a91b7de-14 --data data/`
     """
     # It brings the engine with it, which the help must not wait for.
-    from queryard.live.control import NoAnswer
+    from .asking import NoAnswer
 
     if query is None:
         _list(data, as_json)

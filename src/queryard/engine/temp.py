@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import socket
 import stat
 import tempfile
 import uuid
@@ -25,6 +26,8 @@ except ImportError:  # Windows: folders left by a crash stay until the system cl
     fcntl = None
 
 _LOCK = ".lock"
+# Where sessions of earlier versions had their sockets.
+_FORMER = "queryard-????????"
 
 
 def _default_root() -> Path:
@@ -115,3 +118,19 @@ def remove_leftovers() -> None:
         if _is_own(root):
             with _locked(root):
                 remove_abandoned(root)
+
+
+def remove_former_sockets() -> None:
+    """Remove sockets of killed sessions of earlier versions: a folder of this user's for each."""
+    for folder in Path(tempfile.gettempdir()).glob(_FORMER):
+        address = folder / "s"
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as caller:
+            found = folder.lstat()
+            mine = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+            if mine and os.listdir(folder) == ["s"] and address.is_socket():
+                caller.setblocking(False)
+                try:
+                    caller.connect(str(address))
+                except ConnectionRefusedError:
+                    address.unlink()
+                    folder.rmdir()

@@ -12,24 +12,19 @@ import contextlib
 import json
 import os
 import socket
-import stat
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from queryard.core.errors import QueryardError
-from queryard.engine.temp import TempSpace, remove_leftovers
+from queryard.engine.temp import TempSpace, remove_former_sockets
 from queryard.history.places import private_folder
-from queryard.history.presence import is_this_machine, this_machine
+from queryard.history.presence import this_machine
 
 from .router import Askable, Reply, reply_to
 
 NOTES = "sessions"
-# How long the asking side waits for an answer.
-ANSWER_S = 2.0
 # A caller asks in one breath, and takes the answer at once.
 CALL_S = 5.0
 CLOSE_S = 1.0
@@ -37,7 +32,6 @@ CLOSE_S = 1.0
 MOST_CALLS = 32
 _LONGEST_BYTES = 1 << 20
 _PIECE_BYTES = 1 << 16
-_FORMER = "queryard-????????"
 
 
 class Control:
@@ -48,7 +42,7 @@ class Control:
         self._process = os.getpid()
         self._closed = False
         self._calls: set[threading.Thread] = set()
-        _remove_former_leftovers()
+        remove_former_sockets()
         # Names of sockets must be short, and only their user may look into this folder. It is
         # removed by the next session if this one is killed.
         self._place = TempSpace()
@@ -121,7 +115,7 @@ def _serve(caller: socket.socket, held: Callable[[], Askable | None]) -> None:
     """Answer one call; a caller that is gone, or too slow, gets none."""
     with caller, contextlib.suppress(OSError):
         try:
-            request = json.loads(_read_line(caller, CALL_S))
+            request = json.loads(read_line(caller, CALL_S))
         except (ValueError, RecursionError) as error:
             _say(caller, {"error": f"the question is no line of JSON ({error})"})
             return
@@ -143,7 +137,7 @@ def _hang_up(caller: socket.socket, problem: str) -> None:
         caller.sendall(json.dumps({"error": problem}).encode() + b"\n")
 
 
-def _read_line(stream: socket.socket, within_s: float, longest: int | None = None) -> bytes:
+def read_line(stream: socket.socket, within_s: float, longest: int | None = None) -> bytes:
     """A whole line, however slowly it comes; `TimeoutError` if it takes longer than allowed."""
     most_bytes = _LONGEST_BYTES if longest is None else longest
     until_s = time.monotonic() + within_s
@@ -170,90 +164,3 @@ def control_of(folder: Path, session: str, held: Callable[[], Askable | None]) -
         return Control(folder, session, held)
     except (OSError, QueryardError):
         return None
-
-
-# --- the asking side -----------------------------------------------------------------------------
-
-
-class NoAnswer(QueryardError):
-    """A session is open, and has not answered in time."""
-
-
-class Remote:
-    """A session of another process."""
-
-    def __init__(self, session: str, pid: int, address: str) -> None:
-        self.session = session
-        self.pid = pid
-        self._address = address
-
-    def __str__(self) -> str:
-        return f"session {self.session} (process {self.pid})"
-
-    def ask(self, what: str, *, within_s: float = ANSWER_S, **details: Any) -> Any:
-        """Its answer; raises what it says is wrong, `NoAnswer`, and OSError if it is gone."""
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
-            try:
-                caller.settimeout(within_s)
-                caller.connect(self._address)
-                # A session that takes no more questions may say so, and hang up, before this one.
-                with contextlib.suppress(BrokenPipeError):
-                    caller.sendall(json.dumps({"ask": what, **details}).encode() + b"\n")
-                with contextlib.suppress(ConnectionResetError):
-                    caller.recv(0)
-                line = _read_line(caller, within_s, longest=1 << 30)
-            except (TimeoutError, BlockingIOError):
-                raise NoAnswer(
-                    f"{self} is open but has not answered within {within_s:g} s; it is busy, or "
-                    "stopped. Ask again"
-                ) from None
-            except ValueError as error:
-                raise ConnectionResetError(f"{self} gave no answer: {error}") from None
-        reply = json.loads(line)
-        if "error" in reply:
-            raise QueryardError(reply["error"])
-        return reply["answer"]
-
-
-def remotes(folder: Path) -> Iterator[Remote]:
-    """The sessions that are open on some data now; `folder` is its `.queryard`.
-
-    Also those that are too busy to answer. What killed ones left on this machine is removed.
-    """
-    for note in sorted((folder / NOTES).glob("*.json")):
-        try:
-            told = json.loads(note.read_text(encoding="utf-8"))
-            remote = Remote(note.stem, int(told["pid"]), str(told["socket"]))
-            if not is_this_machine(str(told.get("machine", this_machine()))):
-                continue  # its socket is there, not here
-            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
-                caller.settimeout(ANSWER_S)
-                caller.connect(told["socket"])
-        except (FileNotFoundError, ConnectionRefusedError):
-            # Its process was killed.
-            with contextlib.suppress(OSError):
-                note.unlink()
-        except (TimeoutError, BlockingIOError):
-            yield remote  # more callers wait than it takes: it is busy, or stopped
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            continue
-        else:
-            yield remote
-    remove_leftovers()
-    _remove_former_leftovers()
-
-
-def _remove_former_leftovers() -> None:
-    """Remove sockets of killed sessions of earlier versions: a folder of this user's for each."""
-    for folder in Path(tempfile.gettempdir()).glob(_FORMER):
-        address = folder / "s"
-        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as caller:
-            found = folder.lstat()
-            mine = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
-            if mine and os.listdir(folder) == ["s"] and address.is_socket():
-                caller.setblocking(False)
-                try:
-                    caller.connect(str(address))
-                except ConnectionRefusedError:
-                    address.unlink()
-                    folder.rmdir()
