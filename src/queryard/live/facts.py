@@ -90,19 +90,3 @@ class QueryFacts:
             predicted_by=self.prediction.by,
             shared=bool(self.twin_of),
         )
-
-    def view(self, status: Status, slots: int) -> QueryView:
-        return QueryView(
-            id=self.id,
-            sql=self.request.sql,
-            tenant=self.request.tenant,
-            priority=self.request.priority,
-            status=status,
-            slots=slots,
-            progress=self.progress,
-            submitted_s=self.submitted_s,
-            started_s=self.started_s,
-            deadline_s=self.request.deadline_s,
-            predicted_work_s=self.prediction.work_s,
-            work_s=self.work_s,
-        )

@@ -212,6 +212,15 @@ class Host:
             raise QueryardError(unknown_name("query", query, self._tickets.names()))
         return found
 
+    def on_its_way(self, query: str) -> Ticket:
+        """A query by its id that has not ended."""
+        self.owner.check()
+        ticket = self._tickets.held(query)
+        if ticket is None or ticket.ended:
+            known = [other.id for other in self._tickets.on_their_way()]
+            raise QueryardError(unknown_name("query on its way", query, known))
+        return ticket
+
     def cancel(self, query: str, error: BaseException | None = None) -> None:
         """Stop a query; unknown and ended ones are left alone."""
         self.owner.check()

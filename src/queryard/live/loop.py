@@ -61,8 +61,8 @@ class Loop:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._coordinator = coordinator
-        # What deciding has cost: how often, and the processor seconds of the coordinator with its
-        # kernel, and of all that this thread does.
+        # What deciding has cost: how often, and the processor seconds of the kernel, and of all that
+        # this thread does.
         self.decisions = 0
         self.decide_s = 0.0
         self.cpu_s = 0.0
@@ -145,15 +145,22 @@ class Loop:
 
     def _handle(self, given: list[Input]) -> None:
         began_s = time.thread_time()
-        effects = self._coordinator.handle(self.now(), *given)
-        self.decide_s += time.thread_time() - began_s
+        first = self._coordinator.take(self.now(), *given)
+        # A caller that waits for its reply goes on while the kernel decides.
+        self._carry(first)
+        carried_s = time.thread_time()
+        rest = self._coordinator.decide()
+        self.decide_s += time.thread_time() - carried_s
         self.decisions += 1
+        self._carry(rest)
+        self.cpu_s += time.thread_time() - began_s
+
+    def _carry(self, effects: list[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, SetTimer):
                 heapq.heappush(self._timers, (effect.time_s, next(self._order), effect.input))
             else:
                 self._carry_out(effect)
-        self.cpu_s = time.thread_time()
 
     def _answer_the_rest(self) -> None:
         """The mailbox is not read any more; a thread that has asked must not wait for that."""

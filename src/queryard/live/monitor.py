@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class SessionReport:
     """What the session itself has cost so far, and how often it used a slot beyond its number.
 
-    Processor seconds: `decide_s` of the coordinator with its kernel, which is part of
+    Processor seconds: `decide_s` of the kernel, which is part of
     `driver_cpu_s`; `watch_cpu_s` of the thread that looks at running statements; `history_cpu_s` of
     the one that writes. `history_error` says why the history is incomplete, `problems` are errors
     that cost no query anything.

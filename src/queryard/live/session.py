@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from queryard.backends.local import LocalBackend, nodes_of
-from queryard.core.errors import QueryardError, unknown_name
 from queryard.core.model import Node, Tenant
 from queryard.engine.functions import Style
 from queryard.engine.native import NativeEngine, Parameters
@@ -267,10 +266,7 @@ class Session:
 
     def why(self, query: str) -> Outlook:
         """What is ahead of a query on its way, which rule holds it, when it will start and end."""
-        known = [view.id for view in self.queries()]
-        if query not in known:
-            raise QueryardError(unknown_name("query on its way", query, known))
-        return self.host.outlook(self.host.query(query))
+        return self.host.outlook(self.host.on_its_way(query))
 
     def report(self) -> SessionReport:
         """What the session itself has cost so far, and how often slots overstayed."""

@@ -79,10 +79,13 @@ class Coordinator:
 
     def handle(self, now: float, *given: Input) -> list[Effect]:
         """Take note of all that happened by now, let the kernel decide, say what is to be done."""
+        return [*self.take(now, *given), *self.decide()]
+
+    def take(self, now: float, *given: Input) -> list[Effect]:
+        """The first half: what follows at once, such as replies to callers that wait."""
         ledger = self._ledger
         # The clock may stand still between two steps; the kernel only minds if it goes back.
         ledger.now = max(now, self.kernel.state.now)
-        ledger.effects = []
         for each in given:
             take = self._takes.get(type(each))
             if take is not None:
@@ -90,6 +93,11 @@ class Coordinator:
             else:
                 ledger.tell(each)  # type: ignore[arg-type]  # the kernel's own
         self._intake.go_on()
+        return ledger.taken()
+
+    def decide(self) -> list[Effect]:
+        """The second half: what the kernel decides."""
+        ledger = self._ledger
         while ledger.events:
             events = [event._replace(time_s=ledger.now) for event in ledger.events]
             ledger.events = []
@@ -97,7 +105,7 @@ class Coordinator:
                 self._obey(command)
             self._intake.go_on()
         self._note_debts()
-        return ledger.effects
+        return ledger.taken()
 
     def _note_debts(self) -> None:
         """Slots that overstay matter more while a tenant waits that has less than its guarantee."""
@@ -135,14 +143,11 @@ class Coordinator:
 
     def views(self) -> list[QueryView]:
         """All queries on their way, the earliest first."""
-        queries = self.kernel.state.queries
-        found = []
-        for entry in self._ledger.entries.values():
-            known = queries.get(entry.id)
-            status = "running" if entry.started_s is not None else "waiting"
-            facts = entry.facts()
-            found.append(facts.view(status, 0 if known is None else known.slots))  # type: ignore[arg-type]
-        return found
+        known = self.kernel.state.queries
+        return [
+            entry.view(known[entry.id].slots if entry.id in known else 0)
+            for entry in self._ledger.entries.values()
+        ]
 
     def why(self, query: str) -> Why | None:
         """What the kernel says of a query; None if it does not know it (yet, or any more)."""

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from queryard.backends.protocol import Usage
 from queryard.estimate.work import Prediction
 
-from ..facts import QueryFacts
+from ..facts import QueryFacts, QueryView
 from ..inputs import ClientPort
 from ..request import QueryRequest
 from ..work.base import Work
@@ -65,6 +65,23 @@ class Entry:
         if self.twin_of:
             return 0.0
         return self.usage.work_s if self.run is None else self.run.work_s
+
+    def view(self, slots: int) -> QueryView:
+        """What is told of it among many, while so many slots work on it."""
+        return QueryView(
+            id=self.id,
+            sql=self.request.sql,
+            tenant=self.request.tenant,
+            priority=self.request.priority,
+            status="running" if self.started_s is not None else "waiting",
+            slots=slots,
+            progress=self.progress,
+            submitted_s=self.submitted_s,
+            started_s=self.started_s,
+            deadline_s=self.request.deadline_s,
+            predicted_work_s=self.prediction.work_s,
+            work_s=self.work_s,
+        )
 
     def facts(self) -> QueryFacts:
         return QueryFacts(

@@ -45,6 +45,11 @@ class Ledger:
     def do(self, effect: Effect) -> None:
         self.effects.append(effect)
 
+    def taken(self) -> list[Effect]:
+        """What is to be done, handed over."""
+        effects, self.effects = self.effects, []
+        return effects
+
     def tell(self, *events: ev.Event) -> None:
         """The kernel is to hear of something."""
         self.events.extend(events)
