@@ -9,10 +9,9 @@ from contextlib import ExitStack, contextmanager
 from random import Random
 from typing import Any
 
-from queryard.live.staged_work import StagedWork
-
 from queryard.engine.native import NativeQuery
 from queryard.engine.pool import InstancePool
+from queryard.engine.staged.tasks import StagedTasks
 from queryard.engine.statement import Statement
 
 MARK = "injected"
@@ -43,7 +42,7 @@ class Faults:
             # The instance a query was to have.
             patched.enter_context(self._before(InstancePool, "take", self._rate / 2))
             # A task of a staged query, which is tried again.
-            patched.enter_context(self._before(StagedWork, "run", 2 * self._rate))
+            patched.enter_context(self._before(StagedTasks, "run", 2 * self._rate))
             yield
 
     @contextmanager

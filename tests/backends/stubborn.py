@@ -32,6 +32,7 @@ class StubbornQuery:
         self.error: BaseException | None = None
         self.ended = False
         self.computes = False
+        self.on_session = False
         self.sprinting = False
         self.deaf = deaf
         self.polls = 0

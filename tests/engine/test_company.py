@@ -9,13 +9,14 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from queryard.engine.results import ResultStream
 
 from engine.native_driving import MIB, PATIENCE_S, Slots, check_same, collect, plain, wait_until
 from engine.test_random_widths import FAILING, QUERIES, disturb
 from queryard.engine.classify import classify
 from queryard.engine.errors import QueryCancelled, QueryFailed
-from queryard.engine.native import Budget, NativeEngine, NativeQuery
+from queryard.engine.native import Budget, NativeEngine, NativeQuery, NativeStatement
+from queryard.engine.session import SessionInstance
+from queryard.results.streams import ResultStream
 from queryard.sql.catalog import open_catalog
 
 
@@ -29,11 +30,14 @@ class Writing:
             connection.execute("CREATE TABLE written (n BIGINT)")
         self.where = where
         budget = Budget(session_bytes=512 * MIB, pool_bytes=64 * MIB)
-        self.engine = NativeEngine(open_catalog(file), 3, budget, temp, writes=True)
+        catalog = open_catalog(file)
+        self.engine = NativeEngine(catalog, 3, budget.pool_bytes, temp)
+        self.client = SessionInstance(3, budget.session_bytes, temp, catalog, writes=True)
         self._expected: dict[str, object] = {}
 
     def query(self, sql: str, sprints: bool = False) -> NativeQuery:
-        return self.engine.query(classify(sql), ResultStream(), (), 0, sprints)
+        statement = NativeStatement(tuple(classify(sql)), (), 0, sprints, self.client)
+        return self.engine.open(statement, ResultStream())
 
     def expected(self, name: str):
         if name not in self._expected:
@@ -50,7 +54,7 @@ class Writing:
 
     def check_idle(self) -> None:
         """No query is left in the instance, and the next one has the right answer."""
-        session = self.engine.session
+        session = self.client
         wait_until(lambda: not session._inside and not session.readers._taken)
         found = self.run("SELECT count(*) AS n FROM facts")
         check_same(found, plain(self.where, "SELECT count(*) AS n FROM facts"))
@@ -61,6 +65,7 @@ def writing(facts, tmp_path_factory):
     folder = tmp_path_factory.mktemp("written")
     made = Writing(facts, folder / "all.duckdb", folder / "temp")
     yield made
+    made.client.close()
     made.engine.close()
 
 

@@ -50,7 +50,11 @@ class FakeClient:
     def not_staged(self, request: QueryRequest) -> str | None:
         return "it is not to be" if "unsplittable" in request.sql else None
 
-    def statement(self, request: QueryRequest, memory_bytes: int, sprints: bool) -> Any:
+    settings = ()
+
+    def statement(
+        self, request: QueryRequest, memory_bytes: int, sprints: bool, settings: Any
+    ) -> Any:
         return request.sql
 
 

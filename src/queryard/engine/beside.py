@@ -14,14 +14,18 @@ from queryard.sql.catalog import Catalog
 
 from .attached import Attached, SearchPath
 from .instance import Connection, Instance
+from .settings import Settings, apply
 from .views import OwnViews, file_tables, unusable
 
 
 class Reader:
     """A connection, where it looks for tables, and its own views of files."""
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, settings: Settings = ()) -> None:
         self.connection = Connection(instance)
+        # One with settings is of no use to the next read.
+        self.is_kept = not settings
+        apply(self.connection, settings)
         self.search_path = SearchPath()
         self.views = OwnViews()
 
@@ -46,16 +50,17 @@ class Readers:
         self._later: list[tuple[set[Reader], Callable[[], None]]] = []
         self._closed = False
 
-    def take(self, instance: Instance) -> Reader:
+    def take(self, instance: Instance, settings: Settings = ()) -> Reader:
         with self._lock:
-            reader = self._idle.pop() if self._idle else Reader(instance)
+            reuses = bool(self._idle) and not settings
+            reader = self._idle.pop() if reuses else Reader(instance, settings)
             self._taken.add(reader)
             return reader
 
     def give_back(self, reader: Reader) -> None:
         with self._lock:
             self._taken.discard(reader)
-            if self._closed:
+            if self._closed or not reader.is_kept:
                 reader.connection.close()
             else:
                 self._idle.append(reader)

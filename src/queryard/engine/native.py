@@ -71,7 +71,7 @@ class NativeEngine:
             place = OnSession(client)
             may = False
         elif client.runs_beside(statements):
-            place = Beside(client)
+            place = Beside(client, given.settings)
         else:
             place = OnPool(
                 self.pool,

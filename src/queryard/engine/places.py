@@ -11,6 +11,7 @@ from queryard.sql.catalog.quoting import identifier
 from .attached import SearchPath
 from .beside import Reader
 from .classify import Classified
+from .footers import Footers
 from .instance import Connection
 from .pool import InstancePool, PooledInstance
 from .session import SessionInstance
@@ -63,14 +64,15 @@ class Beside:
     on_session = False
     pooled = False
 
-    def __init__(self, session: SessionInstance) -> None:
+    def __init__(self, session: SessionInstance, settings: Settings) -> None:
         self._session = session
+        self._settings = settings
         self._reader: Reader | None = None
 
     def enter(self) -> Connection:
         if self._reader is None:
             self._session.enter(self)
-            self._reader = self._session.reader()
+            self._reader = self._session.reader(self._settings)
         return self._reader.connection
 
     def prepare(
@@ -152,7 +154,8 @@ class OnPool:
         read = [table for table in files.values() if table.name.lower() in named]
         self._spares.named(read)
         files_read = chain.from_iterable(table.files for table in read)
-        self._taken.footers.choose(connection, statement, files_read)
+        footers = self._taken.footers if self._own is None else Footers()
+        footers.choose(connection, statement, files_read)
         if self._late:
             for schema in {table.schema for table in files.values() if table.schema}:
                 connection.run(f"CREATE SCHEMA IF NOT EXISTS memory.{identifier(schema)}")

@@ -109,7 +109,7 @@ class SessionInstance:
             return not names.isdisjoint(self._there.made)
         in_schemas = {t.name.lower() for t in file_tables(self.catalog).values() if t.schema}
         if self._reads_written(statement):
-            if self._in_transaction or self.settings:
+            if self._in_transaction:
                 return True
             return not names.isdisjoint(in_schemas | _OF_CONNECTION)
         return bool(self.catalog.databases) and not names.isdisjoint(_OF_CONNECTION)
@@ -213,9 +213,9 @@ class SessionInstance:
                 self._hold_settings()
             return self._connection
 
-    def reader(self) -> Reader:
-        """A further connection, to be given back to `readers`."""
-        return self.readers.take(self.connection.instance)
+    def reader(self, settings: Settings) -> Reader:
+        """A further connection with these settings, to be given back to `readers`."""
+        return self.readers.take(self.connection.instance, settings)
 
     def enter(self, query: object) -> None:
         """A query runs in this instance from now on."""
@@ -308,7 +308,7 @@ class SessionInstance:
             if statement.words[0] in ("rollback", "abort"):
                 self._forget_made()
         elif kind in ("SET", "VARIABLE_SET", "PRAGMA", "LOAD"):
-            self.settings = noted(self.settings, statement)
+            self.settings = noted(self.settings, statement, self._value_of)
             if sets_variable(statement):
                 self._there.add_functions({"getvariable"})
         if kind not in _PLAIN:
@@ -316,6 +316,10 @@ class SessionInstance:
             if "macro" in statement.words or "function" in statement.words:
                 self._note_functions(self.connection)
             self._look_around()
+
+    def _value_of(self, setting: str) -> str:
+        rows = self.connection.rows(f"SELECT current_setting({literal(setting)})::VARCHAR AS v")
+        return str(rows[0]["v"])
 
     def failed(self, statement: Classified) -> None:
         """A transaction that cannot be committed is over as well; a file may not be open."""

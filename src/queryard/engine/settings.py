@@ -7,8 +7,10 @@ there, on which they are made again; settings of the whole instance are reset af
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+
+from queryard.sql.catalog.quoting import literal
 
 from .classify import Classified
 from .instance import Connection
@@ -18,6 +20,8 @@ _SCOPES = ("global", "session", "local", "persist")
 _LATE = frozenset({"schema", "search_path"})
 # Pragmas that change the one connection they are given on.
 _SWITCHES = ("enable_", "disable_")
+# How progress is shown: Queryard asks DuckDB for it itself.
+_SHOWN = frozenset({"enable_progress_bar", "enable_progress_bar_print", "progress_bar_time"})
 _OF_INSTANCES = ("checkpoint", "logging", "object_cache")
 
 
@@ -45,8 +49,12 @@ class Setting:
 Settings = tuple[Setting, ...]
 
 
-def noted(settings: Settings, statement: Classified) -> Settings:
-    """The settings of a client after a statement of it.
+def noted(
+    settings: Settings, statement: Classified, value: Callable[[str], str] | None = None
+) -> Settings:
+    """The settings of a client after a statement of it; `value` says what one is set to by now.
+
+    An expression may mean something else on another connection: its value is taken.
 
     >>> from queryard.engine.classify import classify
     >>> made = ()
@@ -61,6 +69,8 @@ def noted(settings: Settings, statement: Classified) -> Settings:
     others = tuple(setting for setting in settings if setting.name != name)
     if statement.words[0] == "reset":
         return others
+    if value is not None and "(" in statement.words and "=" in statement.words:
+        return (*others, Setting(name, f"SET {name} = {literal(value(name))}"))
     return (*others, Setting(name, statement.sql))
 
 
@@ -71,7 +81,8 @@ def _name(statement: Classified) -> str | None:
         return f"extension {words[1]}"
     if statement.kind == "PRAGMA":
         is_switch = words[1].startswith(_SWITCHES) and not words[1].endswith(_OF_INSTANCES)
-        return f"pragma {words[1].partition('_')[2]}" if is_switch else None
+        shown = words[1].endswith("progress_bar")
+        return f"pragma {words[1].partition('_')[2]}" if is_switch and not shown else None
     if statement.kind != "SET":
         return None
     if words[0] == "use":
@@ -81,6 +92,8 @@ def _name(statement: Classified) -> str | None:
         return None
     if named[:2] == ["time", "zone"]:
         return "timezone"
+    if named[0] in _SHOWN:
+        return None
     return "search_path" if named[0] in _LATE else named[0]
 
 

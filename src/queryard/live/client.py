@@ -15,6 +15,7 @@ from queryard.core.errors import QueryardError
 from queryard.engine.classify import check_allowed, classify
 from queryard.engine.native import NativeStatement, Parameters
 from queryard.engine.session import SessionInstance
+from queryard.engine.settings import Settings
 from queryard.engine.volatile import may_differ
 
 from .admission.memory import reservation
@@ -127,15 +128,16 @@ class Client:
             return "parameters are bound by DuckDB"
         return self.instance.reason(statements[0])
 
-    def statement(self, request: QueryRequest, memory_bytes: int, sprints: bool) -> NativeStatement:
-        return NativeStatement(
-            tuple(request.statements),
-            request.parameters,
-            memory_bytes,
-            sprints,
-            self.instance,
-            self.instance.settings,
-        )
+    @property
+    def settings(self) -> Settings:
+        return self.instance.settings
+
+    def statement(
+        self, request: QueryRequest, memory_bytes: int, sprints: bool, settings: Settings
+    ) -> NativeStatement:
+        statements = tuple(request.statements)
+        own = self.instance
+        return NativeStatement(statements, request.parameters, memory_bytes, sprints, own, settings)
 
     def _key(self, request: QueryRequest) -> Hashable | None:
         """What two queries have in common that have one answer; None if it may differ each time.
@@ -148,11 +150,11 @@ class Client:
         if parameters is None or not self.is_pooled(request):
             return None
         tables = tuple(
-            id(table)
+            table
             for table in self.host.catalog.tables.values()
             if table.name.lower() in request.names
         )
-        return request.sql, parameters, request.memory_bytes, self.instance.settings, tables
+        return request.sql, parameters, request.memory_bytes, tables
 
     # --- tables and functions --------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from collections.abc import Generator
 from functools import partial
 from typing import Any
 
+from queryard.core.errors import QueryardError
 from queryard.results.answer import Answer
 from queryard.results.explanation import Explanation
 from queryard.sim.forecast import Forecast
@@ -33,7 +34,7 @@ class Handle:
         """`owner` lives as long as the rows can be read."""
         self._client = client
         self._ticket = ticket
-        self._interest = _Interest(client, ticket, owner)
+        self._interest = _interest(client, ticket, owner)
         self._answer: Answer | None = None
         self.id = ticket.id
         self.sql = ticket.request.sql
@@ -104,6 +105,10 @@ class Handle:
         self._ticket.output.schema(_seconds(timeout))
         shared = self._ticket.answer
         answer = None if shared is None else shared()
+        if answer is None and self._ticket.output.touched:
+            raise QueryardError(
+                f"query {self.id}: some of its rows were read before and are not kept; run it again"
+            )
         if answer is None:
             release = partial(_release, weakref.ref(self._client.host), self._ticket)
             answer = Answer(self._ticket.output, release, self._interest)
@@ -153,6 +158,15 @@ class _Interest:
         self._owner = owner
         finalizer = weakref.finalize(self, _release, weakref.ref(client.host), ticket)
         finalizer.atexit = False
+
+
+def _interest(client: Client, ticket: Ticket, owner: object) -> _Interest:
+    """That of another handle of the same query, or a new one."""
+    held = None if ticket.interest is None else ticket.interest()
+    if not isinstance(held, _Interest):
+        held = _Interest(client, ticket, owner)
+        ticket.interest = weakref.ref(held)
+    return held
 
 
 def _release(host: weakref.ref[Host], ticket: Ticket) -> None:

@@ -36,6 +36,7 @@ class Hands:
         estimator: Estimator,
         temp: TempSpace,
         now: Callable[[], float],
+        later: Callable[[float, Callable[[], None]], None],
     ) -> None:
         self._post = post
         self._background = background
@@ -46,6 +47,7 @@ class Hands:
         self._estimator = estimator
         self._temp = temp
         self._now = now
+        self._later = later
         self._replies: dict[Hashable, Future[str]] = {}
         self._carries: dict[type, Callable[[Any], None]] = {
             out.Reply: self._reply,
@@ -57,7 +59,7 @@ class Hands:
             out.HandOver: self._hand_over,
             out.Spill: self._spill,
             out.FailOutput: self._fail_output,
-            out.CloseOutput: lambda effect: effect.output.close(),
+            out.CloseOutput: lambda effect: effect.output.discard(),
             out.Refine: self._refine,
             out.Learn: self._learn,
             out.Owe: lambda effect: backend.owe(effect.owes),
@@ -85,7 +87,9 @@ class Hands:
         reply = self._replies.pop(effect.token, None)
         if reply is None:
             return
-        if effect.query == effect.token:
+        if effect.error is not None and isinstance(effect.token, str):
+            self._tickets.drop(effect.token)  # a query that was not let in
+        elif effect.query == effect.token:
             short_turns.begin()  # until the query has ended
         if effect.error is not None:
             reply.set_exception(effect.error)
@@ -157,6 +161,8 @@ class Hands:
         self._recorder.ended(facts, ticket.status, ticket.output.rows)
         short_turns.end()
         self._tickets.ended(ticket, self._now())
+        if ticket.keep_s is not None:
+            self._later(ticket.keep_s, lambda: self._tickets.expire(self._now()))
         if effect.work is not None:
             self._background.start(effect.work.close)
         ticket.over.set()

@@ -11,10 +11,11 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from queryard.backends.protocol import Backend, WorkerFailed
+from queryard.backends.protocol import Backend
 from queryard.backends.workers import Workers
 from queryard.core.errors import QueryardError, unknown_name
 from queryard.core.explain import Why
@@ -92,7 +93,7 @@ class Host:
         self._problems: list[str] = []
         mailbox = Mailbox()
         self._post = post = mailbox.post
-        self._background = Workers(lambda error: post(WorkerFailed(error)))
+        self._background = Workers(self._problem)
         self._estimator = Estimator(
             Predictor(catalog),
             recorder.past,
@@ -110,6 +111,7 @@ class Host:
             self._estimator,
             temp,
             self.now,
+            self._later,
         )
         coordinator = Coordinator(kernel, gate, reservations, backend.width)
         self._loop = Loop(mailbox, coordinator, self._hands.carry_out, self._break)
@@ -157,8 +159,10 @@ class Host:
         given = inputs.Submit(query, query, client, request, prediction, key, wait_s)
         try:
             entered = self._call(query, given)
-        except BaseException:
-            self._tickets.drop(query)
+        except QueryardError:
+            raise  # it was not let in
+        except BaseException:  # interrupted: it may have been let in all the same
+            self._post(inputs.Cancel(query, QueryCancelled("interrupted while it was submitted")))
             raise
         if entered == query:
             self._waits.entered(request, prediction.work_s / self.backend.slots)
@@ -234,17 +238,18 @@ class Host:
         A finalizer may call it, in the middle of anything: it takes no lock.
         """
         output = ticket.output
-        if self.owner.is_here and (ticket.keep_s is None or output.drained):
+        kept = ticket.keep_s is not None and self._tickets.held(ticket.id) is not None
+        if self.owner.is_here and (output.drained or not kept):
             self._post(inputs.Release(ticket.id, output, output.complete))
-            self._tickets.release(ticket.id)
+            self._tickets.release(ticket)
 
     @contextlib.contextmanager
     def own_turn(self, client: ClientPort) -> Iterator[None]:
         """Wait until no statement has the client's own connection, and let none have it."""
         token = object()
         self._check_open()
-        self._call(token, inputs.TakeTurn(token, client))
         try:
+            self._call(token, inputs.TakeTurn(token, client))
             yield
         finally:
             self._post(inputs.TurnOver(token, client))
@@ -258,7 +263,7 @@ class Host:
         """Post something and wait for its reply."""
         reply = self._hands.expect(token)
         self._post(given)
-        if self._broken is not None:
+        if self._broken is not None or self._loop.over:
             reply.cancel()
         try:
             return reply.result()
@@ -362,6 +367,7 @@ class Host:
         """The loop itself failed: nothing may wait for it."""
         self._broken = error
         for ticket in self._tickets.on_their_way():
+            ticket.facts = replace(ticket.facts, error=error, ended_s=self.now())
             ticket.output.fail(error)
             ticket.over.set()
         self._hands.give_up()
@@ -389,6 +395,7 @@ class Host:
         self._estimator.close()
         self._recorder.cost(self.report())
         self._loop.stop()
+        self._hands.give_up()
         self._recorder.close()
         self._temp.close()
         return stopped

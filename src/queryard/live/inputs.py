@@ -31,8 +31,14 @@ class ClientPort(Protocol):
     def not_staged(self, request: QueryRequest) -> str | None:
         """Why the planner is not even asked to split a query; None if it is."""
 
-    def statement(self, request: QueryRequest, memory_bytes: int, sprints: bool) -> Any:
-        """What the engine runs for it."""
+    @property
+    def settings(self) -> Hashable:
+        """What the client has set by now."""
+
+    def statement(
+        self, request: QueryRequest, memory_bytes: int, sprints: bool, settings: Any
+    ) -> Any:
+        """What the engine runs for it, under these settings."""
 
 
 class Submit(NamedTuple):

@@ -61,7 +61,7 @@ class Loop:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._coordinator = coordinator
-        # What deciding has cost: how often, and the processor seconds of the kernel, and of all that
+        # What deciding has cost: how often, and the processor seconds of the kernel and of all that
         # this thread does.
         self.decisions = 0
         self.decide_s = 0.0
@@ -80,6 +80,11 @@ class Loop:
         self._thread.start()
 
     # --- from any thread -------------------------------------------------------------------------
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended: what is posted from now on is not heard."""
+        return self._over
 
     def now(self) -> float:
         """Seconds since the loop was made, which is the kernel's time."""

@@ -40,7 +40,7 @@ from .host import Host
 from .monitor import SessionReport
 from .options import QueryOptions, check_options
 from .recording import Recorder, history_file, kept_in, read_retention
-from .request import Plan
+from .request import Plan, checked_plan
 from .settings import session_settings, sized, warn_of_idle_parts
 from .why import Outlook
 
@@ -131,6 +131,7 @@ class Session:
         nodes: Sequence[Node] | None = None,
     ) -> None:
         """As `connect`; `nodes` stand for unequal machines, each with slots and a speed."""
+        plan, fresh_s = checked_plan(plan), as_age(fresh, "fresh")
         self.catalog = catalog
         self._slot_range = slot_range(slots)
         self.memory_bytes = memory_budget(memory)
@@ -155,7 +156,7 @@ class Session:
             Reservations(budget.pool_bytes),
             recorder,
             space,
-            as_age(fresh, "fresh"),
+            fresh_s,
         )
         engine.spares.keep(small_sizes(budget.pool_bytes), self.host.in_a_while)
         self.client = Client.open(

@@ -34,14 +34,22 @@ class Ticket:
         # How long its rows are kept after its end though no handle is held; None: not at all.
         self.keep_s = keep_s
         self.over = threading.Event()
-        # Its rows are read once: all its handles share one answer.
+        # Its rows are read once: all its handles share one answer, and one interest in the rows.
         self.answer: weakref.ref[Answer] | None = None
+        self.interest: weakref.ref[object] | None = None
+        # Whether a reader has taken all rows.
+        self.is_read = False
         # The first forecast that was made of it.
         self.foreseen: Foreseen | None = None
 
     @property
     def request(self) -> QueryRequest:
         return self.facts.request
+
+    @property
+    def wanted(self) -> bool:
+        """Whether a handle or an answer of it is held."""
+        return self.interest is not None and self.interest() is not None
 
     @property
     def ended(self) -> bool:

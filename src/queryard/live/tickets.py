@@ -36,17 +36,18 @@ class Tickets:
 
     def ended(self, ticket: Ticket, now_s: float) -> None:
         """Keep its rows for as long as was asked for."""
-        if ticket.keep_s is None:
+        if ticket.keep_s is None or ticket.is_read:
             self._held.pop(ticket.id, None)
         else:
             self._expire_s[ticket.id] = now_s + ticket.keep_s
         self.expire(now_s)
 
-    def release(self, query: str) -> None:
+    def release(self, ticket: Ticket) -> None:
         """Its rows are read, or not wanted."""
-        self._known.pop(query, None)
-        if query in self._expire_s:
-            self._expire_s[query] = float("-inf")
+        ticket.is_read = True
+        self._known.pop(ticket.id, None)
+        if self._expire_s.pop(ticket.id, None) is not None:
+            self._held.pop(ticket.id, None)
 
     def expire(self, now_s: float) -> None:
         """Forget queries whose rows were kept for long enough."""
@@ -55,8 +56,9 @@ class Tickets:
             self._expire_s.pop(query, None)
             ticket = self._held.get(query)
             self.drop(query)
-            if ticket is not None:
-                ticket.output.close()
+            # A reader that has it keeps it; its rows go with the last handle.
+            if ticket is not None and not ticket.wanted:
+                ticket.output.discard()
 
     def drop(self, query: str) -> None:
         self._held.pop(query, None)

@@ -49,6 +49,7 @@ class Fan:
         with self._lock:
             if stream in self._streams:
                 self._streams.remove(stream)
+        self.on_room()  # it may have been the one that was behind
 
     def _wake(self) -> None:
         self.on_room()

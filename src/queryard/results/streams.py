@@ -52,6 +52,8 @@ class ResultStream:
         self._full = False
         self._ended = False
         self._finished = False
+        # Whether a reader has taken rows.
+        self.touched = False
         self._error: BaseException | None = None
         self._schema: Any = None
         self._types: tuple[str, ...] = ()
@@ -191,8 +193,10 @@ class ResultStream:
     def _take(self) -> Any:
         if not self._batches:
             if self._file is not None and self._ended and self._file.batches:
+                self.touched = True
                 return self._file.read()
             return None
+        self.touched = True
         batch = self._batches.popleft()
         self._bytes -= batch.nbytes
         if self._full and self._bytes <= self._limit_bytes / 2:
@@ -214,6 +218,15 @@ class ResultStream:
             self._ended = True
             self._drop()
             self._changed.notify_all()
+
+    def discard(self) -> None:
+        """The rows are wanted no more; a reader that comes all the same is told so."""
+        with self._changed:
+            if not (self._finished and self.drained):
+                self._error = self._error or QueryFailed(
+                    "the rows of the query are not kept any more; run it again"
+                )
+        self.close()
 
     def _drop(self) -> None:
         self._batches.clear()

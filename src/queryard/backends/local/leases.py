@@ -20,6 +20,7 @@ from queryard.backends.protocol import (
 )
 from queryard.core.commands import Grant, Revoke
 from queryard.core.events import LeaseEnded
+from queryard.core.model import JobId
 from queryard.engine.errors import QueryCancelled
 from queryard.engine.threads import Corner
 from queryard.results.fan import Fan
@@ -84,36 +85,41 @@ class LocalLeases:
             if run is None or run.query.ended or not run.wanted or not run.fan.join(work.output):
                 self._post(JoinRefused(query))
                 return
-            self._enter(run, query, work)
-            self._post(RunJoined(query))
+            with self._lock:
+                self._enter(run, query, work)
+                self._post(RunJoined(query))
             return
         fan = Fan(work.output)
         run = LeasedExecution(work.run, self._engine.open(work.statement, fan), fan)
         with self._lock:
             self._runs[work.run] = run
-        self._enter(run, query, work)
+            self._enter(run, query, work)
 
     def _enter(self, run: LeasedExecution, query: str, work: Leased) -> None:
-        job = f"{query}/{NATIVE_JOB}"
-        with self._lock:
-            run.members[job] = Member(query, job, work.width, work.output, self._post)
-            run.wanted.add(query)
-            self._jobs[job] = run
+        job = _job(query)
+        run.members[job] = Member(query, job, work.width, work.output, self._post)
+        run.wanted.add(query)
+        self._jobs[job] = run
 
     def stop(self, query: str, error: BaseException) -> None:
         """A query wants the answer no more; an execution that no query wants is cancelled."""
-        job = f"{query}/{NATIVE_JOB}"
+        job = _job(query)
         run = self._jobs.get(job)
         if run is None:
             return
         run.fan.leave(run.members[job].output)
         run.wanted.discard(query)
-        if not run.wanted:
+        if run.wanted:
+            return
+        if run.query.on_session:
+            # At once: the next statement on this connection must not be interrupted in its place.
+            run.query.cancel(error)
+        else:
             self._start(partial(run.query.cancel, error))
 
     def forget(self, query: str) -> None:
         with self._lock:
-            run = self._jobs.pop(f"{query}/{NATIVE_JOB}", None)
+            run = self._jobs.pop(_job(query), None)
             if run is None:
                 return
             run.wanted.discard(query)
@@ -184,10 +190,11 @@ class LocalLeases:
 
     def _post_end(self, run: LeasedExecution) -> None:
         """Tell once that a run is over, and with which error."""
+        # Under the lock, so that no other thread tells the end of a lease before it.
         with self._lock:
-            first, run.end_posted = not run.end_posted, True
-        if first:
-            self._post(RunEnded(run.name, run.query.error, run.fan.started))
+            if not run.end_posted:
+                run.end_posted = True
+                self._post(RunEnded(run.name, run.query.error, run.fan.started))
 
     def _tell_end(self, run: LeasedExecution) -> None:
         """Members without slots hear of the end, too."""
@@ -251,6 +258,10 @@ def _end(query: Serving, job: str, node: str, slots: int) -> LeaseEnded:
     if query.error is None:
         return LeaseEnded(0.0, job, node, slots, "finished")
     return LeaseEnded(0.0, job, node, slots, "failed", str(query.error))
+
+
+def _job(query: str) -> str:
+    return str(JobId(query, NATIVE_JOB))
 
 
 def _nothing(event: object) -> None:

@@ -33,6 +33,10 @@ class Serving(Protocol):
     ended: bool
 
     @property
+    def on_session(self) -> bool:
+        """Whether it runs on a connection that is used again right after it."""
+
+    @property
     def computes(self) -> bool:
         """Whether slots compute now, and are not about to plan or to hand over rows."""
 

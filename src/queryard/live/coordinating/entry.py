@@ -33,6 +33,8 @@ class Entry:
         # The work that is expected by now, which may be more than was predicted.
         self.expected_s = prediction.work_s
         self.key = key
+        # Those of its client when its run began.
+        self.settings: Hashable = ()
         self.submitted_s = submitted_s
         self.started_s: float | None = None
         self.ended_s: float | None = None

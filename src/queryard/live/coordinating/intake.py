@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Hashable
 
 from queryard.backends import protocol as told
 from queryard.core import events as ev
@@ -13,6 +14,7 @@ from .. import effects as out
 from .. import inputs
 from ..admission.limits import Refused
 from ..inputs import ClientPort
+from ..request import QueryRequest
 from ..work.base import Work
 from ..work.native import takes_a_moment
 from .course import Course
@@ -33,7 +35,7 @@ class Intake:
         self._course = course
         self._ending = ending
         self._lines: dict[str, Line] = {}
-        self._keys: OrderedDict[tuple[str, str], tuple[str, str]] = OrderedDict()
+        self._keys: OrderedDict[tuple[str, str], tuple[str, tuple[str, str]]] = OrderedDict()
 
     def go_on(self) -> None:
         """Begin with what could not begin before something else had ended in this instant."""
@@ -93,18 +95,23 @@ class Intake:
         found = self._keys.get((given.request.tenant, key)) if key else None
         if found is None:
             return None
-        query, sql = found
-        if sql != given.request.sql:
+        query, asked = found
+        if asked != _asked(given.request):
             raise QueryardError(
-                f"idempotency_key {key!r}: came with another statement before; "
+                f"idempotency_key {key!r}: came with another statement or other parameters before; "
                 "use a key of its own for each statement"
             )
         return query
 
+    @staticmethod
+    def _kernel_key(request: QueryRequest) -> str:
+        key = request.idempotency_key
+        return f"{request.tenant}:{key}" if key else ""
+
     def _remember_key(self, given: inputs.Submit) -> None:
         request = given.request
         if request.idempotency_key:
-            self._keys[request.tenant, request.idempotency_key] = given.query, request.sql
+            self._keys[request.tenant, request.idempotency_key] = given.query, _asked(request)
             if len(self._keys) > KEYS_KEPT:
                 self._keys.popitem(last=False)
 
@@ -173,7 +180,9 @@ class Intake:
 
     def _begin_native(self, entry: Entry) -> bool:
         pooled = entry.client.is_pooled(entry.request)
-        joined = self._ledger.runs.joined(entry.id, entry.key) if pooled else None
+        # Settings are part of what is asked; they are read once, for the key and for the run.
+        entry.settings = entry.client.settings
+        joined = self._ledger.runs.joined(entry.id, _key(entry)) if pooled else None
         if joined is not None:
             entry.joining = joined
             self._ledger.do(out.AddWork(entry.id, joined))
@@ -189,8 +198,8 @@ class Intake:
         reserved = self._ledger.reservations.native(request, prediction, most_bytes)
         memory_bytes, most_bytes = reserved if pooled else (0, 0)
         sprints = takes_a_moment(request, prediction)
-        statement = entry.client.statement(request, memory_bytes, sprints)
-        key = entry.key if pooled else None
+        statement = entry.client.statement(request, memory_bytes, sprints, entry.settings)
+        key = _key(entry) if pooled else None
         work = self._ledger.runs.new(entry.id, statement, key, memory_bytes, most_bytes)
         self._ledger.do(out.AddWork(entry.id, work))
         entry.run = work.run
@@ -219,7 +228,7 @@ class Intake:
     def planned(self, given: inputs.Planned) -> None:
         entry = self._ledger.entries.get(given.query)
         if entry is None:
-            return  # cancelled; the loop closes what was made
+            return  # cancelled; nothing was opened for it yet
         self._ledger.do(out.AddWork(entry.id, given.work))
         self._enter_kernel(entry, given.work)
 
@@ -249,6 +258,8 @@ class Intake:
             tenant=request.tenant,
             priority=request.priority,
             memory_bytes=float(entry.memory_bytes),
+            # A query that is run again with more memory is no repetition of itself.
+            idempotency_key="" if entry.recorded else self._kernel_key(request),
             submit_s=entry.submitted_s,
             deadline_s=request.deadline_s,
         )
@@ -263,3 +274,13 @@ class Intake:
             self._ledger.do(out.RecordAsked(entry.facts()))
         if not work.hands_over:
             self._ledger.do(out.Refine(entry.id))
+
+
+def _asked(request: QueryRequest) -> tuple[str, str]:
+    """What must be the same if a key is: the statement and its parameters."""
+    return request.sql, repr(request.parameters)
+
+
+def _key(entry: Entry) -> Hashable | None:
+    """Equal for queries that have the same answer."""
+    return None if entry.key is None else (entry.key, entry.settings)

@@ -39,8 +39,9 @@ class NativeRun:
         self.memory_bytes = memory_bytes
         # The query whose reservation holds the memory it uses.
         self.holder: str | None = None
-        # Those that want its answer, the earliest first.
+        # Those that want its answer, the earliest first; and those of them that the kernel knows.
         self.queries: list[str] = [first]
+        self.entered: list[str] = []
         self.ended = False
         self.progress = 0.0
         self.peak_memory_bytes: int | None = None
@@ -151,6 +152,7 @@ class NativeWork:
         return Leased(self.run.name, self._runs.width, output, self._statement)
 
     def entered(self) -> Moved:
+        self.run.entered.append(self._query)
         if self.run.holder is None:
             return Moved((), ())
         # Its run has begun, with memory that another query holds.
@@ -158,23 +160,28 @@ class NativeWork:
 
     def granted(self) -> Moved:
         run = self.run
-        if run.holder is not None or not run.queries:
+        if run.holder is not None or not run.entered:
             return Moved((self._query,), ())
-        run.holder = self._query if self._query in run.queries else run.queries[0]
-        moved = [MemoryChanged(0.0, other, 0.0) for other in run.queries if other != run.holder]
+        run.holder = self._query if self._query in run.entered else run.entered[0]
+        moved = [MemoryChanged(0.0, other, 0.0) for other in run.entered if other != run.holder]
         if run.holder != self._query:  # which has left meanwhile
             moved.append(MemoryChanged(0.0, run.holder, float(run.memory_bytes)))
-        return Moved(tuple(run.queries), moved)
+        return Moved(tuple(run.entered), moved)
 
     def left(self) -> Sequence[MemoryChanged]:
         run = self.run
         if self._query in run.queries:
             run.queries.remove(self._query)
+        if self._query in run.entered:
+            run.entered.remove(self._query)
         if not run.queries:
             self._runs.drop(run)
         if run.holder != self._query or not run.queries or run.ended:
             return ()
-        run.holder = run.queries[0]
+        # A query that is about to join reserves the memory itself when the kernel hears of it.
+        run.holder = run.entered[0] if run.entered else None
+        if run.holder is None:
+            return (MemoryChanged(0.0, self._query, 0.0),)
         return (
             MemoryChanged(0.0, self._query, 0.0),
             MemoryChanged(0.0, run.holder, float(run.memory_bytes)),
