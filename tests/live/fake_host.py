@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from queryard.backends.fake import FakeBackend, Script
@@ -111,8 +110,9 @@ class FakeHost:
         script: Script | None = None,
         profile: dict[str, Any] | None = None,
         limits: Limits | None = None,
-        seed: int = 0,
+        lag: Callable[[], float] = lambda: 0.0,
     ) -> None:
+        """`lag` is how long planning and handing over take."""
         settings = Settings()
         self.journal = Journal({}, profile or {"order": "fifo"})
         kernel = Scheduler(compose, profile or {"order": "fifo"}, settings, self.journal)
@@ -124,7 +124,7 @@ class FakeHost:
             Reservations(memory),
             self.backend.width,
         )
-        self.draw = random.Random(seed)
+        self._lag = lag
         self.now_s = 0.0
         self.replies: dict[Any, out.Reply] = {}
         self.ended: dict[str, QueryFacts] = {}
@@ -168,9 +168,16 @@ class FakeHost:
         self.post(given)
         return query
 
-    def post(self, given: inputs.Input) -> None:
-        self._mail.append(given)
+    def post(self, *given: inputs.Input) -> None:
+        self._mail.extend(given)
         self.step()
+
+    def _post_later(self, given: inputs.Input) -> None:
+        wait_s = self._lag()
+        if wait_s:
+            heapq.heappush(self._timers, (self.now_s + wait_s, next(self._order), given))
+        else:
+            self._mail.append(given)
 
     def cancel(self, query: str) -> None:
         from queryard.engine.errors import QueryCancelled
@@ -219,7 +226,7 @@ class FakeHost:
             case out.SetTimer():
                 heapq.heappush(self._timers, (effect.time_s, next(self._order), effect.input))
             case out.StartPlanning():
-                self._mail.append(self._plan(effect))
+                self._post_later(self._plan(effect))
             case out.AddWork():
                 self.backend.add(effect.query, effect.work.for_backend(None))  # type: ignore[arg-type]
             case out.Execute():
@@ -232,7 +239,7 @@ class FakeHost:
                 self.backend.forget(effect.query)
             case out.HandOver():
                 error = self.handovers.get(effect.query)
-                self._mail.append(inputs.HandedOver(effect.query, error))
+                self._post_later(inputs.HandedOver(effect.query, error))
             case out.Spill():
                 self.spilled[effect.query] += 1
                 self._mail.append(inputs.ReaderState(effect.query, False))

@@ -24,6 +24,7 @@ CLUSTERS = (
     (Node("local", 2, 1024.0 * MIB),),
     (Node("local", 1, 512.0 * MIB),),
     tuple(Node(f"local-{n}", 1, 400.0 * MIB, host="local") for n in range(3)),
+    (Node("east", 2, 512.0 * MIB), Node("west", 1, 512.0 * MIB)),
 )
 SHORT, LONG = 300, 6000
 
@@ -48,6 +49,7 @@ def scripted(draw: random.Random) -> Script:
         error=error,
         rows_out=lambda run: draw.random() < 0.3,
         joinable=lambda run: draw.random() < 0.7,
+        join_s=lambda: draw.choice((0.0, 0.0, 0.1)),
         leave_s=lambda: draw.choice((0.0, 0.0, 0.05, 1.0)),
         task_s=lambda task, attempt: draw.choice((0.0, 0.1, 1.0)),
         task_error=task_error,
@@ -57,7 +59,7 @@ def scripted(draw: random.Random) -> Script:
 def act(host: FakeHost, draw: random.Random, clients: list[FakeClient], turns: list[str]) -> None:
     """One thing that a user, a reader or an operator does."""
     on_their_way = list(host.open)
-    match draw.choice("ssssccrrprtkw"):
+    match draw.choice("ssssccrrprtkwwnb"):
         case "s":
             key = draw.choice((None, None, "a", "b"))
             host.submit(
@@ -85,6 +87,21 @@ def act(host: FakeHost, draw: random.Random, clients: list[FakeClient], turns: l
         case "k" if on_their_way:
             query = draw.choice(on_their_way)
             host.post(inputs.Release(query, _Closed(), draw.random() < 0.5))
+        case "n":
+            nodes = sorted(host.backend._nodes)
+            host.backend.lose(draw.choice(nodes))
+            host.step()
+            if draw.random() < 0.7:
+                host.run(host.now_s + draw.choice((0.0, 0.5)))
+                join_all(host)
+        case "b" if len(on_their_way) > 1:
+            # Several things in one instant.
+            first, second = draw.sample(on_their_way, 2)
+            host.post(
+                inputs.Cancel(first, QueryCancelled("cancelled")),
+                inputs.ReaderState(second, True),
+                inputs.Cancel(first, QueryCancelled("again")),
+            )
         case "w":
             host.run(host.now_s + draw.choice((0.01, 0.2, 1.0)))
     for turn in [turn for turn in turns if turn in host.replies]:
@@ -92,8 +109,14 @@ def act(host: FakeHost, draw: random.Random, clients: list[FakeClient], turns: l
         host.post(inputs.TurnOver(turn, clients[0]))
 
 
+def join_all(host: FakeHost) -> None:
+    for node in sorted(host.backend._nodes):
+        host.backend.join(node)
+    host.step()
+
+
 class _Closed:
-    def close(self) -> None:
+    def discard(self) -> None:
         pass
 
 
@@ -104,11 +127,13 @@ def history(seed: int) -> FakeHost:
         scripted(draw),
         dict(resolve_profile(draw.choice(PROFILES))),
         draw.choice((None, Limits(waiting=5))),
+        lag=lambda: draw.choice((0.0, 0.0, 0.2)),
     )
     clients = [FakeClient("a"), FakeClient("b")]
     turns: list[str] = []
     for _ in range(draw.choice((5, 20, 60))):
         act(host, draw, clients, turns)
+    join_all(host)
     if draw.random() < 0.3:
         host.post(inputs.Close(QueryCancelled("closed")))
     # A reader that never comes back holds its query for good, as it should.

@@ -47,13 +47,14 @@ class Script:
 
     `work_s` are the core-seconds of a run and `error` what it ends with; `rows_out` says whether
     readers saw rows before an error, `joinable` whether others may join, and `leave_s` how long a
-    slot stays after it was called back.
+    slot stays after it was called back. `join_s` is how long a query waits to hear that it joined.
     """
 
     work_s: Callable[[str], float] = lambda run: 1.0
     error: Callable[[str], BaseException | None] = lambda run: None
     rows_out: Callable[[str], bool] = lambda run: False
     joinable: Callable[[str], bool] = lambda run: True
+    join_s: Callable[[], float] = lambda: 0.0
     leave_s: Callable[[], float] = lambda: 0.0
     task_s: Callable[[TaskId, int], float] = lambda task, attempt: 1.0
     task_error: Callable[[TaskId, int], BaseException | None] = lambda task, attempt: None
@@ -97,6 +98,7 @@ class FakeBackend:
         self._busy: Counter[str] = Counter()
         self._runs: dict[str, _Run] = {}
         self._by_job: dict[str, _Run] = {}
+        self._joining: set[str] = set()
         self._staged: set[str] = set()
         self._launches: dict[int, Launch] = {}
         self._attempts: Counter[TaskId] = Counter()
@@ -141,19 +143,30 @@ class FakeBackend:
         if isinstance(work, Staged):
             self._staged.add(query)
             return
-        run = self._runs.get(work.run)
         if work.statement is None:
-            joins = run is not None and not run.ended and run.wanted
-            if run is None or not joins or not self.script.joinable(work.run):
-                self._tell(JoinRefused(query))
-                return
-            self._enter(run, query)
-            self._tell(RunJoined(query))
+            self._joining.add(query)
+            wait_s = self.script.join_s()
+            if wait_s:
+                self._after(wait_s, lambda: self._join(query, work.run))
+            else:
+                self._join(query, work.run)
             return
         run = _Run(work.run, self.script.work_s(work.run), since_s=self.now_s)
         self._runs[work.run] = run
         self._enter(run, query)
         self._after(REPORT_S, lambda: self._report(run))
+
+    def _join(self, query: str, name: str) -> None:
+        if query not in self._joining:
+            return  # it is not wanted any more
+        self._joining.discard(query)
+        run = self._runs.get(name)
+        joins = run is not None and not run.ended and run.wanted
+        if run is None or not joins or not self.script.joinable(name):
+            self._tell(JoinRefused(query))
+            return
+        self._enter(run, query)
+        self._tell(RunJoined(query))
 
     def _enter(self, run: _Run, query: str) -> None:
         job = str(JobId(query, NATIVE_JOB))
@@ -180,6 +193,7 @@ class FakeBackend:
         self.owes = owes
 
     def stop(self, query: str, error: BaseException) -> None:
+        self._joining.discard(query)
         run = self._by_job.get(str(JobId(query, NATIVE_JOB)))
         if run is None:
             return
