@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from queryard.core import events as ev
 from queryard.core.commands import Fail, Finish, Grant, Release, Revoke
 from queryard.core.journal import Journal
-from queryard.core.model import Node
+from queryard.core.model import Divisible, Job, Node
 from queryard.sim import replay
 
 A4, B4 = Node("a", 4), Node("b", 4)
@@ -107,6 +107,14 @@ def test_why_says_that_a_job_cannot_move():
     hand.obey(hand.wait(1.0).submit("x", divisible("d", 1), estimates=90.0))
     hand.obey(hand.wait(1.0).submit("short", divisible("d", 1), estimates=1.0))
     assert "job d has started on 'a' and can use its slots only" in str(hand.scheduler.why("long"))
+
+
+def test_alone_a_job_has_the_slots_of_one_host():
+    hand = Hand("fifo", [A4, B4])
+    hand.submit("q", divisible("d", 8), estimates=40.0)
+    assert hand.state.queries["q"].alone_s == 10.0
+    hand.submit("r", Job("d", divisible=Divisible(8, span="cluster")), estimates=40.0)
+    assert hand.state.queries["r"].alone_s == 5.0
 
 
 # --- journals of before -------------------------------------------------------------------------

@@ -8,11 +8,12 @@ from small_worlds import arrival, commands, divisible, events, maps, run, scan, 
 from queryard.core import commands as do
 from queryard.core import events as ev
 from queryard.core.errors import QueryardError
-from queryard.core.model import Node
+from queryard.core.model import Divisible, Job, Node
 from queryard.sim import replay, simulate
 from queryard.workload.model import JobTruth, Workload
 
 FAILING = {"node_mtbf_s": 40.0, "node_repair_s": 7.0}
+SPREAD = Job("j", divisible=Divisible(2, span="cluster"))
 
 
 def busy() -> list:
@@ -37,15 +38,15 @@ def test_nodes_fail_and_come_back_and_everything_ends(slow_start: float):
 
 
 def test_they_fail_as_often_as_they_should():
-    long = [arrival("q", (divisible(1), 4000.0))]
+    long = [arrival("q", (SPREAD, 4000.0))]
     nodes = [Node(f"n{i}", 1) for i in range(10)]
     found = run(long, nodes, node_mtbf_s=100.0, node_repair_s=0.1)
     time_s = found.ends["q"]
     assert len(events(found.journal, ev.NodeLost)) == pytest.approx(10 * time_s / 100.0, rel=0.15)
 
 
-def test_a_lost_lease_keeps_what_it_has_done():
-    found = run([arrival("q", (divisible(2), 200.0))], [Node("a", 1), Node("b", 1)], **FAILING)
+def test_a_job_that_is_on_no_certain_host_keeps_what_it_has_done():
+    found = run([arrival("q", (SPREAD, 200.0))], [Node("a", 1), Node("b", 1)], **FAILING)
     served = slot_seconds(found.journal)
     assert served == pytest.approx(200.0)
 

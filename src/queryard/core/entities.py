@@ -16,9 +16,10 @@ from .phases import PhaseState
 
 
 class Host(NamedTuple):
-    """The nodes of a host together: how many of them take new work, and their memory."""
+    """The nodes of a host together: how many of them take new work, their slots and memory."""
 
     nodes: int
+    slots: int
     memory_bytes: float
     kept_bytes: float
 

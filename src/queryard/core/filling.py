@@ -185,7 +185,9 @@ class Filling:
             return False
         if isinstance(candidate, JobState):
             return self._start(candidate, lane, node)
-        jobs = self.jobs_for(query, lane, node)
+        jobs: Sequence[JobState] = query.runnable[lane]
+        if self._state.apart:
+            jobs = self.jobs_for(query, lane, node)
         if len(jobs) == 1:
             started = self._start(jobs[0], lane, node)
             if started and self.keeps_head:

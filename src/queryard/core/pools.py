@@ -199,21 +199,15 @@ class Pool:
                 del self.apart[host]
         return bool(hosts)
 
-    def stands(self, uid: int) -> bool:
-        """Whether a candidate stands in any ranking."""
-        if any(uid in ranking.keys for ranking in self.rankings):
-            return True
+    def stands_apart(self, uid: int) -> bool:
+        """Whether a candidate stands by its hosts in any lane."""
         return any((uid, lane) in self.homes for lane in range(len(self.lanes)))
 
-    def rerank(self, uid: int, key: Key) -> None:
+    def rerank_apart(self, uid: int, key: Key) -> None:
         """A candidate has another key from now on."""
-        for ranking in self.rankings:
-            if uid in ranking.keys:
-                ranking.put(uid, key)
-        if self.homes:
-            for lane in range(len(self.lanes)):
-                for host in filter(None, self.homes.get((uid, lane), ())):
-                    self.apart[host][lane].put(uid, key)
+        for lane in range(len(self.lanes)):
+            for host in filter(None, self.homes.get((uid, lane), ())):
+                self.apart[host][lane].put(uid, key)
 
     def refill(self, keys: Mapping[int, Key]) -> None:
         """All candidates have other keys from now on."""

@@ -158,7 +158,9 @@ class PoolTree:
         if not (leaf.homes and leaf.drop_apart(uid, lane)):
             gated = uid not in leaf.lanes[lane].keys
             (leaf.gates if gated else leaf.lanes)[lane].drop(uid)
-        if not leaf.stands(uid):
+        if not any(uid in ranking.keys for ranking in leaf.rankings) and not (
+            leaf.homes and leaf.stands_apart(uid)
+        ):
             del leaf.members[uid]
         pool: Pool | None = leaf
         while pool is not None:
@@ -213,7 +215,12 @@ class PoolTree:
         """Something the candidate's key depends on has changed."""
         uid = candidate.uid
         if uid in leaf.members:
-            leaf.rerank(uid, leaf.order.key(candidate, state))  # type: ignore[union-attr]
+            key = leaf.order.key(candidate, state)  # type: ignore[union-attr]
+            for ranking in leaf.rankings:
+                if uid in ranking.keys:
+                    ranking.put(uid, key)
+            if leaf.homes:
+                leaf.rerank_apart(uid, key)
 
     @staticmethod
     def _due(leaf: Pool, state: State) -> bool:

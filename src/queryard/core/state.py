@@ -126,6 +126,8 @@ class State:
         self.alone_s = Typical()
         # Of nodes that take work, and the nodes that do no longer.
         self.total_slots = 0
+        # The most that a divisible job can use which stays on one host.
+        self.host_slots = 0
         self.draining: tuple[NodeState, ...] = ()
         self.hosts: dict[str, Host] = {}
         # Whether it matters on which host a divisible job has started: there are several, or
@@ -172,7 +174,7 @@ class State:
         return any(self._fits_on(name, query, beside_bytes) for name in hosts)
 
     def _fits_on(self, host: str, query: QueryState, beside_bytes: float) -> bool:
-        _, memory_bytes, kept_bytes = self.hosts[host]
+        _, _, memory_bytes, kept_bytes = self.hosts[host]
         held = [
             held
             for name, held in self.reservations.items()
@@ -237,6 +239,7 @@ class State:
         copy.class_means = {key: mean.fork() for key, mean in self.class_means.items()}
         copy.alone_s = self.alone_s.fork()
         copy.total_slots = self.total_slots
+        copy.host_slots = self.host_slots
         copy.draining = tuple(copy.nodes[node.id] for node in self.draining)
         copy.hosts = self.hosts.copy()
         copy.apart = self.apart

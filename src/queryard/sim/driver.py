@@ -7,6 +7,7 @@ call of `Scheduler.handle`, and there is no other way into the kernel.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Any
@@ -178,14 +179,14 @@ class SimDriver:
         """When the next thing may happen; never, once every query has ended."""
         return self._heap[0][0] if self._heap and self._open else math.inf
 
-    def run(self, until_s: float = math.inf, most_steps: float = math.inf) -> None:
+    def run(self, until_s: float = math.inf, most_steps: int = sys.maxsize) -> None:
         """Go on until every query has ended, to a time, or for so many decisions."""
         heap = self._heap
         moved = self._moved
         running = self.scheduler.state.running
         handle = self.scheduler.handle
         executors = self._executors
-        while heap and self._open and heap[0][0] <= until_s and most_steps > 0:
+        while heap and self._open and heap[0][0] <= until_s and most_steps:
             events: list[ev.Event] = []
             rare = False
             while True:

@@ -7,6 +7,7 @@ them, those running need what is left of that, and nobody new arrives.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -54,7 +55,7 @@ class Limit:
     The clock is one of processor time, such as `time.thread_time`, or of a test.
     """
 
-    steps: float = math.inf
+    steps: int = sys.maxsize
     seconds: float = math.inf
     clock: Callable[[], float] = lambda: 0.0
 

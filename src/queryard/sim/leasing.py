@@ -7,7 +7,6 @@ import math
 from queryard.core import commands as do
 from queryard.core import events as ev
 from queryard.core.entities import JobState, NodeState
-from queryard.core.model import JobId
 from queryard.core.state import State
 
 from .leases import LeasedJob
@@ -65,6 +64,8 @@ class Leasing:
         self._post = post
         self._seed = seed
         self._jobs: dict[str, LeasedJob] = {}
+        # Query -> its jobs that slots have worked on.
+        self._of_query: dict[str, set[str]] = {}
         # Those that have worked since they were last told of.
         self._busy: dict[str, LeasedJob] = {}
         self._reported_s = -math.inf
@@ -85,6 +86,7 @@ class Leasing:
             job.since_s = self._state.now
             job.version = self._lost.pop(job_id, 0)
             self._jobs[job_id] = job
+            self._of_query.setdefault(known.query.id, set()).add(job_id)
         return job
 
     def resume(self) -> None:
@@ -208,11 +210,10 @@ class Leasing:
 
     def forget(self, query: str) -> None:
         """A query has ended, whatever became of its jobs."""
-        for job_id in [job for job in self._jobs if JobId.of(job).query == query]:
+        for job_id in self._of_query.pop(query, ()):
             self._drop(job_id)
-        for job_id in [job for job in self._lost if JobId.of(job).query == query]:
-            del self._lost[job_id]
+            self._lost.pop(job_id, None)
 
     def _drop(self, job_id: str) -> None:
-        del self._jobs[job_id]
+        self._jobs.pop(job_id, None)
         self._busy.pop(job_id, None)

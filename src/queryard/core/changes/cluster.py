@@ -83,6 +83,7 @@ def _count_hosts(state: State) -> None:
     state.hosts = {
         host: Host(
             sum(not node.draining for node in those),
+            sum(node.spec.slots for node in those if not node.draining),
             math.fsum(node.spec.memory_bytes for node in those),
             math.fsum(node.spec.kept_bytes for node in those),
         )
@@ -92,7 +93,9 @@ def _count_hosts(state: State) -> None:
     for node in state.nodes.values():
         node.serves_bound = node.host in closed
     state.apart = bool(closed) or (stays and len(nodes) > 1)
+    state.host_slots = state.total_slots
     if stays:
+        state.host_slots = max((host.slots for host in state.hosts.values()), default=0)
         largest = max((host.memory_bytes for host in state.hosts.values()), default=0.0)
         state.most_host_bytes = max(state.most_host_bytes, largest)
 

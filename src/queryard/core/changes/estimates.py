@@ -83,7 +83,7 @@ def reckon(state: State, query: QueryState) -> None:
         job = jobs[0]
         query.left_s = job.left_s
         query.total_s = total_s = job.total_s
-        job.level_s = alone_s(job, slots)
+        job.level_s = alone_s(state, job, slots)
         query.alone_s = max(job.level_s, total_s / slots)
         return
     query.left_s = sum(job.left_s for job in jobs)
@@ -93,7 +93,7 @@ def reckon(state: State, query: QueryState) -> None:
         below = job.downstream
         job.depth = 1 + max((down.depth for down in below), default=-1)
         job.tail_work_s = max((d.tail_work_s + d.total_s for d in below), default=0.0)
-        job.level_s = alone_s(job, slots) + max((d.level_s for d in below), default=0.0)
+        job.level_s = alone_s(state, job, slots) + max((d.level_s for d in below), default=0.0)
         longest = max(longest, job.level_s)
     query.alone_s = max(longest, query.total_s / slots)
 
@@ -111,11 +111,12 @@ def _from_root(query: QueryState) -> list[JobState]:
     return order
 
 
-def alone_s(job: JobState, slots: int) -> float:
-    """How long a job is expected to take with all slots to itself."""
+def alone_s(state: State, job: JobState, slots: int) -> float:
+    """How long a job is expected to take with all slots that it can use to itself."""
     if job.spec.map is None:
         width = job.spec.divisible.width if job.spec.divisible else 1
-        return job.work_s / min(slots, width)
+        most = max(1, state.host_slots) if job.stays else slots
+        return job.work_s / min(most, width)
     seconds = max(job.map_s, job.spec.map.tasks * job.map_s / slots)
     if job.spec.reduce:
         seconds += max(job.reduce_s, job.spec.reduce.tasks * job.reduce_s / slots)

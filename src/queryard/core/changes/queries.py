@@ -74,7 +74,7 @@ def _too_large(state: State, query: QueryState) -> str:
             "add nodes or lower its demand"
         )
     most = state.most_host_bytes
-    if most and query.is_of_one_host and demand > most:
+    if most and demand > most and query.is_of_one_host:
         return (
             f"it needs {demand:g} bytes of memory on one host and the largest has {most:g}; "
             "add a larger host or lower its demand"
