@@ -178,7 +178,7 @@ def test_a_fork_has_whatever_value_an_attribute_has(kind: str):
         "JobState": lambda job: job.fork(job.query),
         "Pool": lambda pool: pool.fork(pool.parent),
     }
-    later = {"Pool.members", "Pool.names", "JobState.downstream"}  # filled by those who hold it
+    later = {"Pool.members", "Pool.names", "JobState.downstream"}  # filled by what holds it
     for thing in things:
         wrong = differences(thing, twins[kind](thing))
         assert [each for each in wrong if each.split()[0] not in later] == []

@@ -236,7 +236,7 @@ class Chance:
                 self.step(self.choose)
 
     def the_evening(self) -> None:
-        """Nothing bad happens any more, and there is a host for everybody: all get home."""
+        """Nothing bad happens any more, and there is a host for every query: all get home."""
         self.hand.join(Node("large", 1, 9000.0))
         for _ in range(3000):
             if not self.hand.state.queries:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import time
 
+import duckdb
 import pytest
 from engine.native_driving import wait_until
 
@@ -196,3 +198,71 @@ def test_rows_that_are_kept_expire(session):
     time.sleep(0.1)
     with pytest.raises(QueryardError, match="unknown query"):
         session.query(name)
+
+
+def test_a_handle_that_is_thrown_away_takes_nothing_from_another(session):
+    handle = session.submit("SELECT key FROM dims WHERE key < 2 ORDER BY key")
+    assert session.query(handle.id).id == handle.id
+    assert session.submit("SELECT 1", idempotency_key="k").id
+    wait_until(lambda: handle.status == "finished", 30.0)
+    assert session.query(handle.id).status == "finished"
+    gc.collect()
+    assert handle.result(10).fetchall() == [(0,), (1,)]
+
+
+def test_rows_that_expire_stay_with_a_handle_that_is_held(session):
+    handle = session.submit("SELECT key FROM dims WHERE key < 2 ORDER BY key", keep=0.01)
+    assert handle.wait(30)
+    time.sleep(0.05)
+    session.sql("SELECT 1").fetchall()
+    assert handle.result(10).fetchall() == [(0,), (1,)]
+
+
+def test_rows_that_were_read_are_not_kept(session):
+    name = session.submit("SELECT key FROM dims WHERE key < 2", keep="1 min")
+    assert len(name.result(10).fetchall()) == 2
+    assert name.wait(30)
+    query = name.id
+    del name
+    gc.collect()
+    with pytest.raises(QueryardError, match="unknown query"):
+        session.query(query).result(10)
+
+
+def test_a_key_with_other_parameters_is_refused(session):
+    first = session.submit("SELECT ?::INTEGER AS n", [1], idempotency_key="p")
+    assert first.result(10).fetchall() == [(1,)]
+    with pytest.raises(QueryardError, match="other parameters"):
+        session.submit("SELECT ?::INTEGER AS n", [2], idempotency_key="p")
+
+
+def test_a_setting_by_an_expression_holds_by_its_value(session):
+    session.sql("SET VARIABLE zone = 'Asia/Tokyo'")
+    session.sql("SET TimeZone = getvariable('zone')")
+    sql = "SELECT current_setting('TimeZone'), count(*) FROM dims"
+    assert session.sql(sql).fetchall() == [("Asia/Tokyo", 1000)]
+
+
+def test_how_progress_is_shown_does_not_leak_into_other_queries(session, other, capfd):
+    session.sql("SET enable_progress_bar_print = true")
+    session.sql("SET enable_progress_bar = false")
+    session.sql("SELECT count(*) FROM facts").fetchall()
+    sql = "SELECT current_setting('enable_progress_bar') FROM dims LIMIT 1"
+    assert rows(other, sql) == [(True,)]
+    assert capfd.readouterr().out == ""
+
+
+def test_reads_beside_writes_have_the_settings_of_their_client(tmp_path):
+    with _writer(tmp_path) as writer:
+        writer.sql("SET default_null_order = 'nulls_first'")
+        sql = "SELECT v FROM t ORDER BY v"
+        assert not writer.client.needs_own(writer.submit(sql)._ticket.request)
+        assert writer.sql(sql).fetchall() == [(None,), (1,)]
+        writer.sql("RESET default_null_order")
+        assert writer.sql(sql).fetchall() == [(1,), (None,)]
+
+
+def _writer(folder):
+    with duckdb.connect(folder / "shop.duckdb") as made:
+        made.execute("CREATE TABLE t AS FROM (VALUES (1), (NULL)) AS t(v)")
+    return queryard.connect(folder / "shop.duckdb", write=True, slots=2, memory="512 MB")

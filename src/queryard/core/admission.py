@@ -24,7 +24,7 @@ class Admission:
         """Whether a query may reserve its memory now, on this node if it lives on one host.
 
         A refusal is noted in the tree. A query that needs more than there is (nodes were lost)
-        holds up nobody.
+        holds up no query.
         """
         if self._has_room(query, lane, node.host):
             return True

@@ -62,7 +62,7 @@ def _ahead(scheduler: Kernel, leaf: Pool, query: QueryState) -> tuple[str, ...]:
     own = {job.uid for job in query.jobs} | {query.uid}
     ahead: dict[str, None] = {}
     for lane, (ranking, gate) in enumerate(zip(leaf.lanes, leaf.gates, strict=True)):
-        # Where it is bound to a host, those who are bound to others are not in its way.
+        # Where it is bound to a host, jobs that are bound to others are not in its way.
         hosts = {host for uid in own for host in leaf.homes.get((uid, lane), ())}
         if not hosts or "" in hosts:
             hosts = set(leaf.apart)

@@ -182,7 +182,7 @@ class Pool:
         return () if hosts == ("",) else hosts
 
     def put_apart(self, uid: int, lane: int, hosts: tuple[str, ...], key: Key) -> None:
-        """Rank a candidate among those who can use slots of these hosts ("": of any)."""
+        """Rank a candidate among those that can use slots of these hosts ("": of any)."""
         self.homes[uid, lane] = hosts
         for host in hosts:
             if host and host not in self.apart:
@@ -216,7 +216,7 @@ class Pool:
             ranking.refill([(uid, keys[uid]) for uid in ranking.keys])
 
     def free_for(self, node: NodeState, lane: int) -> Iterable[tuple[Key, int]]:
-        """Who could use a slot of the node and holds memory or needs none, in their order."""
+        """Candidates that could use a slot of the node and hold memory or need none, in their order."""
         bound = self.apart.get(node.host)
         if node.draining:
             return bound[lane].entries if bound is not None else ()

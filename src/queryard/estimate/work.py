@@ -89,7 +89,7 @@ PRICES: Mapping[Amount, Price] = {
 }
 
 # Core-seconds beyond which a plan's amounts say no more than "very long": they are products of
-# guesses, and a forecast in centuries helps nobody.
+# guesses, and a forecast in centuries is of no use.
 LONG_S = 3_600.0
 
 # A byte of a table that is named, compressed as it lies: not all columns are read, and some rows

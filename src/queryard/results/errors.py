@@ -18,7 +18,7 @@ class NoRoom(QueryFailed):
 
 
 class QueryCancelled(QueryFailed):
-    """Somebody cancelled the query."""
+    """The query was cancelled."""
 
 
 class QueryTimedOut(QueryFailed):

@@ -1,6 +1,6 @@
 """An exchange in a folder, for processes of one machine: an Arrow file per output.
 
-Each place has a folder of its own in it; who loses a place loses what lies there.
+Each place has a folder of its own in it; with a place, what lies there is lost.
 """
 
 from __future__ import annotations
