@@ -216,7 +216,7 @@ class Pool:
             ranking.refill([(uid, keys[uid]) for uid in ranking.keys])
 
     def free_for(self, node: NodeState, lane: int) -> Iterable[tuple[Key, int]]:
-        """Candidates that could use a slot of the node and hold memory or need none, in their order."""
+        """Candidates for a slot of the node that hold memory or need none, in their order."""
         bound = self.apart.get(node.host)
         if node.draining:
             return bound[lane].entries if bound is not None else ()
