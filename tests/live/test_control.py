@@ -203,6 +203,8 @@ def test_too_many_questions_at_a_time_are_turned_away(
 ) -> None:
     monkeypatch.setattr(control, "MOST_CALLS", 2)
     remote = only(tmp_path)
+    # The call by which it was found is over.
+    wait_until(lambda: "queryard-control-call" not in {t.name for t in threading.enumerate()}, 30.0)
     with contextlib.ExitStack() as stack:
         for _ in range(2):
             caller = stack.enter_context(socket.socket(socket.AF_UNIX))

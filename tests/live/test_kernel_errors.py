@@ -21,11 +21,12 @@ def test_nobody_waits_for_a_kernel_that_has_failed(tmp_path, monkeypatch):
 
     kernel = session.host.ask(lambda coordinator: coordinator.kernel)
     monkeypatch.setattr(kernel, "handle", fail)
+    second = session.submit("SELECT 1")
+    for handle in (first, second):
+        with pytest.raises(RuntimeError, match="a mistake"):
+            handle.result(30)
+        assert (handle.status, handle.ended) == ("failed", True)
     with pytest.raises(QueryardError, match=r"scheduler has failed.*a mistake"):
-        session.submit("SELECT 1")
-    with pytest.raises(RuntimeError, match="a mistake"):
-        first.result(30)
-    with pytest.raises(QueryardError, match="scheduler has failed"):
         session.sql("SELECT 2")
     session.close()
     names = {thread.name for thread in threading.enumerate()}

@@ -133,7 +133,7 @@ def test_tenants_may_be_a_tree(open_session):
     names = ["sales/emea", "sales/apac", "lab", "sales", "lab", "sales/unnamed"] * 3
     handles = [session.submit(spin(1), tenant=name) for name in names]
     check_kernel(session)
-    pools = {session.why(view.id).pool for view in session.queries() if view.status == "waiting"}
+    pools = {handle.why().pool for handle in handles}
     assert pools >= {"sales/emea", "sales/apac"}
     for handle in handles:
         assert handle.result(60).fetchall()[0][1] == spun(1)

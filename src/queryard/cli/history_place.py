@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from queryard.core.errors import QueryardError
-from queryard.sql.catalog.open_files import is_written
 
 from .data_options import data_option, existing_place
 
@@ -43,7 +42,7 @@ def open_history(data: str | None) -> HistoryReader:
 
 def _is_history(place: Path) -> bool:
     """By its name, or by how SQLite's files begin; data are never in such files."""
-    if not place.is_file() or is_written(place):
+    if not place.is_file():
         return False
     with place.open("rb") as file:
         return place.suffix == ".sqlite" or file.read(len(_SQLITE)) == _SQLITE

@@ -49,6 +49,8 @@ class Hands:
         self._now = now
         self._later = later
         self._replies: dict[Hashable, Future[str]] = {}
+        # Queries for whose sake Python's turns are short.
+        self._hurried: set[str] = set()
         self._carries: dict[type, Callable[[Any], None]] = {
             out.Reply: self._reply,
             out.StartPlanning: self._start_planning,
@@ -76,9 +78,16 @@ class Hands:
         return reply
 
     def give_up(self) -> None:
-        """No reply comes any more."""
+        """No reply comes any more, and no query ends."""
         for reply in list(self._replies.values()):
             reply.cancel()
+        for query in list(self._hurried):
+            self._end_hurry(query)
+
+    def _end_hurry(self, query: str) -> None:
+        if query in self._hurried:
+            self._hurried.discard(query)
+            short_turns.end()
 
     def carry_out(self, effect: Effect) -> None:
         self._carries[type(effect)](effect)
@@ -90,7 +99,8 @@ class Hands:
         if effect.error is not None and isinstance(effect.token, str):
             self._tickets.drop(effect.token)  # a query that was not let in
         elif effect.query == effect.token:
-            short_turns.begin()  # until the query has ended
+            self._hurried.add(effect.query)
+            short_turns.begin()
         if effect.error is not None:
             reply.set_exception(effect.error)
         else:
@@ -159,7 +169,7 @@ class Hands:
         assert ticket is not None, "a query ends once"
         ticket.facts = facts
         self._recorder.ended(facts, ticket.status, ticket.output.rows)
-        short_turns.end()
+        self._end_hurry(facts.id)
         self._tickets.ended(ticket, self._now())
         if ticket.keep_s is not None:
             self._later(ticket.keep_s, lambda: self._tickets.expire(self._now()))

@@ -91,6 +91,7 @@ class Host:
         self._broken: BaseException | None = None
         self._tickets = Tickets()
         self._problems: list[str] = []
+        self._timers: set[threading.Timer] = set()
         mailbox = Mailbox()
         self._post = post = mailbox.post
         self._background = Workers(self._problem)
@@ -202,9 +203,14 @@ class Host:
         self._later(WHILE_S, work)
 
     def _later(self, seconds: float, work: Callable[[], None]) -> None:
+        def start() -> None:
+            self._timers.discard(timer)
+            self._background.start(work)
+
+        timer = threading.Timer(seconds, start)
+        timer.daemon = True
         if not self._closed:
-            timer = threading.Timer(seconds, lambda: self._background.start(work))
-            timer.daemon = True
+            self._timers.add(timer)
             timer.start()
 
     def query(self, query: str) -> Ticket:
@@ -380,6 +386,8 @@ class Host:
             if self._closed:
                 return False
             self._closed = True
+        for timer in list(self._timers):
+            timer.cancel()
         tickets = self._tickets.on_their_way()
         self._post(inputs.Close(QueryCancelled("the session was closed")))
         deadline = time.monotonic() + CLOSE_S
