@@ -97,7 +97,7 @@ class Hands:
         if reply is None:
             return
         if effect.error is not None and isinstance(effect.token, str):
-            self._tickets.drop(effect.token)  # a query that was not let in
+            self._refuse(effect.token)
         elif effect.query == effect.token:
             self._hurried.add(effect.query)
             short_turns.begin()
@@ -105,6 +105,13 @@ class Hands:
             reply.set_exception(effect.error)
         else:
             reply.set_result(effect.query)
+
+    def _refuse(self, query: str) -> None:
+        """A query was not let in: nothing of it is to be waited for."""
+        ticket = self._tickets.held(query)
+        self._tickets.drop(query)
+        if ticket is not None:
+            ticket.over.set()
 
     def _start_planning(self, effect: out.StartPlanning) -> None:
         def plan() -> None:
