@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from queryard.engine.calibration import machine_rates
 from queryard.estimate.work import Prediction
@@ -48,8 +48,8 @@ class Estimator:
         self._failed = failed
         self._calibrated = False
         self._recalled = False
-        self._new: queue.SimpleQueue[Ticket | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._look, name="queryard-estimator", daemon=True)
+        self._new: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="queryard-estimator", daemon=True)
         self._started = False
 
     def first(self, request: QueryRequest) -> Prediction:
@@ -69,13 +69,19 @@ class Estimator:
                 self._predictor.forget(request)
         return False
 
-    def raise_waiting(self, request: QueryRequest, waiting: Iterable[Ticket]) -> None:
-        """Queries of the same template that wait will take as much as one that runs has taken."""
+    def raise_waiting(self, request: QueryRequest, waiting: Sequence[Ticket]) -> None:
+        """Queries of the same template that wait will take as much as one that runs has taken.
+
+        There may be many of them: that is seen to beside.
+        """
+        self._new.put(lambda: self._raise(request, waiting))
+
+    def _raise(self, request: QueryRequest, waiting: Sequence[Ticket]) -> None:
+        better = self._predictor.first(request)
         for ticket in waiting:
             facts = ticket.facts
-            same = facts.request.template == request.template and facts.started_s is None
-            if same and facts.ended_s is None:
-                better = self._predictor.first(facts.request)
+            waits = facts.started_s is None and facts.ended_s is None
+            if waits and facts.request.template == request.template:
                 if better.work_s > facts.expected_s * (1 + WORTH_TELLING):
                     self._found(ticket.id, better)
 
@@ -84,21 +90,24 @@ class Estimator:
         if not self._started:
             self._started = True
             self._thread.start()
-        self._new.put(ticket)
+        self._new.put(lambda: self._look_at(ticket))
 
     @property
     def behind(self) -> int:
         """How many queries are still to be looked at."""
         return self._new.qsize()
 
-    def _look(self) -> None:
-        while (ticket := self._new.get()) is not None:
+    def _work(self) -> None:
+        while (work := self._new.get()) is not None:
             try:
-                self._recall(ticket)
-                self._refine(ticket)
-                self._looked(ticket)
+                work()
             except Exception as error:
                 self._failed(error)
+
+    def _look_at(self, ticket: Ticket) -> None:
+        self._recall(ticket)
+        self._refine(ticket)
+        self._looked(ticket)
 
     def _recall(self, ticket: Ticket) -> None:
         """Remember earlier sessions; not for the sake of one query that is over in a moment."""

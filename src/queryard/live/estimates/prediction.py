@@ -43,7 +43,7 @@ __all__ = ["Past", "Prediction", "Predictor"]
 TEMPLATES = 10_000
 MISSES = 64
 # A query that runs is told to others of its template when it has taken so many times as much.
-WORTH_TELLING = 1.25
+WORTH_TELLING = 2.0
 
 
 Learning = Literal["plan", "bytes"]
