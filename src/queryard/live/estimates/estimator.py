@@ -81,9 +81,9 @@ class Estimator:
         for ticket in waiting:
             facts = ticket.facts
             waits = facts.started_s is None and facts.ended_s is None
-            if waits and facts.request.template == request.template:
-                if better.work_s > facts.expected_s * (1 + WORTH_TELLING):
-                    self._found(ticket.id, better)
+            is_more = better.work_s > facts.expected_s * (1 + WORTH_TELLING)
+            if waits and is_more and facts.request.template == request.template:
+                self._found(ticket.id, better)
 
     def look_closer(self, ticket: Ticket) -> None:
         """The kernel knows a query by now; find out more of it, beside."""
