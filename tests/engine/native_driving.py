@@ -13,8 +13,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from queryard.engine.budget import Budget
 from queryard.engine.classify import classify
-from queryard.engine.native import Budget, NativeEngine, NativeQuery, NativeStatement
+from queryard.engine.native import NativeEngine, NativeQuery, NativeStatement
 from queryard.engine.session import SessionInstance
 from queryard.engine.statement import Lease
 from queryard.results.streams import ResultStream

@@ -12,9 +12,10 @@ import pytest
 
 from engine.native_driving import MIB, PATIENCE_S, Slots, check_same, collect, plain, wait_until
 from engine.test_random_widths import FAILING, QUERIES, disturb
+from queryard.engine.budget import Budget
 from queryard.engine.classify import classify
 from queryard.engine.errors import QueryCancelled, QueryFailed
-from queryard.engine.native import Budget, NativeEngine, NativeQuery, NativeStatement
+from queryard.engine.native import NativeEngine, NativeQuery, NativeStatement
 from queryard.engine.session import SessionInstance
 from queryard.results.streams import ResultStream
 from queryard.sql.catalog import open_catalog

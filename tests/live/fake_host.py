@@ -61,7 +61,6 @@ class FakeStaged:
     """Two jobs of tasks, one after another."""
 
     hands_over = True
-    waits_to_join = False
 
     def __init__(self, query: str, memory_bytes: int, tasks: int, retry: str = "count") -> None:
         self.memory_bytes = memory_bytes

@@ -11,8 +11,8 @@ from engine.native_driving import wait_until
 
 import queryard
 from queryard.core.errors import QueryardError
-from queryard.live import short_turns
-from queryard.live.short_turns import TURN_S
+from queryard.engine import short_turns
+from queryard.engine.short_turns import TURN_S
 
 BEFORE_S = 0.007
 LONG = "SELECT sum(hash(words, r)::HUGEINT), {} FROM facts, range(9999) t(r)"

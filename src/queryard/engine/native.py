@@ -30,14 +30,6 @@ Parameters = Sequence[Any] | Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
-    """Bytes for the session's instance and for all pooled instances together."""
-
-    session_bytes: int
-    pool_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class NativeStatement:
     """What is to be run for a client: a script of statements, and how.
 

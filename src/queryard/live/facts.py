@@ -74,10 +74,6 @@ class QueryFacts:
     peak_memory_bytes: int | None = None
     work: Work | None = None
 
-    @property
-    def slots(self) -> int:
-        return 0 if self.ended_s is not None else self.usage.slots
-
     def timing(self) -> Timing:
         return Timing(
             submitted_s=self.submitted_s,

@@ -9,11 +9,12 @@ from typing import Any
 from queryard.backends.protocol import Backend
 from queryard.backends.workers import Workers
 from queryard.core.errors import QueryardError
+from queryard.engine import short_turns
 from queryard.engine.native import NativeEngine
 from queryard.engine.temp import TempSpace
 
 from . import effects as out
-from . import inputs, short_turns
+from . import inputs
 from .effects import Effect
 from .estimates.estimator import Estimator
 from .inputs import Input

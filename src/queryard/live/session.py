@@ -10,6 +10,7 @@ from typing import Any, Unpack
 
 from queryard.backends.local import LocalBackend, nodes_of
 from queryard.core.model import Node, Tenant
+from queryard.engine.budget import divide, memory_budget, slot_range
 from queryard.engine.functions import Style
 from queryard.engine.native import NativeEngine, Parameters
 from queryard.engine.temp import TempSpace
@@ -22,14 +23,7 @@ from queryard.sql.statistics.store import cache_folder
 
 from .admission.gate import Gate
 from .admission.limits import Limits, read_limits
-from .admission.memory import (
-    Reservations,
-    divide,
-    kept_bytes,
-    memory_budget,
-    slot_range,
-    small_sizes,
-)
+from .admission.memory import Reservations, kept_bytes, small_sizes
 from .admission.tenants import Tenants, read_tenants
 from .amounts import as_age
 from .client import Client

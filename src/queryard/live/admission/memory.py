@@ -1,30 +1,18 @@
-"""How much of the machine a session uses: its slots, its memory, and how the latter is divided.
-
-All DuckDB instances together never exceed the budget.
-"""
+"""What queries reserve of the memory of a host."""
 
 from __future__ import annotations
 
-import contextlib
-import math
-import os
 from typing import NamedTuple
 
 from queryard.core.errors import QueryardError
 from queryard.core.state import SMALL_PARTS
+from queryard.engine.budget import written
 from queryard.engine.instance import MIN_MEMORY_BYTES
-from queryard.engine.native import Budget
 from queryard.estimate.work import Prediction
-from queryard.sql.catalog import Catalog
 
 from ..amounts import as_bytes
 from ..request import QueryRequest
 
-# The rest is for the results people hold, and for everything else on the machine.
-MACHINE_SHARE = 0.7
-# The session's instance holds temporary tables, frames and database files for good. Its part is
-# fixed: memory that is in use there cannot be taken back for a query.
-SESSION_SHARE = 0.25
 # A query reserves a part of the rest, so that a few can be started at once, but enough to run.
 QUERY_SHARE = 0.2
 ENOUGH_BYTES = 1 << 30
@@ -35,49 +23,6 @@ SIZES = (LEAST_BYTES, 3 * LEAST_BYTES, 8 * LEAST_BYTES)
 # The part of the memory that is kept for small queries.
 KEPT_SHARE = 0.125
 FILLED_BYTES_S = 1 << 30
-
-
-def slot_range(slots: object) -> tuple[int, int]:
-    """The least and the most slots asked for; all cores by default.
-
-    >>> slot_range(4), slot_range((1, 4))
-    ((4, 4), (1, 4))
-    """
-    if slots is None:
-        with contextlib.suppress(AttributeError):
-            return (len(os.sched_getaffinity(0)),) * 2
-        return (os.cpu_count() or 1,) * 2
-    bounds = tuple(slots) if isinstance(slots, tuple | list) else (slots, slots)
-    whole = all(isinstance(bound, int) and not isinstance(bound, bool) for bound in bounds)
-    if len(bounds) != 2 or not whole or not 1 <= bounds[0] <= bounds[1]:
-        raise QueryardError(
-            "slots: must be a whole number of at least 1, or the least and the most as (1, 8), "
-            f"got {slots!r}"
-        )
-    return bounds
-
-
-def memory_budget(memory: int | str | None) -> int:
-    """The bytes asked for; a share of the machine's by default."""
-    if memory is not None:
-        asked = as_bytes(memory, "memory")
-        if asked < 4 * MIN_MEMORY_BYTES:
-            least = f"{math.ceil(4 * MIN_MEMORY_BYTES / 1e6)} MB"
-            raise QueryardError(f"memory: {_written(memory)} is too little; give at least {least}")
-        return asked
-    try:
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return 4 << 30
-    return int(total * MACHINE_SHARE)
-
-
-def divide(memory_bytes: int, catalog: Catalog, writes: bool = False) -> Budget:
-    """The session's part and the pool's; most goes to where the tables are read."""
-    kinds = {table.kind for table in catalog.tables.values()}
-    in_session = bool(kinds) and kinds <= ({"frame", "database"} if writes else {"frame"})
-    session = int(memory_bytes * (1 - SESSION_SHARE if in_session else SESSION_SHARE))
-    return Budget(session, memory_bytes - session)
 
 
 def kept_bytes(pool_bytes: int) -> float:
@@ -102,7 +47,7 @@ def reservation(memory: int | str | None, pool_bytes: int) -> int:
     asked = max(as_bytes(memory, "memory"), MIN_MEMORY_BYTES)
     if asked > pool_bytes:
         raise QueryardError(
-            f"memory: {_written(memory)} is more than the {pool_bytes / 1e6:,.0f} MB there are for "
+            f"memory: {written(memory)} is more than the {pool_bytes / 1e6:,.0f} MB there are for "
             "queries; ask for less, or give connect(memory=…) more"
         )
     return asked
@@ -145,12 +90,3 @@ def chosen_bytes(request: QueryRequest, prediction: Prediction, most_bytes: int)
     guessed = LEAST_BYTES // 4 + int(prediction.work_s * FILLED_BYTES_S)
     needed = max(guessed, prediction.memory_bytes or 0)
     return min(next((size for size in SIZES if needed <= size), most_bytes), most_bytes)
-
-
-def _written(memory: int | str) -> str:
-    """An amount as its author wrote it.
-
-    >>> _written("10MB"), _written(5_000)
-    ('10MB', '5,000 bytes')
-    """
-    return memory if isinstance(memory, str) else f"{memory:,} bytes"

@@ -32,10 +32,6 @@ class Work(Protocol):
     def hands_over(self) -> bool:
         """Whether its rows are handed over after its last task, and not as they are made."""
 
-    @property
-    def waits_to_join(self) -> bool:
-        """Whether the backend must say first that it can be added."""
-
     def jobs(self) -> tuple[Job, ...]:
         """The jobs, as the kernel sees them."""
 

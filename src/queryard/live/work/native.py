@@ -43,8 +43,6 @@ class NativeRun:
         self.queries: list[str] = [first]
         self.entered: list[str] = []
         self.ended = False
-        self.progress = 0.0
-        self.peak_memory_bytes: int | None = None
         # Of all whose slots have served it, those that have left included.
         self.usage: dict[str, Usage] = {}
         self._most_bytes = most_bytes
@@ -77,24 +75,21 @@ class NativeRuns:
         key: Hashable | None,
         memory_bytes: int,
         most_bytes: int,
-        reasons: Sequence[str] = (),
     ) -> NativeWork:
         """A run of a query's own, which others may join by its key."""
         run = NativeRun(query, key, memory_bytes, most_bytes)
         self._by_name[query] = run
         if key is not None:
             self._by_key[key] = run
-        return NativeWork(query, run, self, statement, tuple(reasons))
+        return NativeWork(query, run, self, statement)
 
-    def joined(
-        self, query: str, key: Hashable | None, reasons: Sequence[str] = ()
-    ) -> NativeWork | None:
+    def joined(self, query: str, key: Hashable | None) -> NativeWork | None:
         """The work of a query that another's run answers, as far as is known here."""
         run = None if key is None else self._by_key.get(key)
         if run is None or run.ended or not run.queries:
             return None
         run.queries.append(query)
-        return NativeWork(query, run, self, None, tuple(reasons))
+        return NativeWork(query, run, self, None)
 
     def get(self, name: str) -> NativeRun | None:
         return self._by_name.get(name)
@@ -120,16 +115,8 @@ class NativeWork:
 
     hands_over = False
 
-    def __init__(
-        self,
-        query: str,
-        run: NativeRun,
-        runs: NativeRuns,
-        statement: Any,
-        reasons: tuple[str, ...],
-    ) -> None:
+    def __init__(self, query: str, run: NativeRun, runs: NativeRuns, statement: Any) -> None:
         self.run = run
-        self.reasons = reasons
         self._query = query
         self._runs = runs
         self._statement = statement
@@ -137,10 +124,6 @@ class NativeWork:
     @property
     def memory_bytes(self) -> int:
         return self.run.memory_bytes if self.run.holder is None else 0
-
-    @property
-    def waits_to_join(self) -> bool:
-        return self._statement is None
 
     def jobs(self) -> tuple[Job, ...]:
         return (Job(NATIVE_JOB, divisible=Divisible(width=self._runs.width)),)

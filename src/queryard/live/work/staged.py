@@ -24,7 +24,6 @@ class StagedWork:
     """Its tasks run where the backend has slots; its rows are handed over at the end."""
 
     hands_over = True
-    waits_to_join = False
 
     def __init__(
         self, query: str, plan: StagedPlan, memory_bytes: int, pool: InstancePool, temp: Path
