@@ -93,12 +93,14 @@ class Forecaster:
                 self._failed(error)
                 continue
             with self._changed:
-                self._last = Forecasts(found, made_s)
+                if not self._closed:
+                    self._last = Forecasts(found, made_s)
                 self._changed.notify_all()
 
     def close(self) -> None:
         with self._changed:
             self._closed = True
+            self._last = Forecasts({}, float("-inf"))
             self._changed.notify_all()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(2 * LIMIT_S)

@@ -172,7 +172,7 @@ class Predictor:
         key = _key(request.template)
         with self._lock:
             told_s = self._running.get(key, LEAST_S)
-            if done_s <= told_s * WORTH_TELLING:
+            if done_s < told_s * WORTH_TELLING:
                 return False
             self._running[key] = done_s
             return True
