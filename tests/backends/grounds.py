@@ -61,9 +61,6 @@ class HeldTasks:
             self._cancelled = error
             self._changed.notify_all()
 
-    def lost(self, node: str) -> None:
-        pass
-
 
 class Ground:
     """One backend, and all that it has told."""

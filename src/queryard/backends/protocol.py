@@ -64,9 +64,6 @@ class TaskSet(Protocol):
     def cancel(self, error: BaseException) -> None:
         """Stop all of them; no further one begins."""
 
-    def lost(self, node: str) -> None:
-        """What lay on a node is gone."""
-
 
 @dataclass(frozen=True, slots=True)
 class Staged:

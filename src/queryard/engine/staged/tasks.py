@@ -74,9 +74,6 @@ class StagedTasks:
         if opened is not None:
             opened.node.cancel()
 
-    def lost(self, node: str) -> None:
-        self._query.lost(node)
-
     def result(self) -> pa.RecordBatchReader:
         """The answer; all tasks must have ended well."""
         with self._lock:
