@@ -18,8 +18,8 @@ from queryard.results.fan import Fan
 from queryard.results.streams import ResultStream
 
 # A slot that was called back and is not there after so long is written off. Slots of an execution
-# that usually take longer than `SOON_S` to come back are not waited for.
-OVERSTAY_S, SOON_S = 0.05, 0.02
+# that usually take longer than this to come back are not waited for.
+OVERSTAY_S = 0.02
 # How much the last slot that came back counts among those before.
 LAST_COUNTS = 0.3
 # How long a narrowed query waits before it tries again to use more slots, at first and at most.
@@ -181,7 +181,7 @@ class LeasedExecution:
     @property
     def patience_s(self) -> float:
         """How long to wait for a slot that is called back."""
-        return OVERSTAY_S if self._leaving_s <= SOON_S else 0.0
+        return OVERSTAY_S if self._leaving_s <= OVERSTAY_S else 0.0
 
     @property
     def is_leaving(self) -> bool:
