@@ -307,10 +307,12 @@ class Host:
         self.owner.check()
         if ticket.ended:
             return outlook(ticket, None, None, None, self.now())
+        # Before a forecast is asked for, which takes Python's lock while it is made.
+        why = self.why(ticket.id)
         newest = self._forecaster.newest()
         forecast = newest.by_query.get(ticket.id)
         made_s = None if forecast is None else newest.made_s
-        return outlook(ticket, self.why(ticket.id), forecast, made_s, self.now())
+        return outlook(ticket, why, forecast, made_s, self.now())
 
     def forecasts(self, wait_s: float) -> dict[str, Forecast]:
         self.owner.check()

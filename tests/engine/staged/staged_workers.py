@@ -21,6 +21,7 @@ from staged_worker import serve
 from queryard.core.model import TaskId
 from queryard.engine.staged.file_exchange import FileExchange
 from queryard.engine.staged.query import StagedQuery
+from queryard.engine.staged.store import MissingRows
 from queryard.engine.staged.task import TaskOutcome, TaskSpec
 from queryard.sql.planner import StagedPlan
 
@@ -86,8 +87,12 @@ class Workers:
             ready = [task for task in query.ready() if task not in running]
             idle = [worker for worker in self._all.values() if worker.task is None]
             for worker, task in zip(idle, ready, strict=False):
+                try:
+                    spec = query.spec(task, self.runs[task] + 1)
+                except MissingRows:  # its inputs went with a process that was killed just now
+                    break
                 self.runs[task] += 1
-                worker.send(task, query.spec(task, self.runs[task]))
+                worker.send(task, spec)
                 if after_send is not None:
                     after_send(query, worker)
             self._hear(query)
