@@ -51,7 +51,7 @@ LOAD = 0.8
 
 
 @dataclass(frozen=True)
-class Asked:
+class TaskFeatures:
     """A query as it is drawn: when, how many core-seconds, by whom, by when."""
 
     at_s: float
@@ -65,18 +65,20 @@ class Scenario:
     """A kind of workload, what its tenants may count on, and what is looked at."""
 
     name: str
-    draw: Callable[[random.Random, int], list[Asked]]
-    measure: Callable[[Sequence[Asked], Sequence[float], int], dict[str, float]]
+    draw: Callable[[random.Random, int], list[TaskFeatures]]
+    measure: Callable[[Sequence[TaskFeatures], Sequence[float], int], dict[str, float]]
     tenants: Sequence[Tenant] = ()
     worst: frozenset[str] = field(default_factory=frozenset)
 
 
-def at_once(draw: random.Random, slots: int) -> list[Asked]:
+def at_once(draw: random.Random, slots: int) -> list[TaskFeatures]:
     """All of TPC-H at once: 22 queries of 0.5 to 8 core-seconds."""
-    return [Asked(0.0, math.exp(draw.uniform(math.log(0.5), math.log(8.0)))) for _ in range(22)]
+    return [
+        TaskFeatures(0.0, math.exp(draw.uniform(math.log(0.5), math.log(8.0)))) for _ in range(22)
+    ]
 
 
-def long_tailed(draw: random.Random, slots: int, count: int = 100) -> list[Asked]:
+def long_tailed(draw: random.Random, slots: int, count: int = 100) -> list[TaskFeatures]:
     """85 % small, 12 % middling, 3 % that take up to a minute alone; Poisson at 80 % load."""
     kinds = draw.choices((SMALL, MIDDLE, LARGE), (0.85, 0.12, 0.03), k=count)
     works = [
@@ -86,14 +88,16 @@ def long_tailed(draw: random.Random, slots: int, count: int = 100) -> list[Asked
     now, asked = 0.0, []
     for work_s in works:
         now += draw.expovariate(1.0 / gap_s)
-        asked.append(Asked(now, work_s))
+        asked.append(TaskFeatures(now, work_s))
     return asked
 
 
-def with_deadlines(draw: random.Random, slots: int) -> list[Asked]:
+def with_deadlines(draw: random.Random, slots: int) -> list[TaskFeatures]:
     """The same, and 30 % of them are due after 1 to 3 times what they take alone."""
     return [
-        Asked(q.at_s, q.work_s, deadline_s=q.at_s + q.work_s / slots * draw.uniform(1.0, 3.0))
+        TaskFeatures(
+            q.at_s, q.work_s, deadline_s=q.at_s + q.work_s / slots * draw.uniform(1.0, 3.0)
+        )
         if draw.random() < 0.3
         else q
         for q in long_tailed(draw, slots)
@@ -103,20 +107,24 @@ def with_deadlines(draw: random.Random, slots: int) -> list[Asked]:
 FLOODER, LIGHT = "flood", ("web", "lab")
 
 
-def flooded(draw: random.Random, slots: int) -> list[Asked]:
+def flooded(draw: random.Random, slots: int) -> list[TaskFeatures]:
     """One tenant asks for a hundred queries at once; two others for one now and then."""
-    asked = [Asked(0.0, math.exp(draw.uniform(0.0, 2.3)) * slots / 2, FLOODER) for _ in range(100)]
+    asked = [
+        TaskFeatures(0.0, math.exp(draw.uniform(0.0, 2.3)) * slots / 2, FLOODER) for _ in range(100)
+    ]
     for tenant in LIGHT:
         now = 1.0
         while now < 100.0:
             work_s = math.exp(draw.uniform(math.log(0.1), math.log(3.0))) * slots / 2
-            asked.append(Asked(now, work_s, tenant))
+            asked.append(TaskFeatures(now, work_s, tenant))
             # At most 40 % of a third of the machine.
             now += draw.expovariate(0.4 / 3 / (0.85 * slots / 2) * slots)
     return asked
 
 
-def responses(asked: Sequence[Asked], ends_s: Sequence[float], slots: int) -> dict[str, float]:
+def responses(
+    asked: Sequence[TaskFeatures], ends_s: Sequence[float], slots: int
+) -> dict[str, float]:
     """Mean response and slowdown, and the slowdown of the query with the most work."""
     taken = [end_s - q.at_s for q, end_s in zip(asked, ends_s, strict=True)]
     slowed = [taken_s * slots / q.work_s for q, taken_s in zip(asked, taken, strict=True)]
@@ -124,13 +132,13 @@ def responses(asked: Sequence[Asked], ends_s: Sequence[float], slots: int) -> di
     return {"response": fmean(taken), "slowdown": fmean(slowed), "largest": slowed[largest]}
 
 
-def misses(asked: Sequence[Asked], ends_s: Sequence[float], slots: int) -> dict[str, float]:
+def misses(asked: Sequence[TaskFeatures], ends_s: Sequence[float], slots: int) -> dict[str, float]:
     due = [(q.deadline_s, end_s) for q, end_s in zip(asked, ends_s, strict=True)]
     missed = [end_s > deadline_s for deadline_s, end_s in due if deadline_s is not None]
     return {"missed": fmean(missed), **responses(asked, ends_s, slots)}
 
 
-def others(asked: Sequence[Asked], ends_s: Sequence[float], slots: int) -> dict[str, float]:
+def others(asked: Sequence[TaskFeatures], ends_s: Sequence[float], slots: int) -> dict[str, float]:
     """The response of the light tenants over what each gets alone on a third of the machine."""
     ratios = []
     for tenant in LIGHT:
@@ -157,7 +165,7 @@ SCENARIOS = (
 )
 
 
-def workload(asked: Iterable[Asked], slots: int) -> Workload:
+def workload(asked: Iterable[TaskFeatures], slots: int) -> Workload:
     arrivals = []
     for number, q in enumerate(asked):
         query = Query(
@@ -171,7 +179,9 @@ def workload(asked: Iterable[Asked], slots: int) -> Workload:
     return Workload("drawn", tuple(arrivals))
 
 
-def ends(asked: Sequence[Asked], slots: int, profile: Mapping[str, Any], seed: int) -> list[float]:
+def ends(
+    asked: Sequence[TaskFeatures], slots: int, profile: Mapping[str, Any], seed: int
+) -> list[float]:
     """When each query ends under a profile."""
     run = simulate(
         workload(asked, slots),
@@ -185,7 +195,7 @@ def ends(asked: Sequence[Asked], slots: int, profile: Mapping[str, Any], seed: i
     return [run.ends[f"q{number}"] for number in range(len(asked))]
 
 
-def ideal_ends(asked: Sequence[Asked], slots: int, rule: Callable[..., Any]) -> list[float]:
+def ideal_ends(asked: Sequence[TaskFeatures], slots: int, rule: Callable[..., Any]) -> list[float]:
     demands = [Demand(str(i), q.at_s, q.work_s, q.work_s / slots) for i, q in enumerate(asked)]
     taken = rule(demands, slots)
     return [q.at_s + taken[str(i)] for i, q in enumerate(asked)]

@@ -91,7 +91,7 @@ class Yard:
             while self._events and self._events[0][0] == now:
                 instant.append(heappop(self._events)[2])
             for command in self.scheduler.handle(*instant):
-                self._obey(now, command)
+                self._execute(now, command)
         return self
 
     def fork(self) -> Yard:
@@ -106,7 +106,7 @@ class Yard:
         twin._posted = self._posted
         return twin
 
-    def _obey(self, now: float, command: do.Command) -> None:
+    def _execute(self, now: float, command: do.Command) -> None:
         if isinstance(command, do.Launch):
             task = command.tasks[0]
             riders = tuple(task.job for task in command.tasks)

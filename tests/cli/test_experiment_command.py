@@ -12,7 +12,7 @@ from rich.console import Console
 from queryard import experiments
 from queryard.cli.experiment_tables import parts_of
 from queryard.core.errors import QueryardError
-from queryard.experiments import Chart, Experiment, Finding, Joint, Outcome, Wish, interval
+from queryard.experiments import Chart, Experiment, Finding, Joint, Outcome, RunOptions, interval
 from queryard.experiments.bars import bar_panel
 from queryard.experiments.outcome import Table
 from queryard.figures import save
@@ -86,16 +86,16 @@ def test_mistakes(call, tmp_path: Path):
 # --- several, of which one fails -------------------------------------------------------------
 
 
-def found_by(wish: Wish) -> Outcome:
-    finding = Finding("it", "1", f"{wish.seeds} asked for")
+def found_by(options: RunOptions) -> Outcome:
+    finding = Finding("it", "1", f"{options.seeds} asked for")
     return Outcome((finding,), notes=("noted",), material=("a run",))
 
 
-def never_ends(wish: Wish) -> Outcome:
+def never_ends(options: RunOptions) -> Outcome:
     raise QueryardError("q7 never ended under fifo")
 
 
-def breaks(wish: Wish) -> Outcome:
+def breaks(options: RunOptions) -> Outcome:
     raise ZeroDivisionError("by nought")
 
 
@@ -138,9 +138,9 @@ def test_one_that_fails_does_not_stop_the_others(call, three, tmp_path: Path, se
 def test_the_page_is_written_after_each_that_has_ended(call, three, tmp_path: Path):
     seen = []
 
-    def looks(wish: Wish) -> Outcome:
+    def looks(options: RunOptions) -> Outcome:
         seen.append((tmp_path / "index.html").read_text())
-        return found_by(wish)
+        return found_by(options)
 
     three(looks)
     assert call("experiment", "all", "--report", tmp_path).code == 0
@@ -178,9 +178,9 @@ def test_it_is_said_how_many_seeds_were_run_of_which(call, three):
 # --- pictures --------------------------------------------------------------------------------
 
 
-def drawn_by(wish: Wish) -> Outcome:
+def drawn_by(options: RunOptions) -> Outcome:
     panel = bar_panel("Bing", "s", ["small"], {"fair": [interval([2.0])]})
-    return replace(found_by(wish), charts=(Chart("one", "How long", (panel,)),))
+    return replace(found_by(options), charts=(Chart("one", "How long", (panel,)),))
 
 
 def test_charts_are_drawn_and_where_figures_are_is_said_last(call, three):

@@ -35,10 +35,10 @@ def test_the_best_is_one_of_its_own_and_another_is_named_where_it_is_better(call
 
 
 def test_a_policy_beside_a_portfolio_is_the_one_that_is_compared_without():
-    beside = choose_profiles(("portfolio:mixed:dearest/edf:+x",), None, (PORTFOLIO,))
+    beside = choose_profiles(("portfolio:mixed:cost-of-delay/edf:+x",), None, (PORTFOLIO,))
     assert beside["edf +x"] == {**resolve_profile("edf"), "provisioning": "+x"}
     (portfolio,) = (of[PORTFOLIO] for of in beside.values() if PORTFOLIO in of)
-    assert portfolio.candidates["edf +x"]["slots"] == "room"
+    assert portfolio.candidates["edf +x"]["slots"] == "reserve-short"
 
 
 def test_every_policy_has_a_score_by_the_objective_of_the_portfolio(call):

@@ -47,7 +47,7 @@ MADE: dict[str, Any] = {
             "by": "tenant",
             "choice": "turns",
             "children": {
-                "ann": {"order": "soonest", "guarantee": 0.4, "cap": 0.6},
+                "ann": {"order": "srpt-fair", "guarantee": 0.4, "cap": 0.6},
                 "bob": {
                     "by": "deadline",
                     "choice": "turns",

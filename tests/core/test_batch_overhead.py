@@ -8,7 +8,7 @@ from by_hand import Hand, divisible
 from queryard.core import events as ev
 from queryard.core.model import Divisible, Job, Node, Query
 from queryard.policies import resolve_profile
-from queryard.policies.orders.progress_claims import outlook_of
+from queryard.policies.orders.progress_claims import forecast_of
 from queryard.sim.run import build
 from queryard.workload.model import Arrival, JobTruth, Workload
 
@@ -44,7 +44,7 @@ def test_the_overhead_is_told_from_the_work(overhead_s: float, speed: float):
     for time_s, width in ((9.0, 2), (30.0, 1), (80.0, 4)):
         driver.post(time_s, 0, ev.WidthChanged(time_s, "q/d", width))
     driver.run(until_s=95.0)
-    outlook = outlook_of(driver.scheduler.state.jobs["q/d"])
-    assert outlook is not None
-    assert outlook.time.c == pytest.approx(overhead_s, abs=0.35)
-    assert outlook.time.b == pytest.approx(8.0 / speed, rel=0.1)
+    forecast = forecast_of(driver.scheduler.state.jobs["q/d"])
+    assert forecast is not None
+    assert forecast.time.c == pytest.approx(overhead_s, abs=0.35)
+    assert forecast.time.b == pytest.approx(8.0 / speed, rel=0.1)

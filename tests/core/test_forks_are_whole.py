@@ -35,7 +35,7 @@ SHARED = {
     "JobState.answers",  # replaced as a whole, never changed
     "Static._divided",  # remembers what a pure function gave
     "BestStatic._divided",
-    "Room._from_s",  # replaced as a whole, too
+    "ReserveShort._from_s",  # replaced as a whole, too
 }
 
 # Attributes that are None where there is nothing to hold.

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from queryard.estimate import progress
-from queryard.estimate.progress import BatchTime, Curve, Outlook, fit_batch_time, fit_curves
+from queryard.estimate.progress import BatchTime, Curve, OnlineForecast, fit_batch_time, fit_curves
 
 
 @pytest.mark.parametrize("power", [1, 2])
@@ -124,10 +124,10 @@ def test_without_slots_nothing_is_reached():
     assert BatchTime(0.0, 2.0).reached(3.0, 0, 100.0) == 3.0
 
 
-def test_the_outlook_ends_with_the_last_batch():
-    outlook = Outlook(Curve(2, 1.0, 0.0), BatchTime(0.0, 1.0), done=2.0, batches=4)
-    assert outlook.error_at(1, 1.0) == pytest.approx(1 / 9)
-    assert outlook.error_at(1, 2.0) == outlook.error_at(8, 100.0) == pytest.approx(1 / 16)
+def test_the_forecast_ends_with_the_last_batch():
+    forecast = OnlineForecast(Curve(2, 1.0, 0.0), BatchTime(0.0, 1.0), done=2.0, batches=4)
+    assert forecast.error_at(1, 1.0) == pytest.approx(1 / 9)
+    assert forecast.error_at(1, 2.0) == forecast.error_at(8, 100.0) == pytest.approx(1 / 16)
 
 
 def test_documented_examples():

@@ -10,18 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queryard.core.errors import QueryardError
-from queryard.estimate.tasks import PREDICTORS, Asked, Seen, make_predictor
+from queryard.estimate.tasks import PREDICTORS, Seen, TaskFeatures, make_predictor
 from queryard.estimate.tasks.detailed import Detailed
 from queryard.estimate.tasks.regression import MEMORY, Circle, Line, Memory, fit_line, typical
 from queryard.estimate.tasks.standard import Standard
 
 
-def a_map(job: str, size: float, kind: str = "sort", **more: object) -> Asked:
-    return Asked(job, "map", kind, "ada", input_bytes=size, **more)  # type: ignore[arg-type]
+def a_map(job: str, size: float, kind: str = "sort", **more: object) -> TaskFeatures:
+    return TaskFeatures(job, "map", kind, "ada", input_bytes=size, **more)  # type: ignore[arg-type]
 
 
-def a_reduce(job: str, kind: str = "sort", **more: object) -> Asked:
-    return Asked(job, "reduce", kind, "ada", **more)  # type: ignore[arg-type]
+def a_reduce(job: str, kind: str = "sort", **more: object) -> TaskFeatures:
+    return TaskFeatures(job, "reduce", kind, "ada", **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", PREDICTORS)
@@ -228,7 +228,7 @@ def test_predictions_are_finite_and_not_negative(
     for name in PREDICTORS:
         predictor = make_predictor(name)
         for job, kind, class_name, size, seconds in tasks:
-            asked = Asked(
+            asked = TaskFeatures(
                 job,
                 "map" if kind == "map" else "reduce",
                 class_name,
@@ -248,12 +248,12 @@ def test_the_regression_remembers_sizes_although_many_tasks_of_one_size_came_sin
     regression = make_predictor("regression")
     sizes = [2.0**power for power in range(10, 30)]
     for number, size in enumerate(sizes * 2):
-        task = Asked(f"early{number}", "map", input_bytes=size)
+        task = TaskFeatures(f"early{number}", "map", input_bytes=size)
         regression.learn(Seen(task, 2.0 + 1e-6 * size))
     for _ in range(2000):
-        regression.learn(Seen(Asked("large", "map", input_bytes=1024.0), 2.0))
+        regression.learn(Seen(TaskFeatures("large", "map", input_bytes=1024.0), 2.0))
     for size in (1024.0, 2.0**28, 2.0**33):
-        expected_s = regression.predict(Asked("new", "map", input_bytes=size))
+        expected_s = regression.predict(TaskFeatures("new", "map", input_bytes=size))
         assert expected_s == pytest.approx(2.0 + 1e-6 * size, rel=0.05)
 
 

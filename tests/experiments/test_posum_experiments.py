@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from queryard.experiments import EXPERIMENTS, Outcome, Wish
+from queryard.experiments import EXPERIMENTS, Outcome, RunOptions
 from queryard.experiments.posum.jobs import KINDS
 from queryard.experiments.posum.pairs import (
     COST_WEIGHT,
@@ -41,7 +41,7 @@ from queryard.experiments.posum.workloads import (
 from queryard.policies import compose
 from queryard.portfolio import Decision, QueryEnd, Schedule
 
-SMALL = Wish(seeds=1, size=0.03)
+SMALL = RunOptions(seeds=1, size=0.03)
 NAMES = ("posum-scores", "posum-usage", "posum-provisioning")
 RULES: tuple[Rule, ...] = ("published", "slow", "reflecting")
 

@@ -8,8 +8,8 @@ from statistics import fmean
 
 import pytest
 
-from queryard.estimate.tasks import Asked, Seen
-from queryard.experiments import EXPERIMENTS, Outcome, Wish
+from queryard.estimate.tasks import Seen, TaskFeatures
+from queryard.experiments import EXPERIMENTS, Outcome, RunOptions
 from queryard.experiments.outcome import interval
 from queryard.experiments.posum.jobs import KINDS, NOISE, posum_tasks
 from queryard.experiments.posum.predictors import (
@@ -26,7 +26,9 @@ from queryard.experiments.sections import section_of
 
 def test_a_task_is_predicted_from_those_that_had_ended() -> None:
     def task(start_s: float, seconds: float, job: str) -> tuple[float, Seen]:
-        asked = Asked(job, "map", "sort", "ada", input_bytes=100.0, map_bytes=100.0, map_tasks=1)
+        asked = TaskFeatures(
+            job, "map", "sort", "ada", input_bytes=100.0, map_bytes=100.0, map_tasks=1
+        )
         return start_s, Seen(asked, seconds, 10.0)
 
     # The second begins before the first has ended: nothing is known of either.
@@ -93,7 +95,7 @@ def test_posums_jobs_are_as_the_thesis_describes_them() -> None:
 
 @pytest.fixture(scope="module")
 def outcome() -> Outcome:
-    return EXPERIMENTS["predictors"].run(Wish(seeds=1))
+    return EXPERIMENTS["predictors"].run(RunOptions(seeds=1))
 
 
 def test_the_regression_is_better_than_standard_and_does_not_explode(outcome: Outcome) -> None:

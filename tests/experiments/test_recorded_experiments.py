@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from queryard.core.errors import QueryardError
-from queryard.experiments import EXPERIMENTS, JOINTS, Outcome, Wish
+from queryard.experiments import EXPERIMENTS, JOINTS, Outcome, RunOptions
 from queryard.experiments.recorded import comparison
 from queryard.experiments.recorded.comparison import LEFT_OUT, POLICIES, Compared, Ran, left_out
 from queryard.experiments.recorded.verdict import (
@@ -49,15 +49,15 @@ def traces(tmp_path: Path) -> Path:
 
 
 def test_streams_are_drawn_from_what_was_recorded(traces: Path) -> None:
-    wish = Wish(seeds=2, size=0.3, traces=traces)
-    cases = list(streams(wish))
+    options = RunOptions(seeds=2, size=0.3, traces=traces)
+    cases = list(streams(options))
     assert [(case.title, case.seed) for case in cases] == [
         ("Spark, 70%", 0),
         ("Spark, 70%", 1),
         ("Spark, 95%", 0),
         ("Spark, 95%", 1),
     ]
-    again = list(streams(wish))
+    again = list(streams(options))
     for case, same in zip(cases, again, strict=True):
         arrivals = case.setting.workload.arrivals
         assert arrivals == same.setting.workload.arrivals
@@ -68,16 +68,16 @@ def test_streams_are_drawn_from_what_was_recorded(traces: Path) -> None:
 
 
 def test_days_are_replayed_as_they_were(traces: Path) -> None:
-    first, second = days(Wish(seeds=1, traces=traces))
+    first, second = days(RunOptions(seeds=1, traces=traces))
     assert (first.load, second.load) == (0.7, 0.95)
     assert len(first.setting.workload.arrivals) == 100
     assert len(first.setting.nodes) >= len(second.setting.nodes)
-    (early, _) = days(Wish(seeds=1, traces=traces, size=1 / 48))
+    (early, _) = days(RunOptions(seeds=1, traces=traces, size=1 / 48))
     assert 0 < len(early.setting.workload.arrivals) < 100
 
 
 def test_a_seed_of_a_day_draws_its_deadlines(traces: Path) -> None:
-    cases = list(days(Wish(seeds=2, traces=traces)))
+    cases = list(days(RunOptions(seeds=2, traces=traces)))
     assert [(case.load, case.seed) for case in cases] == [(0.7, 0), (0.7, 1), (0.95, 0), (0.95, 1)]
     first, second = (case.setting.workload.arrivals for case in cases[:2])
     assert [a.query.submit_s for a in first] == [a.query.submit_s for a in second]
@@ -119,7 +119,8 @@ def test_what_comes_out_of_each_and_of_both(traces: Path, few: None) -> None:
     (joint,) = JOINTS
     sizes = {"recorded-streams": 0.15, "recorded-days": 0.01}  # 15 queries, and about 30
     outcomes = [
-        EXPERIMENTS[name].run(Wish(seeds=1, size=sizes[name], traces=traces)) for name in joint.of
+        EXPERIMENTS[name].run(RunOptions(seeds=1, size=sizes[name], traces=traces))
+        for name in joint.of
     ]
     for name, outcome in zip(joint.of, outcomes, strict=True):
         check_outcome(name, outcome)
@@ -149,7 +150,7 @@ def check_outcome(name: str, outcome: Outcome) -> None:
 
 def test_without_traces_it_says_so() -> None:
     for name in ("recorded-streams", "recorded-days"):
-        assert "--traces" in EXPERIMENTS[name].run(Wish()).notes[0]
+        assert "--traces" in EXPERIMENTS[name].run(RunOptions()).notes[0]
 
 
 def test_the_best_in_hindsight_may_have_nothing_against_it() -> None:

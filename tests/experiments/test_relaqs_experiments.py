@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from queryard.core.events import AnswerReported
-from queryard.experiments import EXPERIMENTS, Outcome, Wish
+from queryard.experiments import EXPERIMENTS, Outcome, RunOptions
 from queryard.experiments.relaqs.arrival_gaps import gains
 from queryard.experiments.relaqs.batch_answers import (
     KINDS,
@@ -134,7 +134,7 @@ def test_crossing_points() -> None:
 
 
 def test_relaqs_is_sooner_at_first_and_later_in_the_end() -> None:
-    found = curves(Wish(), "eight", Scene(queries=8, batches=40, nodes=FOUR_CORES), 1)
+    found = curves(RunOptions(), "eight", Scene(queries=8, batches=40, nodes=FOUR_CORES), 1)
     (ours,), (fair,) = found[RELAQS], found[FAIR]
     for reading in (SAMPLING, LAW):
         assert ours.at(reading, 0.5) < fair.at(reading, 0.5)
@@ -143,14 +143,14 @@ def test_relaqs_is_sooner_at_first_and_later_in_the_end() -> None:
 
 def test_a_least_share_of_all_is_fair() -> None:
     profiles = {FAIR: BOTH[FAIR], RELAQS: relaqs_with(min_share=1.0)}
-    found = curves(Wish(), "least", SMALL, 1, profiles)
+    found = curves(RunOptions(), "least", SMALL, 1, profiles)
     (least,), (fair,) = found[RELAQS], found[FAIR]
     for level in (0.5, 0.9, EXACT):
         assert least.at(SAMPLING, level) == pytest.approx(fair.at(SAMPLING, level), rel=0.03)
 
 
 def test_a_single_query_has_no_gain() -> None:
-    found = curves(Wish(), "single", Scene(queries=1, nodes=FOUR_CORES), 2)
+    found = curves(RunOptions(), "single", Scene(queries=1, nodes=FOUR_CORES), 2)
     assert gains(found, SAMPLING).mean == pytest.approx(0.0, abs=1e-6)
 
 
@@ -183,7 +183,7 @@ def test_forecasts_of_a_curve_that_is_one_of_the_two_are_exact() -> None:
 @pytest.mark.parametrize("size", [0.08, pytest.param(0.15, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", ["relaqs-time", "relaqs-crossing", "relaqs-metric"])
 def test_a_small_run_of_each(name: str, size: float) -> None:
-    outcome: Outcome = EXPERIMENTS[name].run(Wish(seeds=1, size=size))
+    outcome: Outcome = EXPERIMENTS[name].run(RunOptions(seeds=1, size=size))
     assert len(outcome.findings) >= 6
     assert all(finding.paper and finding.ours for finding in outcome.findings)
     assert outcome.tables

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from queryard.core.model import MAP
-from queryard.experiments import EXPERIMENTS, Wish
+from queryard.experiments import EXPERIMENTS, RunOptions
 from queryard.experiments.s3.blocks import load_of
 from queryard.experiments.s3.cluster import (
     HEARTBEAT_S,
@@ -37,7 +37,7 @@ from queryard.experiments.s3.selection import SELECTION
 from queryard.metrics.runs import read_run
 
 SMALL = sized(NORMAL, 0.1)
-QUICK = Wish(seeds=1, size=0.05)
+QUICK = RunOptions(seeds=1, size=0.05)
 
 
 def test_the_published_cluster_and_files() -> None:

@@ -21,7 +21,7 @@ DONE = Outcome((Finding("it", "1", "2", None),), material=("a run",))
 
 
 def section(name: str, outcome: Outcome = DONE) -> Section:
-    made = Experiment(name, f"About {name}", "nowhere", lambda wish: outcome)
+    made = Experiment(name, f"About {name}", "nowhere", lambda options: outcome)
     return section_of(made, outcome, 3, 2.0)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from queryard.experiments.outcome import Experiment, Outcome, Wish
+from queryard.experiments.outcome import Experiment, Outcome, RunOptions
 from queryard.experiments.report import markdown
 from queryard.experiments.sections import section_of
 from queryard.experiments.tls import EXPERIMENTS
@@ -145,7 +145,7 @@ def small(name: str) -> Outcome:
     with pytest.MonkeyPatch.context() as patch:
         if hasattr(module, "OTHERWISE"):
             patch.setattr(module, "OTHERWISE", dict(list(module.OTHERWISE.items())[:1]))
-        return experiment.run(Wish(seeds=1, size=0.02))
+        return experiment.run(RunOptions(seeds=1, size=0.02))
 
 
 @pytest.fixture(scope="module", params=[name for name in BY_NAME if name != "tls-measured"])
@@ -213,11 +213,14 @@ def test_data_in_memory_is_worth_something_to_lodfa() -> None:
 
 def test_measured_stages_are_missed_aloud(tmp_path: Path) -> None:
     assert read_measured(tmp_path) == {}
-    for wish, told in (
-        (Wish(seeds=1), "with --traces"),
-        (Wish(seeds=1, traces=tmp_path), f"{tmp_path} holds nothing to replay in decima-tpch/"),
+    for options, told in (
+        (RunOptions(seeds=1), "with --traces"),
+        (
+            RunOptions(seeds=1, traces=tmp_path),
+            f"{tmp_path} holds nothing to replay in decima-tpch/",
+        ),
     ):
-        outcome = BY_NAME["tls-measured"].run(wish)
+        outcome = BY_NAME["tls-measured"].run(options)
         assert not outcome.findings
         assert any(told in note for note in outcome.notes)
 
@@ -273,7 +276,7 @@ def test_what_measured_stages_give(traces: Path) -> None:
     measured = read_measured(traces)
     ids = {arrival.query.id for arrival in q21_setting(measured, 0).workload.arrivals}
     assert ids == {"2", "10", "50", "100"}
-    outcome = BY_NAME["tls-measured"].run(Wish(seeds=1, size=0.1, traces=traces))
+    outcome = BY_NAME["tls-measured"].run(RunOptions(seeds=1, size=0.1, traces=traces))
     told = [finding.what for finding in outcome.findings]
     assert sum(what.startswith("QMix") for what in told) == 2
     assert sum(what.startswith("Q21 in four sizes") for what in told) == 4

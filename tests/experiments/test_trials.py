@@ -9,11 +9,11 @@ import pytest
 from queryard.core.errors import QueryardError
 from queryard.experiments import trials
 from queryard.experiments.tls.lodfa import alone_setting
-from queryard.sim import Run, simulate
+from queryard.sim import SimResult, simulate
 
 
 def test_a_run_that_does_not_end_says_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    def cut(*args: object, **kwargs: object) -> Run:
+    def cut(*args: object, **kwargs: object) -> SimResult:
         run = simulate(*args, **kwargs)  # type: ignore[arg-type]
         return replace(run, ends={}, unfinished=1)
 
@@ -30,6 +30,6 @@ def test_only_a_few_of_many_are_named() -> None:
         replace(arrival, query=replace(arrival.query, id=f"q{number}")) for number in range(9)
     )
     setting = replace(setting, workload=replace(setting.workload, arrivals=many))
-    run = Run(None, {"q0": 1.0}, {"q1": "lost"}, 7, 0, 0.0)  # type: ignore[arg-type]
+    run = SimResult(None, {"q0": 1.0}, {"q1": "lost"}, 7, 0, 0.0)  # type: ignore[arg-type]
     with pytest.raises(QueryardError, match=r"7 of 9 queries never ended \(q2, q3, q4, q5, q6 …\)"):
         setting.check_ended(run, "fair")

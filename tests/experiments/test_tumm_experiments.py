@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from queryard.core.model import MAP
-from queryard.experiments import EXPERIMENTS, Outcome, Wish
+from queryard.experiments import EXPERIMENTS, Outcome, RunOptions
 from queryard.experiments.trials import run_one
 from queryard.experiments.tumm.clusters import (
     HETER1,
@@ -31,7 +31,7 @@ from queryard.experiments.tumm.jobs import (
 from queryard.experiments.tumm.shared import STATIC, TUMM, makespan_s
 from queryard.experiments.tumm.static_by_node import simulate_fixed
 from queryard.experiments.tumm.tpch_queries import QUERIES, tpch_batch
-from queryard.metrics import Run, read_run
+from queryard.metrics import RunRows, read_run
 
 NAMES = (
     "tumm-benchmarks",
@@ -91,7 +91,7 @@ def test_queries_are_chains_of_five_jobs_with_most_maps_first() -> None:
     assert list(QUERIES) == ["Q15", "Q16", "Q18"]
 
 
-def _most_at_once(run: Run, kind: str) -> dict[str, int]:
+def _most_at_once(run: RunRows, kind: str) -> dict[str, int]:
     most: dict[str, int] = {}
     for launch in run.launches:
         if launch.kind != kind:
@@ -129,7 +129,7 @@ def test_tumm_is_faster_than_every_fixed_ratio(kind: Benchmark) -> None:
 
 @pytest.fixture(scope="module")
 def outcomes() -> dict[str, Outcome]:
-    return {name: EXPERIMENTS[name].run(Wish(seeds=1, size=0.1)) for name in NAMES}
+    return {name: EXPERIMENTS[name].run(RunOptions(seeds=1, size=0.1)) for name in NAMES}
 
 
 @pytest.mark.parametrize("name", NAMES)

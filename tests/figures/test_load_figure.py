@@ -10,7 +10,7 @@ from queryard.core.errors import QueryardError
 from queryard.core.model import Divisible, Job, Query
 from queryard.figures import save_load_figure
 from queryard.figures.load import LATE, build_load_sheet, faded
-from queryard.metrics import QueryRow, Run
+from queryard.metrics import QueryRow, RunRows
 
 
 def row(name: str, tenant: str, submit: float, start: float, end: float, due: float | None = None):
@@ -19,16 +19,16 @@ def row(name: str, tenant: str, submit: float, start: float, end: float, due: fl
 
 
 @pytest.fixture
-def run() -> Run:
+def run() -> RunRows:
     rows = [
         row("a", "web", 0.0, 0.0, 4.0),
         row("b", "batch", 1.0, 3.0, 8.0, due=5.0),
         row("c", "batch", 2.0, 9.0, 10.0, due=6.0),
     ]
-    return Run(queries={row.query.id: row for row in rows})
+    return RunRows(queries={row.query.id: row for row in rows})
 
 
-def test_a_query_waits_runs_and_is_late(run: Run):
+def test_a_query_waits_runs_and_is_late(run: RunRows):
     sheet = build_load_sheet({"marshal": run}, {})
     chart, under_way = sheet.rows[0]
     web, batch = (key.colour for key in sorted(sheet.keys, key=lambda key: key.name != "web")[:2])
@@ -48,15 +48,15 @@ def test_a_query_waits_runs_and_is_late(run: Run):
 
 
 @pytest.mark.parametrize("ending", [".png", ".html", ".svg"])
-def test_figures_are_written(run: Run, tmp_path: Path, ending: str):
+def test_figures_are_written(run: RunRows, tmp_path: Path, ending: str):
     file = tmp_path / f"out{ending}"
     save_load_figure(str(file), {"marshal": run, "duckdb": run}, {"ideal PS": {"a": 1.0}}, "A load")
     assert file.stat().st_size > 1000
 
 
 def test_a_run_of_nothing_is_drawn_and_no_run_is_an_error(tmp_path: Path):
-    save_load_figure(str(tmp_path / "empty.png"), {"marshal": Run()})
+    save_load_figure(str(tmp_path / "empty.png"), {"marshal": RunRows()})
     with pytest.raises(QueryardError, match="there is no run to draw"):
         save_load_figure(str(tmp_path / "none.png"), {})
     with pytest.raises(QueryardError, match="unknown ending"):
-        save_load_figure(str(tmp_path / "x.gif"), {"marshal": Run()})
+        save_load_figure(str(tmp_path / "x.gif"), {"marshal": RunRows()})

@@ -37,7 +37,12 @@ def open_session(data, tmp_path):
 
 # Whoever comes has a credit of two turns, so that shares show only in many turns.
 SHORT_TURNS = {
-    "pools": {"by": "tenant", "choice": "turns", "quantum_s": 0.01, "default": {"order": "soonest"}}
+    "pools": {
+        "by": "tenant",
+        "choice": "turns",
+        "quantum_s": 0.01,
+        "default": {"order": "srpt-fair"},
+    }
 }
 
 

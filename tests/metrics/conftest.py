@@ -17,7 +17,7 @@ from queryard.core.events import (
 )
 from queryard.core.journal import Journal, Step
 from queryard.core.model import Divisible, Job, Node, Phase, Query, Split, Table, TaskId
-from queryard.metrics import Run, read_run
+from queryard.metrics import RunRows, read_run
 
 
 def maps(query: str, *indices: int) -> tuple[TaskId, ...]:
@@ -112,5 +112,5 @@ def journal() -> Journal:
 
 
 @pytest.fixture
-def run(journal: Journal) -> Run:
+def run(journal: Journal) -> RunRows:
     return read_run(journal)

@@ -16,7 +16,7 @@ from queryard.core.commands import Finish, Launch
 from queryard.core.events import NodeJoined, NodeLost, QuerySubmitted, TableChanged, TaskFinished
 from queryard.core.journal import Journal, Step
 from queryard.core.model import Job, Node, Phase, Query, Split, Table, TaskId
-from queryard.metrics import Run, read_run, summarise
+from queryard.metrics import RunRows, read_run, summarise
 from queryard.metrics.cost import cost
 from queryard.metrics.deadlines import deadlines
 from queryard.metrics.fairness import by_tenant, jain
@@ -54,17 +54,17 @@ def test_response_is_of_finished_queries_and_the_rest_is_counted(journal: Journa
     assert summary.makespan_s == 40
 
 
-def test_throughput_is_finished_queries_per_hour(run: Run) -> None:
+def test_throughput_is_finished_queries_per_hour(run: RunRows) -> None:
     assert throughput_per_h(run) == pytest.approx(3 / 40 * 3600)
 
 
-def test_slowdown_is_response_over_time_alone(run: Run) -> None:
+def test_slowdown_is_response_over_time_alone(run: RunRows) -> None:
     assert slowdowns(run, ALONE_S) == {"a": 2, "b": 2, "c": 3}
     assert slowdowns(run, {"a": 0.0, "b": 7.0}) == {"b": 2}
 
 
 def test_bounded_slowdown_divides_by_the_sum_of_task_seconds_but_no_less_than_min_e(
-    run: Run,
+    run: RunRows,
 ) -> None:
     assert bounded_slowdowns(run, 1.0) == {"a": 10 / 16, "b": 14 / 16, "c": 18 / 34}
     assert bounded_slowdowns(run, 20.0) == {"a": 10 / 20, "b": 14 / 20, "c": 18 / 34}
@@ -72,7 +72,7 @@ def test_bounded_slowdown_divides_by_the_sum_of_task_seconds_but_no_less_than_mi
         bounded_slowdowns(run, 0.0)
 
 
-def test_size_bins_keep_their_order_and_hold_every_query(run: Run) -> None:
+def test_size_bins_keep_their_order_and_hold_every_query(run: RunRows) -> None:
     bins = {"c": "big", "a": "small", "b": "small", "d": "small", "e": "small"}
     rows = by_size_bin(run, bins, slowdowns(run, ALONE_S), bounded_slowdowns(run))
     assert [(row.bin, row.counts.submitted) for row in rows] == [("big", 1), ("small", 4), ("", 1)]
@@ -86,7 +86,7 @@ def test_fairness_is_jain_over_tenants_and_over_queries(journal: Journal) -> Non
     assert fairness.tenants == pytest.approx(4.5**2 / (2 * (2**2 + 2.5**2)))
 
 
-def test_each_tenant_has_a_row(run: Run) -> None:
+def test_each_tenant_has_a_row(run: RunRows) -> None:
     default, two = by_tenant(run, slowdowns(run, ALONE_S))
     assert (default.tenant, two.tenant) == ("default", "two")
     assert (default.counts.submitted, default.counts.finished) == (4, 1)
@@ -95,19 +95,19 @@ def test_each_tenant_has_a_row(run: Run) -> None:
     assert default.deadlines.missed == 2
 
 
-def test_deadlines_are_met_missed_open_or_withdrawn(run: Run) -> None:
+def test_deadlines_are_met_missed_open_or_withdrawn(run: RunRows) -> None:
     found = deadlines(run.queries.values(), run.closed_s)
     # a is late by 2, c in time, d cancelled before 100, e failed before 90, f may make it.
     assert (found.queries, found.met, found.missed, found.open, found.withdrawn) == (5, 1, 2, 1, 1)
     assert found.squared_violation_s2 == pytest.approx(2**2 / 3)
 
 
-def test_an_unfinished_query_is_late_once_its_deadline_has_passed(run: Run) -> None:
+def test_an_unfinished_query_is_late_once_its_deadline_has_passed(run: RunRows) -> None:
     found = deadlines([run.queries["f"]], 63.0)
     assert (found.missed, found.open, found.squared_violation_s2) == (1, 0, 9)
 
 
-def test_slots_in_use_by_kind(run: Run) -> None:
+def test_slots_in_use_by_kind(run: RunRows) -> None:
     used = slots_in_use(run)
     assert used["map"] == StepSeries((10, 12, 20, 24, 25, 40), (2, 3, 2, 1, 0, 1))
     assert used["reduce"] == StepSeries()
@@ -115,7 +115,7 @@ def test_slots_in_use_by_kind(run: Run) -> None:
     assert slots_present(run) == StepSeries((0, 35), (4, 2))
 
 
-def test_utilisation_is_over_the_makespan(run: Run) -> None:
+def test_utilisation_is_over_the_makespan(run: RunRows) -> None:
     present_s = 4 * 25 + 2 * 15
     found = mean_utilisation(run)
     map_s = 2 + 10 + 2 + 6 + 11 + 6 + 10
@@ -125,14 +125,14 @@ def test_utilisation_is_over_the_makespan(run: Run) -> None:
     assert utilisation_over_time(run)["map"].at(45) == 1 / 2
 
 
-def test_locality_counts_placed_map_tasks(run: Run) -> None:
+def test_locality_counts_placed_map_tasks(run: RunRows) -> None:
     # a0 n1 twice: local; a1 and b1 on n1: not; d1 on n2: local; b0 and f0 on n1: local.
     # e reads no table and has no preference.
     found = locality(run)
     assert (found.placed, found.local, found.share) == (7, 5, 5 / 7)
 
 
-def test_a_merged_launch_reads_its_split_once(run: Run) -> None:
+def test_a_merged_launch_reads_its_split_once(run: RunRows) -> None:
     found = scanned(run)
     # finished: the merged one (200, else 400), a0 (100), e (50), b0 (100)
     assert (found.bytes, found.alone_bytes) == (450, 650)

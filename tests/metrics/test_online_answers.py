@@ -8,7 +8,7 @@ from queryard.core.commands import Fail, Finish
 from queryard.core.events import AnswerReported, QueryCancelled, QuerySubmitted
 from queryard.core.journal import Journal, Step
 from queryard.core.model import Divisible, Job, Query
-from queryard.metrics import Run, read_run, summarise
+from queryard.metrics import RunRows, read_run, summarise
 from queryard.metrics.online import error_left, reductions, time_to_reduction
 
 
@@ -30,7 +30,7 @@ def answers(job: str, *moves: tuple[float, float, float | None]) -> list[Step]:
     ]
 
 
-def run_of(query: Query, *steps: Step) -> Run:
+def run_of(query: Query, *steps: Step) -> RunRows:
     journal = Journal(steps=[Step(2.0, (QuerySubmitted(2.0, query),), ()), *steps])
     return read_run(journal)
 

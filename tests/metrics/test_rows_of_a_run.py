@@ -15,12 +15,12 @@ from queryard.core.events import (
 )
 from queryard.core.journal import Journal, Step
 from queryard.core.model import Divisible, Job, Node, Phase, Query, TaskId
-from queryard.metrics import Run, read_run
+from queryard.metrics import RunRows, read_run
 
 WORK = Query("q", jobs=(Job("w", divisible=Divisible(8)),))
 
 
-def test_each_query_has_its_times_and_its_outcome(run: Run) -> None:
+def test_each_query_has_its_times_and_its_outcome(run: RunRows) -> None:
     seen = {
         name: (row.submit_s, row.start_s, row.end_s, row.outcome)
         for name, row in run.queries.items()
@@ -36,30 +36,30 @@ def test_each_query_has_its_times_and_its_outcome(run: Run) -> None:
     assert run.queries["e"].cause == "no room"
 
 
-def test_a_known_idempotency_key_is_a_duplicate(run: Run) -> None:
+def test_a_known_idempotency_key_is_a_duplicate(run: RunRows) -> None:
     assert "a2" not in run.queries
     assert run.duplicates == 1
 
 
-def test_queries_without_a_key_are_not_duplicates_of_one_another(run: Run) -> None:
+def test_queries_without_a_key_are_not_duplicates_of_one_another(run: RunRows) -> None:
     assert len(run.queries) == 6
 
 
-def test_task_seconds_count_a_task_once_and_a_rider_in_full(run: Run) -> None:
+def test_task_seconds_count_a_task_once_and_a_rider_in_full(run: RunRows) -> None:
     task_s = {name: row.task_s for name, row in run.queries.items()}
     # a: map 0 in 6 s at the second try, map 1 in 10 s; b rides these 10 s, then 6 s alone;
     # c: 18 s + 10 s + 6 s of slots; the killed launch of d gave nothing.
     assert task_s == {"a": 16, "b": 16, "c": 34, "d": 0, "e": 11, "f": 0}
 
 
-def test_slot_seconds_count_every_attempt_and_divide_a_ride(run: Run) -> None:
+def test_slot_seconds_count_every_attempt_and_divide_a_ride(run: RunRows) -> None:
     slot_s = {name: row.slot_s for name, row in run.queries.items()}
     assert slot_s == {"a": 2 + 6 + 5, "b": 5 + 6, "c": 34, "d": 2, "e": 11, "f": 10}
     busy_s = sum((row.end_s if row.end_s is not None else 50) - row.start_s for row in run.launches)
     assert sum(slot_s.values()) == pytest.approx(busy_s + 34)
 
 
-def test_a_task_launched_again_is_a_retry(run: Run) -> None:
+def test_a_task_launched_again_is_a_retry(run: RunRows) -> None:
     assert {name: (row.attempts, row.retries) for name, row in run.queries.items()} == {
         "a": (3, 1),
         "b": (2, 0),
@@ -70,7 +70,7 @@ def test_a_task_launched_again_is_a_retry(run: Run) -> None:
     }
 
 
-def test_launches_end_as_they_did(run: Run) -> None:
+def test_launches_end_as_they_did(run: RunRows) -> None:
     assert [row.outcome for row in run.launches] == [
         "failed",
         "finished",
@@ -152,7 +152,7 @@ def test_answers_to_what_came_before_the_journal_are_left_out() -> None:
     assert [row.outcome for row in run.launches] == ["finished"]
 
 
-def test_the_clock_stops_with_the_last_query_or_runs_while_one_is_unfinished(run: Run) -> None:
+def test_the_clock_stops_with_the_last_query_or_runs_while_one_is_unfinished(run: RunRows) -> None:
     assert (run.first_submit_s, run.closed_s, run.makespan_s) == (10, 50, 40)
     steps = [
         Step(3.0, (QuerySubmitted(3.0, WORK),), ()),

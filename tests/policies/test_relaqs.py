@@ -17,9 +17,9 @@ from queryard.core.state import State
 from queryard.policies import compose, resolve_profile
 from queryard.policies.orders import progress_shares
 from queryard.policies.orders.progress import Progress
-from queryard.policies.orders.progress_claims import outlook_of
+from queryard.policies.orders.progress_claims import forecast_of
 from queryard.policies.orders.progress_shares import OBJECTIVES, Claim, allocate
-from queryard.sim import Conditions, Run
+from queryard.sim import Conditions, SimResult
 from queryard.sim.run import build
 from queryard.workload.model import Arrival, JobTruth, Workload
 
@@ -132,21 +132,21 @@ def online_job(
     return made
 
 
-def test_the_outlook_is_fitted_from_the_second_batch_on():
-    assert outlook_of(online_job([])) is None
-    first = outlook_of(online_job([(1.0, 4.0)]))
+def test_the_forecast_is_fitted_from_the_second_batch_on():
+    assert forecast_of(online_job([])) is None
+    first = forecast_of(online_job([(1.0, 4.0)]))
     assert first is not None
     assert (first.curve.a, first.curve.b, first.done) == (1.0, 0.0, 1)
     # P_1 = P_2 = 1 would be a flat line; from the second on it is 4 / i².
-    later = outlook_of(online_job([(1.0, 4.0), (1.0, 4.0), (4 / 9, 4.0)]))
+    later = forecast_of(online_job([(1.0, 4.0), (1.0, 4.0), (4 / 9, 4.0)]))
     assert later is not None
     assert (later.curve.power, later.curve.a, later.curve.b) == pytest.approx((2, 0.25, 0.0))
     assert later.error_at(4, 2.0) == pytest.approx(4 / 25)  # two batches on: the fifth
 
 
-def test_the_outlook_of_a_nested_query_grows():
-    plain = outlook_of(online_job([(1.0, 2.0), (1.0, 4.0), (0.5, 6.0)]))
-    nested = outlook_of(online_job([(1.0, 2.0), (1.0, 4.0), (0.5, 6.0)], nested=True))
+def test_the_forecast_of_a_nested_query_grows():
+    plain = forecast_of(online_job([(1.0, 2.0), (1.0, 4.0), (0.5, 6.0)]))
+    nested = forecast_of(online_job([(1.0, 2.0), (1.0, 4.0), (0.5, 6.0)], nested=True))
     assert plain is not None
     assert nested is not None
     assert (plain.time.a, plain.time.b) == (0.0, 4.0)
@@ -242,7 +242,7 @@ def online(name: str, at: float = 0.0, work_s: float = 1e4, **query: Any) -> Arr
     return Arrival(spec, {"agg": JobTruth(work_s=work_s)})
 
 
-def held(run: Run, until_s: float, since_s: float = 0.0) -> dict[str, float]:
+def held(run: SimResult, until_s: float, since_s: float = 0.0) -> dict[str, float]:
     """Slot-seconds of each query in a span of a run, from its grants and returned leases."""
     total: defaultdict[str, float] = defaultdict(float)
     slots: defaultdict[str, int] = defaultdict(int)
@@ -267,7 +267,7 @@ def run_of(
     profile: Any = "relaqs",
     delay_s: float = 0.0,
     until_s: float = math.inf,
-) -> Run:
+) -> SimResult:
     driver = build(
         Workload("w", arrivals),
         [Node("n", slots)],
@@ -276,7 +276,9 @@ def run_of(
     )
     driver.run(until_s)
     assert driver.scheduler.journal is not None
-    return Run(driver.scheduler.journal, driver.ends, driver.failed, driver.unfinished, 0, 0.0)
+    return SimResult(
+        driver.scheduler.journal, driver.ends, driver.failed, driver.unfinished, 0, 0.0
+    )
 
 
 def test_new_queries_share_the_slots_fairly():
@@ -340,7 +342,7 @@ def test_few_slots_change_hands_where_nothing_changes():
     assert revoked <= 8
 
 
-def time_to(run: Run, share: float, arrivals: list[Arrival]) -> float:
+def time_to(run: SimResult, share: float, arrivals: list[Arrival]) -> float:
     """Mean seconds until the error has fallen by a share of what it was at first."""
     first: dict[str, float] = {}
     reached: dict[str, float] = {}

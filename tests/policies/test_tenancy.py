@@ -177,7 +177,7 @@ def test_a_guarantee_deep_in_the_tree_is_one_of_the_whole():
 def test_pools_inside_pools_by_turns_take_turns():
     profile = for_tenants("marshal", TREE)
     assert profile["pools"]["children"]["sales"]["choice"] == "turns"
-    assert profile["pools"]["children"]["sales"]["children"]["emea"]["order"] == "soonest"
+    assert profile["pools"]["children"]["sales"]["children"]["emea"]["order"] == "srpt-fair"
 
 
 def test_a_profile_without_a_tree_goes_by_the_first_name():

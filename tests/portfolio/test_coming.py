@@ -206,7 +206,7 @@ def test_none_is_lost_and_workers_find_the_same(workers: Workers, seed: int) -> 
     driver, past = driven(list(workload.arrivals), last_s, nodes)
     coming = foresee(past, driver.scheduler, WORLDS.number, LATEST)
     there = set(driver.scheduler.state.queries)
-    candidates = candidates_of(("dearest", "fair", "marshal"))
+    candidates = candidates_of(("cost-of-delay", "fair", "marshal"))
     trials = try_out(driver.scheduler, candidates, coming=coming, worlds=WORLDS)
     for trial in trials:
         assert trial.complete

@@ -69,7 +69,8 @@ def test_a_trial_is_what_the_policy_would_do() -> None:
 
 def test_slots_are_not_kept_in_a_trial_in_which_nobody_else_arrives() -> None:
     profiles = {
-        name: {"order": "fifo", "slots": slots} for name, slots in (("a", "open"), ("b", "room"))
+        name: {"order": "fifo", "slots": slots}
+        for name, slots in (("a", "open"), ("b", "reserve-short"))
     }
     short = tuple(query(f"short{n}", 1, 1.0, submit_s=float(n)) for n in range(5))
     workload = Workload("w", (*short, query("long", 100, 60.0, submit_s=10.0)))
@@ -141,7 +142,7 @@ def _score(goal: str, workload: Workload, ends: dict[str, float]) -> float:
 def test_a_portfolio_loses_nothing_and_can_be_replayed(seed: int) -> None:
     nodes = parse_nodes("4x4")
     workload = generate(Mix(queries=10, deadlines=0.3, load=1.1, block_bytes=2e9), seed, nodes)
-    portfolio = parse_portfolio("portfolio:mixed:dearest/fair/edf/locf")
+    portfolio = parse_portfolio("portfolio:mixed:cost-of-delay/fair/edf/locf")
     found = simulate_portfolio(workload, nodes, portfolio, seed=seed)
     assert len(found.run.ends) == 10
     assert not found.run.unfinished
@@ -226,10 +227,10 @@ def test_the_past_is_rehearsed_after_a_decision_which_tells_what_it_took() -> No
 
 
 def test_what_the_first_does_for_arrivals_all_candidates_do() -> None:
-    names = ("dearest", "srtf", "marshal", "tls-circular-htumm")
+    names = ("cost-of-delay", "srtf", "marshal", "tls-circular-htumm")
     slots = {name: profile["slots"] for name, profile in candidates_of(names).items()}
-    assert slots == {**dict.fromkeys(names, "room"), "tls-circular-htumm": "h-tumm"}
-    assert "slots" not in candidates_of(("srtf", "dearest"))["srtf"]
+    assert slots == {**dict.fromkeys(names, "reserve-short"), "tls-circular-htumm": "h-tumm"}
+    assert "slots" not in candidates_of(("srtf", "cost-of-delay"))["srtf"]
 
 
 def test_policies_with_provisioning() -> None:

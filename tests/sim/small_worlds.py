@@ -9,7 +9,7 @@ from queryard.core import commands as do
 from queryard.core import events as ev
 from queryard.core.journal import Journal
 from queryard.core.model import Divisible, Job, Phase, Query, Split, Table
-from queryard.sim import Conditions, Run, simulate
+from queryard.sim import Conditions, SimResult, simulate
 from queryard.workload.model import Arrival, JobTruth, Workload
 
 
@@ -59,7 +59,7 @@ def run(
     profile: Mapping[str, Any] | None = None,
     tables: tuple[Table, ...] = (),
     **simulated: Any,
-) -> Run:
+) -> SimResult:
     """Simulate; whatever is a condition goes into the conditions."""
     known = set(Conditions.__dataclass_fields__)
     conditions = {key: simulated.pop(key) for key in list(simulated) if key in known}

@@ -8,7 +8,7 @@ from queryard.core.commands import Launch
 from queryard.core.errors import InvalidProfile
 from queryard.core.events import EstimateChanged
 from queryard.core.model import Job, Node, Phase, Query, TaskId
-from queryard.estimate.tasks import PREDICTORS, Asked
+from queryard.estimate.tasks import PREDICTORS, TaskFeatures
 from queryard.estimate.tasks.regression import PHASES, Regression
 from queryard.policies import resolve_profile
 from queryard.sim import simulate
@@ -131,7 +131,9 @@ def test_parts_of_reduces_are_learned() -> None:
             began_s = 100.0 * n + (50.0 if kind == "reduce" else 0.0)
             launch = Launch(n, "n", (TaskId(f"q{n}/j", kind, 0),), "", began_s)
             learner.ended(began_s + seconds, launch, report)
-    asked = Asked("new", "reduce", shuffled_bytes=100e6, reduces=1, map_bytes=100e6, map_tasks=1)
+    asked = TaskFeatures(
+        "new", "reduce", shuffled_bytes=100e6, reduces=1, map_bytes=100e6, map_tasks=1
+    )
     assert predictor.predict(asked) == pytest.approx(12.5, rel=0.01)
     assert {name for name in PHASES if predictor._phases[name].predict(asked, 1e6) is None} == {
         "first shuffle"

@@ -72,7 +72,7 @@ def experiment(
     - `queryard experiment all --report out/`
     """
     # It needs all of the simulator, and most commands need none of it.
-    from .experiment_session import Asked, run_all
+    from .experiment_session import TaskFeatures, run_all
 
     console = Console()
     if report is not None:
@@ -86,7 +86,7 @@ def experiment(
     if traces is not None and not traces.is_dir():
         raise InvalidRecord(f"--traces {traces}: there is no such folder")
     chosen = choose(names, traces)
-    run_all(chosen, Asked(seeds, size, traces, report, ALL not in names), console, markdown)
+    run_all(chosen, TaskFeatures(seeds, size, traces, report, ALL not in names), console, markdown)
 
 
 def choose(names: Sequence[str], traces: Path | None) -> list[Experiment]:

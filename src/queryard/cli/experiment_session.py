@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from queryard.core.errors import InvalidRecord, QueryardError
-from queryard.experiments import JOINTS, Experiment, Wish
+from queryard.experiments import JOINTS, Experiment, RunOptions
 from queryard.experiments.outcome import of_seeds
 from queryard.experiments.report import LEGEND, Report, markdown
 from queryard.experiments.sections import (
@@ -32,7 +32,7 @@ FIGURES = "With --report DIR, all tables and figures are written to a page."
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TaskFeatures:
     """What was asked for on the command line; without `seeds`, as many as are usual of each.
 
     Where all were asked for (not `by_name`), those that lack traces are not missed.
@@ -44,18 +44,18 @@ class Asked:
     report: Path | None
     by_name: bool
 
-    def wish(self, experiment: Experiment, aside: Console) -> Wish:
+    def options(self, experiment: Experiment, aside: Console) -> RunOptions:
         def tell(line: str) -> None:
             aside.print(Text(f"{experiment.name}: {line}", style="dim"))
 
-        return Wish(self.seeds_of(experiment), self.size, self.traces, tell)
+        return RunOptions(self.seeds_of(experiment), self.size, self.traces, tell)
 
     def seeds_of(self, experiment: Experiment) -> int:
         return experiment.usual_seeds if self.seeds is None else self.seeds
 
 
 def run_all(
-    chosen: Sequence[Experiment], asked: Asked, console: Console, as_markdown: bool
+    chosen: Sequence[Experiment], asked: TaskFeatures, console: Console, as_markdown: bool
 ) -> None:
     """Run them; a failure is noted and the others go on, but the command has failed then."""
     aside = Console(stderr=True)
@@ -89,11 +89,11 @@ def run_all(
 
 
 def _run(
-    experiment: Experiment, asked: Asked, aside: Console, failures: dict[str, Exception]
+    experiment: Experiment, asked: TaskFeatures, aside: Console, failures: dict[str, Exception]
 ) -> Section:
     began = time.perf_counter()
     try:
-        outcome = experiment.run(asked.wish(experiment, aside))
+        outcome = experiment.run(asked.options(experiment, aside))
         if asked.by_name and not (outcome.findings or outcome.tables):
             raise InvalidRecord("; ".join(outcome.notes))
     except Exception as error:  # whatever it is: others may have taken hours, or will
@@ -116,7 +116,7 @@ def _complain(chosen: Sequence[Experiment], failures: Mapping[str, Exception]) -
     raise RunFailed(f"{len(failures)} of {len(chosen)} experiments failed:{lines}")
 
 
-def ran(chosen: Sequence[Experiment], asked: Asked) -> str:
+def ran(chosen: Sequence[Experiment], asked: TaskFeatures) -> str:
     """With what experiments ran."""
     seeds = {experiment.name: asked.seeds_of(experiment) for experiment in chosen}
     most = max(seeds.values())

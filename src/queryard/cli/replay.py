@@ -19,7 +19,7 @@ from .failures import FAILED
 from .scores import Scores, scores_of_reference, scores_of_run
 
 if TYPE_CHECKING:
-    from queryard.metrics import Run
+    from queryard.metrics import RunRows
     from queryard.replay import Recorded
     from queryard.sim.replay import Difference
 
@@ -89,7 +89,7 @@ def _own(found: Recorded) -> str:
     return f"{', then '.join(name for name, _ in groupby(names))} (simulated)"
 
 
-def _scores(found: Recorded, runs: Mapping[str, Run]) -> tuple[list[Scores], list[Scores]]:
+def _scores(found: Recorded, runs: Mapping[str, RunRows]) -> tuple[list[Scores], list[Scores]]:
     """Of all runs, then of the ideals; over the queries that gave a result in reality."""
     from queryard.metrics import summarise
     from queryard.sim import alone_times

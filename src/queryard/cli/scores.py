@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from queryard.metrics import Run, Summary
+from queryard.metrics import RunRows, Summary
 from queryard.metrics.fairness import jain
 from queryard.metrics.response import spread
 from queryard.metrics.series import StepSeries
@@ -57,7 +57,7 @@ class Nodes:
     most: float
 
 
-def nodes_of(run: Run) -> Nodes:
+def nodes_of(run: RunRows) -> Nodes:
     joined = [(row.joined_s, 1) for row in run.nodes]
     lost = [(row.lost_s, -1) for row in run.nodes if row.lost_s is not None]
     count = StepSeries.of_changes([*joined, *lost])

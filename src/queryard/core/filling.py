@@ -76,7 +76,7 @@ class Filling:
         # The lanes that hold maps, and reduces (see `SlotSplit`).
         self._map_lanes = _lanes(crew.split.map_bits)
         self._reduce_lanes = _lanes(crew.split.reduce_bits)
-        self._is_picky = crew.split.is_picky
+        self._is_picky = crew.split.restricts_lanes
         self._front = tree.root.lanes[0]
         order = policy.pools.order
         # A lone pool without a cap needs no meter.
@@ -98,7 +98,7 @@ class Filling:
     def fill(self) -> None:
         """Fill the slots that came free; all that are, if somebody can use one who could not."""
         freed = self._state.notes.freed
-        if self._standing.news:
+        if self._standing.has_new_candidates:
             self._fill_all()
         else:
             if self._state.uneven and len(freed) > 1:

@@ -48,7 +48,7 @@ class Part:
     def take_over(self, before: Self, state: State) -> None:
         """Go on with what one of the same kind, in force until now, has seen; after `attach`."""
 
-    def wrong(self, state: State) -> Iterable[str]:
+    def violations(self, state: State) -> Iterable[str]:
         """What the part remembers and is not so (see `validate`)."""
         return ()
 
@@ -138,7 +138,7 @@ class SlotSplit(Part):
         return False
 
     @property
-    def is_picky(self) -> bool:
+    def restricts_lanes(self) -> bool:
         """Whether some tasks of a kind may not stand where others do."""
         return type(self).suits is not SlotSplit.suits
 

@@ -159,7 +159,7 @@ class Scheduler(Kernel):
         self._drifts = any(
             "time" in order.changes_with and not order.is_timed for order in policy.pools.orders
         )
-        self._keeps_slots = self._crew.split.is_picky
+        self._keeps_slots = self._crew.split.restricts_lanes
         # Whether an order goes by how long slots have been leased.
         self._rotates = any("leased" in order.changes_with for order in policy.pools.orders)
         self._resizes = type(policy.provisioning).nodes is not Provisioning.nodes
@@ -217,7 +217,7 @@ class Scheduler(Kernel):
     def _settle(self) -> None:
         """Bring the rankings up to date with what the events changed."""
         notes = self.state.notes
-        self.standing.news = False
+        self.standing.has_new_candidates = False
         if self.tree.keeps_time:
             self.tree.elapse(self.state)
         if notes.ended_runs:
@@ -233,7 +233,7 @@ class Scheduler(Kernel):
         if notes.ended:
             self._settle_ended()
         if self._keeps_slots and self._crew.split.opened(self.state):
-            self.standing.news = True
+            self.standing.has_new_candidates = True
 
     def _settle_runs(self) -> None:
         """Launches ended: their pools use less, and a round of a shared scan may be over."""
@@ -292,7 +292,7 @@ class Scheduler(Kernel):
     def _settle_capacity(self) -> None:
         """Slots or memory came or went: shares change, and anybody may be able to start."""
         self.state.notes.capacity = False
-        self.standing.news = True
+        self.standing.has_new_candidates = True
         self.filling.head = None
         if self.standing.apart != self.state.apart:
             self.standing.apart = self.state.apart
@@ -317,7 +317,7 @@ class Scheduler(Kernel):
         state.notes.woke = False
         # A clock may ring a moment early; whoever still needs the time asks again.
         self.wakes = {time_s for time_s in self.wakes if time_s > state.now + EARLY_S}
-        self.standing.news = True
+        self.standing.has_new_candidates = True
         for part in self.parts:
             part.woke(state)
         if self.filling.shares_scans:

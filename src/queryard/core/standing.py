@@ -23,11 +23,11 @@ class Standing:
         self.tree = tree
         self.split = split
         # Whether somebody can use a slot who could not before.
-        self.news = True
+        self.has_new_candidates = True
         # Whether it mattered when the rankings were filled which host a slot is of.
         self.apart = state.apart
         one = split.lanes == 1
-        self._is_picky = split.is_picky
+        self._is_picky = split.restricts_lanes
         self._notes_jobs = not one
         self._slow_start = state.settings.slow_start < 1
         # Whether rankings depend on every task that is launched, or that ends, or only on
@@ -87,7 +87,7 @@ class Standing:
         candidate = job if leaf.by_job else job.query
         for lane in range(self.tree.lanes):
             if job.lanes >> lane & 1 and self.tree.place(leaf, lane, candidate, self.state):
-                self.news = True
+                self.has_new_candidates = True
 
     def touch_all(self, jobs: Iterable[JobState]) -> None:
         """A task of each job ended: its reduces may start, or others be expected to be longer."""
@@ -127,7 +127,7 @@ class Standing:
             jobs = query.runnable[lane]
             leaf.lanes[lane].changes += 1
             if lanes & bit:
-                self.news = True
+                self.has_new_candidates = True
                 jobs.append(job)
                 if leaf.by_job:
                     tree.put(leaf, lane, job, self.state)

@@ -25,7 +25,7 @@ def validate(scheduler: Kernel) -> None:
         *_queries(scheduler),
         *_pools(scheduler),
         *_rankings(scheduler),
-        *(problem for part in scheduler.parts for problem in part.wrong(scheduler.state)),
+        *(problem for part in scheduler.parts for problem in part.violations(scheduler.state)),
     ]
     if wrong:
         raise BrokenInvariant(f"at {scheduler.state.now}: " + "; ".join(wrong))

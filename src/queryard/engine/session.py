@@ -28,9 +28,9 @@ from .frames import copy_in
 from .functions import ScalarFunction, Style, function_name
 from .instance import Connection, Instance
 from .kept import check_kept
-from .leavings import BY_TEXT, concerns
 from .residents import Residents
 from .settings import Settings, noted, sets_variable
+from .side_effects import BY_TEXT, concerns
 from .views import Views, file_tables, unusable
 from .written import refuse_written
 

@@ -230,7 +230,7 @@ def fit_batch_time(work: Sequence[Point], nested: bool, overhead_s: float = 0.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class OnlineForecast:
     """What is known of a query after its first batch: how its error and its time go on."""
 
     curve: Curve

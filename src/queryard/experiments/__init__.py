@@ -3,7 +3,17 @@
 from collections.abc import Mapping
 
 from . import posum, recorded, relaqs, s3, tls, tumm
-from .outcome import Chart, Experiment, Finding, Interval, Joint, Outcome, Table, Wish, interval
+from .outcome import (
+    Chart,
+    Experiment,
+    Finding,
+    Interval,
+    Joint,
+    Outcome,
+    RunOptions,
+    Table,
+    interval,
+)
 
 EXPERIMENTS: Mapping[str, Experiment] = {
     experiment.name: experiment
@@ -21,7 +31,7 @@ __all__ = [
     "Interval",
     "Joint",
     "Outcome",
+    "RunOptions",
     "Table",
-    "Wish",
     "interval",
 ]

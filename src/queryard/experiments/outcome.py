@@ -111,7 +111,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class RunOptions:
     """How an experiment is to be run: over which seeds, how large, with which public traces.
 
     `size` scales the number of queries where that makes sense: 1 is as published.
@@ -123,11 +123,11 @@ class Wish:
     tell: Callable[[str], None] = field(default=lambda line: None)
 
 
-def without_traces(wish: Wish, needs: str) -> Outcome:
+def without_traces(options: RunOptions, needs: str) -> Outcome:
     """Why an experiment on recorded workloads has nothing to tell."""
-    if wish.traces is None:
+    if options.traces is None:
         return Outcome(notes=("left out: name a folder of public traces with --traces",))
-    return Outcome(notes=(f"left out: {wish.traces} holds nothing to replay in {needs}",))
+    return Outcome(notes=(f"left out: {options.traces} holds nothing to replay in {needs}",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class Experiment:
     name: str
     title: str
     source: str
-    run: Callable[[Wish], Outcome]
+    run: Callable[[RunOptions], Outcome]
     parameters: Mapping[str, str] = field(default_factory=dict)
     """What the source leaves open, and what was chosen."""
     needs_traces: bool = False

@@ -11,10 +11,10 @@ from queryard.core.model import Node
 from queryard.core.parts import Policy
 from queryard.core.scheduler import Compose, Scheduler
 from queryard.metrics import Summary, summarise
-from queryard.sim import Conditions, Run, alone_times, simulate
+from queryard.sim import Conditions, SimResult, alone_times, simulate
 from queryard.workload import Workload
 
-from .outcome import Interval, Wish, interval
+from .outcome import Interval, RunOptions, interval
 
 # So many queries that never ended are named.
 SHOWN = 5
@@ -44,7 +44,9 @@ class Setting:
             "slow_start": self.slow_start,
         }
 
-    def simulate(self, profile: Mapping[str, Any], seed: int, keep_journal: bool = True) -> Run:
+    def simulate(
+        self, profile: Mapping[str, Any], seed: int, keep_journal: bool = True
+    ) -> SimResult:
         """It under one scheduler; queries that never end are an error."""
         run = simulate(
             self.workload, self.nodes, profile, **self.given(seed), keep_journal=keep_journal
@@ -52,7 +54,7 @@ class Setting:
         self.check_ended(run, str(profile.get("name") or dict(profile)))
         return run
 
-    def check_ended(self, run: Run, scheduler: str) -> None:
+    def check_ended(self, run: SimResult, scheduler: str) -> None:
         """Every query has ended, or what follows would be about the others only."""
         if not run.unfinished:
             return
@@ -95,7 +97,7 @@ def run_one(
 
 
 def over_seeds(
-    wish: Wish,
+    options: RunOptions,
     title: str,
     build: Callable[[int], Setting],
     profiles: Profiles,
@@ -104,8 +106,8 @@ def over_seeds(
 ) -> dict[str, list[Summary]]:
     """Every scheduler on the setting of every seed; lists are in the order of seeds."""
     found: dict[str, list[Summary]] = {name: [] for name in profiles}
-    for seed in range(wish.seeds):
-        wish.tell(f"{title}, seed {seed}")
+    for seed in range(options.seeds):
+        options.tell(f"{title}, seed {seed}")
         setting = build(seed)
         alone_s = setting.alone_s(seed) if alone else None
         for name, profile in profiles.items():

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from queryard.metrics.response import mean
-from queryard.metrics.rows import Run
+from queryard.metrics.rows import RunRows
 from queryard.metrics.series import StepSeries
 from queryard.metrics.utilisation import (
     SLOT_KINDS,
@@ -29,7 +29,7 @@ REFERENCE_STYLES: tuple[tuple[str, Dash], ...] = ((INK, "dash"), (FAINT, "dot"),
 
 
 def response_panel(
-    runs: Mapping[str, Run], references: References, portfolios: Collection[str] = ()
+    runs: Mapping[str, RunRows], references: References, portfolios: Collection[str] = ()
 ) -> Panel:
     """Which share of the queries had its result after how long, a line a policy.
 
@@ -111,7 +111,7 @@ def share_panel(title: str, spreads: Mapping[str, Sequence[float]]) -> Panel:
     return Panel(title, x, Axis("share (%)", 0.0, 102.0), lines=tuple(lines))
 
 
-def kinds_in_use(runs: Iterable[Run]) -> tuple[SlotKind, ...]:
+def kinds_in_use(runs: Iterable[RunRows]) -> tuple[SlotKind, ...]:
     """The kinds of slots that any of the runs has used."""
     used: set[SlotKind] = set()
     for run in runs:
@@ -121,7 +121,7 @@ def kinds_in_use(runs: Iterable[Run]) -> tuple[SlotKind, ...]:
 
 
 def slots_panel(
-    name: str, run: Run, kinds: Sequence[SlotKind], most_slots: float, time: Timescale
+    name: str, run: RunRows, kinds: Sequence[SlotKind], most_slots: float, time: Timescale
 ) -> Panel:
     """Slots in use by kind, one on top of the other, under the number there are."""
     start_s = run.first_submit_s or 0.0

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from queryard.metrics.rows import Run
+from queryard.metrics.rows import RunRows
 
 from .lanes import Lanes, Piece, busiest, lay_out
 from .palette import WASTED
@@ -20,7 +20,7 @@ GAP = 0.06
 
 
 def gantt(
-    name: str, run: Run, colours: Mapping[str, str], time: Timescale, most_bars: int
+    name: str, run: RunRows, colours: Mapping[str, str], time: Timescale, most_bars: int
 ) -> Panel:
     """The chart of one run; with more bars than a reader can tell apart, an aggregate.
 

@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from queryard.core.model import JobId
-from queryard.metrics.rows import Run
+from queryard.metrics.rows import RunRows
 
 UNSUCCESSFUL = frozenset({"failed", "killed", "lost"})
 
@@ -44,7 +44,7 @@ class _Stay(NamedTuple):
     wasted: bool
 
 
-def lay_out(run: Run) -> Lanes:
+def lay_out(run: RunRows) -> Lanes:
     """Give everything that ran a lane of its node, the lowest that is free.
 
     The journal does not say which slot of a node was used, as the kernel does not care; so the
@@ -79,7 +79,7 @@ def lay_out(run: Run) -> Lanes:
     return Lanes(pieces, nodes)
 
 
-def _stays(run: Run) -> list[_Stay]:
+def _stays(run: RunRows) -> list[_Stay]:
     """Everything that held a slot, in the order of its start."""
     found: list[_Stay] = []
     for launch in run.launches:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from queryard.core.errors import QueryardError
-from queryard.metrics import QueryRow, Run
+from queryard.metrics import QueryRow, RunRows
 from queryard.metrics.deadlines import deadlines
 from queryard.metrics.series import StepSeries
 
@@ -26,14 +26,14 @@ GAP = 0.05
 
 
 def save_load_figure(
-    path: str, runs: Mapping[str, Run], references: References | None = None, title: str = ""
+    path: str, runs: Mapping[str, RunRows], references: References | None = None, title: str = ""
 ) -> None:
     """Draw runs of a load by the names of their policies: .html is a page, others are images."""
     renderer_of(path)  # complains before anything is computed
     draw_sheet(path, build_load_sheet(runs, references or {}, title))
 
 
-def build_load_sheet(runs: Mapping[str, Run], references: References, title: str = "") -> Sheet:
+def build_load_sheet(runs: Mapping[str, RunRows], references: References, title: str = "") -> Sheet:
     """All panels, with the same colours and axes for every run."""
     if not runs:
         raise QueryardError("there is no run to draw; give at least one")
@@ -62,7 +62,7 @@ def _keys(colours: Mapping[str, str], rows: Sequence[QueryRow]) -> tuple[Key, ..
     return tuple(found)
 
 
-def _chart(name: str, run: Run, colours: Mapping[str, str], time: Timescale) -> Panel:
+def _chart(name: str, run: RunRows, colours: Mapping[str, str], time: Timescale) -> Panel:
     """A line for every query: pale while it waits, then its tenant's colour, red once late."""
     start_s = run.first_submit_s or 0.0
     ordered = sorted(run.queries.values(), key=lambda row: (row.query.tenant, row.submit_s))
@@ -123,7 +123,7 @@ def _bars(
 
 
 def _under_way(
-    name: str, run: Run, colours: Mapping[str, str], most: float, time: Timescale
+    name: str, run: RunRows, colours: Mapping[str, str], most: float, time: Timescale
 ) -> Panel:
     """How many queries of each tenant wait or run, one on top of the other."""
     start_s = run.first_submit_s or 0.0
@@ -140,7 +140,7 @@ def _under_way(
     return Panel(f"{name}: queries under way", time.axis, axis, areas=areas)
 
 
-def _changes(run: Run, tenant: str | None = None) -> list[tuple[float, int]]:
+def _changes(run: RunRows, tenant: str | None = None) -> list[tuple[float, int]]:
     found: list[tuple[float, int]] = []
     for row in run.queries.values():
         if tenant in (None, row.query.tenant):
@@ -150,7 +150,7 @@ def _changes(run: Run, tenant: str | None = None) -> list[tuple[float, int]]:
     return found
 
 
-def _most_under_way(run: Run) -> float:
+def _most_under_way(run: RunRows) -> float:
     return max(StepSeries.of_changes(_changes(run)).values, default=1.0)
 
 

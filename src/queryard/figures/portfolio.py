@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from queryard.metrics.rows import Run
+from queryard.metrics.rows import RunRows
 
 from .palette import FAINT
 from .panels import Axis, Bar, Line, Panel, Scale
@@ -33,7 +33,7 @@ Span = tuple[Choice, float, float]
 def portfolio_panels(
     name: str,
     choices: Sequence[Choice],
-    run: Run,
+    run: RunRows,
     colours: Mapping[str, str],
 ) -> tuple[Panel, Panel]:
     """A lane for each policy with the times at which it was in force; and scores over time.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from queryard.core.errors import QueryardError
-from queryard.metrics import Run, read_run
+from queryard.metrics import RunRows, read_run
 from queryard.metrics.utilisation import slots_in_use, slots_present
 
 from .curves import kinds_in_use, response_panel, slots_panel
@@ -32,7 +32,7 @@ def build_sheet(
     """
     if not runs:
         raise QueryardError("there is no run to draw; give at least one")
-    read: dict[str, Run] = {}
+    read: dict[str, RunRows] = {}
     for name, journal in runs:
         if name in read:
             raise QueryardError(f"two of the runs are called {name!r}; give each its own name")
@@ -56,13 +56,13 @@ def build_sheet(
     )
 
 
-def _title(runs: dict[str, Run], queries: int) -> str:
+def _title(runs: dict[str, RunRows], queries: int) -> str:
     if len(runs) == 1:
         return f"{queries:,} queries under {next(iter(runs))}"
     return f"{queries:,} queries under {len(runs)} policies"
 
 
-def _most_slots(run: Run) -> float:
+def _most_slots(run: RunRows) -> float:
     """The height of the slot axis: what there was, or more if more was used."""
     used = (max(series.values, default=0.0) for series in slots_in_use(run).values())
     return max(*used, *slots_present(run).values, 1.0)

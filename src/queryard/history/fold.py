@@ -50,7 +50,7 @@ class Fold:
         for event in step.events:
             self._see(event)
         for command in step.commands:
-            self._obey(command, step.time_s)
+            self._execute(command, step.time_s)
 
     def take(self) -> dict[str, list[Row]]:
         """The rows that are new or different since the last call, by table."""
@@ -83,7 +83,7 @@ class Fold:
                     {"time_s": time_s, "profile": compact(encode(profile))}
                 )
 
-    def _obey(self, command: Command, now_s: float) -> None:
+    def _execute(self, command: Command, now_s: float) -> None:
         match command:
             case Grant(job, node, slots):
                 self._grant(job, node, slots, now_s)

@@ -20,7 +20,7 @@ from .explaining import explain_query
 from .facts import Status, Timing
 from .host import Host
 from .ticket import Ticket
-from .why import Outlook
+from .why import WaitReport
 
 
 class Handle:
@@ -58,12 +58,12 @@ class Handle:
         """When it was submitted, began and ended on the session's clock, and what it has cost."""
         return self._ticket.timing()
 
-    def why(self) -> Outlook:
+    def why(self) -> WaitReport:
         """What is ahead of it, which rule holds it, and when it will start and end.
 
         Once it has ended: how long it took, and how good the forecast was.
         """
-        return self._client.host.outlook(self._ticket)
+        return self._client.host.wait_report(self._ticket)
 
     def forecast(self) -> Forecast | None:
         """When it is expected to start and end, on the session's clock.

@@ -9,7 +9,7 @@ from typing import Any
 from queryard.backends.protocol import Backend
 from queryard.backends.workers import Workers
 from queryard.core.errors import QueryardError
-from queryard.engine import short_turns
+from queryard.engine import gil_interval
 from queryard.engine.native import NativeEngine
 from queryard.engine.temp import TempSpace
 
@@ -88,7 +88,7 @@ class Hands:
     def _end_hurry(self, query: str) -> None:
         if query in self._hurried:
             self._hurried.discard(query)
-            short_turns.end()
+            gil_interval.end()
 
     def carry_out(self, effect: Effect) -> None:
         self._carries[type(effect)](effect)
@@ -101,7 +101,7 @@ class Hands:
             self._refuse(effect.token)
         elif effect.query == effect.token:
             self._hurried.add(effect.query)
-            short_turns.begin()
+            gil_interval.begin()
         if effect.error is not None:
             reply.set_exception(effect.error)
         else:

@@ -48,7 +48,7 @@ from .recording import COST_EVERY_S, Recorder
 from .request import QueryRequest
 from .ticket import Foreseen, Ticket
 from .tickets import Tickets
-from .why import Outlook, outlook
+from .why import WaitReport, wait_report
 
 T = TypeVar("T")
 CLOSE_S = 10.0
@@ -302,17 +302,17 @@ class Host:
     def why(self, query: str) -> Why | None:
         return self.ask(lambda coordinator: coordinator.why(query))
 
-    def outlook(self, ticket: Ticket) -> Outlook:
+    def wait_report(self, ticket: Ticket) -> WaitReport:
         """What there is to say of a query."""
         self.owner.check()
         if ticket.ended:
-            return outlook(ticket, None, None, None, self.now())
+            return wait_report(ticket, None, None, None, self.now())
         # Before a forecast is asked for, which takes Python's lock while it is made.
         why = self.why(ticket.id)
         newest = self._forecaster.newest()
         forecast = newest.by_query.get(ticket.id)
         made_s = None if forecast is None else newest.made_s
-        return outlook(ticket, why, forecast, made_s, self.now())
+        return wait_report(ticket, why, forecast, made_s, self.now())
 
     def forecasts(self, wait_s: float) -> dict[str, Forecast]:
         self.owner.check()

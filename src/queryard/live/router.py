@@ -14,7 +14,7 @@ from queryard.core.errors import QueryardError, unknown_name
 from queryard.sim.forecast import Forecast
 
 from .facts import QueryView
-from .why import Outlook
+from .why import WaitReport
 
 Request = Mapping[str, Any]
 Reply = dict[str, Any]
@@ -29,7 +29,7 @@ class Askable(Protocol):
     def now(self) -> float: ...
     def queries(self) -> Sequence[QueryView]: ...
     def forecasts(self) -> Mapping[str, Forecast]: ...
-    def why(self, query: str) -> Outlook: ...
+    def why(self, query: str) -> WaitReport: ...
     def use_profile(self, profile: Mapping[str, Any]) -> None: ...
 
 
@@ -43,8 +43,8 @@ def _forecasts(session: Askable, request: Request) -> Any:
 
 
 def _why(session: Askable, request: Request) -> Any:
-    outlook = session.why(str(request.get("query", "")))
-    return {**asdict(outlook), "text": str(outlook)}
+    report = session.why(str(request.get("query", "")))
+    return {**asdict(report), "text": str(report)}
 
 
 def _profile(session: Askable, request: Request) -> Any:

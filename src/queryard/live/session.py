@@ -36,7 +36,7 @@ from .options import QueryOptions, check_options
 from .recording import Recorder, history_file, kept_in, read_retention
 from .request import Plan, checked_plan
 from .settings import session_settings, sized, warn_of_idle_parts
-from .why import Outlook
+from .why import WaitReport
 
 # Chosen by measurement: see ARCHITECTURE.
 DEFAULT_PROFILE = "marshal"
@@ -259,9 +259,9 @@ class Session:
         """When each query is expected to start and to end, if estimates are right and none come."""
         return self.host.forecasts(FORECASTS_S)
 
-    def why(self, query: str) -> Outlook:
+    def why(self, query: str) -> WaitReport:
         """What is ahead of a query on its way, which rule holds it, when it will start and end."""
-        return self.host.outlook(self.host.on_its_way(query))
+        return self.host.wait_report(self.host.on_its_way(query))
 
     def report(self) -> SessionReport:
         """What the session itself has cost so far, and how often slots overstayed."""

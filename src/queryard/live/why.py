@@ -12,7 +12,7 @@ from .ticket import Ticket
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class WaitReport:
     """One query at one moment; `str` tells it in words.
 
     `ahead` are the queries that come before it, `reasons` what holds it. `forecast` is the newest
@@ -76,9 +76,9 @@ class Outlook:
         )
 
 
-def outlook(
+def wait_report(
     ticket: Ticket, why: Why | None, forecast: Forecast | None, made_s: float | None, now_s: float
-) -> Outlook:
+) -> WaitReport:
     """What the kernel and the forecast say of a query."""
     facts = ticket.facts
     ended = facts.ended_s is not None
@@ -94,7 +94,7 @@ def outlook(
         reasons = ("it is on its way to the scheduler, or back",)
     if facts.twin_of and not ended:
         reasons = (*reasons, f"it shares the run of {facts.twin_of}, which asks the same")
-    return Outlook(
+    return WaitReport(
         query=ticket.id,
         status=ticket.status,
         now_s=now_s,

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from queryard.core.model import Node
-from queryard.metrics import NodeRow, QueryRow, Run, Summary, summarise
+from queryard.metrics import NodeRow, QueryRow, RunRows, Summary, summarise
 from queryard.metrics.response import Spread, spread
 from queryard.metrics.rows import Outcome as Ending
 from queryard.sim.references import IDEALS, demands_of
@@ -53,7 +53,7 @@ class Report:
     """
 
     name: str
-    run: Run
+    run: RunRows
     summary: Summary
     requests: int
     utilisation: float | None
@@ -103,7 +103,7 @@ def report(played: Played, alone: Mapping[str, Alone]) -> Report:
     sent, span_s = played.sent, played.span_s
     if played.interrupted:
         sent = tuple(outcome for outcome in sent if outcome.state not in _GIVEN_UP)
-    run = Run(nodes=[NodeRow(Node("local", played.slots), 0.0)])
+    run = RunRows(nodes=[NodeRow(Node("local", played.slots), 0.0)])
     for outcome in sent:
         run.queries[outcome.request.id] = _row(outcome, alone, played.slots)
     run.last_step_s = max((row.end_s or 0.0 for row in run.queries.values()), default=0.0)
@@ -138,7 +138,7 @@ def ideals(
     demands = demands_of(workload, {ask.id: alone[ask.template].alone_s for ask in able})
     found = []
     for name, discipline in IDEALS.items():
-        run = Run(nodes=[NodeRow(Node("local", slots), 0.0)])
+        run = RunRows(nodes=[NodeRow(Node("local", slots), 0.0)])
         responses_s = discipline(demands, slots)
         for request in able:
             query, began_s = query_of(request, alone, slots), request.time_s
@@ -173,7 +173,7 @@ def _row(outcome: Outcome, alone: Mapping[str, Alone], slots: int) -> QueryRow:
     )
 
 
-def _summary(run: Run, requests: Sequence[Request], alone: Mapping[str, Alone]) -> Summary:
+def _summary(run: RunRows, requests: Sequence[Request], alone: Mapping[str, Alone]) -> Summary:
     measured = {ask.id: alone[ask.template] for ask in requests if ask.template in alone}
     by_work = sorted(measured.items(), key=lambda item: item[1].work_s)
     return summarise(

@@ -4,9 +4,12 @@
 and `summarise` gives all of them at once.
 """
 
-from .rows import LaunchRow, LeaseRow, NodeRow, QueryRow, Run
+from .rows import LaunchRow, LeaseRow, NodeRow, QueryRow, RunRows
 from .runs import read_run
 from .summary import Summary, summarise
+
+# Its name before.
+Run = RunRows
 
 __all__ = [
     "LaunchRow",
@@ -14,6 +17,7 @@ __all__ = [
     "NodeRow",
     "QueryRow",
     "Run",
+    "RunRows",
     "Summary",
     "read_run",
     "summarise",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .rows import Run
+from .rows import RunRows
 
 HOUR_S = 3600.0
 
@@ -19,7 +19,7 @@ class Cost:
     leased_hours: float
 
 
-def cost(run: Run, unit_s: float = HOUR_S) -> Cost:
+def cost(run: RunRows, unit_s: float = HOUR_S) -> Cost:
     """Hours from a node's joining to its loss or the run's end, billed in units of `unit_s`."""
     if not unit_s > 0:
         raise ValueError(f"unit_s must be above 0, got {unit_s!r}")
@@ -33,7 +33,7 @@ def cost(run: Run, unit_s: float = HOUR_S) -> Cost:
     )
 
 
-def node_stays_s(run: Run) -> list[float]:
+def node_stays_s(run: RunRows) -> list[float]:
     """For how long each node was there, to the end of the run at most."""
     found = []
     for row in run.nodes:

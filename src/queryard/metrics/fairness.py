@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from .deadlines import Deadlines, deadlines
 from .response import Counts, Spread, counts, mean, spread
-from .rows import QueryRow, Run
+from .rows import QueryRow, RunRows
 
 
 def jain(values: Iterable[float]) -> float | None:
@@ -41,7 +41,7 @@ class TenantRow:
     slot_s: float
 
 
-def by_tenant(run: Run, slowdown: Mapping[str, float]) -> tuple[TenantRow, ...]:
+def by_tenant(run: RunRows, slowdown: Mapping[str, float]) -> tuple[TenantRow, ...]:
     """A row a tenant, by name."""
     members: dict[str, list[QueryRow]] = {}
     for row in run.queries.values():
@@ -60,7 +60,7 @@ def by_tenant(run: Run, slowdown: Mapping[str, float]) -> tuple[TenantRow, ...]:
     )
 
 
-def tenant_fairness(run: Run, slowdown: Mapping[str, float]) -> float | None:
+def tenant_fairness(run: RunRows, slowdown: Mapping[str, float]) -> float | None:
     """Jain's index over the tenants' mean slowdowns; None where none has one."""
     of_tenant: dict[str, list[float]] = {}
     for query, value in slowdown.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .rows import Run
+from .rows import RunRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +34,13 @@ class Scanned:
     alone_bytes: float
 
 
-def locality(run: Run) -> Locality:
+def locality(run: RunRows) -> Locality:
     placed = sum(launch.reading.placed for launch in run.launches)
     local = sum(launch.reading.local for launch in run.launches)
     return Locality(placed, local, local / placed if placed else None)
 
 
-def scanned(run: Run) -> Scanned:
+def scanned(run: RunRows) -> Scanned:
     readings = [launch.reading for launch in run.launches if launch.outcome == "finished"]
     return Scanned(
         bytes=math.fsum(reading.bytes for reading in readings),

@@ -10,7 +10,7 @@ from queryard.core.events import AnswerReported
 from queryard.core.model import JobId
 
 from .response import mean
-from .rows import QueryRow, Run
+from .rows import QueryRow, RunRows
 
 REDUCTIONS = (0.5, 0.7, 0.9, 0.99)
 
@@ -45,7 +45,7 @@ class Reduction:
     max_s: float | None
 
 
-def time_to_reduction(run: Run, reduction: float) -> dict[str, float | None]:
+def time_to_reduction(run: RunRows, reduction: float) -> dict[str, float | None]:
     """Seconds from submission to the first answer with so much less error, a query.
 
     A query with several answering jobs has it when all of them have. One that ran to its exact
@@ -82,7 +82,7 @@ def _first_s(answers: Sequence[AnswerReported], most_left: float) -> float | Non
     return None
 
 
-def reductions(run: Run, levels: Iterable[float] = REDUCTIONS) -> tuple[Reduction, ...]:
+def reductions(run: RunRows, levels: Iterable[float] = REDUCTIONS) -> tuple[Reduction, ...]:
     """A row a level; none where the run has no online query."""
     found = []
     for level in levels:

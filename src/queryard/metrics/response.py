@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from .rows import QueryRow, Run
+from .rows import QueryRow, RunRows
 
 MIN_E_S = 1.0
 
@@ -81,7 +81,7 @@ def counts(rows: Iterable[QueryRow]) -> Counts:
     )
 
 
-def throughput_per_h(run: Run) -> float | None:
+def throughput_per_h(run: RunRows) -> float | None:
     """Finished queries per hour of the makespan."""
     if not run.makespan_s:
         return None
@@ -89,7 +89,7 @@ def throughput_per_h(run: Run) -> float | None:
     return finished / run.makespan_s * 3600
 
 
-def slowdowns(run: Run, alone_s: Mapping[str, float]) -> dict[str, float]:
+def slowdowns(run: RunRows, alone_s: Mapping[str, float]) -> dict[str, float]:
     """Response over the time the query takes alone on the idle cluster.
 
     A query without a response, or whose time alone is not given or not above 0, has none.
@@ -103,7 +103,7 @@ def slowdowns(run: Run, alone_s: Mapping[str, float]) -> dict[str, float]:
     return found
 
 
-def bounded_slowdowns(run: Run, min_e_s: float = MIN_E_S) -> dict[str, float]:
+def bounded_slowdowns(run: RunRows, min_e_s: float = MIN_E_S) -> dict[str, float]:
     """POSUM's r / max(e, MinE), with e the *sum* of the query's task seconds.
 
     As tasks run side by side it is usually far below 1. MinE keeps a query of almost no work
@@ -130,7 +130,7 @@ class BinRow:
 
 
 def by_size_bin(
-    run: Run,
+    run: RunRows,
     size_bins: Mapping[str, str],
     slowdown: Mapping[str, float],
     bounded: Mapping[str, float],

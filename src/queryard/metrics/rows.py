@@ -104,7 +104,7 @@ class NodeRow:
 
 
 @dataclass(slots=True)
-class Run:
+class RunRows:
     """A journal as rows, queries by id in the order of their submission."""
 
     queries: dict[str, QueryRow] = field(default_factory=dict)

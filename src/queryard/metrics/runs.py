@@ -33,12 +33,12 @@ from .rows import (
     NodeRow,
     Outcome,
     QueryRow,
-    Run,
+    RunRows,
 )
 from .scans import Scans
 
 
-def read_run(journal: Journal) -> Run:
+def read_run(journal: Journal) -> RunRows:
     """The rows of a journal."""
     reader = RunReader()
     for step in journal.steps:
@@ -51,7 +51,7 @@ class RunReader:
     """The fold's state: the rows so far and what is still open."""
 
     def __init__(self) -> None:
-        self.run = Run()
+        self.run = RunRows()
         self._scans = Scans()
         self._keys: set[str] = set()  # never holds "", the key of a query without one
         self._cancelled: set[str] = set()
@@ -68,7 +68,7 @@ class RunReader:
         for event in step.events:
             self._see(event)
         for command in step.commands:
-            self._obey(command, step.time_s)
+            self._execute(command, step.time_s)
         self.run.last_step_s = max(self.run.last_step_s, step.time_s)
 
     def _see(self, event: Event) -> None:
@@ -93,7 +93,7 @@ class RunReader:
             case TableChanged(_, table):
                 self._scans.change_table(table)
 
-    def _obey(self, command: Command, now_s: float) -> None:
+    def _execute(self, command: Command, now_s: float) -> None:
         match command:
             case Launch():
                 self._launch(command, now_s)

@@ -32,7 +32,7 @@ from .response import (
     spread,
     throughput_per_h,
 )
-from .rows import Run
+from .rows import RunRows
 from .runs import read_run
 from .utilisation import Utilisation, mean_utilisation
 
@@ -91,7 +91,7 @@ _FIELDS = dataclasses.fields(Summary)
 
 
 def summarise(
-    run: Journal | Run,
+    run: Journal | RunRows,
     *,
     alone_s: Mapping[str, float] | None = None,
     size_bins: Mapping[str, str] | None = None,
@@ -132,7 +132,7 @@ def summarise(
     )
 
 
-def _attempts(run: Run) -> Attempts:
+def _attempts(run: RunRows) -> Attempts:
     found = {"finished": 0, "failed": 0, "killed": 0, "lost": 0, "running": 0}
     for launch in run.launches:
         found[launch.outcome] += 1

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from .rows import Run
+from .rows import RunRows
 from .series import StepSeries
 
 SlotKind = Literal["map", "reduce", "lease"]
 SLOT_KINDS: tuple[SlotKind, ...] = ("map", "reduce", "lease")
 
 
-def slots_in_use(run: Run) -> dict[SlotKind, StepSeries]:
+def slots_in_use(run: RunRows) -> dict[SlotKind, StepSeries]:
     """How many slots work for each kind; a merged launch holds one, however many ride on it.
 
     What still runs at the last step keeps its slot.
@@ -29,7 +29,7 @@ def slots_in_use(run: Run) -> dict[SlotKind, StepSeries]:
     return {kind: StepSeries.of_changes(changes[kind]) for kind in SLOT_KINDS}
 
 
-def slots_present(run: Run) -> StepSeries:
+def slots_present(run: RunRows) -> StepSeries:
     """How many slots the cluster has."""
     changes: list[tuple[float, int]] = []
     for row in run.nodes:
@@ -39,7 +39,7 @@ def slots_present(run: Run) -> StepSeries:
     return StepSeries.of_changes(changes)
 
 
-def utilisation_over_time(run: Run) -> dict[SlotKind, StepSeries]:
+def utilisation_over_time(run: RunRows) -> dict[SlotKind, StepSeries]:
     """The share (0 to 1) of the present slots that work for each kind."""
     present = slots_present(run)
     return {kind: _ratio(used, present) for kind, used in slots_in_use(run).items()}
@@ -63,7 +63,7 @@ class Utilisation:
     all: float | None = None
 
 
-def mean_utilisation(run: Run) -> Utilisation:
+def mean_utilisation(run: RunRows) -> Utilisation:
     """Slot-seconds used over slot-seconds present, from first submission to last end."""
     first_s = run.first_submit_s
     if first_s is None:

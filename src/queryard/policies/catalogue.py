@@ -18,7 +18,8 @@ from typing import Any
 from queryard.core.errors import InvalidProfile, unknown_name
 
 from .compose import ABOUT, DEFAULTS, compose
-from .profiles import PROFILES
+from .parts import part_name
+from .profiles import FORMER_PROFILES, PROFILES
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,15 @@ def catalogue() -> list[ProfileInfo]:
     return [about(profile) for profile in PROFILES.values()]
 
 
+def profile_name(name: str) -> str:
+    """The name a profile has now; an unknown name stays as it is.
+
+    >>> profile_name("dearest"), profile_name("tls")
+    ('cost-of-delay', 'tls')
+    """
+    return FORMER_PROFILES.get(name, name)
+
+
 def about(profile: Mapping[str, Any]) -> ProfileInfo:
     """What a profile says of itself, and its composition."""
     said = {key: str(profile.get(key, "")) for key in ABOUT}
@@ -49,9 +59,10 @@ def resolve_profile(given: str | Mapping[str, Any]) -> Mapping[str, Any]:
     One's own may name a `base`, a registered profile from which it takes what it leaves out.
     """
     if isinstance(given, str):
-        if given not in PROFILES:
+        name = profile_name(given)
+        if name not in PROFILES:
             raise InvalidProfile(unknown_name("profile", given, PROFILES))
-        return copy.deepcopy(dict(PROFILES[given]))
+        return copy.deepcopy(dict(PROFILES[name]))
     if not isinstance(given, Mapping):
         raise InvalidProfile(f"a profile is a name or a table of parts, got {given!r}")
     profile = _on_its_base(given) if "base" in given else dict(given)
@@ -61,7 +72,7 @@ def resolve_profile(given: str | Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _on_its_base(given: Mapping[str, Any]) -> dict[str, Any]:
     name = given["base"]
-    if not isinstance(name, str) or name not in PROFILES:
+    if not isinstance(name, str) or (name := profile_name(name)) not in PROFILES:
         raise InvalidProfile(f"base: {unknown_name('profile', name, PROFILES)}")
     base = copy.deepcopy(dict(PROFILES[name]))
     merged = {key: value for key, value in base.items() if key not in ABOUT}
@@ -114,8 +125,8 @@ def composition(profile: Mapping[str, Any]) -> str:
 
 def _part(decision: str, given: Any) -> str:
     if isinstance(given, str):
-        return given
-    name = given.get("name", DEFAULTS[decision])
+        return part_name(decision, given)
+    name = part_name(decision, given.get("name", DEFAULTS[decision]))
     settings = ", ".join(f"{key}={value}" for key, value in given.items() if key != "name")
     return f"{name}({settings})" if settings else str(name)
 
@@ -123,7 +134,7 @@ def _part(decision: str, given: Any) -> str:
 def _pools(pool: Any) -> str:
     """For example `by deadline (edf ≤70% | largest-slowdown ≤30%)`."""
     if isinstance(pool, str):
-        return pool
+        return part_name("order", pool)
     share = "".join(
         f" {sign}{pool[key]:.0%}" for key, sign in (("guarantee", "≥"), ("cap", "≤")) if key in pool
     )

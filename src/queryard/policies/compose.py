@@ -30,7 +30,7 @@ from queryard.core.parts import (
     SlotSplit,
 )
 
-from .parts import PARTS
+from .parts import PARTS, part_name
 
 DEFAULTS = {decision: next(iter(parts)) for decision, parts in PARTS.items()}
 ABOUT = ("name", "summary", "citation", "origin")
@@ -57,6 +57,8 @@ def make_part(decision: str, given: Any, where: str) -> Part:
         name = given.get("name", DEFAULTS[decision])
     else:
         raise InvalidProfile(f"{where}: expected the name of a part or a table, got {given!r}")
+    if isinstance(name, str):
+        name = part_name(decision, name)
     if name not in known:
         raise InvalidProfile(f"{where}: {unknown_name(decision, name, known)}")
     part = known[name]
@@ -73,8 +75,8 @@ def make_part(decision: str, given: Any, where: str) -> Part:
 def for_arrivals(profile: Mapping[str, Any]) -> dict[str, Any]:
     """What a profile says for the sake of those who have yet to come.
 
-    >>> for_arrivals({"order": "srtf", "slots": "room"})
-    {'slots': 'room'}
+    >>> for_arrivals({"order": "srtf", "slots": "reserve-short"})
+    {'slots': 'reserve-short'}
     """
     return {
         decision: given

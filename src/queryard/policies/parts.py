@@ -16,7 +16,7 @@ from .job_orders.dfa import DepthFirst
 from .job_orders.hlfet import HighestLevel
 from .job_orders.lodfa import LocalDepthFirst
 from .job_orders.submission import Submission
-from .orders.dearest import Dearest
+from .orders.cost_of_delay import CostOfDelay
 from .orders.edf import EarliestDeadline
 from .orders.fair import Fair, FairJobs
 from .orders.fifo import Fifo, FifoJobs
@@ -24,7 +24,7 @@ from .orders.largest_slowdown import LargestSlowdown
 from .orders.priority import Priority
 from .orders.progress import Progress
 from .orders.qef import EfficientFair
-from .orders.soonest import Soonest
+from .orders.srpt_fair import SrptFair
 from .orders.srtf import ShortestRemaining
 from .orders.swrd import SmallestDemand
 from .placement.anywhere import Anywhere
@@ -40,7 +40,7 @@ from .sharing.mrshare import Batches
 from .splits.best_static import BestStatic
 from .splits.h_tumm import HeterogeneousTumm
 from .splits.open import Open
-from .splits.room import Room
+from .splits.reserve_short import ReserveShort
 from .splits.static import Static
 from .splits.tumm import Tumm
 
@@ -56,11 +56,18 @@ ORDERS: tuple[type[QueryOrder], ...] = (
     SmallestDemand,
     EfficientFair,
     Progress,
-    Soonest,
-    Dearest,
+    SrptFair,
+    CostOfDelay,
 )
 JOB_ORDERS: tuple[type[JobOrder], ...] = (Submission, HighestLevel, DepthFirst, LocalDepthFirst)
-SPLITS: tuple[type[SlotSplit], ...] = (Open, Static, BestStatic, Tumm, HeterogeneousTumm, Room)
+SPLITS: tuple[type[SlotSplit], ...] = (
+    Open,
+    Static,
+    BestStatic,
+    Tumm,
+    HeterogeneousTumm,
+    ReserveShort,
+)
 PLACEMENTS: tuple[type[Placement], ...] = (LocalFirst, Anywhere, SkipLimited)
 SHARINGS: tuple[type[ScanSharing], ...] = (Alone, Batches, Circular)
 PROVISIONINGS: tuple[type[Provisioning], ...] = (
@@ -83,3 +90,18 @@ PARTS: dict[str, dict[str, type[Part]]] = {
         ("provisioning", PROVISIONINGS),
     )
 }
+
+# Names that parts had before, in profile files and journals, and the names they have now.
+FORMER_PARTS: dict[str, dict[str, str]] = {
+    "order": {"dearest": "cost-of-delay", "soonest": "srpt-fair"},
+    "slots": {"room": "reserve-short"},
+}
+
+
+def part_name(decision: str, name: str) -> str:
+    """The name a part has now; an unknown name stays as it is.
+
+    >>> part_name("order", "soonest"), part_name("order", "fifo")
+    ('srpt-fair', 'fifo')
+    """
+    return FORMER_PARTS.get(decision, {}).get(name, name)

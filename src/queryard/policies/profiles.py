@@ -207,14 +207,14 @@ NEW: tuple[Profile, ...] = (
     {
         "name": "marshal",
         "summary": "Tenants take turns; in each, small queries soon and large ones in their time.",
-        "pools": {"by": "tenant", "choice": "turns", "default": {"order": "soonest"}},
+        "pools": {"by": "tenant", "choice": "turns", "default": {"order": "srpt-fair"}},
     },
     {
-        "name": "dearest",
-        "summary": "Whoever's waiting costs most for the work it needs, by slowdown and deadlines.",
-        "order": "dearest",
+        "name": "cost-of-delay",
+        "summary": "The query first whose waiting costs most per second of its work.",
+        "order": "cost-of-delay",
         "jobs": "lodfa",
-        "slots": "room",
+        "slots": "reserve-short",
     },
     {
         "name": "tls-circular",
@@ -268,3 +268,6 @@ PROFILES: dict[str, Profile] = {
     for origin, group in (("baseline", BASELINES), ("paper", PUBLISHED), ("new", NEW))
     for profile in group
 }
+
+# Names that profiles had before, in files and journals, and the names they have now.
+FORMER_PROFILES = {"dearest": "cost-of-delay"}

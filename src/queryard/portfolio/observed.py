@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from queryard.metrics import Run
+from queryard.metrics import RunRows
 from queryard.metrics.cost import node_stays_s
 
 from .scores import QueryEnd, Schedule
 
 
-def schedule_of(run: Run) -> Schedule:
+def schedule_of(run: RunRows) -> Schedule:
     """The ends of all queries (of those that never ended, the end of the run), and the leases."""
     queries = tuple(
         QueryEnd(

@@ -14,7 +14,7 @@ from .what_if import Profile
 
 # POSUM §4.3.1; and those that have done well where the paper's do not.
 ALLOCATIONS = ("edls-sh", "edls-pr", "srtf", "locf")
-NEW_ALLOCATIONS = ("dearest", "tls", "swrd", "edf", "fair")
+NEW_ALLOCATIONS = ("cost-of-delay", "tls", "swrd", "edf", "fair")
 PROVISIONINGS = ("+x", "-x", "dlx", "maxbsd")
 # What is chosen from if nobody says; the first is in force until there is something to decide.
 DEFAULT = (*NEW_ALLOCATIONS, *ALLOCATIONS)
@@ -81,8 +81,8 @@ def candidates_of(
 
     >>> list(candidates_of(("fifo", "srtf"), ("+x", "dlx")))
     ['fifo +x', 'fifo dlx', 'srtf +x', 'srtf dlx']
-    >>> candidates_of(("dearest", "srtf"))["srtf"]["slots"]
-    'room'
+    >>> candidates_of(("cost-of-delay", "srtf"))["srtf"]["slots"]
+    'reserve-short'
     """
     found: dict[str, Profile] = {}
     shared: Profile | None = None
@@ -114,7 +114,7 @@ def parse_portfolio(text: str, own: Mapping[str, Profile] | None = None) -> Port
 def by_themselves(text: str, own: Mapping[str, Profile] | None = None) -> dict[str, Profile]:
     """The candidates of `parse_portfolio`, each without what it shares with the first.
 
-    >>> by_themselves("portfolio:mixed:dearest/srtf")["srtf"].get("slots")
+    >>> by_themselves("portfolio:mixed:cost-of-delay/srtf")["srtf"].get("slots")
     >>> by_themselves("portfolio:mixed:srtf:+x")["srtf +x"]["provisioning"]
     '+x'
     """

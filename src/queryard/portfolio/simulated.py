@@ -14,7 +14,7 @@ from queryard.sim.conditions import Conditions
 from queryard.sim.driver import SimDriver
 from queryard.sim.estimates import EstimateSource
 from queryard.sim.ordering import TIMERS
-from queryard.sim.run import Run, build, run_to_end
+from queryard.sim.run import SimResult, build, run_to_end
 from queryard.workload.model import Workload
 
 from .past import Past
@@ -31,7 +31,7 @@ MOMENT_S = 1e-3
 class PortfolioRun:
     """A run, how its policies came about, and what was learnt on the way."""
 
-    run: Run
+    run: SimResult
     decisions: tuple[Decision, ...]
     reflection: Reflection
 

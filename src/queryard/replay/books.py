@@ -80,7 +80,7 @@ class Books:
             for event in step.events:
                 self._see(event)
             for command in step.commands:
-                self._obey(command, now)
+                self._execute(command, now)
         for holding in self._holdings.values():
             holding.look(now)
 
@@ -133,7 +133,7 @@ class Books:
             case ev.PolicyChosen() | ev.TableChanged():
                 self.changes.append(event)
 
-    def _obey(self, command: Command, now: float) -> None:
+    def _execute(self, command: Command, now: float) -> None:
         match command:
             case Grant(job, node, slots):
                 self._holdings[job].change(now, node, slots)

@@ -22,7 +22,7 @@ from queryard.core.errors import QueryardError
 from queryard.core.journal import Journal
 from queryard.core.scheduler import Scheduler
 from queryard.history import HistoryReader, QueryRecord, SessionRecord
-from queryard.metrics import QueryRow, Run, read_run
+from queryard.metrics import QueryRow, RunRows, read_run
 from queryard.metrics.response import mean
 from queryard.policies import compose
 from queryard.sim.conditions import Conditions
@@ -49,7 +49,7 @@ class Recorded:
     journal: Journal
     workload: Workload
     conditions: Conditions
-    real: Run
+    real: RunRows
     shared: int
     told: Mapping[str, tuple[Told, ...]]
     changes: tuple[ev.PolicyChosen | ev.TableChanged, ...]
@@ -58,7 +58,7 @@ class Recorded:
     def mean_response_s(self) -> float | None:
         return _mean_response_s(self.real)
 
-    def simulate(self, profile: Mapping[str, Any] | None = None) -> Run:
+    def simulate(self, profile: Mapping[str, Any] | None = None) -> RunRows:
         """The same arrivals under a policy; without one, under those of the session."""
         settings = self.journal.kernel_settings()
         chosen = dict(self.journal.profile if profile is None else profile)
@@ -87,18 +87,18 @@ class Recorded:
         return first
 
 
-def difference(recorded: Recorded, simulated: Run) -> float | None:
+def difference(recorded: Recorded, simulated: RunRows) -> float | None:
     """By which share the simulated mean response is above the real one."""
     real_s, simulated_s = recorded.mean_response_s, _mean_response_s(simulated)
     return simulated_s / real_s - 1.0 if real_s and simulated_s is not None else None
 
 
-def _mean_response_s(run: Run) -> float | None:
+def _mean_response_s(run: RunRows) -> float | None:
     responses = [row.response_s for row in run.queries.values() if row.response_s is not None]
     return mean(responses) if responses else None
 
 
-def _judged(run: Run, real: Run) -> Run:
+def _judged(run: RunRows, real: RunRows) -> RunRows:
     """Only the queries that count in reality, and from the moment they were asked for."""
     run.queries = {
         query: replace(run.queries[query], submit_s=row.submit_s)
@@ -233,7 +233,7 @@ def _told(
     return found
 
 
-def _whose_run(query: str, asked: Mapping[str, QueryRecord], run: Run) -> str:
+def _whose_run(query: str, asked: Mapping[str, QueryRecord], run: RunRows) -> str:
     """The query whose run answers this one; itself, if it ran on its own."""
     seen = {query}
     while (record := asked.get(query)) is not None and record.twin_of in run.queries:
@@ -250,7 +250,7 @@ def _see_as_asked(row: QueryRow, record: QueryRecord | None) -> None:
         row.outcome, row.end_s = "finished", record.ended_s
 
 
-def _answered(run: Run, members: Iterable[str], asked: Mapping[str, QueryRecord]) -> Run:
+def _answered(run: RunRows, members: Iterable[str], asked: Mapping[str, QueryRecord]) -> RunRows:
     """Only the queries that gave a result, from the moment they were asked for."""
     rows = {query: run.queries[query] for query in members}
     run.queries = {

@@ -3,7 +3,10 @@
 from .conditions import Conditions
 from .forecast import Forecast, Forecasts, Limit, forecast
 from .replay import replay
-from .run import Run, alone_times, build, simulate
+from .run import SimResult, alone_times, build, simulate
+
+# Its name before.
+Run = SimResult
 
 __all__ = [
     "Conditions",
@@ -11,6 +14,7 @@ __all__ = [
     "Forecasts",
     "Limit",
     "Run",
+    "SimResult",
     "alone_times",
     "build",
     "forecast",

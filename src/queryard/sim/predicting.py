@@ -12,7 +12,7 @@ from typing import NamedTuple
 from queryard.core.commands import Launch
 from queryard.core.events import EstimateChanged
 from queryard.core.model import MAP, REDUCE, Job, Query
-from queryard.estimate.tasks import Asked, Predictor, Seen, class_of
+from queryard.estimate.tasks import Predictor, Seen, TaskFeatures, class_of
 from queryard.workload.model import Arrival
 
 
@@ -21,7 +21,7 @@ class _Job:
     """A job on its way, and its tasks as questions to the predictor."""
 
     spec: Job
-    asked: Asked
+    asked: TaskFeatures
     ended: int = 0
     mapped_s: float = 0.0
 
@@ -107,9 +107,9 @@ class Predicting:
         return [EstimateChanged(now, job_id, map_s, reduce_s)]
 
 
-def _question(job_id: str, query: Query, spec: Job) -> Asked:
+def _question(job_id: str, query: Query, spec: Job) -> TaskFeatures:
     assert spec.map is not None
-    return Asked(
+    return TaskFeatures(
         job_id,
         MAP,
         class_of(query, spec),

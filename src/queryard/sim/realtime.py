@@ -62,9 +62,9 @@ class SleepingCluster:
 
     def _handle(self, *events: ev.Event) -> None:
         for command in self.scheduler.handle(*events):
-            self._obey(command)
+            self._execute(command)
 
-    def _obey(self, command: do.Command) -> None:
+    def _execute(self, command: do.Command) -> None:
         now = self._now()
         if isinstance(command, do.Launch):
             task = command.tasks[0]

@@ -25,7 +25,7 @@ from .truth import Truth
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SimResult:
     """What came of a simulated run."""
 
     journal: Journal
@@ -83,7 +83,7 @@ def simulate(
     slow_start: float = 1.0,
     keep_journal: bool = True,
     on_progress: Callable[[int], None] | None = None,
-) -> Run:
+) -> SimResult:
     """Run a workload to its end; `on_progress` hears how many queries have ended."""
     ended = 0
 
@@ -107,11 +107,11 @@ def simulate(
     return run_to_end(driver)
 
 
-def run_to_end(driver: SimDriver) -> Run:
+def run_to_end(driver: SimDriver) -> SimResult:
     """Let a driver run until every query has ended."""
     began = time.perf_counter()
     driver.run()
-    return Run(
+    return SimResult(
         journal=driver.scheduler.journal or Journal(),
         ends=driver.ends,
         failed=driver.failed,

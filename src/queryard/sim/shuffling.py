@@ -72,9 +72,9 @@ class Shuffling:
                 if job is None or number not in state.running:
                     self._moved.pop(number, None)
                     continue
-                self._go_on(number, now)
+                self._resume(number, now)
 
-    def _go_on(self, number: int, now: float) -> None:
+    def _resume(self, number: int, now: float) -> None:
         _, launched_s, shuffle_s, rest_s, fails_at = self._shuffles[number]
         ready_s = max(now, launched_s + shuffle_s)
         end = ready_s + rest_s * (1.0 if fails_at is None else fails_at)

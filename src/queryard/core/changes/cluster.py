@@ -71,7 +71,7 @@ def _resized(state: State) -> None:
     state.notes.rare = True
     # What a query would take alone depends on how many slots there are.
     for query in state.queries.values():
-        estimates.reckon(state, query)
+        estimates.update_totals(state, query)
 
 
 def _count_hosts(state: State) -> None:

@@ -28,7 +28,7 @@ def changed(state: State, event: EstimateChanged) -> None:
         job.reduce_s, job.reduce_known, job.reduce_guessed = event.reduce_s, True, False
     if event.work_s is not None:
         job.work_s, job.work_known = event.work_s, True
-    reckon(state, job.query)
+    update_totals(state, job.query)
     state.notes.touched.append(job)
 
 
@@ -54,7 +54,7 @@ def expect(state: State, query: QueryState) -> None:
             job.reduce_s = UNKNOWN_TASK_S if seen_s is None else seen_s
         if job.spec.divisible is not None and not job.work_known:
             job.work_s = UNKNOWN_TASK_S * job.spec.divisible.batches
-    reckon(state, query)
+    update_totals(state, query)
 
 
 def _seen_s(state: State, job: JobState, kind: Kind) -> float | None:
@@ -71,11 +71,11 @@ def learn(state: State, job: JobState, kind: Kind, mean_s: float) -> None:
         job.reduce_s, job.reduce_guessed = mean_s, False
     else:
         return
-    reckon(state, job.query)
+    update_totals(state, job.query)
     state.notes.touched.append(job)
 
 
-def reckon(state: State, query: QueryState) -> None:
+def update_totals(state: State, query: QueryState) -> None:
     """Add up what is left of a query, and what lies on its longest path."""
     slots = max(1, state.total_slots)
     jobs = query.jobs

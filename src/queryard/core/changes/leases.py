@@ -129,7 +129,7 @@ def _close(state: State, event: LeaseEnded, job: JobState) -> None:
         # The job is complete when its slots on all nodes are back.
         job.finishing = True
         job.done_share = 1.0
-        estimates.reckon(state, query)
+        estimates.update_totals(state, query)
         if not job.leases:
             queries.job_done(state, job)
 
@@ -157,7 +157,7 @@ def restart(state: State, job: JobState) -> None:
     job.answers = []
     job.held_s = job.leased_s = 0.0
     state.notes.touched.append(job)
-    estimates.reckon(state, job.query)
+    estimates.update_totals(state, job.query)
     if not job.leases:
         job.host = ""
         job.begun = False
@@ -188,7 +188,7 @@ def progressed(state: State, event: Progressed) -> None:
     if job.done or job.finishing or job.restarting:
         return
     job.done_share = event.done
-    estimates.reckon(state, job.query)
+    estimates.update_totals(state, job.query)
     state.notes.touched.append(job)
 
 
@@ -220,5 +220,5 @@ def answered(state: State, event: AnswerReported) -> None:
         job.answers = [job.answers[0], *rescaled]
     batches = job.spec.divisible.batches
     job.done_share = max(job.done_share, min(1.0, event.batch / batches))
-    estimates.reckon(state, job.query)
+    estimates.update_totals(state, job.query)
     state.notes.touched.append(job)

@@ -178,7 +178,7 @@ def job_done(state: State, job: JobState) -> None:
     query = job.query
     if job.map is not None and job.map.left:
         # Maps nobody needs any more are no work, and nobody shall scan for them.
-        estimates.reckon(state, query)
+        estimates.update_totals(state, query)
         state.notes.left_over.append(job)
         state.notes.rare = True
     query.open_jobs -= 1

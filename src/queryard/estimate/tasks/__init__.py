@@ -6,7 +6,7 @@ from queryard.core.errors import QueryardError, unknown_name
 
 from .basic import Basic
 from .detailed import Detailed
-from .model import Asked, Predictor, Seen, class_of
+from .model import Predictor, Seen, TaskFeatures, class_of
 from .regression import Regression
 from .standard import Standard
 
@@ -28,4 +28,4 @@ def make_predictor(name: str) -> Predictor:
     return PREDICTORS[name]()
 
 
-__all__ = ["PREDICTORS", "Asked", "Predictor", "Seen", "class_of", "make_predictor"]
+__all__ = ["PREDICTORS", "Predictor", "Seen", "TaskFeatures", "class_of", "make_predictor"]

@@ -7,7 +7,7 @@ from operator import attrgetter
 
 from queryard.core.model import MAP
 
-from .model import Asked, Seen
+from .model import Seen, TaskFeatures
 from .tallies import PAST_JOBS, Tallies
 
 _MAP_S, _REDUCE_S = attrgetter("map_s"), attrgetter("reduce_s")
@@ -19,9 +19,10 @@ class Basic:
     POSUM §3.2. Deviations: none. A prediction costs O(past jobs).
 
     >>> basic = Basic()
-    >>> basic.learn(Seen(Asked("a", "map", "sort"), 4.0))
-    >>> basic.predict(Asked("b", "map", "sort")), basic.predict(Asked("b", "reduce", "sort"))
-    (4.0, None)
+    >>> basic.learn(Seen(TaskFeatures("a", "map", "sort"), 4.0))
+    >>> basic.predict(TaskFeatures("b", "map", "sort"))
+    4.0
+    >>> basic.predict(TaskFeatures("b", "reduce", "sort"))
     """
 
     def __init__(self, past_jobs: int = PAST_JOBS) -> None:
@@ -30,7 +31,7 @@ class Basic:
     def learn(self, seen: Seen) -> None:
         self._tallies.add(seen)
 
-    def predict(self, task: Asked) -> float | None:
+    def predict(self, task: TaskFeatures) -> float | None:
         pick = _MAP_S if task.kind == MAP else _REDUCE_S
         own = self._tallies.own(task, pick)
         return self._tallies.past(task, pick) if own is None else own

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-from .model import Asked
+from .model import TaskFeatures
 from .standard import Standard
 from .tallies import PAST_JOBS, Pick
 
@@ -26,9 +26,9 @@ class Detailed(Standard):
 
     >>> from queryard.estimate.tasks.model import Seen
     >>> detailed = Detailed()
-    >>> detailed.learn(Seen(Asked("a", "map", "s", input_bytes=10.0, is_local=True), 1.0))
-    >>> detailed.learn(Seen(Asked("a", "map", "s", input_bytes=10.0, is_local=False), 3.0))
-    >>> task = Asked("b", "map", "s", input_bytes=20.0)
+    >>> detailed.learn(Seen(TaskFeatures("a", "map", "s", input_bytes=10.0, is_local=True), 1.0))
+    >>> detailed.learn(Seen(TaskFeatures("a", "map", "s", input_bytes=10.0, is_local=False), 3.0))
+    >>> task = TaskFeatures("b", "map", "s", input_bytes=20.0)
     >>> detailed.predict(task._replace(is_local=True)), detailed.predict(task)
     (2.0, 4.0)
     """
@@ -37,14 +37,14 @@ class Detailed(Standard):
         super().__init__(past_jobs=past_jobs)
         self._places = places
 
-    def map_s(self, task: Asked) -> float | None:
+    def map_s(self, task: TaskFeatures) -> float | None:
         if self._places and task.is_local is not None and task.input_bytes is not None:
             rate = self._rate(task, _LOCAL if task.is_local else _REMOTE)
             if rate is not None:
                 return task.input_bytes * rate
         return super().map_s(task)
 
-    def reduce_s(self, task: Asked) -> float | None:
+    def reduce_s(self, task: TaskFeatures) -> float | None:
         input_bytes = self.reduce_bytes(task)
         merge, rest = self._rate(task, _MERGE), self._rate(task, _REST)
         if input_bytes is None or merge is None or rest is None:
@@ -57,7 +57,7 @@ class Detailed(Standard):
             shuffle_s = input_bytes * shuffle
         return shuffle_s + input_bytes * (merge + rest)
 
-    def _rate(self, task: Asked, pick: Pick) -> float | None:
+    def _rate(self, task: TaskFeatures, pick: Pick) -> float | None:
         """Of the past, else of the job itself, as reduces of Standard have it."""
         past = self.tallies.past(task, pick)
         return self.tallies.own(task, pick) if past is None else past

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 from queryard.core.model import Job, Kind, Query
 
 
-class Asked(NamedTuple):
+class TaskFeatures(NamedTuple):
     """A task before it runs, by what is known of it then; None is what nobody knows.
 
     `map_bytes` is the input of all maps of its job and `map_tasks` their number. Of a reduce,
@@ -39,7 +39,7 @@ class Seen(NamedTuple):
     counts from then on.
     """
 
-    asked: Asked
+    asked: TaskFeatures
     seconds: float
     output_bytes: float | None = None
     shuffle_s: float | None = None
@@ -52,7 +52,7 @@ class Predictor(Protocol):
     def learn(self, seen: Seen) -> None:
         """A task has ended."""
 
-    def predict(self, task: Asked) -> float | None:
+    def predict(self, task: TaskFeatures) -> float | None:
         """Its seconds; None while nothing is known that bears on it."""
 
     def forget(self, job: str) -> None:

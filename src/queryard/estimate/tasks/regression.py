@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from queryard.core.model import MAP
 
-from .model import Asked, Seen
+from .model import Seen, TaskFeatures
 from .tallies import Tallies
 
 # Below, a deviation is no longer reckoned in relation to the time.
@@ -259,14 +259,14 @@ class _Phase:
         }
         return fork
 
-    def add(self, task: Asked, input_bytes: float, seconds: float) -> None:
+    def add(self, task: TaskFeatures, input_bytes: float, seconds: float) -> None:
         for key in _circles_of(task):
             circle = self._circles.get(key)
             if circle is None:
                 circle = self._circles[key] = Circle()
             circle.add(input_bytes, seconds)
 
-    def predict(self, task: Asked, input_bytes: float) -> float | None:
+    def predict(self, task: TaskFeatures, input_bytes: float) -> float | None:
         line: Line | None = None
         for key in _circles_of(task):
             if (circle := self._circles.get(key)) is not None:
@@ -274,7 +274,7 @@ class _Phase:
         return None if line is None else line(input_bytes)
 
 
-def _circles_of(task: Asked) -> list[tuple[str, ...]]:
+def _circles_of(task: TaskFeatures) -> list[tuple[str, ...]]:
     """From the widest to the narrowest."""
     return [
         ("all",),
@@ -295,12 +295,12 @@ class _Places:
         fork._ratios = {key: ratios.copy() for key, ratios in self._ratios.items()}
         return fork
 
-    def add(self, task: Asked, ratio: float) -> None:
+    def add(self, task: TaskFeatures, ratio: float) -> None:
         if task.is_local is not None:
             key = (task.tenant, task.class_name, task.is_local)
             self._ratios.setdefault(key, deque(maxlen=MEMORY)).append(max(ratio, TINY_S))
 
-    def factor(self, task: Asked) -> float:
+    def factor(self, task: TaskFeatures) -> float:
         """1 where it is not known, or not yet, whether a place makes a difference."""
         if task.is_local is None:
             return 1.0
@@ -318,9 +318,9 @@ class Regression:
 
     >>> regression = Regression()
     >>> for size in range(10, 40):
-    ...     task = Asked("a", "map", "sort", input_bytes=float(size))
+    ...     task = TaskFeatures("a", "map", "sort", input_bytes=float(size))
     ...     regression.learn(Seen(task, 5.0 + 0.1 * size))
-    >>> round(regression.predict(Asked("b", "map", "sort", input_bytes=100.0)), 1)
+    >>> round(regression.predict(TaskFeatures("b", "map", "sort", input_bytes=100.0)), 1)
     15.0
     """
 
@@ -345,7 +345,7 @@ class Regression:
             ):
                 self._phases[name].add(task, input_bytes, seconds)
 
-    def predict(self, task: Asked) -> float | None:
+    def predict(self, task: TaskFeatures) -> float | None:
         expected_s = self._anywhere(task)
         return None if expected_s is None else expected_s * self._places.factor(task)
 
@@ -360,7 +360,7 @@ class Regression:
         fork._places = self._places.fork()
         return fork
 
-    def _anywhere(self, task: Asked) -> float | None:
+    def _anywhere(self, task: TaskFeatures) -> float | None:
         """What it takes, wherever it runs."""
         input_bytes = self._tallies.input_bytes(task) or 0.0
         if task.kind == MAP:

@@ -8,7 +8,7 @@ from typing import Literal, Self
 
 from queryard.core.model import MAP
 
-from .model import Asked, Seen
+from .model import Seen, TaskFeatures
 from .tallies import PAST_JOBS, Tallies
 
 _MAP_S, _MAP_RATE = attrgetter("map_s"), attrgetter("map_rate")
@@ -24,10 +24,11 @@ class Standard:
     Without a past of reduces the rate of maps is taken. A prediction costs O(past jobs).
 
     >>> standard = Standard()
-    >>> standard.learn(Seen(Asked("a", "map", "sort", input_bytes=100.0), 4.0, output_bytes=50.0))
-    >>> standard.predict(Asked("b", "map", "sort", input_bytes=200.0))
+    >>> seen = TaskFeatures("a", "map", "sort", input_bytes=100.0)
+    >>> standard.learn(Seen(seen, 4.0, output_bytes=50.0))
+    >>> standard.predict(TaskFeatures("b", "map", "sort", input_bytes=200.0))
     8.0
-    >>> standard.predict(Asked("b", "reduce", "sort", map_bytes=400.0, reduces=2))
+    >>> standard.predict(TaskFeatures("b", "reduce", "sort", map_bytes=400.0, reduces=2))
     4.0
     """
 
@@ -44,7 +45,7 @@ class Standard:
     def learn(self, seen: Seen) -> None:
         self.tallies.add(seen)
 
-    def predict(self, task: Asked) -> float | None:
+    def predict(self, task: TaskFeatures) -> float | None:
         return self.map_s(task) if task.kind == MAP else self.reduce_s(task)
 
     def forget(self, job: str) -> None:
@@ -55,7 +56,7 @@ class Standard:
         fork.tallies = self.tallies.fork()
         return fork
 
-    def map_s(self, task: Asked) -> float | None:
+    def map_s(self, task: TaskFeatures) -> float | None:
         tallies = self.tallies
         if self._maps == "mean" and (mean := tallies.own(task, _MAP_S)) is not None:
             return mean
@@ -66,7 +67,7 @@ class Standard:
             return None
         return task.input_bytes * rate
 
-    def reduce_s(self, task: Asked) -> float | None:
+    def reduce_s(self, task: TaskFeatures) -> float | None:
         tallies = self.tallies
         rate = tallies.past(task, _REDUCE_RATE)
         if rate is None:
@@ -78,7 +79,7 @@ class Standard:
         input_bytes = self.reduce_bytes(task)
         return None if rate is None or input_bytes is None else input_bytes * rate
 
-    def reduce_bytes(self, task: Asked) -> float | None:
+    def reduce_bytes(self, task: TaskFeatures) -> float | None:
         if self._share == "reduces":
             return self.tallies.input_bytes(task)
         selectivity = self.tallies.selectivity(task)

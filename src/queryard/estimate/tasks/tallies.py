@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from queryard.core.model import MAP, Kind
 
-from .model import Asked, Seen
+from .model import Seen, TaskFeatures
 
 # So many past jobs are remembered of a class and of a tenant.
 PAST_JOBS = 20
@@ -137,12 +137,12 @@ class Tallies:
         fork._jobs.update((job, tally.fork()) for job, tally in self._jobs.items() if job in told)
         return fork
 
-    def own(self, task: Asked, pick: Pick) -> float | None:
+    def own(self, task: TaskFeatures, pick: Pick) -> float | None:
         """The mean of the task's own job."""
         tally = self._jobs.get(task.job)
         return None if tally is None else _mean([pick(tally)])
 
-    def past(self, task: Asked, pick: Pick) -> float | None:
+    def past(self, task: TaskFeatures, pick: Pick) -> float | None:
         """The mean of the jobs of its class, else of its tenant."""
         for key in _keys(task):
             jobs = [self._jobs[job] for job in self._alike.get(key, ()) if job in self._jobs]
@@ -150,7 +150,7 @@ class Tallies:
                 return mean
         return None
 
-    def selectivity(self, task: Asked) -> float | None:
+    def selectivity(self, task: TaskFeatures) -> float | None:
         """Of its own maps, else of those of its like."""
         own = self._jobs.get(task.job)
         if own is not None and own.selectivity is not None:
@@ -162,7 +162,7 @@ class Tallies:
                 return sum(job.map_out_bytes for job in jobs) / read
         return None
 
-    def input_bytes(self, task: Asked) -> float | None:
+    def input_bytes(self, task: TaskFeatures) -> float | None:
         """What a task reads: a map its split, a reduce its part of what the maps leave."""
         if task.kind == MAP:
             return task.input_bytes
@@ -175,7 +175,7 @@ class Tallies:
         return selectivity * task.map_bytes / reduces
 
 
-def _keys(task: Asked) -> list[tuple[str, Kind, str]]:
+def _keys(task: TaskFeatures) -> list[tuple[str, Kind, str]]:
     """Whose past counts: of the same class first; jobs without a class have only a tenant."""
     named = [("class", task.kind, task.class_name)] if task.class_name else []
     return [*named, ("tenant", task.kind, task.tenant)]

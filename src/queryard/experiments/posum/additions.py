@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from statistics import fmean, geometric_mean
 
-from ..outcome import Table, Wish, interval, of_seeds
+from ..outcome import RunOptions, Table, interval, of_seeds
 from .schedulers import (
     ADDITIONS,
     POLICIES,
@@ -24,7 +24,7 @@ OTHER_FIRST = "edls-pr"
 MIXED = "mixed"
 
 
-def additions_table(wish: Wish, title: str, draws: Sequence[Draw]) -> Table:
+def additions_table(options: RunOptions, title: str, draws: Sequence[Draw]) -> Table:
     """The published rule with one addition, ours without one, and ours that begins otherwise."""
     srtf, every = POLICIES[0], ADDITIONS.keys()
     rules: dict[str, tuple[Collection[str], str]] = {"published": ((), srtf)}
@@ -38,7 +38,7 @@ def additions_table(wish: Wish, title: str, draws: Sequence[Draw]) -> Table:
     best = best_of(fixed, POLICIES, MIXED)
     rows = []
     for told, (additions, first) in rules.items():
-        wish.tell(f"{title}, {told}")
+        options.tell(f"{title}, {told}")
         played = [by_additions(draw, run, additions, first) for run, draw in enumerate(draws)]
         found = gap(_scores(played), _scores(fixed[best]))
         decisions = fmean(len(run.decisions) for run in played)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 
 from queryard.core.model import MAP, REDUCE
-from queryard.estimate.tasks import Asked, Seen
+from queryard.estimate.tasks import Seen, TaskFeatures
 
 GB = 1e9
 BLOCK_BYTES = 128 * 2.0**20
@@ -72,7 +72,7 @@ def _job(
     kind: JobKind, job: str, size_bytes: float, start_s: float, rng: Random
 ) -> tuple[list[tuple[float, Seen]], float]:
     maps = math.ceil(size_bytes / BLOCK_BYTES)
-    asked = Asked(
+    asked = TaskFeatures(
         job, MAP, kind.name, "bench", map_bytes=size_bytes, map_tasks=maps, reduces=kind.reduces
     )
     slots = [start_s] * (SLOTS // 3)

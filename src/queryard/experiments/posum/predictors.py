@@ -25,8 +25,8 @@ from ..outcome import (
     Finding,
     Interval,
     Outcome,
+    RunOptions,
     Table,
-    Wish,
     interval,
     of_seeds,
     without_traces,
@@ -107,18 +107,18 @@ def errors_of(name: str, tasks: Iterable[Errors]) -> list[float]:
     return [task[name] for task in tasks if name in task]
 
 
-def run(wish: Wish) -> Outcome:
+def run(options: RunOptions) -> Outcome:
     sources: list[tuple[str, list[tuple[float, Seen]]]] = []
     notes = []
-    if wish.traces is not None:
-        sources += public(wish.traces)
+    if options.traces is not None:
+        sources += public(options.traces)
     if not sources:
         needs = "spark-eventlogs/ or hadoop-rumen/"
-        notes += [f"recorded tasks are {note}" for note in without_traces(wish, needs).notes]
-    sources += [(POSUM, posum_tasks(seed)) for seed in range(wish.seeds)]
+        notes += [f"recorded tasks are {note}" for note in without_traces(options, needs).notes]
+    sources += [(POSUM, posum_tasks(seed)) for seed in range(options.seeds)]
     gathered: dict[str, list[Run]] = {}
     for title, tasks in sources:
-        wish.tell(f"{title}: {len(tasks):,} tasks")
+        options.tell(f"{title}: {len(tasks):,} tasks")
         gathered.setdefault(title, []).append(replayed(tasks))
     compared = {
         title: [{kind: shared(tasks) for kind, tasks in run.items()} for run in runs]

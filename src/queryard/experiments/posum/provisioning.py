@@ -16,7 +16,7 @@ from queryard.portfolio import PortfolioSettings
 from queryard.portfolio.settings import NEW_ALLOCATIONS, PROVISIONINGS
 
 from ..bars import bar_keys, bar_panel
-from ..outcome import Chart, Experiment, Finding, Interval, Outcome, Wish
+from ..outcome import Chart, Experiment, Finding, Interval, Outcome, RunOptions
 from ..trials import as_percent
 from .pair_tables import in_force_table, pairs_table, weights_table
 from .pairs import (
@@ -47,9 +47,9 @@ ONE_RUN = "one seed: portfolios cost most"
 TOP = 6000.0
 
 
-def run(wish: Wish) -> Outcome:
-    count = max(1, round(wish.seeds * SHARE_OF_RUNS))
-    draw = Draw(WORKLOADS[1], hours=wish.size)
+def run(options: RunOptions) -> Outcome:
+    count = max(1, round(options.seeds * SHARE_OF_RUNS))
+    draw = Draw(WORKLOADS[1], hours=options.size)
     published, new = pairs(POLICIES), pairs(NEW_ALLOCATIONS)
     everything = {
         **{f"{name} {FIXED}": resolve_profile(name) for name in (*POLICIES, *NEW_ALLOCATIONS)},
@@ -58,17 +58,17 @@ def run(wish: Wish) -> Outcome:
     }
     runs: dict[str, list[Played]] = {name: [] for name in everything}
     for seed in range(count):
-        wish.tell(f"pairs by themselves, run {seed}")
+        options.tell(f"pairs by themselves, run {seed}")
         for name, profile in everything.items():
             runs[name].append(play(posum_setting(draw, seed), profile, seed))
     # Portfolios cost most: one run of each.
     starts = {
-        part: _portfolio(wish, draw, _beginning_with(f"srtf {part}", published))
+        part: _portfolio(options, draw, _beginning_with(f"srtf {part}", published))
         for part in PROVISIONINGS
     }
-    runs[ALL_36] = [_portfolio(wish, draw, {**published, **new})]
+    runs[ALL_36] = [_portfolio(options, draw, {**published, **new})]
     weighed = {
-        weight: _portfolio(wish, draw, _beginning_with(f"srtf {DLX}", published), weight)
+        weight: _portfolio(options, draw, _beginning_with(f"srtf {DLX}", published), weight)
         for weight in WEIGHTS
     }
     weighed[COST_WEIGHT] = starts[DLX]
@@ -96,13 +96,13 @@ def _beginning_with(
 
 
 def _portfolio(
-    wish: Wish,
+    options: RunOptions,
     draw: Draw,
     candidates: Mapping[str, Mapping[str, Any]],
     weight: float = COST_WEIGHT,
 ) -> Played:
     first = next(iter(candidates))
-    wish.tell(f"a portfolio of {len(candidates)} from {first}, cost weighs {weight:g}")
+    options.tell(f"a portfolio of {len(candidates)} from {first}, cost weighs {weight:g}")
     settings = PortfolioSettings(
         candidates, objective(weight), period_s=PERIOD_S, least_s=LEAST_S, worlds=1
     )

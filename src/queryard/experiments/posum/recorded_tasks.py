@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from queryard.core.model import MAP, JobId
-from queryard.estimate.tasks import Asked, Seen, class_of
+from queryard.estimate.tasks import Seen, TaskFeatures, class_of
 from queryard.workload.traces import TaskRecord, Trace, read_trace
 
 
@@ -36,7 +36,7 @@ def recorded(trace: Trace) -> list[tuple[float, Seen]]:
                 for task in by_job.get(str(JobId(query_id, before)), ())
             )
         known = all(task.input_bytes is not None for task in maps)
-        asked = Asked(
+        asked = TaskFeatures(
             job,
             MAP,
             class_of(query, spec),

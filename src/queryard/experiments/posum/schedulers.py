@@ -19,7 +19,7 @@ from queryard.portfolio import (
     schedule_of,
     simulate_portfolio,
 )
-from queryard.sim import Run
+from queryard.sim import SimResult
 
 from ..outcome import Interval, interval
 from ..trials import Setting
@@ -114,7 +114,7 @@ def play_portfolio(setting: Setting, settings: PortfolioSettings, seed: int) -> 
     return replace(_played(found.run), decisions=found.decisions)
 
 
-def _played(run: Run) -> Played:
+def _played(run: SimResult) -> Played:
     rows = read_run(run.journal)
     return Played(schedule_of(rows), rows.closed_s)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ..bars import bar_keys, bar_panel
 from ..judging import remark, verdict
-from ..outcome import Chart, Experiment, Finding, Interval, Outcome, Wish, interval
+from ..outcome import Chart, Experiment, Finding, Interval, Outcome, RunOptions, interval
 from ..trials import as_percent
 from .additions import additions_table
 from .published import PUBLISHED, Published
@@ -43,11 +43,13 @@ OTHERS = 100
 TOP = 2500.0
 
 
-def _runs(wish: Wish, title: str, draws: Sequence[Draw], modes: Sequence[str] = MODES) -> Runs:
+def _runs(
+    options: RunOptions, title: str, draws: Sequence[Draw], modes: Sequence[str] = MODES
+) -> Runs:
     """All schedulers, once for each draw; where draws repeat, the luck of tasks differs."""
     found: dict[str, list[Played]] = {name: [] for name in (*POLICIES, *modes)}
     for run, draw in enumerate(draws):
-        wish.tell(f"{title}, run {run}")
+        options.tell(f"{title}, run {run}")
         for name in POLICIES:
             found[name].append(by_policy(draw, run, name))
         for mode in modes:
@@ -55,29 +57,29 @@ def _runs(wish: Wish, title: str, draws: Sequence[Draw], modes: Sequence[str] = 
     return found
 
 
-def _ours(wish: Wish, title: str, draws: Sequence[Draw]) -> list[Played]:
+def _ours(options: RunOptions, title: str, draws: Sequence[Draw]) -> list[Played]:
     """The portfolio in mixed mode, as it decides today."""
-    wish.tell(f"{title}, our portfolio")
+    options.tell(f"{title}, our portfolio")
     return [by_portfolio(draw, run, "mixed", "reflecting") for run, draw in enumerate(draws)]
 
 
-def run(wish: Wish) -> Outcome:
+def run(options: RunOptions) -> Outcome:
     draws = {
-        f"workload {number}": [Draw(draw, hours=wish.size)] * wish.seeds
+        f"workload {number}": [Draw(draw, hours=options.size)] * options.seeds
         for number, draw in WORKLOADS.items()
     }
-    groups: dict[str, Runs] = {title: _runs(wish, title, of) for title, of in draws.items()}
-    others = [Draw(OTHERS + run, hours=wish.size) for run in range(wish.seeds)]
+    groups: dict[str, Runs] = {title: _runs(options, title, of) for title, of in draws.items()}
+    others = [Draw(OTHERS + run, hours=options.size) for run in range(options.seeds)]
     draws["other workloads"] = others
-    groups["other workloads"] = _runs(wish, "other workloads", others, ("mixed",))
-    ours = {title: _ours(wish, title, of) for title, of in draws.items()}
+    groups["other workloads"] = _runs(options, "other workloads", others, ("mixed",))
+    ours = {title: _ours(options, title, of) for title, of in draws.items()}
     findings: list[Finding] = []
     for number in WORKLOADS:
         findings += _findings(number, groups[f"workload {number}"])
     tables = [parts_table(title, runs) for title, runs in groups.items()]
     tables += [objectives_table(groups), hindsight_table(groups), ours_table(groups, ours)]
-    tables.append(additions_table(wish, "other workloads", others))
-    tables.append(sensitivity(wish))
+    tables.append(additions_table(options, "other workloads", others))
+    tables.append(sensitivity(options))
     return Outcome(tuple(findings), tuple(tables), (_chart(groups),), NOTES)
 
 

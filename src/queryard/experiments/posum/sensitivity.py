@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from ..outcome import Table, Wish, of_seeds
+from ..outcome import RunOptions, Table, of_seeds
 from ..trials import as_percent
 from .schedulers import (
     POLICIES,
@@ -50,14 +50,14 @@ def _variants(draw: Draw) -> Iterable[Variant]:
     yield Variant("reduces half as long", replace(draw, reduce_pace=REDUCE_PACE / 2))
 
 
-def sensitivity(wish: Wish) -> Table:
+def sensitivity(options: RunOptions) -> Table:
     """Mixed mode on the mixed objective, with fewer runs: those with the same luck compare."""
-    seeds = max(1, round(wish.seeds * SHARE_OF_RUNS))
+    seeds = max(1, round(options.seeds * SHARE_OF_RUNS))
     rows = []
     for number, at in WORKLOADS.items():
-        for variant in _variants(Draw(at, hours=wish.size)):
+        for variant in _variants(Draw(at, hours=options.size)):
             what = f"workload {number}, {variant.what}"
-            wish.tell(what)
+            options.tell(what)
             rows.append((what, *_cells(variant, seeds)))
     columns = (
         "what is otherwise",

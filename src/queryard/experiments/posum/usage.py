@@ -9,7 +9,7 @@ from statistics import fmean
 from queryard.portfolio import Decision, in_force
 
 from ..bars import bar_keys, bar_panel
-from ..outcome import Chart, Experiment, Finding, Interval, Outcome, Table, Wish, interval
+from ..outcome import Chart, Experiment, Finding, Interval, Outcome, RunOptions, Table, interval
 from .schedulers import MODES, POLICIES, TITLES, Played, Rule, by_portfolio, peak_queue
 from .workloads import INTERVAL_S, PARAMETERS, WORKLOADS, Draw
 
@@ -47,23 +47,28 @@ class _Usage:
 
 
 def _play(
-    wish: Wish, load: str, interval_s: float, mode: str, runs: int, rule: Rule = "published"
+    options: RunOptions,
+    load: str,
+    interval_s: float,
+    mode: str,
+    runs: int,
+    rule: Rule = "published",
 ) -> _Usage:
-    wish.tell(f"{load}, {mode} mode")
-    draw = Draw(WORKLOADS[1], interval_s, wish.size)
+    options.tell(f"{load}, {mode} mode")
+    draw = Draw(WORKLOADS[1], interval_s, options.size)
     return _Usage(load, mode, tuple(by_portfolio(draw, run, mode, rule) for run in range(runs)))
 
 
-def run(wish: Wish) -> Outcome:
+def run(options: RunOptions) -> Outcome:
     used = {
-        ("published", mode): _play(wish, "published load", INTERVAL_S, mode, wish.seeds)
+        ("published", mode): _play(options, "published load", INTERVAL_S, mode, options.seeds)
         for mode in MODES
     }
-    fewer = max(1, round(wish.seeds * SHARE_OF_RUNS))
+    fewer = max(1, round(options.seeds * SHARE_OF_RUNS))
     for load, interval_s in LOADS.items():
         if load != "published":
-            used[load, "mixed"] = _play(wish, f"{load} load", interval_s, "mixed", fewer)
-    double = _play(wish, "double load", DOUBLE_S, "mixed", 1, "reflecting")
+            used[load, "mixed"] = _play(options, f"{load} load", interval_s, "mixed", fewer)
+    double = _play(options, "double load", DOUBLE_S, "mixed", 1, "reflecting")
     findings = [*_by_mode(used), *_by_load(used), *_cost(used, double)]
     tables = (_shares_table(used.values()), _cost_table([*used.values(), double]))
     return Outcome(tuple(findings), tables, (_chart(used),), NOTES)

@@ -25,7 +25,7 @@ from .workloads import Case
 
 POLICIES = (
     *("fifo", "fair", "tls", "swrd", "srtf", "edf", "edls-sh", "edls-pr"),
-    *("deadline-first", "marshal", "dearest"),
+    *("deadline-first", "marshal", "cost-of-delay"),
 )
 # Profiles that are not compared, and why.
 LEFT_OUT: Mapping[tuple[str, ...], str] = {
@@ -42,7 +42,10 @@ LEFT_OUT: Mapping[tuple[str, ...], str] = {
     "plainer relatives of those that are compared",
 }
 # What the portfolios choose from; the first is in force until there is something to choose.
-CANDIDATES = ("dearest", *(name for name in POLICIES if name not in ("fifo", "dearest")))
+CANDIDATES = (
+    "cost-of-delay",
+    *(name for name in POLICIES if name not in ("fifo", "cost-of-delay")),
+)
 CHOSEN_FROM = (
     f"{', '.join(CANDIDATES)}; in the portfolio all keep slots that long tasks may not take, as "
     f"{CANDIDATES[0]} does, unless another one is its first"

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from ..outcome import Experiment, Outcome, Wish, of_seeds, without_traces
+from ..outcome import Experiment, Outcome, RunOptions, of_seeds, without_traces
 from .comparison import CHOSEN_FROM, compare
 from .report import outcome
 from .workloads import DAY_SHARE, DEADLINES, ESTIMATES, LOADS, days
 
 
-def run(wish: Wish) -> Outcome:
+def run(options: RunOptions) -> Outcome:
     needs = "swim-facebook/"
-    cases = days(wish) if wish.traces is not None else ()
-    compared = [compare(case, wish.tell) for case in cases]
+    cases = days(options) if options.traces is not None else ()
+    compared = [compare(case, options.tell) for case in cases]
     if not compared:
-        return without_traces(wish, needs)
+        return without_traces(options, needs)
     notes = (
-        f"Ran with {of_seeds(wish.seeds)}, which draws the deadlines. Unless --seeds asks for more "
-        f"it is {EXPERIMENT.usual_seeds}, as a day takes minutes a policy",
+        f"Ran with {of_seeds(options.seeds)}, which draws the deadlines. Unless --seeds asks for "
+        f"more it is {EXPERIMENT.usual_seeds}, as a day takes minutes a policy",
         "SWIM recorded bytes only; tasks follow from the block size, their times from rates that "
         "`queryard trace info` shows",
     )

@@ -12,7 +12,7 @@ from .verdict import best_fixed, geometric_mean, hindsight_ratios, ratio, verdic
 from .workloads import BINS
 
 # In the picture.
-SHOWN = ("fifo", "fair", "tls", "srtf", "dearest")
+SHOWN = ("fifo", "fair", "tls", "srtf", "cost-of-delay")
 COLUMNS = (
     *("policy", "mean (s)", "p95 (s)", "of SRPT", "of PS"),
     *(f"slowdown, {name}" for name, _ in BINS),

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from ..outcome import Experiment, Outcome, Wish, without_traces
+from ..outcome import Experiment, Outcome, RunOptions, without_traces
 from .comparison import CHOSEN_FROM, compare
 from .report import outcome
 from .workloads import DEADLINES, ESTIMATES, LOADS, STREAM_SHARE, STREAMS, streams
 
 
-def run(wish: Wish) -> Outcome:
+def run(options: RunOptions) -> Outcome:
     needs = "spark-eventlogs/ or decima-tpch/"
-    cases = streams(wish) if wish.traces is not None else ()
-    compared = [compare(case, wish.tell) for case in cases]
+    cases = streams(options) if options.traces is not None else ()
+    compared = [compare(case, options.tell) for case in cases]
     if not compared:
-        return without_traces(wish, needs)
+        return without_traces(options, needs)
     return outcome(compared, "streams")
 
 

@@ -21,7 +21,7 @@ from queryard.workload.traces import ReadOptions, Use, read_trace, use_trace
 from queryard.workload.traces.text import head
 from queryard.workload.traces.use import with_deadlines
 
-from ..outcome import Wish
+from ..outcome import RunOptions
 from ..trials import Setting, parts
 
 LOADS = (0.7, 0.95)
@@ -65,15 +65,15 @@ class Case:
         return f"{self.name}, {self.load:.0%}"
 
 
-def streams(wish: Wish) -> Iterator[Case]:
+def streams(options: RunOptions) -> Iterator[Case]:
     """Spark's and Decima's queries, at both loads, for every seed."""
-    assert wish.traces is not None
-    for name, stock in (("Spark", spark_stock(wish.traces)), ("Decima", decima(wish.traces))):
+    assert options.traces is not None
+    for name, stock in (("Spark", spark_stock(options.traces)), ("Decima", decima(options.traces))):
         if not stock:
             continue
         for load in LOADS:
-            for seed in range(parts(wish.seeds, STREAMS[name][1])):
-                setting = stream(name, stock, load, seed, wish.size)
+            for seed in range(parts(options.seeds, STREAMS[name][1])):
+                setting = stream(name, stock, load, seed, options.size)
                 yield Case(name, load, setting, seed, other_first=OTHER_FIRST)
 
 
@@ -123,17 +123,17 @@ def decima(folder: Path) -> list[Arrival]:
     return stock
 
 
-def days(wish: Wish) -> Iterator[Case]:
+def days(options: RunOptions) -> Iterator[Case]:
     """Facebook's day of 2009 (64 MiB blocks) and half a day of 2010 (256 MiB), for every seed.
 
     Jobs come as recorded; a seed draws which of them have a deadline, and how near.
     """
-    assert wish.traces is not None
+    assert options.traces is not None
     for name, place, block_bytes, hours, first_s in (
         ("FB-2009", FACEBOOK_2009, 64 * MIB, 24.0, 49.0),
         ("FB-2010", FACEBOOK_2010, 256 * MIB, 12.0, 1.0),
     ):
-        file = wish.traces / place
+        file = options.traces / place
         if not file.exists():
             continue
         for load in LOADS:
@@ -142,9 +142,9 @@ def days(wish: Wish) -> Iterator[Case]:
                 load=load,
                 deadlines=DEADLINES,
                 # Hours count from midnight, when the first job was yet to come.
-                until_s=hours * 3600 * min(1.0, wish.size) - first_s,
+                until_s=hours * 3600 * min(1.0, options.size) - first_s,
             )
-            for seed in range(wish.seeds):
+            for seed in range(options.seeds):
                 workload = use_trace(file, use, seed=seed).workload
                 workload = replace(workload, arrivals=binned(workload.arrivals))
                 setting = Setting(workload, workload.nodes, estimates=ESTIMATES)

@@ -15,7 +15,17 @@ from queryard.figures.panels import Axis, Line, Panel
 
 from ..bars import bar_keys, bar_panel
 from ..judging import verdict
-from ..outcome import Chart, Experiment, Finding, Interval, Outcome, Table, Wish, interval, of_seeds
+from ..outcome import (
+    Chart,
+    Experiment,
+    Finding,
+    Interval,
+    Outcome,
+    RunOptions,
+    Table,
+    interval,
+    of_seeds,
+)
 from ..trials import as_percent, change, parts
 from .errors import (
     BY_CHANCE,
@@ -67,26 +77,26 @@ NOTES = (
 Found = Mapping[str, Sequence[Curve]]
 
 
-def run(wish: Wish) -> Outcome:
-    scene = Scene(queries=parts(12, wish.size), nodes=FOUR_CORES)
+def run(options: RunOptions) -> Outcome:
+    scene = Scene(queries=parts(12, options.size), nodes=FOUR_CORES)
     by_gap = {
-        gap_s: curves(wish, f"gap {gap_s} s", replace(scene, gap_s=gap_s), wish.seeds, ROUGH)
+        gap_s: curves(options, f"gap {gap_s} s", replace(scene, gap_s=gap_s), options.seeds, ROUGH)
         for gap_s in GAPS_S
     }
-    few = min(wish.seeds, FEW_SEEDS)
+    few = min(options.seeds, FEW_SEEDS)
     together = replace(scene, gap_s=0.0)
     limits = {
-        "all at once": curves(wish, "all at once", together, few, ROUGH),
+        "all at once": curves(options, "all at once", together, few, ROUGH),
         "all at once, equal queries": curves(
-            wish, "equal", replace(together, equal=True), few, ROUGH
+            options, "equal", replace(together, equal=True), few, ROUGH
         ),
-        "a single query": curves(wish, "single", replace(scene, queries=1), few, ROUGH),
+        "a single query": curves(options, "single", replace(scene, queries=1), few, ROUGH),
     }
-    far = curves(wish, "gap 1280 s", replace(scene, gap_s=1280.0), few, ROUGH)
+    far = curves(options, "gap 1280 s", replace(scene, gap_s=1280.0), few, ROUGH)
     by_share = {0.0: {name: runs[:few] for name, runs in by_gap[BASE_S].items()}}
     for share in LEAST_SHARES:
         profiles = {RELAQS: relaqs_with(min_share=share, epoch_s=ROUGH_EPOCH_S)}
-        ours = curves(wish, f"least share {share}", replace(scene, gap_s=BASE_S), few, profiles)
+        ours = curves(options, f"least share {share}", replace(scene, gap_s=BASE_S), few, profiles)
         by_share[share] = {FAIR: by_share[0.0][FAIR], **ours}
     return Outcome(
         (*_crossing_findings(by_gap), *_gain_findings(by_gap), *_others(limits, by_share)),

@@ -20,7 +20,7 @@ from queryard.policies.profiles import PROFILES
 from queryard.sim.leases import LeasedJob
 from queryard.workload import Arrival
 
-from ..outcome import Interval, Wish
+from ..outcome import Interval, RunOptions
 from ..trials import Setting
 from .queries import Scene, setting
 
@@ -81,12 +81,12 @@ ROUGH: Profiles = {**BOTH, RELAQS: relaqs_with(epoch_s=ROUGH_EPOCH_S)}
 
 
 def curves(
-    wish: Wish, title: str, scene: Scene, seeds: int, profiles: Profiles = BOTH
+    options: RunOptions, title: str, scene: Scene, seeds: int, profiles: Profiles = BOTH
 ) -> dict[str, list[Curve]]:
     """Every scheduler on the queries of every seed."""
     found: dict[str, list[Curve]] = {name: [] for name in profiles}
     for seed in range(seeds):
-        wish.tell(f"{title}, seed {seed}")
+        options.tell(f"{title}, seed {seed}")
         built = setting(scene, seed)
         for name, profile in profiles.items():
             found[name].append(curve(built, profile, seed))

@@ -18,7 +18,17 @@ from queryard.policies.orders.progress_claims import RECENT
 
 from ..bars import bar_keys, bar_panel
 from ..judging import verdict
-from ..outcome import Chart, Experiment, Finding, Interval, Outcome, Table, Wish, interval, of_seeds
+from ..outcome import (
+    Chart,
+    Experiment,
+    Finding,
+    Interval,
+    Outcome,
+    RunOptions,
+    Table,
+    interval,
+    of_seeds,
+)
 from ..trials import parts
 from .batch_answers import KINDS, AnswerKind, draw_answer, progress, true_error, width, width_change
 from .errors import BY_CHANCE
@@ -105,16 +115,16 @@ def forecast_errors(measured: Sequence[float]) -> dict[tuple[str, int], list[flo
     return found
 
 
-def run(wish: Wish) -> Outcome:
-    draws = parts(DRAWS, wish.size)
+def run(options: RunOptions) -> Outcome:
+    draws = parts(DRAWS, options.size)
     judged = {}
     for kind in KINDS:
-        wish.tell(kind.name)
-        judged[kind.name] = judge(kind, BATCHES, wish.seeds, draws)
-    few = min(wish.seeds, SENSITIVITY_SEEDS)
+        options.tell(kind.name)
+        judged[kind.name] = judge(kind, BATCHES, options.seeds, draws)
+    few = min(options.seeds, SENSITIVITY_SEEDS)
     return Outcome(
         (*_metric_findings(judged), *_forecast_findings(judged)),
-        (_metric_table(judged), _forecast_table(judged), _sensitivity(wish, few, draws)),
+        (_metric_table(judged), _forecast_table(judged), _sensitivity(options, few, draws)),
         (_difference_chart(judged), _forecast_chart(judged), _examples()),
         NOTES,
     )
@@ -191,7 +201,7 @@ def _forecast_table(judged: Mapping[str, Judged]) -> Table:
     return Table("Mean error of forecasts of progress", ("", *columns, last), rows)
 
 
-def _sensitivity(wish: Wish, seeds: int, draws: int) -> Table:
+def _sensitivity(options: RunOptions, seeds: int, draws: int) -> Table:
     """Other numbers of batches, of numbers in an answer, of rows, and of reworked rows."""
     nested = next(kind for kind in KINDS if kind.redecided)
     plain = AnswerKind("one number", 1, 1e4)
@@ -206,7 +216,7 @@ def _sensitivity(wish: Wish, seeds: int, draws: int) -> Table:
     ]
     rows = []
     for title, kind, batches in cases:
-        wish.tell(title)
+        options.tell(title)
         of = judge(kind, batches, seeds, draws)
         differs = (interval(of.differs[name]).mean for name in METRICS)
         misses = (interval(of.misses[CHOSEN, ahead]).mean for ahead in AHEAD)

@@ -13,7 +13,7 @@ from queryard.figures.palette import policy_colour
 from queryard.figures.panels import Axis, Line, Panel
 
 from ..judging import verdict
-from ..outcome import Chart, Experiment, Finding, Outcome, Table, Wish, interval, of_seeds
+from ..outcome import Chart, Experiment, Finding, Outcome, RunOptions, Table, interval, of_seeds
 from ..trials import as_percent, change, parts
 from .errors import (
     ACTUAL,
@@ -67,17 +67,17 @@ def variants(scene: Scene) -> Iterable[Variant]:
     yield Variant("10 GB to 1 TB instead of from 100 GB", replace(scene, least_gb=10.0))
 
 
-def run(wish: Wish) -> Outcome:
-    scene = Scene(queries=parts(12, wish.size))
-    found = curves(wish, "12 queries", scene, wish.seeds)
+def run(options: RunOptions) -> Outcome:
+    scene = Scene(queries=parts(12, options.size))
+    found = curves(options, "12 queries", scene, options.seeds)
     rough = replace(scene, nodes=FOUR_CORES)
-    seeds = min(wish.seeds, SENSITIVITY_SEEDS)
+    seeds = min(options.seeds, SENSITIVITY_SEEDS)
     published = {name: runs[:seeds] for name, runs in found.items()}
     sensitivity: list[tuple[str, Mapping[str, Sequence[Curve]]]] = [
         ("as chosen: a core a slot, epochs of 5 s", published)
     ]
     sensitivity += [
-        (item.title, curves(wish, item.title, item.scene, seeds, item.profiles))
+        (item.title, curves(options, item.title, item.scene, seeds, item.profiles))
         for item in variants(rough)
     ]
     return Outcome(

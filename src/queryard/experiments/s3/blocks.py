@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
-from ..outcome import Experiment, Finding, Outcome, Wish, interval
+from ..outcome import Experiment, Finding, Outcome, RunOptions, interval
 from .chosen import CHOSEN
 from .cluster import JOBS, MAP_MORE, NORMAL, TASK_START_S, WAVE_S, Load, setting, sized
 from .compared import (
@@ -58,9 +58,9 @@ def load_of(block_mb: int, task_start_s: float = TASK_START_S) -> Load:
     )
 
 
-def run_all(wish: Wish) -> Outcome:
+def run_all(options: RunOptions) -> Outcome:
     found = {
-        size: compare(wish, f"{size} MB", partial(setting, sized(load_of(size), wish.size)))
+        size: compare(options, f"{size} MB", partial(setting, sized(load_of(size), options.size)))
         for size in SIZES_MB
     }
     findings = [_fastest(found)]
@@ -70,7 +70,7 @@ def run_all(wish: Wish) -> Outcome:
         "s3-blocks", "Smaller and larger blocks", {f"{size} MB": found[size] for size in CLAIMS}
     )
     tables = [results(f"Blocks of {size} MB", runs) for size, runs in found.items()]
-    tables.append(dependence("What a task costs to start", "", _by_start(wish, found)))
+    tables.append(dependence("What a task costs to start", "", _by_start(options, found)))
     return Outcome(tuple(findings), tuple(tables), (chart,), NOTES)
 
 
@@ -90,13 +90,13 @@ def _fastest(found: Mapping[int, Runs]) -> Finding:
     )
 
 
-def _by_start(wish: Wish, found: Mapping[int, Runs]) -> Iterator[tuple[str, ...]]:
+def _by_start(options: RunOptions, found: Mapping[int, Runs]) -> Iterator[tuple[str, ...]]:
     for size in CLAIMS:
         yield from both_rows(f"{size} MB, {TASK_START_S:g} s", first_of(found[size]))
         for start_s in TASK_STARTS_S:
             label = f"{size} MB, {start_s:g} s"
-            build = partial(setting, sized(load_of(size, start_s), wish.size))
-            yield from both_rows(label, compare(wish, label, build, FEWER_SEEDS))
+            build = partial(setting, sized(load_of(size, start_s), options.size))
+            yield from both_rows(label, compare(options, label, build, FEWER_SEEDS))
 
 
 NOTES = (

@@ -11,7 +11,7 @@ from queryard.figures.panels import Line, Panel
 
 from ..bars import bar_keys, bar_panel
 from ..judging import CHANCE, verdict
-from ..outcome import Chart, Finding, Interval, Table, Wish, interval, of_seeds
+from ..outcome import Chart, Finding, Interval, RunOptions, Table, interval, of_seeds
 from ..trials import Setting
 from .cluster import HEARTBEAT_S, JOB_START_S
 from .rivals import LIGHT, OTHERS, WHOLE, Rival, Times, measure, rivals
@@ -32,14 +32,14 @@ FEWER_SEEDS = 1
 
 
 def compare(
-    wish: Wish, title: str, build: Build, seeds: int | None = None
+    options: RunOptions, title: str, build: Build, seeds: int | None = None
 ) -> dict[str, list[Times]]:
     """Every scheduler on the setting of every seed."""
-    return trials(wish, title, build, rivals(), seeds)
+    return trials(options, title, build, rivals(), seeds)
 
 
 def trials(
-    wish: Wish,
+    options: RunOptions,
     title: str,
     build: Build,
     schedulers: Mapping[str, Rival],
@@ -47,8 +47,8 @@ def trials(
 ) -> dict[str, list[Times]]:
     """Some schedulers on the setting of every seed, or of the first few."""
     found: dict[str, list[Times]] = {name: [] for name in schedulers}
-    for seed in range(wish.seeds if seeds is None else min(seeds, wish.seeds)):
-        wish.tell(f"{title}, seed {seed}")
+    for seed in range(options.seeds if seeds is None else min(seeds, options.seeds)):
+        options.tell(f"{title}, seed {seed}")
         setting = build(seed)
         for name, rival in schedulers.items():
             found[name].append(measure(setting, rival, seed))

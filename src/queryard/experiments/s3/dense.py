@@ -9,7 +9,7 @@ from queryard.core.model import MAP
 from queryard.metrics.runs import read_run
 
 from ..judging import verdict
-from ..outcome import Experiment, Finding, Interval, Outcome, Wish
+from ..outcome import Experiment, Finding, Interval, Outcome, RunOptions
 from .chosen import CHOSEN
 from .cluster import GROUPS, NORMAL, Load, setting, sized
 from .compared import (
@@ -42,20 +42,20 @@ CLAIMS = (
 )
 
 
-def run_all(wish: Wish) -> Outcome:
-    load = sized(NORMAL, wish.size)
+def run_all(options: RunOptions) -> Outcome:
+    load = sized(NORMAL, options.size)
     build = partial(setting, load, gap_s=0.0)
-    runs = compare(wish, "together", build)
+    runs = compare(options, "together", build)
     rounds = sub_jobs(build)
     findings = [
         Finding("sub-jobs of S³", str(SUB_JOBS), str(rounds), rounds == SUB_JOBS, _SET),
         *judged(CLAIMS, runs),
-        *_fifo(wish, runs, load),
+        *_fifo(options, runs, load),
     ]
     tables = (
         results("Ten jobs together", runs),
-        by_start(wish, build, runs),
-        by_waves(wish, build, runs),
+        by_start(options, build, runs),
+        by_waves(options, build, runs),
     )
     chart = multiples_chart("s3-dense", "Ten jobs together", {"ours": runs})
     return Outcome(tuple(findings), tables, (chart,), NOTES)
@@ -67,9 +67,9 @@ def sub_jobs(build: Build) -> int:
     return len({each.round for each in read_run(found.journal).launches if each.kind == MAP})
 
 
-def _fifo(wish: Wish, runs: Runs, load: Load) -> Iterator[Finding]:
+def _fifo(options: RunOptions, runs: Runs, load: Load) -> Iterator[Finding]:
     """FIFO together, beside FIFO in groups."""
-    apart = trials(wish, "in groups", partial(setting, load), {"FIFO": fifo()})
+    apart = trials(options, "in groups", partial(setting, load), {"FIFO": fifo()})
     tet, art = (ratio(runs["FIFO"], apart["FIFO"], what) for what in ("TET", "ART"))
     text = "{:.2f}".format
     yield Finding(

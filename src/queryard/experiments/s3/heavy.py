@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from ..judging import verdict
-from ..outcome import Experiment, Finding, Outcome, Wish
+from ..outcome import Experiment, Finding, Outcome, RunOptions
 from ..trials import as_percent, change
 from .chosen import CHOSEN
 from .cluster import (
@@ -69,9 +69,9 @@ CLAIMS = (
 )
 
 
-def run_all(wish: Wish) -> Outcome:
-    runs = compare(wish, "heavy jobs", partial(setting, sized(HEAVY, wish.size)))
-    findings = [*_against_normal(wish, runs), *judged(CLAIMS, runs)]
+def run_all(options: RunOptions) -> Outcome:
+    runs = compare(options, "heavy jobs", partial(setting, sized(HEAVY, options.size)))
+    findings = [*_against_normal(options, runs), *judged(CLAIMS, runs)]
     chart = multiples_chart(
         "s3-heavy",
         "Three groups of heavy jobs",
@@ -80,15 +80,15 @@ def run_all(wish: Wish) -> Outcome:
     )
     tables = (
         results("Ten heavy jobs in groups of 3, 3 and 4", runs),
-        dependence("Where the work is", "heavy jobs", _by_variant(wish, first_of(runs))),
+        dependence("Where the work is", "heavy jobs", _by_variant(options, first_of(runs))),
     )
     return Outcome(tuple(findings), tables, (chart,), NOTES)
 
 
-def _against_normal(wish: Wish, runs: Runs) -> Iterator[Finding]:
+def _against_normal(options: RunOptions, runs: Runs) -> Iterator[Finding]:
     every = rivals()
     both = {name: every[name] for name in READINGS}
-    normal = trials(wish, "normal jobs", partial(setting, sized(NORMAL, wish.size)), both)
+    normal = trials(options, "normal jobs", partial(setting, sized(NORMAL, options.size)), both)
     for base, reading in READINGS.items():
         more = change(values(runs[base], "TET"), values(normal[base], "TET"))
         yield Finding(
@@ -100,10 +100,10 @@ def _against_normal(wish: Wish, runs: Runs) -> Iterator[Finding]:
         )
 
 
-def _by_variant(wish: Wish, few: Runs) -> Iterator[tuple[str, ...]]:
+def _by_variant(options: RunOptions, few: Runs) -> Iterator[tuple[str, ...]]:
     for label, load in VARIANTS.items():
-        build = partial(setting, sized(load, wish.size))
-        found = few if load is HEAVY else compare(wish, label, build, FEWER_SEEDS)
+        build = partial(setting, sized(load, options.size))
+        found = few if load is HEAVY else compare(options, label, build, FEWER_SEEDS)
         yield from both_rows(label, found)
 
 

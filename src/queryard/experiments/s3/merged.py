@@ -11,7 +11,7 @@ from queryard.metrics.runs import read_run
 
 from ..bars import bar_keys, bar_panel
 from ..judging import verdict
-from ..outcome import Chart, Experiment, Finding, Interval, Outcome, Table, Wish, interval
+from ..outcome import Chart, Experiment, Finding, Interval, Outcome, RunOptions, Table, interval
 from ..trials import Setting, as_percent, change
 from .chosen import CHOSEN
 from .cluster import (
@@ -63,11 +63,11 @@ def growth(many: list[Costs], one: list[Costs]) -> dict[str, Interval]:
     }
 
 
-def run_all(wish: Wish) -> Outcome:
-    load = sized(NORMAL, wish.size)
+def run_all(options: RunOptions) -> Outcome:
+    load = sized(NORMAL, options.size)
     found: dict[int, list[Costs]] = {count: [] for count in TRIED}
-    for seed in range(wish.seeds):
-        wish.tell(f"merged jobs, seed {seed}")
+    for seed in range(options.seeds):
+        options.tell(f"merged jobs, seed {seed}")
         for count in TRIED:
             found[count].append(costs(setting(load, seed, (count,)), seed))
     grown = {count: growth(found[count], found[1]) for count in TRIED}
@@ -98,7 +98,7 @@ def run_all(wish: Wish) -> Outcome:
     }
     panel = bar_panel("Merged jobs against one", "more (%)", groups, bars)
     chart = Chart("s3-merged", "What merging costs", (panel,), bar_keys(Costs._fields))
-    tables = (_seconds(found), _dependence(wish))
+    tables = (_seconds(found), _dependence(options))
     return Outcome(tuple(findings), tables, (chart,), NOTES)
 
 
@@ -120,13 +120,13 @@ def _seconds(found: dict[int, list[Costs]]) -> Table:
     return Table("Seconds", ("merged jobs", "total", "a map", "a reduce"), rows)
 
 
-def _dependence(wish: Wish) -> Table:
+def _dependence(options: RunOptions) -> Table:
     """The reduces are the part of it that was not set: when they start, how long they take."""
     rows = []
     for slow_start in (SLOW_START, 0.5, 1.0):
         for reduce_s in (REDUCE_S / 2, REDUCE_S, REDUCE_S * 2):
-            wish.tell(f"reduces of {reduce_s:g} s from {slow_start:g} on")
-            load = sized(replace(NORMAL, reduce_s=reduce_s), wish.size)
+            options.tell(f"reduces of {reduce_s:g} s from {slow_start:g} on")
+            load = sized(replace(NORMAL, reduce_s=reduce_s), options.size)
             one, many = (
                 costs(replace(setting(load, 0, (count,)), slow_start=slow_start), 0)
                 for count in (1, JOBS)

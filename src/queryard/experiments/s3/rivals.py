@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from queryard.core.state import Settings
-from queryard.sim.run import Run, build, run_to_end
+from queryard.sim.run import SimResult, build, run_to_end
 
 from ..trials import Setting
 from .cluster import GROUPS, HEARTBEAT_S, JOB_START_S, REDUCE_SLOTS
@@ -66,7 +66,7 @@ def rivals() -> dict[str, Rival]:
     }
 
 
-def run(setting: Setting, rival: Rival, seed: int, keep_journal: bool = False) -> Run:
+def run(setting: Setting, rival: Rival, seed: int, keep_journal: bool = False) -> SimResult:
     """One scheduler on one setting."""
     start = "round_start_s" if "sharing" in rival.profile else "job_start_s"
     driver = build(
@@ -85,7 +85,7 @@ def run(setting: Setting, rival: Rival, seed: int, keep_journal: bool = False) -
     return found
 
 
-def times(setting: Setting, found: Run) -> Times:
+def times(setting: Setting, found: SimResult) -> Times:
     submitted = {each.query.id: each.query.submit_s for each in setting.workload.arrivals}
     responses = [found.ends[job] - at_s for job, at_s in submitted.items()]
     tet_s = max(found.ends.values()) - min(submitted.values())

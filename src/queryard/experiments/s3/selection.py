@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from ..outcome import Experiment, Outcome, Wish
+from ..outcome import Experiment, Outcome, RunOptions
 from .chosen import CHOSEN
 from .cluster import GAP_S, NORMAL, REDUCE_S, setting, sized
 from .compared import (
@@ -33,13 +33,13 @@ CLAIMS = (
 )
 
 
-def run_all(wish: Wish) -> Outcome:
-    load = sized(SELECTION, wish.size)
-    runs = compare(wish, "selections", partial(setting, load))
+def run_all(options: RunOptions) -> Outcome:
+    load = sized(SELECTION, options.size)
+    runs = compare(options, "selections", partial(setting, load))
     chart = multiples_chart("s3-selection", "Selections over 400 GB", {"ours": runs})
     tables = (
         results("Ten selections in groups of 3, 3 and 4", runs),
-        by_gap(wish, load, GAPS_S, runs),
+        by_gap(options, load, GAPS_S, runs),
     )
     return Outcome(tuple(judged(CLAIMS, runs)), tables, (chart,), NOTES)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from ..outcome import Experiment, Finding, Outcome, Wish, interval
+from ..outcome import Experiment, Finding, Outcome, RunOptions, interval
 from .chosen import CHOSEN
 from .cluster import GAP_S, HEARTBEAT_S, JOB_START_S, NORMAL, Load, setting, sized
 from .compared import (
@@ -47,20 +47,20 @@ PRINTED: dict[Measure, dict[str, float]] = {
 }
 
 
-def run_all(wish: Wish) -> Outcome:
-    load = sized(NORMAL, wish.size)
+def run_all(options: RunOptions) -> Outcome:
+    load = sized(NORMAL, options.size)
     build = partial(setting, load)
-    runs = compare(wish, "three groups", build)
+    runs = compare(options, "three groups", build)
     findings = [*_seconds(runs), *judged(CLAIMS, runs)]
     chart = multiples_chart("s3-sparse", "Three groups of jobs", {"ours": runs}, PRINTED)
     return Outcome(
         tuple(findings),
         (
             results("Ten jobs in groups of 3, 3 and 4", runs),
-            by_gap(wish, load, GAPS_S, runs),
-            by_start(wish, build, runs),
-            by_waves(wish, build, runs),
-            dependence("What riders cost", "rider cost", _by_rider(wish, load, runs)),
+            by_gap(options, load, GAPS_S, runs),
+            by_start(options, build, runs),
+            by_waves(options, build, runs),
+            dependence("What riders cost", "rider cost", _by_rider(options, load, runs)),
         ),
         (chart,),
         NOTES,
@@ -78,14 +78,14 @@ def _seconds(runs: Runs) -> Iterator[Finding]:
             )
 
 
-def _by_rider(wish: Wish, load: Load, runs: Runs) -> Iterator[tuple[str, ...]]:
+def _by_rider(options: RunOptions, load: Load, runs: Runs) -> Iterator[tuple[str, ...]]:
     """Dearer riders: what the paper's own figures of MRShare would need."""
     yield from both_rows("as printed", first_of(runs))
     for factor in RIDER_FACTORS:
         dearer = replace(load, rider_cost=load.rider_cost * factor)
         build = partial(setting, dearer)
         label = f"{factor} times"
-        yield from both_rows(label, compare(wish, f"riders {label}", build, FEWER_SEEDS))
+        yield from both_rows(label, compare(options, f"riders {label}", build, FEWER_SEEDS))
 
 
 NOTES = (

@@ -9,7 +9,17 @@ from statistics import fmean
 
 from ..bars import bar_keys, bar_panel
 from ..judging import TIMES, remark, same_side, verdict
-from ..outcome import Chart, Experiment, Finding, Interval, Outcome, Table, Wish, interval, of_seeds
+from ..outcome import (
+    Chart,
+    Experiment,
+    Finding,
+    Interval,
+    Outcome,
+    RunOptions,
+    Table,
+    interval,
+    of_seeds,
+)
 from ..trials import Setting
 from .plans import CHAINS, PLANS, TREES
 from .yard import (
@@ -112,12 +122,12 @@ def slowdown_table(title: str, found: BySeed) -> Table:
     return Table(title, ("", *GROUPS, "chain / tree"), rows)
 
 
-def run(wish: Wish) -> Outcome:
-    found = _crowd(wish, "as chosen", Crowd(), wish.seeds)
+def run(options: RunOptions) -> Outcome:
+    found = _crowd(options, "as chosen", Crowd(), options.seeds)
     rows = []
-    few = min(SENSITIVITY_SEEDS, wish.seeds)
+    few = min(SENSITIVITY_SEEDS, options.seeds)
     for title, (crowd, world) in OTHERWISE.items():
-        by_group = _crowd(wish, title, crowd, few, world)
+        by_group = _crowd(options, title, crowd, few, world)
         rows.append((title, *(f"{ratio(by_group[who]).mean:.2f}" for who in SCHEDULERS)))
     open_table = Table(
         "Slowdown of chains over that of trees, if something open is chosen otherwise "
@@ -136,9 +146,11 @@ def run(wish: Wish) -> Outcome:
     return Outcome(tuple(ratio_findings(found)), (table, open_table), (chart,), NOTES)
 
 
-def _crowd(wish: Wish, title: str, crowd: Crowd, seeds: int, world: World = USUAL) -> BySeed:
-    wish.tell(title)
-    copies = max(1, round(crowd.copies * wish.size))
+def _crowd(
+    options: RunOptions, title: str, crowd: Crowd, seeds: int, world: World = USUAL
+) -> BySeed:
+    options.tell(title)
+    copies = max(1, round(crowd.copies * options.size))
     crowd = replace(crowd, copies=copies)
     return group_slowdowns((crowd_setting(seed, crowd, world) for seed in range(seeds)), GROUPS)
 

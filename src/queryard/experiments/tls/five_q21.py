@@ -9,7 +9,7 @@ from statistics import fmean
 
 from ..bars import bar_keys, bar_panel
 from ..judging import remark, same_side
-from ..outcome import Chart, Experiment, Finding, Outcome, Table, Wish, interval, of_seeds
+from ..outcome import Chart, Experiment, Finding, Outcome, RunOptions, Table, interval, of_seeds
 from ..trials import Setting, as_percent, change
 from .plans import PLANS
 from .yard import OPEN_PARAMETERS, SCHEDULERS, USUAL, World, build_query, responses_s, workload_of
@@ -94,9 +94,9 @@ def findings_of(ends: Ends, prefix: str = "", few: str = "five") -> list[Finding
     return found
 
 
-def run(wish: Wish) -> Outcome:
-    wish.tell("five times Q21")
-    ends = all_ends(wish.seeds)
+def run(options: RunOptions) -> Outcome:
+    options.tell("five times Q21")
+    ends = all_ends(options.seeds)
     panel = bar_panel(
         "Five times Q21 at once",
         "response (s)",
@@ -107,7 +107,7 @@ def run(wish: Wish) -> Outcome:
         },
     )
     chart = Chart("tls-five-q21", "Five times Q21", (panel,), bar_keys(tuple(SCHEDULERS)))
-    tables = (ends_table("Response in seconds", ends), _sensitivity(wish))
+    tables = (ends_table("Response in seconds", ends), _sensitivity(options))
     return Outcome(tuple(findings_of(ends)), tables, (chart,), NOTES)
 
 
@@ -123,11 +123,11 @@ def ends_table(title: str, ends: Ends, sizes_gb: Sequence[int] = SIZES_GB) -> Ta
     return Table(title, ("", *SCHEDULERS), tuple(rows))
 
 
-def _sensitivity(wish: Wish) -> Table:
+def _sensitivity(options: RunOptions) -> Table:
     rows = []
-    seeds = min(SENSITIVITY_SEEDS, wish.seeds)
+    seeds = min(SENSITIVITY_SEEDS, options.seeds)
     for title, (world, query) in OTHERWISE.items():
-        wish.tell(f"otherwise: {title}")
+        options.tell(f"otherwise: {title}")
         ends = all_ends(seeds, world, query)
         cells = (
             change(_mean_response_s(ends, "TLS"), _mean_response_s(ends, "HFS")),

@@ -10,7 +10,7 @@ from queryard.policies.profiles import PROFILES
 
 from ..bars import bar_keys, bar_panel
 from ..judging import remark, same_side
-from ..outcome import Chart, Experiment, Finding, Outcome, Table, Wish, interval, of_seeds
+from ..outcome import Chart, Experiment, Finding, Outcome, RunOptions, Table, interval, of_seeds
 from ..trials import Setting, as_percent, change
 from .plans import PLANS
 from .yard import OPEN_PARAMETERS, USUAL, World, build_query, responses_s, workload_of
@@ -70,9 +70,9 @@ def responses_in(
     return found
 
 
-def run(wish: Wish) -> Outcome:
-    wish.tell(f"{', '.join(QUERIES)} alone at {SCALE_GB:.0f} GB")
-    found = responses(QUERIES, wish.seeds)
+def run(options: RunOptions) -> Outcome:
+    options.tell(f"{', '.join(QUERIES)} alone at {SCALE_GB:.0f} GB")
+    found = responses(QUERIES, options.seeds)
     findings = []
     for (query, other), printed in PRINTED.items():
         ours = change(found[query]["LoDFA"], found[query][other])
@@ -88,7 +88,7 @@ def run(wish: Wish) -> Outcome:
         {who: [interval(found[query][who]) for query in QUERIES] for who in SCHEDULERS},
     )
     chart = Chart("tls-lodfa", "One query alone", (panel,), bar_keys(tuple(SCHEDULERS)))
-    return Outcome(tuple(findings), (table, _sensitivity(wish)), (chart,), NOTES)
+    return Outcome(tuple(findings), (table, _sensitivity(options)), (chart,), NOTES)
 
 
 def alone_table(title: str, found: Responses) -> Table:
@@ -99,11 +99,11 @@ def alone_table(title: str, found: Responses) -> Table:
     return Table(title, ("", *SCHEDULERS), rows)
 
 
-def _sensitivity(wish: Wish) -> Table:
+def _sensitivity(options: RunOptions) -> Table:
     rows = []
-    seeds = min(SENSITIVITY_SEEDS, wish.seeds)
+    seeds = min(SENSITIVITY_SEEDS, options.seeds)
     for title, (scale_gb, world) in OTHERWISE.items():
-        wish.tell(f"otherwise: {title}")
+        options.tell(f"otherwise: {title}")
         found = responses(SHARING, seeds, scale_gb, world)
         rows.append((title, *_changes(found, "HCS"), *_changes(found, "HFS")))
     columns = ("", *(f"{query} vs {who}" for who in ("HCS", "HFS") for query in SHARING))

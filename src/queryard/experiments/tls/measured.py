@@ -23,7 +23,7 @@ from queryard.workload.model import Arrival
 from queryard.workload.traces import read_trace
 
 from ..judging import remark, same_side
-from ..outcome import Experiment, Finding, Outcome, Table, Wish, of_seeds, without_traces
+from ..outcome import Experiment, Finding, Outcome, RunOptions, Table, of_seeds, without_traces
 from ..trials import Setting, as_percent, change, parts, pick, run_one
 from .chain_tree import group_slowdowns, ratio_findings
 from .chain_tree import slowdown_table as shape_table
@@ -138,17 +138,19 @@ def _setting(name: str, arrivals: Sequence[Arrival]) -> Setting:
 # --- what comes out ------------------------------------------------------------------------
 
 
-def run(wish: Wish) -> Outcome:
-    measured = read_measured(wish.traces) if wish.traces is not None else {}
+def run(options: RunOptions) -> Outcome:
+    measured = read_measured(options.traces) if options.traces is not None else {}
     if not measured:
-        return without_traces(wish, "decima-tpch/")
-    few = min(MOST_SEEDS, wish.seeds)
-    runs = {name: _mix_runs(wish, name, measured, few) for name in WORKLOADS}
-    wish.tell("chains and trees")
-    crowd = group_slowdowns((crowd_setting(measured, seed) for seed in range(wish.seeds)), GROUPS)
-    wish.tell("Q21 in four sizes, and queries alone")
-    ends = ends_of(q21_setting(measured, seed) for seed in range(wish.seeds))
-    alone = responses_in(lambda query, seed: alone_setting(measured, query), ALONE, wish.seeds)
+        return without_traces(options, "decima-tpch/")
+    few = min(MOST_SEEDS, options.seeds)
+    runs = {name: _mix_runs(options, name, measured, few) for name in WORKLOADS}
+    options.tell("chains and trees")
+    crowd = group_slowdowns(
+        (crowd_setting(measured, seed) for seed in range(options.seeds)), GROUPS
+    )
+    options.tell("Q21 in four sizes, and queries alone")
+    ends = ends_of(q21_setting(measured, seed) for seed in range(options.seeds))
+    alone = responses_in(lambda query, seed: alone_setting(measured, query), ALONE, options.seeds)
     findings = (
         *(finding for name, of_name in runs.items() for finding in _findings(name, of_name)),
         *ratio_findings(crowd),
@@ -184,11 +186,13 @@ def _tables(runs: Mapping[str, Mapping[str, Sequence[Summary]]], seeds: int) -> 
     return [replace(table, title=f"{table.title} ({of_seeds(seeds)})") for table in tables]
 
 
-def _mix_runs(wish: Wish, name: str, measured: Measured, seeds: int) -> dict[str, list[Summary]]:
+def _mix_runs(
+    options: RunOptions, name: str, measured: Measured, seeds: int
+) -> dict[str, list[Summary]]:
     found: dict[str, list[Summary]] = {who: [] for who in SCHEDULERS}
     for seed in range(seeds):
-        wish.tell(f"{name}, seed {seed}")
-        setting = mix_setting(name, measured, seed, PART * wish.size)
+        options.tell(f"{name}, seed {seed}")
+        setting = mix_setting(name, measured, seed, PART * options.size)
         alone_s = setting.alone_s(seed)
         for who, profile in SCHEDULERS.items():
             found[who].append(run_one(setting, profile, seed, alone_s))

@@ -13,7 +13,7 @@ from queryard.workload.generate import generate, submit_poisson
 from queryard.workload.mix import PRESETS, Mix, SizeBin
 from queryard.workload.model import Arrival
 
-from ..outcome import Wish
+from ..outcome import RunOptions
 from ..trials import Setting, parts, run_one
 from .plans import MIXED, PLANS, SINGLE_JOBS, input_share
 from .yard import NODES, SCHEDULERS, SLOTS, USUAL, World, build_query, workload_of
@@ -120,11 +120,11 @@ def mix_run(
     }
 
 
-def mix_runs(wish: Wish, name: str) -> dict[str, list[Summary]]:
+def mix_runs(options: RunOptions, name: str) -> dict[str, list[Summary]]:
     """All schedulers on a workload, seed by seed."""
     found: dict[str, list[Summary]] = {scheduler: [] for scheduler in SCHEDULERS}
-    for seed in range(wish.seeds):
-        wish.tell(f"{name}, seed {seed}")
-        for scheduler, summary in mix_run(name, seed, wish.size).items():
+    for seed in range(options.seeds):
+        options.tell(f"{name}, seed {seed}")
+        for scheduler, summary in mix_run(name, seed, options.size).items():
             found[scheduler].append(summary)
     return found

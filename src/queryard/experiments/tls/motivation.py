@@ -8,7 +8,17 @@ from statistics import fmean
 
 from ..bars import bar_keys, bar_panel
 from ..judging import TIMES, verdict
-from ..outcome import Chart, Experiment, Finding, Interval, Outcome, Table, Wish, interval, of_seeds
+from ..outcome import (
+    Chart,
+    Experiment,
+    Finding,
+    Interval,
+    Outcome,
+    RunOptions,
+    Table,
+    interval,
+    of_seeds,
+)
 from ..trials import Setting
 from .plans import PLANS
 from .yard import (
@@ -66,9 +76,9 @@ def all_slowdowns(seeds: int, start: Start) -> Slowed:
     return found
 
 
-def run(wish: Wish) -> Outcome:
-    wish.tell("Q14, Q17, Q14 one after another")
-    found = all_slowdowns(wish.seeds, Start())
+def run(options: RunOptions) -> Outcome:
+    options.tell("Q14, Q17, Q14 one after another")
+    found = all_slowdowns(options.seeds, Start())
     findings = [
         Finding(
             f"{name} (Q14, 10 GB): slowdown under HCS",
@@ -100,16 +110,16 @@ def run(wish: Wish) -> Outcome:
     chart = Chart(
         "tls-motivation", "A large query between small ones", (panel,), bar_keys(tuple(SCHEDULERS))
     )
-    return Outcome(tuple(findings), (table, _sensitivity(wish)), (chart,), NOTES)
+    return Outcome(tuple(findings), (table, _sensitivity(options)), (chart,), NOTES)
 
 
 def _stalls(slowed: Interval) -> bool | None:
     return verdict(slowed.mean > STALLED, slowed, STALLED)
 
 
-def _sensitivity(wish: Wish) -> Table:
+def _sensitivity(options: RunOptions) -> Table:
     rows = []
-    seeds = min(SENSITIVITY_SEEDS, wish.seeds)
+    seeds = min(SENSITIVITY_SEEDS, options.seeds)
     for title, start in OTHERWISE.items():
         found = all_slowdowns(seeds, start)
         cells = (interval(found[who][name]).mean for who in SCHEDULERS for name in SMALL)

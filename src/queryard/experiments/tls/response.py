@@ -9,7 +9,7 @@ from queryard.metrics import Summary
 
 from ..bars import bar_keys, bar_panel
 from ..judging import remark, same_side
-from ..outcome import Chart, Experiment, Finding, Outcome, Table, Wish, interval, of_seeds
+from ..outcome import Chart, Experiment, Finding, Outcome, RunOptions, Table, interval, of_seeds
 from ..trials import as_percent, change, pick
 from .mixes import BIN_TITLES, BINS, USUAL_TRAFFIC, WORKLOADS, Traffic, mix_run, mix_runs
 from .plans import MIXED
@@ -36,10 +36,10 @@ OTHERWISE: Mapping[str, tuple[World, Traffic]] = {
 SENSITIVITY_SEEDS = 2
 
 
-def run(wish: Wish) -> Outcome:
-    runs = {name: mix_runs(wish, name) for name in WORKLOADS}
+def run(options: RunOptions) -> Outcome:
+    runs = {name: mix_runs(options, name) for name in WORKLOADS}
     findings = [finding for name in WORKLOADS for finding in _findings(name, runs[name])]
-    tables = (response_table(runs), _sensitivity(wish))
+    tables = (response_table(runs), _sensitivity(options))
     chart = response_chart("tls-response", "Mean response under three schedulers", runs)
     return Outcome(tuple(findings), tables, (chart,), NOTES)
 
@@ -98,18 +98,18 @@ def response_table(runs: Mapping[str, Runs], bin_titles: Sequence[str] = BIN_TIT
     return Table("Mean response in seconds, by input size", ("", *SCHEDULERS), tuple(rows))
 
 
-def _sensitivity(wish: Wish) -> Table:
+def _sensitivity(options: RunOptions) -> Table:
     columns = [
         "",
         *(f"{name}: vs {who}" for name in ("Bing", "Facebook") for who in ("HFS", "HCS")),
     ]
     rows = []
-    seeds = min(SENSITIVITY_SEEDS, wish.seeds)
+    seeds = min(SENSITIVITY_SEEDS, options.seeds)
     for title, (world, traffic) in {"as chosen": (USUAL, USUAL_TRAFFIC), **OTHERWISE}.items():
-        wish.tell(f"otherwise: {title}")
+        options.tell(f"otherwise: {title}")
         cells = []
         for name in ("Bing", "Facebook"):
-            by_seed = [mix_run(name, seed, wish.size, world, traffic) for seed in range(seeds)]
+            by_seed = [mix_run(name, seed, options.size, world, traffic) for seed in range(seeds)]
             for other in ("HFS", "HCS"):
                 ours = [mean_s(found["TLS"]) for found in by_seed]
                 theirs = [mean_s(found[other]) for found in by_seed]

@@ -9,7 +9,7 @@ from queryard.metrics import Summary
 
 from ..bars import bar_keys, bar_panel
 from ..judging import CHANCE, TIMES, remark, same_side, verdict
-from ..outcome import Chart, Experiment, Finding, Outcome, Table, Wish, interval, of_seeds
+from ..outcome import Chart, Experiment, Finding, Outcome, RunOptions, Table, interval, of_seeds
 from ..trials import as_percent, change
 from .mixes import BIN_TITLES, BINS, USUAL_TRAFFIC, WORKLOADS, Traffic, mix_run, mix_runs
 from .response import EXPERIMENT as RESPONSE
@@ -34,8 +34,8 @@ PRINTED_SMALL, PRINTED_LARGE = 13.5, 2.23
 UNEVEN_BY_CHANCE = "that small ones are slowed more than large ones may be chance"
 
 
-def run(wish: Wish) -> Outcome:
-    runs = {name: mix_runs(wish, name) for name in WORKLOADS}
+def run(options: RunOptions) -> Outcome:
+    runs = {name: mix_runs(options, name) for name in WORKLOADS}
     findings = [
         *(finding for name in WORKLOADS for finding in _maxima(name, runs[name])),
         *_ends_of_bing(runs["Bing"]),
@@ -45,7 +45,7 @@ def run(wish: Wish) -> Outcome:
     tables = (
         slowdown_table("Largest slowdown in each bin", runs, "max"),
         slowdown_table("Mean slowdown in each bin", runs, "mean"),
-        _sensitivity(wish),
+        _sensitivity(options),
     )
     charts = (_chart("tls-slowdown", runs, "max"), _chart("tls-slowdown-mean", runs, "mean"))
     return Outcome(tuple(findings), tables, charts, NOTES)
@@ -141,14 +141,14 @@ def slowdown_table(
     return Table(title, ("", *SCHEDULERS), tuple(rows))
 
 
-def _sensitivity(wish: Wish) -> Table:
+def _sensitivity(options: RunOptions) -> Table:
     rows = []
-    seeds = min(SENSITIVITY_SEEDS, wish.seeds)
+    seeds = min(SENSITIVITY_SEEDS, options.seeds)
     for title, traffic in {"as chosen": USUAL_TRAFFIC, **OTHERWISE}.items():
-        wish.tell(f"otherwise: {title}")
+        options.tell(f"otherwise: {title}")
         cells = []
         for name, printed in PRINTED_MAXIMA.items():
-            by_seed = [mix_run(name, seed, wish.size, USUAL, traffic) for seed in range(seeds)]
+            by_seed = [mix_run(name, seed, options.size, USUAL, traffic) for seed in range(seeds)]
             runs = {who: [found[who] for found in by_seed] for who in SCHEDULERS}
             for other in printed:
                 ours = change(_over_bins(runs, "TLS"), _over_bins(runs, other))

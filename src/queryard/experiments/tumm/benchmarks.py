@@ -9,7 +9,7 @@ from queryard.policies.splits.best_static import best_static
 
 from ..bars import bar_keys, bar_panel
 from ..judging import verdict
-from ..outcome import Chart, Experiment, Finding, Outcome, Table, Wish, interval
+from ..outcome import Chart, Experiment, Finding, Outcome, RunOptions, Table, interval
 from ..trials import Profiles, Setting, as_percent, change, over_seeds, pick
 from .clusters import HOMOGENEOUS, SLOW_START, setting
 from .jobs import BATCH, BENCHMARKS, CLASSIFICATION, GREP, INVERTED_INDEX, Benchmark, batch
@@ -51,15 +51,15 @@ def _build(kind: Benchmark, seed: int) -> Setting:
     return setting(batch([kind] * BATCH))
 
 
-def run(wish: Wish) -> Outcome:
+def run(options: RunOptions) -> Outcome:
     found = {
         kind.name: pick(
-            over_seeds(wish, kind.name, partial(_build, kind.sized(wish.size)), COMPARED),
+            over_seeds(options, kind.name, partial(_build, kind.sized(options.size)), COMPARED),
             makespan_s,
         )
         for kind in BENCHMARKS
     }
-    gains = measure_variants(wish)
+    gains = measure_variants(options)
     return Outcome(
         (
             *_against_two_two(found),
@@ -68,7 +68,7 @@ def run(wish: Wish) -> Outcome:
             _utilisation(found),
             _late_reduces(gains),
         ),
-        (_makespans(found), variants_table(gains, wish)),
+        (_makespans(found), variants_table(gains, options)),
         (_chart(found),),
         NOTES,
     )

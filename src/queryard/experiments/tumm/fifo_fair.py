@@ -8,7 +8,7 @@ from functools import partial
 
 from ..bars import bar_keys, bar_panel
 from ..judging import verdict
-from ..outcome import Chart, Experiment, Finding, Outcome, Table, Wish, interval
+from ..outcome import Chart, Experiment, Finding, Outcome, RunOptions, Table, interval
 from ..trials import Profiles, Setting, as_percent, change, over_seeds, pick
 from .clusters import SLOW_START, setting
 from .jobs import BATCH, GREP, Benchmark, batch
@@ -37,11 +37,11 @@ def _build(kind: Benchmark, slow_start: float, seed: int) -> Setting:
     return setting(batch([kind] * BATCH), slow_start=slow_start)
 
 
-def run(wish: Wish) -> Outcome:
+def run(options: RunOptions) -> Outcome:
     cases: dict[str, Found] = {}
     for title, kind, slow_start in CASES:
         build = partial(_build, kind, slow_start)
-        cases[title] = pick(over_seeds(wish, title, build, COMPARED), makespan_s)
+        cases[title] = pick(over_seeds(options, title, build, COMPARED), makespan_s)
     printed = PRINTED_S["Fair"] / PRINTED_S["FIFO"] - 1.0
     gain = change(cases[USUAL]["Fair"], cases[USUAL]["FIFO"])
     finding = Finding(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ..bars import bar_keys, bar_panel
-from ..outcome import Chart, Experiment, Finding, Outcome, Table, Wish, interval, of_seeds
+from ..outcome import Chart, Experiment, Finding, Outcome, RunOptions, Table, interval, of_seeds
 from ..trials import Setting, as_percent, change, parts, pick, run_one
 from .clusters import HETEROGENEOUS, OTHER_WORLDS, Groups, World, setting
 from .jobs import BATCH, BENCHMARKS, HETEROGENEOUS_MAPS, MIXED, Benchmark, batch, draw_mix
@@ -34,18 +34,20 @@ def _alike(kind: Benchmark, groups: Groups, size: float) -> Callable[[int], Sett
     return lambda seed: World().setting(batch(jobs), groups)
 
 
-def _measure(wish: Wish, cluster: str, groups: Groups) -> Makespans:
-    jobs = parts(MIXED, wish.size)
-    mixed = compare(wish, f"{cluster}, {MIX}", _mixed(groups, World(), jobs), groups)
+def _measure(options: RunOptions, cluster: str, groups: Groups) -> Makespans:
+    jobs = parts(MIXED, options.size)
+    mixed = compare(options, f"{cluster}, {MIX}", _mixed(groups, World(), jobs), groups)
     found = {MIX: pick(mixed, makespan_s)}
     for kind in BENCHMARKS:
-        make = _alike(kind, groups, wish.size)
-        found[kind.name] = pick(compare(wish, f"{cluster}, {kind.name}", make, groups), makespan_s)
+        make = _alike(kind, groups, options.size)
+        found[kind.name] = pick(
+            compare(options, f"{cluster}, {kind.name}", make, groups), makespan_s
+        )
     return found
 
 
-def run(wish: Wish) -> Outcome:
-    found = {name: _measure(wish, name, groups) for name, groups in HETEROGENEOUS.items()}
+def run(options: RunOptions) -> Outcome:
+    found = {name: _measure(options, name, groups) for name, groups in HETEROGENEOUS.items()}
     all_five = batch(_with_8_gb(BENCHMARKS))
     return Outcome(
         (
@@ -54,8 +56,8 @@ def run(wish: Wish) -> Outcome:
         ),
         (
             *(_table(name, of) for name, of in found.items()),
-            _on_equal_nodes(wish, found),
-            _variants(wish),
+            _on_equal_nodes(options, found),
+            _variants(options),
             times_table(all_five),
         ),
         (_chart(found), maps_chart(all_five)),
@@ -71,12 +73,12 @@ def run(wish: Wish) -> Outcome:
     )
 
 
-def _on_equal_nodes(wish: Wish, found: Mapping[str, Makespans]) -> Table:
+def _on_equal_nodes(options: RunOptions, found: Mapping[str, Makespans]) -> Table:
     """H_TuMM against TuMM where there is no difference between nodes to regard."""
-    seeds = range(min(wish.seeds, MOST_SEEDS))
+    seeds = range(min(options.seeds, MOST_SEEDS))
     rows = []
     for kind in BENCHMARKS:
-        jobs = [job.sized(wish.size) for job in _with_8_gb([kind] * BATCH)]
+        jobs = [job.sized(options.size) for job in _with_8_gb([kind] * BATCH)]
         case = setting(batch(jobs))
         equal = pick(
             {
@@ -123,10 +125,10 @@ def _table(cluster: str, found: Makespans) -> Table:
     return Table(f"Makespan (s) on {cluster}", columns, rows)
 
 
-def _variants(wish: Wish) -> Table:
+def _variants(options: RunOptions) -> Table:
     """The mixed batch in other worlds."""
-    few = replace(wish, seeds=min(wish.seeds, MOST_SEEDS))
-    jobs = parts(MIXED, wish.size)
+    few = replace(options, seeds=min(options.seeds, MOST_SEEDS))
+    jobs = parts(MIXED, options.size)
     rows = []
     for what, world in OTHER_WORLDS.items():
         cells = []

@@ -8,7 +8,17 @@ from functools import partial
 from random import Random
 
 from ..bars import bar_keys, bar_panel
-from ..outcome import Chart, Experiment, Finding, Interval, Outcome, Table, Wish, interval, of_seeds
+from ..outcome import (
+    Chart,
+    Experiment,
+    Finding,
+    Interval,
+    Outcome,
+    RunOptions,
+    Table,
+    interval,
+    of_seeds,
+)
 from ..trials import Profiles, Setting, as_percent, change, over_seeds, parts, pick, run_one
 from .clusters import CONDITIONS, HOMOGENEOUS, SLOW_START, setting
 from .jobs import BENCHMARKS, CONTENTION, MIXED, Benchmark, batch, draw_mix, johnson
@@ -57,27 +67,27 @@ def _build(draw: Callable[[int], Mix], arrange: Arrange, seed: int) -> Setting:
     return setting(batch(arrange(draw(seed), seed)))
 
 
-def _measure(wish: Wish, title: str, draw: Callable[[int], Mix]) -> Makespans:
+def _measure(options: RunOptions, title: str, draw: Callable[[int], Mix]) -> Makespans:
     found = {}
     for name, arrange in ORDERS.items():
         build = partial(_build, draw, arrange)
-        runs = over_seeds(wish, f"{title}, {name}", build, COMPARED)
+        runs = over_seeds(options, f"{title}, {name}", build, COMPARED)
         found[name] = pick(runs, makespan_s)
     return found
 
 
-def run(wish: Wish) -> Outcome:
-    jobs = parts(MIXED, wish.size)
-    drawn = _measure(wish, "drawn", lambda seed: draw_mix(seed, jobs))
+def run(options: RunOptions) -> Outcome:
+    jobs = parts(MIXED, options.size)
+    drawn = _measure(options, "drawn", lambda seed: draw_mix(seed, jobs))
     each = BENCHMARKS * max(1, jobs // len(BENCHMARKS))
-    even = _measure(wish, "even", lambda seed: each)
+    even = _measure(options, "even", lambda seed: each)
     slots = run_under_tumm(johnson(each))
     return Outcome(
         (*_findings(drawn), *_even_findings(even), halves_finding(slots), turns_finding(slots)),
         (
             _table(f"{jobs} jobs drawn anew for each seed", drawn),
             _table("even mix, as many jobs of each benchmark", even),
-            _variants(wish, each),
+            _variants(options, each),
         ),
         (_bars(drawn, even), slots_chart(slots, "Even mix, Johnson's order")),
         (
@@ -176,12 +186,12 @@ def _bars(drawn: Makespans, even: Makespans) -> Chart:
     return Chart("tumm-mixed", "Mixed batches in three orders", panels, bar_keys(list(COMPARED)))
 
 
-def _variants(wish: Wish, even: Mix) -> Table:
+def _variants(options: RunOptions, even: Mix) -> Table:
     """TuMM against 2:2 on the even mix, in the best and the worst order."""
     rows = []
-    seeds = range(min(wish.seeds, MOST_SEEDS))
+    seeds = range(min(options.seeds, MOST_SEEDS))
     for what, conditions, slow_start in VARIANTS:
-        wish.tell(what)
+        options.tell(what)
         cells = []
         for arrange in (_johnson, _reverse):
             case = setting(batch(arrange(even, 0)), HOMOGENEOUS, conditions, slow_start)

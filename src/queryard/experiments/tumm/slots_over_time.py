@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from queryard.figures.palette import SLOT_COLOURS
 from queryard.figures.panels import Axis, Line, Panel
-from queryard.metrics import Run, read_run
+from queryard.metrics import RunRows, read_run
 from queryard.metrics.utilisation import slots_in_use
 from queryard.sim import simulate
 
@@ -18,7 +18,7 @@ from .shared import TUMM
 SLOTS = sum(node.slots for node in HOMOGENEOUS)
 
 
-def run_under_tumm(kinds: Sequence[Benchmark]) -> Run:
+def run_under_tumm(kinds: Sequence[Benchmark]) -> RunRows:
     """A batch on the homogeneous cluster, every launch of it."""
     case = setting(batch(kinds))
     run = simulate(
@@ -32,7 +32,7 @@ def run_under_tumm(kinds: Sequence[Benchmark]) -> Run:
     return read_run(run.journal)
 
 
-def halves_finding(run: Run) -> Finding:
+def halves_finding(run: RunRows) -> Finding:
     """Johnson puts jobs with much reduce work first: maps should have fewer slots then."""
     maps = slots_in_use(run)["map"]
     middle_s = run.closed_s / 2
@@ -45,7 +45,7 @@ def halves_finding(run: Run) -> Finding:
     )
 
 
-def turns_finding(run: Run) -> Finding:
+def turns_finding(run: RunRows) -> Finding:
     """The first job's maps, then a stretch of reduces, then one of maps."""
     used = slots_in_use(run)
     excess = [
@@ -64,7 +64,7 @@ def turns_finding(run: Run) -> Finding:
     )
 
 
-def slots_chart(run: Run, title: str) -> Chart:
+def slots_chart(run: RunRows, title: str) -> Chart:
     used = slots_in_use(run)
     lines = tuple(
         Line(f"{kind}s", used[kind].times_s, used[kind].values, SLOT_COLOURS[kind])

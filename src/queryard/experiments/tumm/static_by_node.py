@@ -13,10 +13,10 @@ from queryard.core.entities import NodeState
 from queryard.core.state import Settings, State
 from queryard.metrics import Summary, summarise
 from queryard.policies.splits.static import Static
-from queryard.sim import Run, build
+from queryard.sim import SimResult, build
 from queryard.sim.run import run_to_end
 
-from ..outcome import Wish
+from ..outcome import RunOptions
 from ..trials import Setting, kernel_with, over_seeds
 from .clusters import Groups, group_nodes
 from .shared import H_TUMM, TUMM
@@ -39,7 +39,7 @@ class StaticByNode(Static):
         return self._splits[node.spec.id].serve(node, state)
 
 
-def simulate_fixed(setting: Setting, groups: Groups, order: str, seed: int) -> Run:
+def simulate_fixed(setting: Setting, groups: Groups, order: str, seed: int) -> SimResult:
     """A setting under an order, with the slots that Table 3 gives each node."""
     ratios = {name: (group.maps, group.reduces) for name, group in group_nodes(groups).items()}
     driver = build(
@@ -58,13 +58,17 @@ def simulate_fixed(setting: Setting, groups: Groups, order: str, seed: int) -> R
 
 
 def compare(
-    wish: Wish, title: str, make: Callable[[int], Setting], groups: Groups, order: str = "fifo"
+    options: RunOptions,
+    title: str,
+    make: Callable[[int], Setting],
+    groups: Groups,
+    order: str = "fifo",
 ) -> dict[str, list[Summary]]:
     """Fixed slots, TuMM and H_TuMM under one order; lists are in the order of seeds."""
     profiles = {name: {"order": order, **of} for name, of in {**TUMM, **H_TUMM}.items()}
-    adaptive = over_seeds(wish, title, make, profiles)
+    adaptive = over_seeds(options, title, make, profiles)
     fixed = []
-    for seed in range(wish.seeds):
+    for seed in range(options.seeds):
         setting = make(seed)
         bins = {arrival.query.id: arrival.size_bin for arrival in setting.workload.arrivals}
         journal = simulate_fixed(setting, groups, order, seed).journal

@@ -5,7 +5,7 @@ from __future__ import annotations
 from queryard.core.model import MAP, JobId
 from queryard.figures.palette import policy_colour
 from queryard.figures.panels import Axis, Line, Panel
-from queryard.metrics import Run, read_run
+from queryard.metrics import RunRows, read_run
 from queryard.metrics.series import StepSeries
 from queryard.sim import simulate
 from queryard.workload import Workload
@@ -97,7 +97,7 @@ def maps_chart(workload: Workload) -> Chart:
     return Chart("htumm-maps-by-group", "Maps on the nodes of each group", (panel,))
 
 
-def _maps_line(run: Run, instance: str, nodes: int, colour: str) -> Line:
+def _maps_line(run: RunRows, instance: str, nodes: int, colour: str) -> Line:
     members = {name for name, group in group_nodes(HETER1).items() if group.instance == instance}
     changes = []
     for launch in run.launches:

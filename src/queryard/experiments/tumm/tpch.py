@@ -8,7 +8,7 @@ from dataclasses import replace
 from queryard.metrics import Summary
 
 from ..bars import bar_keys, bar_panel
-from ..outcome import Chart, Experiment, Finding, Outcome, Table, Wish, interval, of_seeds
+from ..outcome import Chart, Experiment, Finding, Outcome, RunOptions, Table, interval, of_seeds
 from ..trials import Setting, as_percent, change
 from .clusters import CONDITIONS, HETEROGENEOUS, OTHER_WORLDS, Groups, World
 from .shared import HETEROGENEOUS_PARAMETERS, fell, seconds
@@ -42,11 +42,11 @@ def _make(world: World, groups: Groups, reduces: int) -> Callable[[int], Setting
     return lambda seed: world.setting(tpch_batch(reduces), groups)
 
 
-def _measure(wish: Wish, title: str, world: World, reduces: int = REDUCES) -> Found:
+def _measure(options: RunOptions, title: str, world: World, reduces: int = REDUCES) -> Found:
     found = {}
     for cluster, groups in HETEROGENEOUS.items():
         make = _make(world, groups, reduces)
-        runs = compare(wish, f"{cluster}, {title}", make, groups, ORDER)
+        runs = compare(options, f"{cluster}, {title}", make, groups, ORDER)
         for query in QUERIES:
             found[cluster, query] = {
                 name: [_response_s(summary, query) for summary in of] for name, of in runs.items()
@@ -54,11 +54,11 @@ def _measure(wish: Wish, title: str, world: World, reduces: int = REDUCES) -> Fo
     return found
 
 
-def run(wish: Wish) -> Outcome:
-    found = _measure(wish, "TPC-H", World())
+def run(options: RunOptions) -> Outcome:
+    found = _measure(options, "TPC-H", World())
     return Outcome(
         tuple(_findings(found)),
-        (_table(found), _variants(wish)),
+        (_table(found), _variants(options)),
         (_chart(found),),
         (
             "Seconds depend on reduces and task times that the paper does not print; what can be "
@@ -130,8 +130,8 @@ def _table(found: Found) -> Table:
     return Table("From submission to end (s)", columns, tuple(rows))
 
 
-def _variants(wish: Wish) -> Table:
-    few = replace(wish, seeds=min(wish.seeds, MOST_SEEDS))
+def _variants(options: RunOptions) -> Table:
+    few = replace(options, seeds=min(options.seeds, MOST_SEEDS))
     cases = [(what, world, REDUCES) for what, world in OTHER_WORLDS.items()]
     for start_s in (10.0, 20.0):
         slow = World(replace(CONDITIONS, job_start_s=start_s))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..outcome import Table, Wish, interval, of_seeds
+from ..outcome import RunOptions, Table, interval, of_seeds
 from ..trials import Setting, as_percent, parts, run_one
 from .clusters import CONDITIONS, SLOW_START, setting
 from .jobs import BATCH, BENCHMARKS, CONTENTION, INVERTED_INDEX, SHUFFLE, Benchmark, batch
@@ -50,15 +50,15 @@ VARIED: tuple[tuple[str, Make, tuple[float, ...]], ...] = (
 Gains = dict[tuple[str, float], tuple[float, float, float]]
 
 
-def measure_variants(wish: Wish) -> Gains:
+def measure_variants(options: RunOptions) -> Gains:
     """TuMM's change of the makespan with every value of every parameter."""
     found: Gains = {}
-    kinds = [kind.sized(wish.size) for kind in BENCHMARKS]
+    kinds = [kind.sized(options.size) for kind in BENCHMARKS]
     for what, make, values in VARIED:
         for value in values:
-            wish.tell(f"{what} {value:g}")
+            options.tell(f"{what} {value:g}")
             of_index, of_all, of_kindless = [], [], []
-            for seed in range(min(wish.seeds, MOST_SEEDS)):
+            for seed in range(min(options.seeds, MOST_SEEDS)):
                 for kind in kinds:
                     case = make(kind, value)
                     tumm_s = makespan_s(run_one(case, TUMM["TuMM"], seed))
@@ -72,11 +72,11 @@ def measure_variants(wish: Wish) -> Gains:
     return found
 
 
-def variants_table(gains: Gains, wish: Wish) -> Table:
+def variants_table(gains: Gains, options: RunOptions) -> Table:
     rows = tuple(
         (USUAL if value == SLOW_START else f"{what} {value:g}", *(as_percent(gain) for gain in of))
         for (what, value), of in gains.items()
     )
     columns = ("", "against 2:2, mean", "against 2:2, Inverted Index", "against no kinds, mean")
-    seeds = of_seeds(min(wish.seeds, MOST_SEEDS))
+    seeds = of_seeds(min(options.seeds, MOST_SEEDS))
     return Table(f"TuMM's makespan with other parameters ({seeds})", columns, rows)

@@ -92,7 +92,7 @@ class Coordinator:
                 take(each)
             else:
                 ledger.tell(each)  # type: ignore[arg-type]  # the kernel's own
-        self._intake.go_on()
+        self._intake.resume()
         return ledger.taken()
 
     def decide(self) -> list[Effect]:
@@ -102,8 +102,8 @@ class Coordinator:
             events = [event._replace(time_s=ledger.now) for event in ledger.events]
             ledger.events = []
             for command in self.kernel.handle(*events):
-                self._obey(command)
-            self._intake.go_on()
+                self._execute(command)
+            self._intake.resume()
         self._note_debts()
         return ledger.taken()
 
@@ -115,7 +115,7 @@ class Coordinator:
             self._owes = now_owes
             self._ledger.do(out.Owe(now_owes))
 
-    def _obey(self, command: do.Command) -> None:
+    def _execute(self, command: do.Command) -> None:
         match command:
             case do.WakeAt():
                 self._ledger.do(out.SetTimer(command.time_s, ev.Woke(command.time_s)))

@@ -11,7 +11,7 @@ from ..facts import QueryFacts, QueryView
 from ..inputs import ClientPort
 from ..request import QueryRequest
 from ..work.base import Work
-from ..work.native import NativeRun
+from ..work.native import SharedExecution
 
 
 class Entry:
@@ -44,7 +44,7 @@ class Entry:
         # None while it stands in line, is being planned, or waits to join a run.
         self.work: Work | None = None
         self.joining: Work | None = None
-        self.run: NativeRun | None = None
+        self.run: SharedExecution | None = None
         self.memory_bytes = 0
         self.usage = Usage()
         self.progress = 0.0

@@ -37,7 +37,7 @@ class Intake:
         self._lines: dict[str, Line] = {}
         self._keys: OrderedDict[tuple[str, str], tuple[str, tuple[str, str]]] = OrderedDict()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Begin with what could not begin before something else had ended in this instant."""
         ledger = self._ledger
         again, ledger.again = ledger.again, []

@@ -17,7 +17,7 @@ from ..admission.memory import Reservations
 from ..admission.readers import SlowReaders
 from ..effects import Effect
 from ..work.base import Moved
-from ..work.native import NativeRuns
+from ..work.native import SharedExecutions
 from .entry import Entry
 
 
@@ -31,7 +31,7 @@ class Ledger:
         self.gate = gate
         self.reservations = reservations
         self.readers = SlowReaders(reservations.pool_bytes)
-        self.runs = NativeRuns(width)
+        self.runs = SharedExecutions(width)
         self.entries: dict[str, Entry] = {}
         self.closed: BaseException | None = None
         self.now = 0.0

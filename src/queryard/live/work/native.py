@@ -28,7 +28,7 @@ MOMENT_S = 0.1
 _MAKERS = frozenset({"generate_series", "range", "recursive", "repeat", "unnest"})
 
 
-class NativeRun:
+class SharedExecution:
     """One run, and the queries it answers."""
 
     def __init__(
@@ -60,13 +60,13 @@ class NativeRun:
         return isinstance(error, OutOfMemory) and guessed and not rows_out
 
 
-class NativeRuns:
+class SharedExecutions:
     """Those under way, by name and by what they answer."""
 
     def __init__(self, width: int) -> None:
         self.width = width
-        self._by_name: dict[str, NativeRun] = {}
-        self._by_key: dict[Hashable, NativeRun] = {}
+        self._by_name: dict[str, SharedExecution] = {}
+        self._by_key: dict[Hashable, SharedExecution] = {}
 
     def new(
         self,
@@ -77,7 +77,7 @@ class NativeRuns:
         most_bytes: int,
     ) -> NativeWork:
         """A run of a query's own, which others may join by its key."""
-        run = NativeRun(query, key, memory_bytes, most_bytes)
+        run = SharedExecution(query, key, memory_bytes, most_bytes)
         self._by_name[query] = run
         if key is not None:
             self._by_key[key] = run
@@ -91,16 +91,16 @@ class NativeRuns:
         run.queries.append(query)
         return NativeWork(query, run, self, None)
 
-    def get(self, name: str) -> NativeRun | None:
+    def get(self, name: str) -> SharedExecution | None:
         return self._by_name.get(name)
 
-    def over(self, run: NativeRun) -> None:
+    def over(self, run: SharedExecution) -> None:
         """A run has ended; a query that asks the same from now on has another."""
         run.ended = True
         if run.key is not None and self._by_key.get(run.key) is run:
             del self._by_key[run.key]
 
-    def drop(self, run: NativeRun) -> None:
+    def drop(self, run: SharedExecution) -> None:
         """No query needs it any more."""
         self.over(run)
         if self._by_name.get(run.name) is run:
@@ -115,7 +115,9 @@ class NativeWork:
 
     hands_over = False
 
-    def __init__(self, query: str, run: NativeRun, runs: NativeRuns, statement: Any) -> None:
+    def __init__(
+        self, query: str, run: SharedExecution, runs: SharedExecutions, statement: Any
+    ) -> None:
         self.run = run
         self._query = query
         self._runs = runs

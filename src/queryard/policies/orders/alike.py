@@ -1,4 +1,4 @@
-"""Equal sharing, as it would have gone: what the order `soonest` measures itself by."""
+"""Equal sharing, as it would have gone: what the order `srpt-fair` measures itself by."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from queryard.core.entities import JobState, QueryState
-from queryard.estimate.progress import Outlook, fit_batch_time, fit_curves, fit_pace
+from queryard.estimate.progress import OnlineForecast, fit_batch_time, fit_curves, fit_pace
 
 from .progress_shares import Claim
 
@@ -18,7 +18,7 @@ def level(query: QueryState) -> float:
     return query.spec.priority if query.spec.priority > 0 else 1.0
 
 
-def outlook_of(job: JobState) -> Outlook | None:
+def forecast_of(job: JobState) -> OnlineForecast | None:
     """What the answers of an online job say about the next ones; None before the first."""
     answers, divisible = job.answers, job.spec.divisible
     if not answers or divisible is None:
@@ -34,17 +34,17 @@ def outlook_of(job: JobState) -> Outlook | None:
     pace, overhead_s = fit_pace(walls)
     paced = [(batch, core_s * pace) for batch, core_s in work]
     time = fit_batch_time(paced, divisible.nested, overhead_s)
-    return Outlook(curve, time, done, divisible.batches)
+    return OnlineForecast(curve, time, done, divisible.batches)
 
 
 def claim_of(query: QueryState, age: int, epoch_s: float) -> Claim:
     """A query's claim to slots in the next epoch."""
     jobs = [job for job in query.jobs if job.ready and job.spec.divisible]
     width = float(sum(job.width for job in jobs)) if jobs else math.inf
-    outlook = next((found for job in jobs if (found := outlook_of(job))), None)
-    if outlook is None:
+    forecast = next((found for job in jobs if (found := forecast_of(job))), None)
+    if forecast is None:
         return Claim(query.uid, None, width, level(query), age)
-    known = outlook
+    known = forecast
 
     def error_at(slots: float) -> float:
         return known.error_at(slots, epoch_s)

@@ -22,7 +22,7 @@ from queryard.workload.model import Arrival, JobTruth, Workload
 from .model import Locality, ReadOptions, TaskRecord, Trace, as_id, measured_job
 from .spark_cluster import spark_nodes
 from .spark_log import BACKWARD, SparkJob, SparkLog, SparkStage, SparkTask, read_log
-from .spark_queries import Asked, began_ms, ended_ms, queries_of
+from .spark_queries import TaskFeatures, began_ms, ended_ms, queries_of
 from .text import left_out, name_of
 
 NAME = "Spark event log"
@@ -187,7 +187,7 @@ class _Application:
                 self.counts[name] = count
         self.arrivals.sort(key=lambda arrival: (arrival.query.submit_s, arrival.query.id))
 
-    def _query(self, asked: Asked) -> None:
+    def _query(self, asked: TaskFeatures) -> None:
         stages = self._stages(asked.jobs)
         if not stages:
             self.dropped["query of which no task had ended"] += 1

@@ -22,7 +22,7 @@ PAUSE_MS = 60_000
 
 
 @dataclass(slots=True)
-class Asked:
+class TaskFeatures:
     """The jobs of one query, what it is called, and when it began and ended if somebody says."""
 
     name: str
@@ -36,7 +36,7 @@ class Asked:
 class Queries:
     """All queries of a log, and what was found on the way to them."""
 
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[TaskFeatures] = field(default_factory=list)
     groups: int = 0
     # Of these, the ones that are queries.
     groups_asked: int = 0
@@ -63,15 +63,15 @@ def queries_of(log: SparkLog) -> Queries:
         name = f"sql{as_id(number)}"
         execution = log.executions.get(number)
         if execution is None:  # its start is missing
-            found.asked.append(Asked(name, members, _description(members)))
+            found.asked.append(TaskFeatures(name, members, _description(members)))
         else:
             times_ms = execution.began_ms, execution.ended_ms
-            found.asked.append(Asked(name, members, execution.description, *times_ms))
+            found.asked.append(TaskFeatures(name, members, execution.description, *times_ms))
     found.asked += _groups(log, by_group)
     if alone and not by_execution:
-        found.asked.append(Asked("app", alone, log.app))
+        found.asked.append(TaskFeatures("app", alone, log.app))
     else:
-        found.asked += [Asked(_name(job), [job], job.origin.description) for job in alone]
+        found.asked += [TaskFeatures(_name(job), [job], job.origin.description) for job in alone]
     found.groups = len({job.origin.group for job in jobs if job.origin.group})
     found.groups_asked = len(by_group)
     return found
@@ -143,8 +143,8 @@ def _needed(last: int, stray: dict[int, SparkStage]) -> list[SparkStage]:
     return members
 
 
-def _groups(log: SparkLog, by_group: dict[str, list[SparkJob]]) -> list[Asked]:
-    asked: list[Asked] = []
+def _groups(log: SparkLog, by_group: dict[str, list[SparkJob]]) -> list[TaskFeatures]:
+    asked: list[TaskFeatures] = []
     names: set[str] = set()
     for group, members in by_group.items():
         for jobs in _runs(log, members):
@@ -154,7 +154,7 @@ def _groups(log: SparkLog, by_group: dict[str, list[SparkJob]]) -> list[Asked]:
                 number += 1
                 name = f"{short}.{number}"
             names.add(name)
-            asked.append(Asked(name, jobs, _description(jobs) or group))
+            asked.append(TaskFeatures(name, jobs, _description(jobs) or group))
     return asked
 
 

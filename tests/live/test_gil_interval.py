@@ -11,8 +11,8 @@ from engine.native_driving import wait_until
 
 import queryard
 from queryard.core.errors import QueryardError
-from queryard.engine import short_turns
-from queryard.engine.short_turns import TURN_S
+from queryard.engine import gil_interval
+from queryard.engine.gil_interval import TURN_S
 
 BEFORE_S = 0.007
 LONG = "SELECT sum(hash(words, r)::HUGEINT), {} FROM facts, range(9999) t(r)"
@@ -21,7 +21,7 @@ LONG = "SELECT sum(hash(words, r)::HUGEINT), {} FROM facts, range(9999) t(r)"
 @pytest.fixture(autouse=True)
 def own_interval() -> Iterator[None]:
     """An interval nobody else sets."""
-    wait_until(lambda: short_turns._users == 0, 20.0)
+    wait_until(lambda: gil_interval._users == 0, 20.0)
     before = sys.getswitchinterval()
     sys.setswitchinterval(BEFORE_S + 5e-7)
     yield
@@ -125,7 +125,7 @@ def test_a_shorter_interval_of_the_program_is_kept(session):
     sys.setswitchinterval(TURN_S / 5 + 5e-7)
     session.sql("SELECT count(*) FROM dims").fetchall()
     assert is_now(TURN_S / 5)
-    wait_until(lambda: short_turns._users == 0, 5.0)
+    wait_until(lambda: gil_interval._users == 0, 5.0)
     assert is_now(TURN_S / 5)
     sys.setswitchinterval(BEFORE_S + 5e-7)
 
@@ -134,10 +134,10 @@ def test_a_shorter_interval_of_the_program_is_kept(session):
 def test_the_interval_comes_back_exactly_however_often(micros):
     sys.setswitchinterval(micros * 1e-6 + 5e-7)
     for _ in range(100):
-        short_turns.begin()
-        short_turns.begin()
-        short_turns.end()
-        short_turns.end()
+        gil_interval.begin()
+        gil_interval.begin()
+        gil_interval.end()
+        gil_interval.end()
     assert is_now(micros * 1e-6)
     sys.setswitchinterval(BEFORE_S + 5e-7)
 
@@ -153,4 +153,4 @@ def test_many_threads_asking_leave_nothing_behind(session):
     for thread in threads:
         thread.join()
     wait_until(is_back, 10.0)
-    assert short_turns._users == 0
+    assert gil_interval._users == 0

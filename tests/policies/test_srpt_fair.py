@@ -29,7 +29,7 @@ def run(*arrivals: Arrival, slots: int = 2, estimates: str = "oracle", **order: 
     driver = build(
         Workload("w", arrivals),
         [Node("n", slots)],
-        {"order": {"name": "soonest", **order}},
+        {"order": {"name": "srpt-fair", **order}},
         conditions=Conditions(revoke_delay_s=0.01),
         estimates=estimates,
     )
@@ -136,7 +136,7 @@ def test_the_record_of_a_run_with_wrong_estimates_replays():
 def test_what_has_ended_is_forgotten():
     arrivals = [asked(f"q{i}", i * 0.55, 1.0) for i in range(600)]
     driver = run(asked("long", 0.0, 60.0), *arrivals)
-    (order,) = [part for part in driver.scheduler.parts if part.name == "soonest"]
+    (order,) = [part for part in driver.scheduler.parts if part.name == "srpt-fair"]
     assert len(order._alike) < 250  # type: ignore[attr-defined]
 
 
@@ -160,5 +160,5 @@ def test_equal_sharing_follows_estimates_that_change():
 )
 def test_settings_are_checked(wrong: dict[str, Any]):
     name = next(iter(wrong))
-    with pytest.raises(InvalidProfile, match=f"order, soonest: {name} must be a number"):
-        compose({"order": {"name": "soonest", **wrong}})
+    with pytest.raises(InvalidProfile, match=f"order, srpt-fair: {name} must be a number"):
+        compose({"order": {"name": "srpt-fair", **wrong}})

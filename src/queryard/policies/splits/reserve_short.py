@@ -27,7 +27,7 @@ NONE = (0,) * DEGREES
 SERVED = tuple((lane,) for lane in range(DEGREES + 1))
 
 
-class Room(SlotSplit):
+class ReserveShort(SlotSplit):
     """Keep slots for tasks that take no longer than a typical query does alone, some for those up
     to ten times as long, and some for up to a hundred. O(1) a change.
 
@@ -46,7 +46,7 @@ class Room(SlotSplit):
     40 and those of an hour 35; and 49 where shorter ones are few.
     """
 
-    name = "room"
+    name = "reserve-short"
     citation = "after trunk reservation in telephone networks"
     lanes = DEGREES + 1
     map_bits = reduce_bits = lease_bits = (1 << lanes) - 1
@@ -145,7 +145,7 @@ class Room(SlotSplit):
                         short[degree] += running
         return tuple(short)
 
-    def wrong(self, state: State) -> Iterator[str]:
+    def violations(self, state: State) -> Iterator[str]:
         found = [self._short_tasks(job) for job in state.jobs.values()]
         short = [sum(tasks[degree] for tasks in found) for degree in range(DEGREES)]
         if short != self._short:

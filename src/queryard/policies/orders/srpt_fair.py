@@ -14,7 +14,7 @@ from ..checks import above_zero, share
 from .alike import Alike
 
 
-class Soonest(QueryOrder):
+class SrptFair(QueryOrder):
     """Serve the smallest (work left - `ageing` · work owed). O(log n) a decision.
 
     Owed is what a query would have had by now under equal sharing, less what it has had. With
@@ -28,7 +28,7 @@ class Soonest(QueryOrder):
     come when they are owed (60 - 10) / 0.1 = 500, or with a deadline in sight.
     """
 
-    name = "soonest"
+    name = "srpt-fair"
     citation = "after FSP (Friedman and Henderson 2003)"
     changes_with = frozenset({"work"})
 

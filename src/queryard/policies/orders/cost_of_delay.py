@@ -16,7 +16,7 @@ LEAST_WORK_S = 1e-3
 MIN_E_S = 1.0
 
 
-class Dearest(QueryOrder):
+class CostOfDelay(QueryOrder):
     """Serve the largest (cost if it goes last - cost if it goes first) / work left, of which the
     next slot saves the part 1 / ((k + 1)(k + 2)) if it holds k. O(log n), amortised.
 
@@ -34,7 +34,7 @@ class Dearest(QueryOrder):
     the long ones of one query filled all slots, whoever comes next would wait for them.
     """
 
-    name = "dearest"
+    name = "cost-of-delay"
     citation = "after the generalised cµ-rule (van Mieghem 1995)"
     changes_with = frozenset({"slots", "work", "size", "time"})
 

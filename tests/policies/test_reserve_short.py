@@ -11,14 +11,14 @@ from queryard.core.events import NodeLost, PolicyChosen, QueryCancelled
 from queryard.core.model import Divisible, Job, Node, Phase, Query, Split, Table
 from queryard.core.state import Settings
 from queryard.policies import compose
-from queryard.policies.splits.room import DEGREES, Room
+from queryard.policies.splits.reserve_short import DEGREES, ReserveShort
 from queryard.sim.driver import SimDriver
 from queryard.sim.forecast import resume
 from queryard.sim.run import build
 from queryard.workload.model import Arrival, JobTruth, Workload
 
 NODES = [Node(f"n{number}", 10) for number in range(2)]
-ROOM = {"order": "fifo", "slots": "room"}
+ROOM = {"order": "fifo", "slots": "reserve-short"}
 
 
 def asked(name: str, tasks: int, task_s: float, at_s: float = 0.0) -> Arrival:
@@ -105,7 +105,7 @@ def test_long_tasks_on_nodes_that_leave_do_not_count() -> None:
     leaving = [node for node in state.nodes.values() if node.draining]
     assert any(node.free < node.spec.slots for node in leaving)
     split = driver.scheduler._crew.split
-    assert isinstance(split, Room)
+    assert isinstance(split, ReserveShort)
     kept = max(split._kept)
     assert kept <= 2
     assert sum(node.free for node in state.nodes.values() if not node.draining) <= kept
@@ -130,7 +130,7 @@ def test_what_is_usual_is_never_less_than_nothing(spans: list[tuple[int, float]]
     """Neither is it more than there was."""
     driver = played(until_s=20.0)
     split = driver.scheduler._crew.split
-    assert isinstance(split, Room)
+    assert isinstance(split, ReserveShort)
     now = driver.scheduler.state.now
     for short, passed_s in spans:
         split._short = [short] * DEGREES
@@ -236,4 +236,4 @@ def test_reduces_that_wait_for_lost_maps_make_way_for_them() -> None:
 def test_a_share_of_everything_is_refused() -> None:
     for share in (1, 2, 0.5, -0.1, "0.1", True):
         with pytest.raises(InvalidProfile, match=r"share must be .* 0\.333, got"):
-            compose({"slots": {"name": "room", "share": share}})
+            compose({"slots": {"name": "reserve-short", "share": share}})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from queryard.engine.classify import classify
-from queryard.engine.leavings import concerns
+from queryard.engine.side_effects import concerns
 from queryard.sql.catalog import open_catalog
 
 

@@ -21,7 +21,7 @@ def asked(name: str, tasks: int, at_s: float = 0.0, **query: Any) -> Arrival:
 
 def order_of(*arrivals: Arrival, **order: Any) -> list[str]:
     """Who ends first on one slot."""
-    profile = {"order": {"name": "dearest", **order}}
+    profile = {"order": {"name": "cost-of-delay", **order}}
     driver = build(Workload("w", arrivals), [Node("n", 1)], profile)
     driver.run()
     assert not driver.unfinished
@@ -56,14 +56,14 @@ def test_a_deadline_that_is_missed_a_little_does_not_hold_up_everybody() -> None
 
 def test_an_order_that_weighs_nothing_is_refused() -> None:
     with pytest.raises(InvalidProfile, match="violation"):
-        compose({"order": {"name": "dearest", "violation": 0.0}})
+        compose({"order": {"name": "cost-of-delay", "violation": 0.0}})
 
 
 def test_long_tasks_of_one_query_do_not_fill_all_slots() -> None:
     """Of two that are as dear each gets half, whoever came first; so slots come free soon."""
     long = Arrival(Query("long", (Job("j", map=Phase(10)),)), {"j": JobTruth(map_s=10.0)})
     short = Arrival(Query("short", (Job("j", map=Phase(100)),)), {"j": JobTruth(map_s=1.0)})
-    profile = {"order": "dearest"}
+    profile = {"order": "cost-of-delay"}
     driver = build(Workload("w", (long, short)), [Node("n", 10)], profile)
     driver.run(until_s=0.0)
     slots = {query.id: query.slots for query in driver.scheduler.state.queries.values()}
