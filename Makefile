@@ -12,7 +12,7 @@ PYTHON ?=
 # Tests start many programs, none of which should have to be compiled once more.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-all test-declared check bench soak clean
+.PHONY: help demo test test-all test-declared check docs bench soak clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,7 +23,7 @@ demo: $(STAMP) ## three tenants on real data, beside plain DuckDB, with a figure
 test: check ## check, then run the tests, of long ones a short form
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-test-all: check ## check, then run all tests, long forms included
+test-all: check docs ## check, then run all tests, long forms included; build the site
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m ""
 
 test-declared: $(STAMP) ## install with declared dependencies only, and try the commands there
@@ -36,6 +36,10 @@ check: $(STAMP) ## lint, layout, types, imports and declared dependencies
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m tools.declared
 
+docs: $(STAMP) ## build the site of all documents, commands and the Python API into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "open site/index.html"
+
 bench: $(STAMP) ## run the benchmarks
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.single_query --scale 5
@@ -47,7 +51,7 @@ soak: $(STAMP) ## an hour of mixed load in which everything goes wrong that can
 	$(BIN)/python -m bench.soak --seconds 3600
 
 clean: ## remove .venv, caches, builds and the demonstration's figures
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	rm -f queryard-demo.html queryard-demo.png
 	find . -name .git -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +
 

@@ -24,7 +24,7 @@ def blocks_of(document: str) -> list[Block]:
     """All blocks of a document of this project, in their order.
 
     >>> [block.language for block in blocks_of("README.md")][:2]
-    ['sh', '']
+    ['python', '']
     """
     text = (ROOT / document).read_text("utf-8")
     return [Block(found["language"], dedent(found["text"])) for found in _FENCED.finditer(text)]
