@@ -111,7 +111,7 @@ def claim_by_statement(claims: Claims, statement: Classified, connection: Connec
 def _path(statement: Classified, connection: Connection) -> str | None:
     """The local file that an ATTACH opens; None if it opens none."""
     found = tokens(statement.sql)
-    words = [token.text for token in found]
+    words = found.texts
     first = next(place for place, word in enumerate(words) if word.lower() not in _HEAD)
     after = [place for place in range(first + 1, len(words)) if words[place].lower() in ("as", "(")]
     until = after[0] if after else len(words)
@@ -123,7 +123,7 @@ def _path(statement: Classified, connection: Connection) -> str | None:
     elif len(given) == 1 and given[0].startswith('"'):
         path = given[0][1:-1].replace('""', '"')
     else:
-        path = _computed(statement, found[first].offset, connection)
+        path = _computed(statement, found.offsets[first], connection)
     prefix = _PREFIX.fullmatch(path)
     if prefix is not None and prefix[1].lower() == "duckdb":
         path = prefix[2]

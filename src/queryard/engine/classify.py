@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +18,7 @@ import duckdb
 
 from .errors import NotAllowed, failure
 from .template import template
-from .tokens import Token, tokens
+from .tokens import Tokens, tokens
 
 # What the scheduler and the memory budget rest on, and what to use instead.
 GUARDED = {
@@ -62,6 +63,8 @@ _ACTING = _WRITING_FUNCTIONS | {
     "force_checkpoint",
     "truncate_duckdb_logs",
 }
+# Statements are remembered by their texts, up to so many characters of them.
+_MOST_REMEMBERED = 200_000
 _ANALYZE = ("analyze", "analyse")
 _QUERIES = ("select", "from", "with", "values", "table", "pivot", "unpivot", "describe", "(")
 _SYSTEM = ("information_schema", "pg_", "sqlite_", "duckdb_")
@@ -99,16 +102,16 @@ class Classified:
     @cached_property
     def words(self) -> tuple[str, ...]:
         """Its tokens without comments, in lower case; a quoted name is no keyword."""
-        return tuple(token.text.lower() for token in self._tokens)
+        return tuple(self._tokens.words)
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
         """Its string literals."""
-        words = [token.text for token in self._tokens]
-        return tuple(w[1:-1].replace("''", "'") for w in words if w.startswith("'"))
+        texts = self._tokens.texts
+        return tuple(t[1:-1].replace("''", "'") for t in texts if t.startswith("'"))
 
     @cached_property
-    def _tokens(self) -> list[Token]:
+    def _tokens(self) -> Tokens:
         return tokens(self.sql)
 
     @cached_property
@@ -117,7 +120,7 @@ class Classified:
 
         Texts too: PRAGMA table_info('orders').
         """
-        return frozenset(map(_unquoted, self.words))
+        return frozenset(map(_unquoted, set(self.words)))
 
     @cached_property
     def template(self) -> str:
@@ -127,7 +130,7 @@ class Classified:
     @cached_property
     def has_parameters(self) -> bool:
         """Whether something in it may be a parameter."""
-        return any(word.startswith(("?", "$")) for word in self.words)
+        return any(word.startswith(("?", "$")) for word in set(self.words))
 
     @cached_property
     def reads(self) -> bool:
@@ -147,10 +150,12 @@ class Classified:
     @cached_property
     def _looks_around(self) -> bool:
         """Whether it shows what is there, so that it must run where everything is."""
-        before = ("", *self.words)
-        return any(
-            (word == "show" and last in ("", "(")) or word.strip('"').startswith(_SYSTEM)
-            for last, word in zip(before, self.words, strict=False)
+        words = self.words
+        if any(word.strip('"').startswith(_SYSTEM) for word in set(words)):
+            return True
+        before = ("", *words)
+        return "show" in words and any(
+            word == "show" and last in ("", "(") for last, word in zip(before, words, strict=False)
         )
 
     @cached_property
@@ -207,15 +212,47 @@ def _kind(statement: duckdb.Statement) -> str:
 _parse = _Parser()
 
 
+class _Remembered:
+    """The statements of texts that were seen of late: programs ask the same again and again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._found: OrderedDict[str, tuple[Classified, ...]] = OrderedDict()
+        self._characters = 0
+
+    def get(self, sql: str) -> tuple[Classified, ...] | None:
+        with self._lock:
+            found = self._found.get(sql)
+            if found is not None:
+                self._found.move_to_end(sql)
+            return found
+
+    def put(self, sql: str, found: tuple[Classified, ...]) -> None:
+        with self._lock:
+            if sql in self._found:
+                return
+            self._found[sql] = found
+            self._characters += len(sql)
+            while self._characters > _MOST_REMEMBERED:
+                forgotten, _ = self._found.popitem(last=False)
+                self._characters -= len(forgotten)
+
+
+_remembered = _Remembered()
+
+
 def classify(sql: str) -> list[Classified]:
     """The statements of a script; a syntax error is DuckDB's own.
 
     >>> [(s.kind, s.reads) for s in classify("from t; SET threads = 9")]
     [('SELECT', True), ('SET', False)]
     """
+    if (known := _remembered.get(sql)) is not None:
+        return list(known)
     found = [Classified(text.strip().rstrip(";"), kind) for text, kind in _parse(sql)]
     if not found:
         raise NotAllowed("there is no statement in the text; write something like SELECT 42")
+    _remembered.put(sql, tuple(found))
     return found
 
 
@@ -233,8 +270,8 @@ def _unquoted(word: str) -> str:
 
 def _rest(sql: str, at: int) -> str:
     """The text from a token on."""
-    words = tokens(sql)
-    return sql.encode()[words[at].offset :].decode() if at < len(words) else ""
+    offsets = tokens(sql).offsets
+    return sql.encode()[offsets[at] :].decode() if at < len(offsets) else ""
 
 
 def check_allowed(statement: Classified, writes: bool) -> None:

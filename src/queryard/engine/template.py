@@ -6,13 +6,14 @@ are gone, and a list of literals in parentheses or brackets is one `?`, however 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from .tokens import Token
+from .tokens import Tokens
 
 LITERAL = "?"
 _OPENING = ("(", "[")
 _CLOSING = (")", "]")
+_SIGNS = ("-", "+")
 _LIST = frozenset({LITERAL, ",", *_OPENING, *_CLOSING})
 # Words after which a minus is a sign, not a subtraction, as far as that matters for literals.
 _BEFORE_SIGN = frozenset(
@@ -22,7 +23,7 @@ _NO_SPACE_BEFORE = frozenset({",", ".", "::", *_CLOSING})
 _NO_SPACE_AFTER = frozenset({".", "::", *_OPENING})
 
 
-def template(words: Sequence[Token]) -> str:
+def template(found: Tokens) -> str:
     """The template of one statement.
 
     >>> from .tokens import tokens
@@ -34,7 +35,7 @@ def template(words: Sequence[Token]) -> str:
     """
     written: list[str] = []
     opened: list[int] = []
-    for word in _written(words):
+    for word in _written(found):
         if word in _OPENING:
             opened.append(len(written))
         elif word in _CLOSING and opened:
@@ -43,22 +44,24 @@ def template(words: Sequence[Token]) -> str:
             if LITERAL in inside and _LIST.issuperset(inside):
                 written[first:] = [LITERAL]
         written.append(word)
-    text = ""
-    last = "("
+    pieces: list[str] = []
+    tight = True
     for word in written:
-        tight = last in _NO_SPACE_AFTER or word in _NO_SPACE_BEFORE
-        text += word if tight else f" {word}"
-        last = word
-    return text
+        if not tight and word not in _NO_SPACE_BEFORE:
+            pieces.append(" ")
+        pieces.append(word)
+        tight = word in _NO_SPACE_AFTER
+    return "".join(pieces)
 
 
-def _written(words: Sequence[Token]) -> Iterator[str]:
+def _written(found: Tokens) -> Iterator[str]:
     last = ""
-    for place, (_, text, is_literal) in enumerate(words):
-        if last == "$" or (last == LITERAL and text.isdigit()):
+    literals = found.literals
+    for place, (word, is_literal) in enumerate(zip(found.words, literals, strict=True)):
+        if last == "$" or (last == LITERAL and word.isdigit()):
             last = LITERAL  # the name of $name, the number of $1 and ?1
-        elif text in ("-", "+") and last in _BEFORE_SIGN and words[place + 1].is_literal:
+        elif word in _SIGNS and last in _BEFORE_SIGN and literals[place + 1]:
             continue
         else:
-            last = LITERAL if is_literal else text.lower()
+            last = LITERAL if is_literal else word
             yield LITERAL if last == "$" else last
