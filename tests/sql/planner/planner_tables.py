@@ -31,6 +31,7 @@ class ColumnStatistics:
     max: Any = None
     null_share: float = 0.0
     average_width_bytes: float = 8.0
+    histogram: Any = None
 
 
 @dataclass(frozen=True)

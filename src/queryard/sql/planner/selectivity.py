@@ -1,49 +1,93 @@
-"""What share of rows a condition keeps, from what is known of the columns it reads."""
+"""What share of rows a condition keeps, from what is known of the columns it reads.
+
+S_pred of TLS: ranges, equality, IN, BETWEEN, IS NULL and their AND, OR, NOT, from histograms where
+there are some, else from ranges and distinct counts. A condition on a null is not true, and neither
+is its negation.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from datetime import date, datetime
-from decimal import Decimal
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlglot import exp
 
+from queryard.sql.statistics.positions import position
+
+from .distribution import Distribution, Range, remaining
 from .expressions import Expr, bare, conjuncts, disjuncts, references, text
 
 _GUESS = 0.3
 _PATTERN = 0.08
 _PREFIX = 0.05
+_COMPUTED = 0.05
 Constant = Callable[[str], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnFacts:
-    """What is assumed of a column of an intermediate relation."""
+    """What is assumed of a column of an intermediate relation.
+
+    `low` and `high` are positions; `spread` says how the values that are not null lie between them.
+    """
 
     distinct: float
     low: float | None = None
     high: float | None = None
     null_share: float = 0.0
     width_bytes: float = 8.0
+    spread: Distribution | None = None
 
+    @property
+    def present(self) -> float:
+        """The share of rows that have a value."""
+        return 1 - self.null_share
 
-def as_number(value: Any) -> float | None:
-    """A value on a line, so that ranges have lengths; None for what has no such order.
+    def share_at(self, value: float | None) -> float:
+        """The share of rows that have one value; None if it is not known which."""
+        if self.spread is not None and value is not None and self.spread.rows > 0:
+            return self.present * self.spread.rows_at(value) / self.spread.rows
+        return self.present / max(self.distinct, 1.0)
 
-    >>> as_number(date(1970, 1, 11)) - as_number(date(1970, 1, 1))
-    10.0
-    """
-    if isinstance(value, bool) or value is None:
-        return None
-    if isinstance(value, datetime):
-        return value.toordinal() + (value.hour * 60 + value.minute) / 1440
-    if isinstance(value, date):
-        return float(value.toordinal())
-    if isinstance(value, int | float | Decimal):
-        return float(value)
-    return None
+    def share_in(self, given: Range) -> float:
+        """The share of rows in a range."""
+        if given.low > given.high:
+            return 0.0
+        if self.spread is not None and self.spread.rows > 0:
+            return self.present * self.spread.rows_in(given) / self.spread.rows
+        if self.low is None or self.high is None:
+            return _GUESS
+        if self.high <= self.low:
+            return self.present if given.low <= self.low <= given.high else 0.0
+        covered = min(given.high, self.high) - max(given.low, self.low)
+        share = min(max(covered / (self.high - self.low), 0.0), 1.0)
+        # Ranges of files may be older than the files: some value may lie there all the same.
+        return self.present * max(share, 1 / max(self.distinct, 1.0))
+
+    def within(self, given: Range) -> ColumnFacts:
+        """The same for the rows in a range, none of which is null."""
+        low = given.low if self.low is None else max(self.low, given.low)
+        high = given.high if self.high is None else min(self.high, given.high)
+        spread = None if self.spread is None else self.spread.within(given)
+        if spread is not None:
+            distinct = spread.distinct
+        else:
+            distinct = self.distinct * min(self.share_in(given) / max(self.present, 1e-9), 1.0)
+        return replace(
+            self,
+            low=low if low > -float("inf") else None,
+            high=high if high < float("inf") else None,
+            null_share=0.0,
+            spread=spread,
+            distinct=max(distinct, 1.0),
+        )
+
+    def kept(self, rows: float, share: float) -> ColumnFacts:
+        """The same for a share of so many rows, taken evenly; above 1, each of them so often."""
+        distinct = remaining(self.distinct, rows * self.present, share)
+        spread = None if self.spread is None else self.spread.kept(share)
+        return replace(self, distinct=max(min(distinct, rows * share), 1.0), spread=spread)
 
 
 class Selectivity:
@@ -54,20 +98,20 @@ class Selectivity:
 
     def of_all(self, conditions: Iterable[Expr], facts: Mapping[str, ColumnFacts]) -> float:
         """All conditions at once: ranges of one column together, the rest as if independent."""
-        lows: dict[str, float] = {}
-        highs: dict[str, float] = {}
+        ranges, others = self._parted(conditions, facts)
         share = 1.0
-        for condition in (c for whole in conditions for c in conjuncts(whole)):
-            bounds = self._bounds(condition, facts)
-            if bounds is None:
-                share *= self.of(condition, facts)
-                continue
-            name, low, high = bounds
-            lows[name] = max(low, lows.get(name, 0.0))
-            highs[name] = min(high, highs.get(name, 1.0))
-        for name in lows:
-            share *= max(highs[name] - lows[name], 1 / max(facts[name].distinct, 1.0))
+        for name, given in ranges.items():
+            share *= facts[name].share_in(given)
+        for condition in others:
+            share *= self.of(condition, facts)
         return min(max(share, 1e-9), 1.0)
+
+    def narrowed(
+        self, conditions: Iterable[Expr], facts: Mapping[str, ColumnFacts]
+    ) -> dict[str, ColumnFacts]:
+        """What the conditions say of the columns whose values they bound."""
+        ranges, _ = self._parted(conditions, facts)
+        return {name: facts[name].within(given) for name, given in ranges.items()}
 
     def of(self, condition: Expr, facts: Mapping[str, ColumnFacts]) -> float:
         """One condition."""
@@ -80,67 +124,106 @@ class Selectivity:
                 missed *= 1 - self.of_all([part], facts)
             return 1 - missed
         if isinstance(condition, exp.Not):
-            return max(1 - self.of(condition.this, facts), 0.01)
-        bounds = self._bounds(condition, facts)
+            return self._negated(bare(condition.this), facts)
+        bounds = self._range(condition, facts)
         if bounds is not None:
-            return max(bounds[2] - bounds[1], 1e-6)
+            return max(facts[bounds[0]].share_in(bounds[1]), 1e-9)
         return self._simple(condition, facts)
+
+    def _negated(self, condition: Expr, facts: Mapping[str, ColumnFacts]) -> float:
+        share = self.of(condition, facts)
+        if isinstance(condition, exp.Is):
+            return max(1 - share, 0.0)
+        present = 1.0
+        for name in references(condition):
+            if name in facts:
+                present = min(present, facts[name].present)
+        return max(present - share, 0.0)
 
     def _simple(self, condition: Expr, facts: Mapping[str, ColumnFacts]) -> float:
         if isinstance(condition, exp.EQ):
-            counts = [facts[n].distinct for n in references(condition) if n in facts]
-            plain = isinstance(bare(condition.this), exp.Column) or isinstance(
-                bare(condition.expression), exp.Column
-            )
-            return 1 / max([*counts, 1.0]) if plain else 0.05
+            return self._equal(condition.this, condition.expression, facts)
+        if isinstance(condition, exp.NEQ):
+            equal = exp.EQ(this=condition.this, expression=condition.expression)
+            return self._negated(equal, facts)
         if isinstance(condition, exp.In) and not condition.args.get("query"):
-            inner = bare(condition.this)
-            count = len(condition.expressions)
-            if isinstance(inner, exp.Column) and inner.name in facts:
-                return min(1.0, count / max(facts[inner.name].distinct, 1.0))
-            return min(0.5, 0.05 * count)
+            shares = [self._equal(condition.this, one, facts) for one in condition.expressions]
+            return min(sum(shares), 1.0)
         if isinstance(condition, exp.Like | exp.ILike):
             pattern = condition.expression
             prefix = isinstance(pattern, exp.Literal) and not pattern.this.startswith("%")
             return _PREFIX if prefix else _PATTERN
-        if isinstance(condition, exp.Is):
+        if isinstance(condition, exp.Is) and isinstance(condition.expression, exp.Null):
             inner = bare(condition.this)
             if isinstance(inner, exp.Column) and inner.name in facts:
-                return max(facts[inner.name].null_share, 1e-3)
-        if isinstance(condition, exp.NEQ):
-            return 0.9
+                return facts[inner.name].null_share
         return _GUESS
 
-    def _bounds(
-        self, condition: Expr, facts: Mapping[str, ColumnFacts]
-    ) -> tuple[str, float, float] | None:
-        """A range of one column as shares of its span: (column, from, to)."""
+    def _equal(self, one: Expr, other: Expr, facts: Mapping[str, ColumnFacts]) -> float:
+        one, other = bare(one), bare(other)
+        if not isinstance(one, exp.Column):
+            one, other = other, one
+        if not isinstance(one, exp.Column) or one.name not in facts:
+            return _COMPUTED
+        if not references(other):
+            return facts[one.name].share_at(self._position(other))
+        known = [facts[name] for name in (one.name, *references(other)) if name in facts]
+        present = min(each.present for each in known)
+        return present / max(*(each.distinct for each in known), 1.0)
+
+    # --- ranges ----------------------------------------------------------------------------------
+
+    def _parted(
+        self, conditions: Iterable[Expr], facts: Mapping[str, ColumnFacts]
+    ) -> tuple[dict[str, Range], list[Expr]]:
+        """The range that conditions leave of each column, and all other conditions."""
+        ranges: dict[str, Range] = {}
+        others = []
+        for condition in (c for whole in conditions for c in conjuncts(whole)):
+            bounds = self._range(condition, facts)
+            if bounds is None:
+                others.append(condition)
+            else:
+                name, given = bounds
+                ranges[name] = ranges.get(name, Range()) & given
+        return ranges, others
+
+    def _range(self, condition: Expr, facts: Mapping[str, ColumnFacts]) -> tuple[str, Range] | None:
+        """The range that a condition leaves of a column on an axis."""
         condition = bare(condition)
         if isinstance(condition, exp.Between):
-            inner = bare(condition.this)
-            low = self._place(inner, condition.args["low"], facts)
-            high = self._place(inner, condition.args["high"], facts)
-            return None if low is None or high is None else (inner.name, low, high)
+            name = _on_axis(condition.this, facts)
+            low, high = (self._position(condition.args[end]) for end in ("low", "high"))
+            if name is None or low is None or high is None:
+                return None
+            return name, Range(low, high)
         if not isinstance(condition, exp.LT | exp.LTE | exp.GT | exp.GTE):
             return None
         below = isinstance(condition, exp.LT | exp.LTE)
-        left, right = bare(condition.this), bare(condition.expression)
-        if not isinstance(left, exp.Column):
+        belongs = isinstance(condition, exp.LTE | exp.GTE)
+        left, right = condition.this, condition.expression
+        if not isinstance(bare(left), exp.Column):
             left, right, below = right, left, not below
-        place = self._place(left, right, facts)
-        if place is None:
+        name, value = _on_axis(left, facts), self._position(right)
+        if name is None or value is None:
             return None
-        return (left.name, 0.0, place) if below else (left.name, place, 1.0)
+        if below:
+            return name, Range(high=value, with_high=belongs)
+        return name, Range(low=value, with_low=belongs)
 
-    def _place(self, column: Expr, value: Expr, facts: Mapping[str, ColumnFacts]) -> float | None:
-        if not isinstance(column, exp.Column) or references(value):
+    def _position(self, value: Expr) -> float | None:
+        if references(value):
             return None
-        known = facts.get(column.name)
-        if known is None or known.low is None or known.high is None:
-            return None
-        number = as_number(self._constant(text(value)))
-        if number is None:
-            return None
-        if known.high <= known.low:
-            return 1.0 if number > known.low else 0.0
-        return min(max((number - known.low) / (known.high - known.low), 0.0), 1.0)
+        found = self._constant(text(value))
+        return None if isinstance(found, bool) else position(found)
+
+
+def _on_axis(column: Expr, facts: Mapping[str, ColumnFacts]) -> str | None:
+    """The name of a column whose values have known positions."""
+    column = bare(column)
+    if not isinstance(column, exp.Column):
+        return None
+    known = facts.get(column.name)
+    if known is None or known.low is None or known.high is None:
+        return None
+    return str(column.name)
