@@ -3,10 +3,10 @@
     python -m bench.default_profile            all profiles, 30 seeds
     python -m bench.default_profile --quick    5 seeds, two slots
 
-Queries are divisible jobs that can use all slots; estimates err by a factor whose median is
+Queries are divisible jobs that can use all slots; estimates err by a factor with a median of
 1.5 and are corrected once a query has done more than was expected of it; slots come back 30 ms
-after they are revoked. Beside the profiles stand ideal processor sharing, which is about what
-an engine does that runs all queries at once, and clairvoyant SRPT. Figures are means over the
+after they are revoked. Two ideals are shown beside the profiles: processor sharing, which is about
+what an engine does that runs all queries at once, and clairvoyant SRPT. Figures are means over the
 seeds and their ratios to ideal sharing; "largest" of the long-tailed mix is the worst of them.
 """
 
@@ -52,7 +52,7 @@ LOAD = 0.8
 
 @dataclass(frozen=True)
 class TaskFeatures:
-    """A query as it is drawn: when, how many core-seconds, by whom, by when."""
+    """A drawn query: its submission, core-seconds, tenant and deadline."""
 
     at_s: float
     work_s: float
@@ -62,7 +62,7 @@ class TaskFeatures:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A kind of workload, what its tenants may count on, and what is looked at."""
+    """A kind of workload, the shares of its tenants, and the figures to compute."""
 
     name: str
     draw: Callable[[random.Random, int], list[TaskFeatures]]

@@ -4,8 +4,8 @@
 `fifo`, and plain DuckDB. A query that is late has missed; the others count as well in the mean
 response, which is shown beside.
 
-python -m bench.live.deadlines [--seeds 5]: about 40 s a run on two cores, three a seed, after about
-a minute in which all templates are measured alone.
+python -m bench.live.deadlines [--seeds 5]: about 40 s per run on two cores, three runs per seed,
+after about a minute in which all templates are measured alone.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def test_a_query_that_waits_for_memory_says_so(qy):
 def test_a_query_that_shares_a_run_says_whose(qy):
     first = busy(qy)
     twin = qy.submit(first.sql)
-    assert f"it shares the run of {first.id}" in str(twin.why())
+    assert f"it shares the execution of {first.id}" in str(twin.why())
     first.cancel()
     twin.cancel()
 

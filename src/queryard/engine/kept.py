@@ -17,7 +17,7 @@ FROM duckdb_databases()
 
 
 def check_kept(statement: Classified, connection: Connection) -> None:
-    """Refuse to make in memory, unless it is named, what a writing session is to keep."""
+    """Refuse to create an object in memory, where it would be lost; naming a database allows it."""
     made = _made(statement.explained or statement if statement.kind == "EXPLAIN" else statement)
     if made is None:
         return

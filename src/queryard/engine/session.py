@@ -1,4 +1,4 @@
-"""The session's own instance: everything that leaves something behind runs here.
+"""The session's own instance: every statement with side effects runs here.
 
 Settings, temporary tables, views, macros, functions, transactions, prepared statements, attached
 database files and registered frames live on one connection of one instance, where statements run
@@ -56,13 +56,13 @@ class SessionInstance:
         self._temp = temp
         self.catalog = catalog
         self.writes = writes
-        # What it has set; it holds on every instance that runs a query of it.
+        # The client's settings, applied on every instance that runs a query of the client.
         self.settings: Settings = ()
         self._instance: Instance | None = None
         self._connection: Connection | None = None
-        # Opening the instance, and attaching: on behalf of several statements at once.
+        # Several statements may want to open the instance or attach a database at once.
         self._opening = threading.RLock()
-        # Questions of the catalog have a connection to themselves.
+        # The catalog's own queries have a connection to themselves.
         self._asking = threading.Lock()
         self._asked: Connection | None = None
         self.readers = Readers()
@@ -78,7 +78,7 @@ class SessionInstance:
         self._functions: list[ScalarFunction] = []
         self._there = Residents()
         self._in_transaction = False
-        # A statement of it has failed: DuckDB may refuse all that follow.
+        # A statement of the open transaction has failed: DuckDB may refuse all that follow.
         self._is_aborted = False
         self._held: dict[str, Any] = {}
 
@@ -88,7 +88,7 @@ class SessionInstance:
         """Whether statements need this instance's one connection."""
         if any(map(self._needs_connection, statements)):
             return True
-        # A script is one thing: all of it runs in one place.
+        # All statements of a script run in one place.
         return len(statements) > 1 and any(map(self._reads_written, statements))
 
     def runs_beside(self, statements: Sequence[Classified]) -> bool:
@@ -144,7 +144,7 @@ class SessionInstance:
         return names | {database.alias.lower() for database in self.catalog.databases}
 
     def concerns(self, left: Classified, later: Classified) -> bool:
-        """Whether what a statement leaves may change what a later one, which only reads, sees."""
+        """Whether the side effects of a statement may change what a later read-only one sees."""
         if concerns(left, later, self.catalog):
             return True
         if left.reads or left.only_looks or not self._reads_written(later):
@@ -189,7 +189,7 @@ class SessionInstance:
             )
 
     def reason(self, statement: Classified) -> str | None:
-        """Why a statement depends on what was left behind here; None if it does not."""
+        """Why a statement depends on earlier side effects here; None if it does not."""
         if self._is_aborted:
             return "a statement of an open transaction has failed"
         if self.settings:
@@ -300,7 +300,7 @@ class SessionInstance:
         self._frames[key] = (table.fingerprint, place)
 
     def after(self, statement: Classified) -> None:
-        """Take note of what a statement has left behind."""
+        """Record the side effects of a statement."""
         kind = statement.kind
         if kind == "TRANSACTION":
             self._in_transaction = statement.words[0] in ("begin", "start")
@@ -337,7 +337,7 @@ class SessionInstance:
         self._frames.clear()
 
     def _hold_settings(self) -> None:
-        """No statement may change what the slots and the budget rest on, by whatever way."""
+        """Restore the settings that slots and memory budget depend on, if they were changed."""
         instance = self.connection.instance
         held = instance.control.rows(_HELD)[0]
         if self._held and held != self._held:

@@ -18,8 +18,8 @@ Status = Literal["waiting", "running", "finished", "failed", "cancelled"]
 class Timing:
     """When a query was submitted, began and ended on the host's clock, and what it cost.
 
-    `work_s` are core-seconds, `held_s` slot-seconds, `burst_s` those on a slot beyond the number
-    there are. A `shared` query was answered by the run of another that asked the same.
+    `work_s` are core-seconds, `held_s` slot-seconds, `burst_s` those on a burst slot. A `shared`
+    query was answered by the execution of an identical query.
     """
 
     submitted_s: float
@@ -64,11 +64,11 @@ class QueryFacts:
     started_s: float | None = None
     ended_s: float | None = None
     error: BaseException | None = None
-    # Core-seconds it stands for: of a shared run, all of them are the first query's.
+    # Core-seconds attributed to it: those of a shared execution all count for the first query.
     work_s: float = 0.0
     usage: Usage = NO_USAGE
     progress: float = 0.0
-    # The query whose run it shares.
+    # The identical query that shares its execution with this one.
     twin_of: str = ""
     reasons: tuple[str, ...] = ()
     peak_memory_bytes: int | None = None

@@ -1,4 +1,4 @@
-"""Carries out what the coordinator wants done: on the loop's thread, or beside if it takes long."""
+"""Carries out the coordinator's effects: on the loop's thread, or on another if they take long."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Hands:
         self._now = now
         self._later = later
         self._replies: dict[Hashable, Future[str]] = {}
-        # Queries for whose sake Python's turns are short.
+        # Active queries that keep Python's switch interval short.
         self._hurried: set[str] = set()
         self._carries: dict[type, Callable[[Any], None]] = {
             out.Reply: self._reply,
@@ -73,13 +73,13 @@ class Hands:
         }
 
     def expect(self, token: Hashable) -> Future[str]:
-        """What a `Reply` with this token will say."""
+        """The future result of a `Reply` with this token."""
         reply: Future[str] = Future()
         self._replies[token] = reply
         return reply
 
     def give_up(self) -> None:
-        """No reply comes any more, and no query ends."""
+        """The loop has ended: cancel the pending replies, and restore Python's switch interval."""
         for reply in list(self._replies.values()):
             reply.cancel()
         for query in list(self._hurried):
@@ -108,7 +108,7 @@ class Hands:
             reply.set_result(effect.query)
 
     def _refuse(self, query: str) -> None:
-        """A query was not let in: nothing of it is to be waited for."""
+        """A query was refused: forget it."""
         ticket = self._tickets.held(query)
         self._tickets.drop(query)
         if ticket is not None:

@@ -52,11 +52,11 @@ from .why import WaitReport, wait_report
 
 T = TypeVar("T")
 CLOSE_S = 10.0
-# How long after a query has begun an instance is made ready for the next one.
+# How long after the start of a query an instance is opened for the next one.
 WHILE_S = 0.25
 # At most this share of a core goes into forecasts that were not asked for.
 FORECAST_SHARE = 0.005
-# So many problems that cost no query anything are remembered.
+# How many errors without effect on queries are kept.
 PROBLEMS_KEPT = 20
 
 
@@ -142,7 +142,7 @@ class Host:
         key: Hashable | None,
         keep_s: float | None = None,
     ) -> Ticket:
-        """Enter a query; raises what stands against it.
+        """Submit a query; raises the reason if it is refused.
 
         Queries of equal `key` have the same answer. Its rows are kept for `keep_s` after its end,
         though no handle is held.
@@ -161,8 +161,8 @@ class Host:
         try:
             entered = self._call(query, given)
         except QueryardError:
-            raise  # it was not let in
-        except BaseException:  # interrupted: it may have been let in all the same
+            raise  # it was refused
+        except BaseException:  # interrupted: it may have been admitted all the same
             self._post(inputs.Cancel(query, QueryCancelled("interrupted while it was submitted")))
             raise
         if entered == query:
@@ -199,7 +199,7 @@ class Host:
         self._freshness.look(names_read(statements))
 
     def in_a_while(self, work: Callable[[], None]) -> None:
-        """Do something beside that a program which asks a short question can do without."""
+        """Run something later in the background; a short program may end before it runs."""
         self._later(WHILE_S, work)
 
     def _later(self, seconds: float, work: Callable[[], None]) -> None:
@@ -214,7 +214,7 @@ class Host:
             timer.start()
 
     def query(self, query: str) -> Ticket:
-        """A query by its id, on its way or with rows that are kept."""
+        """A query by its id: active, or with rows that are kept."""
         self.owner.check()
         self._tickets.expire(self.now())
         found = self._tickets.find(query)
@@ -232,7 +232,7 @@ class Host:
         return ticket
 
     def cancel(self, query: str, error: BaseException | None = None) -> None:
-        """Stop a query; unknown and ended ones are left alone."""
+        """Stop a query; an unknown or ended one is ignored."""
         self.owner.check()
         ticket = self._tickets.find(query)
         if ticket is not None and not ticket.output.complete:
@@ -251,7 +251,7 @@ class Host:
 
     @contextlib.contextmanager
     def own_turn(self, client: ClientPort) -> Iterator[None]:
-        """Wait until no statement has the client's own connection, and let none have it."""
+        """Hold the client's own connection: wait until no statement uses it, and block others."""
         token = object()
         self._check_open()
         try:
@@ -307,7 +307,7 @@ class Host:
         self.owner.check()
         if ticket.ended:
             return wait_report(ticket, None, None, None, self.now())
-        # Before a forecast is asked for, which takes Python's lock while it is made.
+        # Before the forecast, which holds Python's lock while it is computed.
         why = self.why(ticket.id)
         newest = self._forecaster.newest()
         forecast = newest.by_query.get(ticket.id)
@@ -345,14 +345,14 @@ class Host:
         )
 
     def _problem(self, error: BaseException) -> None:
-        """Something went wrong that cost a better estimate, and no query its answer."""
+        """Note an error that cost a better estimate, but failed no query."""
         if len(self._problems) < PROBLEMS_KEPT:
             self._problems.append(f"{type(error).__name__}: {error}")
 
-    # --- beside ----------------------------------------------------------------------------------
+    # --- in the background -----------------------------------------------------------------------
 
     def _foresee(self, ticket: Ticket) -> None:
-        """Say now when queries will end, to see later how good that was; not too often."""
+        """Record a forecast, to compare it later with what happened; not too often."""
         if ticket.ended or time.monotonic() < self._next_forecast_s:
             return
         began_s = time.monotonic()
@@ -366,13 +366,13 @@ class Host:
                 self._recorder.forecast(query, other.foreseen)
 
     def _note_cost(self) -> None:
-        """Now and then, as long as it is open."""
+        """Record the session's own cost now and then, while it is open."""
         if not self._closed:
             self._recorder.cost(self.report())
             self._later(COST_EVERY_S, self._note_cost)
 
     def _break(self, error: BaseException) -> None:
-        """The loop itself failed: nothing may wait for it."""
+        """The loop itself failed: fail everything that waits for it."""
         self._broken = error
         for ticket in self._tickets.on_their_way():
             ticket.facts = replace(ticket.facts, error=error, ended_s=self.now())

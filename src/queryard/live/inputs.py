@@ -29,7 +29,7 @@ class ClientPort(Protocol):
         """Whether side effects of a query may change what a later one sees."""
 
     def not_staged(self, request: QueryRequest) -> str | None:
-        """Why the planner is not even asked to split a query; None if it is."""
+        """Why the planner is not asked to split a query; None if it is."""
 
     @property
     def settings(self) -> Hashable:
@@ -109,7 +109,7 @@ class ReaderState(NamedTuple):
 
 
 class HandedOver(NamedTuple):
-    """The rows of a query whose tasks have ended are with its reader, or could not be."""
+    """The rows of a staged query were passed to its reader, or that failed."""
 
     query: str
     error: BaseException | None

@@ -34,7 +34,7 @@ class Ticket:
         # How long its rows are kept after its end though no handle is held; None: not at all.
         self.keep_s = keep_s
         self.over = threading.Event()
-        # Its rows are read once: all its handles share one answer, and one interest in the rows.
+        # Its rows are read once: all its handles share one answer, and one reference to the rows.
         self.answer: weakref.ref[Answer] | None = None
         self.interest: weakref.ref[object] | None = None
         # Whether a reader has taken all rows.

@@ -89,11 +89,11 @@ def wait_report(
     elif why is not None:
         reasons = why.reasons
     elif facts.work is None:
-        reasons = ("it stands in line for its client's own connection, or is being planned",)
+        reasons = ("it is queued for its client's own connection, or is being planned",)
     else:
         reasons = ("it is on its way to the scheduler, or back",)
     if facts.twin_of and not ended:
-        reasons = (*reasons, f"it shares the run of {facts.twin_of}, which asks the same")
+        reasons = (*reasons, f"it shares the execution of {facts.twin_of}, an identical query")
     return WaitReport(
         query=ticket.id,
         status=ticket.status,

@@ -123,7 +123,7 @@ class RunRows:
     def closed_s(self) -> float:
         """When the last query ended; the last step while one has not.
 
-        What the cluster does after its last query is nobody's cost, so clocks stop here.
+        What the cluster does after its last query counts for no query, so metrics end here.
         """
         ends = [row.end_s for row in self.queries.values() if row.end_s is not None]
         if ends and len(ends) == len(self.queries):

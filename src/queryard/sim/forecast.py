@@ -1,7 +1,7 @@
 """When queries will start and end: a fork of the live state, simulated forward.
 
-The fork lives in a world in which every estimate is right: tasks take what is expected of
-them, those running need what is left of that, and nobody new arrives.
+In the fork every estimate is right: tasks take their expected time, running tasks need what is left
+of it, and no query arrives.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """This machine as a cluster: a slot is a thread.
 
 Native queries are served by as many slots as the kernel grants; tasks of staged queries run one per
-slot. Whatever happens is posted as an event; the loop gives it its time.
+slot. All that happens is posted as an event; the loop sets its time.
 """
 
 from __future__ import annotations

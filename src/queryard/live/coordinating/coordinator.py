@@ -4,13 +4,13 @@ It owns the kernel and what is known of each query. It does no I/O, takes no loc
 clock: all that happens is an input with its time, and all that is to be done is an effect. One
 thread calls it (`loop`).
 
-    submitted ──▶ in line ──▶ planned ──▶ in the kernel ──▶ handed over ──▶ ended
+    submitted ──▶ queued ───▶ planned ──▶ in the kernel ──▶ handed over ──▶ ended
          │  for its client's    staged      waits, runs       staged only     ▲
          │  own connection      only            │                             │
          └──────────────────────────────────────┴── cancelled, failed ────────┘
 
-A query stands in line only if it needs its client's own connection, or may see side effects of one
-that does. A native query may join the run of another that asks the same.
+A query is queued only if it needs its client's own connection, or may see side effects of one that
+does. A native query may join the execution of an identical query.
 """
 
 from __future__ import annotations
@@ -78,13 +78,13 @@ class Coordinator:
         }
 
     def handle(self, now: float, *given: Input) -> list[Effect]:
-        """Take note of all that happened by now, let the kernel decide, say what is to be done."""
+        """Handle all inputs so far and let the kernel decide; the effects to carry out."""
         return [*self.take(now, *given), *self.decide()]
 
     def take(self, now: float, *given: Input) -> list[Effect]:
         """The first half: what follows at once, such as replies to callers that wait."""
         ledger = self._ledger
-        # The clock may stand still between two steps; the kernel only minds if it goes back.
+        # Two steps may have the same time; the kernel refuses a time before the last one.
         ledger.now = max(now, self.kernel.state.now)
         for each in given:
             take = self._takes.get(type(each))
@@ -108,7 +108,10 @@ class Coordinator:
         return ledger.taken()
 
     def _note_debts(self) -> None:
-        """Slots that overstay matter more while a tenant waits that has less than its guarantee."""
+        """Tell the backend when a waiting tenant falls below its guarantee, and when none is.
+
+        The backend then replaces overstaying slots sooner.
+        """
         holders = self.kernel.state.leaseholders.values()
         is_calling = any(lease[REVOKING] for job in holders for lease in job.leases.values())
         if self._owes != (now_owes := is_calling and owes(self.kernel)):
@@ -154,7 +157,7 @@ class Coordinator:
         return self.kernel.why(query) if query in self.kernel.state.queries else None
 
     def twins(self) -> dict[str, str]:
-        """Queries that share the run of another."""
+        """Queries that share the execution of another, by query: that other query."""
         return {entry.id: entry.twin_of for entry in self._ledger.entries.values() if entry.twin_of}
 
     def wait_in_line_s(self, client: ClientPort) -> float:

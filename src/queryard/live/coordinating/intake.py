@@ -1,4 +1,4 @@
-"""From a submission to the kernel: admission, the client's line, planning, runs to join."""
+"""From a submission to the kernel: admission, connection queue, planning, shared executions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Intake:
         self._keys: OrderedDict[tuple[str, str], tuple[str, tuple[str, str]]] = OrderedDict()
 
     def resume(self) -> None:
-        """Begin with what could not begin before something else had ended in this instant."""
+        """Start what waited for other queries to end in this instant."""
         ledger = self._ledger
         again, ledger.again = ledger.again, []
         for entry in again:
@@ -119,18 +119,18 @@ class Intake:
         if self._ledger.closed is not None:
             raise QueryardError("the session is closed; open another with queryard.connect")
 
-    # --- the line before a client's own connection -----------------------------------------------
+    # --- the queue for a client's own connection -------------------------------------------------
 
     def _stand_in_line(self, entry: Entry) -> None:
-        """A paused statement would hold up all that follows it there: its rows may spill."""
+        """Queue a query. Its rows may spill: a paused statement would block the queue."""
         self._ledger.do(out.Spill(entry.id))
-        # Statements before it in line may change files: it joins no run that is under way.
+        # Queued statements before it may change files: it joins no execution that has begun.
         entry.key = None
         self._lines.setdefault(entry.client.id, Line()).join(Turn(entry))
         self._advance(entry.client)
 
     def _advance(self, client: ClientPort) -> None:
-        """Start queries in line until one of them holds the connection."""
+        """Start queued queries until one of them holds the connection."""
         line = self._lines.get(client.id)
         if line is None:
             return
@@ -180,7 +180,7 @@ class Intake:
 
     def _begin_native(self, entry: Entry) -> bool:
         pooled = entry.client.is_pooled(entry.request)
-        # Settings are part of what is asked; they are read once, for the key and for the run.
+        # Settings change the answer; they are read once, for the key and for the execution.
         entry.settings = entry.client.settings
         joined = self._ledger.runs.joined(entry.id, _key(entry)) if pooled else None
         if joined is not None:
@@ -191,7 +191,7 @@ class Intake:
         return entry.client.needs_own(entry.request)
 
     def _begin_run(self, entry: Entry) -> None:
-        """A run of the query's own; the client's own instance has memory of its own."""
+        """Begin an execution for one query; the client's own instance has its own memory."""
         request, prediction = entry.request, entry.prediction
         pooled = entry.client.is_pooled(request)
         most_bytes = self._ledger.most_bytes(entry)
@@ -213,7 +213,7 @@ class Intake:
         entry.run = run = work.run  # type: ignore[attr-defined]
         entry.twin_of = run.name
         for other in run.queries:
-            # No reader may hold up the rest.
+            # A slow reader must not block the others: its rows spill.
             self._ledger.do(out.Spill(other))
         self._enter_kernel(entry, work)
 
@@ -237,7 +237,7 @@ class Intake:
         if entry is None:
             return
         if given.error is not None:
-            # A defect of the planner's: it must not pass for "cannot be split".
+            # A defect of the planner must not look like "cannot be split".
             self._ending.drop(entry, given.error)
             return
         entry.reasons = (given.reason,)
@@ -258,7 +258,7 @@ class Intake:
             tenant=request.tenant,
             priority=request.priority,
             memory_bytes=float(entry.memory_bytes),
-            # A query that is run again with more memory is no repetition of itself.
+            # A query that runs again with more memory must not match its own key.
             idempotency_key="" if entry.recorded else self._kernel_key(request),
             submit_s=entry.submitted_s,
             deadline_s=request.deadline_s,

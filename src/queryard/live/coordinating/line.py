@@ -1,4 +1,4 @@
-"""The line before a client's own connection, where one query runs at a time."""
+"""The queue for a client's own connection, where one query runs at a time."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .entry import Entry
 
 
 class Turn(NamedTuple):
-    """A query in line, or a caller (`token`) that wants the connection for itself."""
+    """A queued query, or a caller (`token`) that wants the connection for itself."""
 
     entry: Entry | None
     token: Hashable = None
 
 
 class Line:
-    """Turns in the order in which they came, and the one that has the connection."""
+    """Entries in order of arrival (FIFO), and the one that holds the connection."""
 
     def __init__(self) -> None:
         self._turns: deque[Turn] = deque()
@@ -27,11 +27,11 @@ class Line:
         self._turns.append(turn)
 
     def next(self) -> Turn | None:
-        """The next in line, if the connection is free."""
+        """The next entry, if the connection is free."""
         return self._turns.popleft() if self.at_turn is None and self._turns else None
 
     def concerns(self, later: Entry) -> bool:
-        """Whether a query in line may have side effects that a later one would see."""
+        """Whether a queued query may have side effects that a later one would see."""
         return any(
             turn.entry.client.concerns(turn.entry.request, later.request)
             for turn in self._all()
@@ -40,11 +40,11 @@ class Line:
 
     @property
     def due_s(self) -> float:
-        """Core-seconds of all in line."""
+        """Core-seconds of all queued queries."""
         return sum(turn.entry.expected_s for turn in self._all() if turn.entry is not None)
 
     def leave(self, turn: Turn) -> bool:
-        """A turn is over, or is not wanted any more; whether it had the connection."""
+        """Remove an entry; whether it held the connection."""
         if self.at_turn == turn:
             self.at_turn = None
             return True

@@ -1,13 +1,13 @@
-"""What is to be expected of a query while it runs."""
+"""The expected work of a query while it runs."""
 
 from __future__ import annotations
 
 from queryard.estimate.revision import revised
 from queryard.estimate.work import Prediction
 
-# A new estimate is told if it differs from the last by this share.
+# The kernel gets a new estimate if it differs from the last by this share.
 WORTH_TELLING = 0.05
-# Of a query that runs already, no plan is asked for that would cost as much as the query.
+# A running query is not planned if planning would cost as much as the rest of the query.
 WORTH_PLANNING_S = 0.2
 
 

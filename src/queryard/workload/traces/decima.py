@@ -124,7 +124,7 @@ def _parents(data: Mapping[str, Any], stages: Mapping[int, Any]) -> dict[int, li
 
 
 def _durations(stage: Mapping[str, Any], executors: int) -> list[float]:
-    """All tasks of a stage, from the run whose number of executors is nearest to the one wanted."""
+    """All tasks of a stage, from the run with the number of executors nearest to the given one."""
     waves = []
     for key in ("first_wave", "rest_wave"):
         wave = stage.get(key)

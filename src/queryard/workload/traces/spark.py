@@ -4,8 +4,9 @@
 those that had ended when it was submitted.
 
 With adaptive execution a shuffle is a Spark job of its own, and later jobs list its stage again
-under another number without running it. Such a stage is known by the RDD it computes. A stage whose
-rows are broadcast is nobody's parent; the next stage to begin after its end is taken to need it.
+under another number without running it. Such a stage is known by the RDD it computes. A stage with
+broadcast rows is listed as parent of no stage; the next stage to begin after its end is taken to
+need it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _PLACES: Mapping[str, Locality] = {
     "RACK_LOCAL": "rack",
     "ANY": "remote",
 }
-# What is counted of jobs whose start is missing, and of job groups.
+# Names of counts: of jobs without a recorded start, and of job groups.
 _UNLISTED = "stages that no job lists"
 _GROUPS, _GROUPS_OUTSIDE = "job groups", "job groups outside of SQL"
 
@@ -84,7 +85,7 @@ def trace_of(place: Path, logs: Sequence[SparkLog]) -> Trace:
     if len(begins) < len(logs):
         which = "the log has" if len(logs) == 1 else f"{len(logs) - len(begins)} of the logs have"
         notes.append(
-            f"{which} no SparkListenerApplicationStart: whose application it was is not known, and "
+            f"{which} no SparkListenerApplicationStart: its user is not known, and "
             "its time counts from its first event"
         )
     notes += _put_together(counts)
@@ -112,7 +113,7 @@ def trace_of(place: Path, logs: Sequence[SparkLog]) -> Trace:
 
 
 def _first_ms(log: SparkLog) -> Iterator[int]:
-    """When an application began, or, if nobody says, what may have been first."""
+    """When an application began; if that is not recorded, candidates for its first event."""
     if log.began_ms is not None:
         yield log.began_ms
         return
@@ -262,7 +263,7 @@ class _Application:
         return upstream
 
     def _ran(self, listed: Sequence[int], here: set[int]) -> set[int]:
-        """The stages that ran in place of those listed: themselves, their like, their parents."""
+        """The stages that ran for those listed: these, those of the same RDD, or their parents."""
         found: set[int] = set()
         seen: set[int] = set()
         left = list(listed)
@@ -333,12 +334,12 @@ class _Application:
     def _tenant(self, jobs: Sequence[SparkJob]) -> str:
         pool = next((job.origin.pool for job in jobs if job.origin.pool), "")
         group = next((job.origin.group for job in jobs if job.origin.group), "")
-        # Spark SQL and notebooks make up a group for each query; a pool is somebody's choice.
+        # Spark SQL and notebooks generate a group per query; a pool is chosen by the user.
         return as_id(pool or self._log.user or group or "default")
 
 
 def _use_broadcasts(stages: Sequence[SparkStage], upstream: dict[int, set[int]]) -> None:
-    """Stages of a query that nobody seems to need, but the last one."""
+    """Connect stages that no stage lists as a parent (broadcasts) to the stage that follows."""
     needed = {parent for parents in upstream.values() for parent in parents}
     for stage in stages:
         after = [

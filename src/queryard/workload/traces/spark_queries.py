@@ -6,7 +6,7 @@ nothing has run for a minute was asked for again: a notebook gives a paragraph t
 whenever it is run. Jobs without a group are queries of their own; but where an application has no
 SQL at all, they are one together.
 
-The start of a job may be missing from a log. Its stages then say themselves whose they are.
+The start of a job may be missing from a log. Its stages then name their SQL execution or group.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from dataclasses import dataclass, field
 from .model import as_id
 from .spark_log import Origin, SparkJob, SparkLog, SparkStage
 
-# A statement's driver rarely thinks for longer between two jobs, and people do between two runs.
+# The gap between two jobs of a statement is rarely longer; between two runs by a person it is.
 PAUSE_MS = 60_000
 
 
 @dataclass(slots=True)
 class TaskFeatures:
-    """The jobs of one query, what it is called, and when it began and ended if somebody says."""
+    """The jobs of one query, its name, and when it began and ended, if recorded."""
 
     name: str
     jobs: Sequence[SparkJob]
@@ -40,7 +40,7 @@ class Queries:
     groups: int = 0
     # Of these, the ones that are queries.
     groups_asked: int = 0
-    # Stages that no job lists and that say whose they are; tasks of those that do not.
+    # Stages that no job lists and that name their origin; tasks of those that name none.
     stages_given: int = 0
     tasks_lost: int = 0
 
@@ -163,7 +163,7 @@ def _runs(log: SparkLog, jobs: Iterable[SparkJob]) -> list[list[SparkJob]]:
     runs: list[list[SparkJob]] = []
     last_ms = 0
     timed = [(began_ms(log, job), job) for job in jobs]
-    # Those of which nothing is known come last, and are nobody's beginning.
+    # Jobs without times come last, and begin no new run.
     for at_ms, job in sorted(timed, key=lambda pair: (pair[0] is None, pair[0] or 0)):
         if not runs or (at_ms is not None and at_ms - last_ms >= PAUSE_MS):
             runs.append([])

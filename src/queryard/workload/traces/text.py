@@ -17,7 +17,7 @@ from queryard.core.errors import InvalidRecord
 from queryard.workload.quantities import several
 
 _HEAD = 64 * 1024
-# How files begin that are compressed, and who reads them.
+# The first bytes of compressed files, and the reader of each kind.
 _STANDARD: Mapping[bytes, Callable[..., Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
