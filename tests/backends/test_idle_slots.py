@@ -1,4 +1,4 @@
-"""Slots that find nothing to do are offered to others, and asked back now and then."""
+"""Idle slots are offered to other queries, and requested again now and then."""
 
 from __future__ import annotations
 
@@ -292,7 +292,7 @@ def test_a_thread_that_waits_for_a_processor_is_not_idle(monkeypatch):
 
 
 def test_a_query_on_one_thread_leaves_the_other_slot_to_others(tmp_path):
-    """A window over one partition runs on one thread; somebody else has work for the other."""
+    """A window over one partition runs on one thread; another query has work for the other."""
     write_facts(tmp_path)
     with queryard.connect(tmp_path, slots=2, memory="2 GB", history=False) as session:
         narrow = session.submit(

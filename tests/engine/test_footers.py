@@ -1,4 +1,4 @@
-"""Footers are remembered of files that cannot be taken for others, and of no others."""
+"""Footers are cached only of files that cannot be confused with earlier ones."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ LONG = "SELECT sum(hash(words, r)::HUGEINT), {} FROM facts, range(9999) t(r)"
 
 @pytest.fixture(autouse=True)
 def own_interval() -> Iterator[None]:
-    """An interval nobody else sets."""
+    """A switch interval that only this test sets."""
     wait_until(lambda: gil_interval._users == 0, 20.0)
     before = sys.getswitchinterval()
     sys.setswitchinterval(BEFORE_S + 5e-7)

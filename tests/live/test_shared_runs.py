@@ -1,4 +1,4 @@
-"""Who asks the same at the same time is answered by one run; everybody else is not."""
+"""Identical queries at the same time share one execution; other queries do not."""
 
 from __future__ import annotations
 
