@@ -35,12 +35,12 @@ from . import inputs
 from .admission.gate import Gate
 from .admission.memory import Reservations
 from .coordinating import Coordinator
+from .effect_runner import EffectRunner
 from .estimates.estimator import Estimator
 from .estimates.forecasts import Forecaster, Fork
 from .estimates.prediction import Predictor
 from .estimates.waits import Waits
 from .facts import QueryFacts, QueryView
-from .hands import Hands
 from .inputs import ClientPort
 from .loop import Loop, Mailbox
 from .monitor import SessionReport
@@ -102,7 +102,7 @@ class Host:
             self._foresee,
             self._problem,
         )
-        self._hands = Hands(
+        self._effects = EffectRunner(
             post,
             self._background,
             backend,
@@ -115,7 +115,7 @@ class Host:
             self._later,
         )
         coordinator = Coordinator(kernel, gate, reservations, backend.width)
-        self._loop = Loop(mailbox, coordinator, self._hands.carry_out, self._break)
+        self._loop = Loop(mailbox, coordinator, self._effects.carry_out, self._break)
         self._forecaster = Forecaster(self._fork, self.now, self._problem)
         self._waits = Waits(lambda: self._fork().without_twins(), self.now)
         self._next_forecast_s = 0.0
@@ -267,7 +267,7 @@ class Host:
 
     def _call(self, token: Hashable, given: inputs.Input) -> str:
         """Post something and wait for its reply."""
-        reply = self._hands.expect(token)
+        reply = self._effects.expect(token)
         self._post(given)
         if self._broken is not None or self._loop.over:
             reply.cancel()
@@ -378,7 +378,7 @@ class Host:
             ticket.facts = replace(ticket.facts, error=error, ended_s=self.now())
             ticket.output.fail(error)
             ticket.over.set()
-        self._hands.give_up()
+        self._effects.give_up()
 
     # --- the end ---------------------------------------------------------------------------------
 
@@ -405,7 +405,7 @@ class Host:
         self._estimator.close()
         self._recorder.cost(self.report())
         self._loop.stop()
-        self._hands.give_up()
+        self._effects.give_up()
         self._recorder.close()
         self._temp.close()
         return stopped

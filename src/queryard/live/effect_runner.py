@@ -23,7 +23,7 @@ from .recording import Recorder
 from .tickets import Tickets
 
 
-class Hands:
+class EffectRunner:
     """`post` is the loop's mailbox; `background` runs what takes longer than a moment."""
 
     def __init__(
@@ -51,7 +51,7 @@ class Hands:
         self._later = later
         self._replies: dict[Hashable, Future[str]] = {}
         # Active queries that keep Python's switch interval short.
-        self._hurried: set[str] = set()
+        self._active: set[str] = set()
         self._carries: dict[type, Callable[[Any], None]] = {
             out.Reply: self._reply,
             out.StartPlanning: self._start_planning,
@@ -82,12 +82,12 @@ class Hands:
         """The loop has ended: cancel the pending replies, and restore Python's switch interval."""
         for reply in list(self._replies.values()):
             reply.cancel()
-        for query in list(self._hurried):
-            self._end_hurry(query)
+        for query in list(self._active):
+            self._end_query(query)
 
-    def _end_hurry(self, query: str) -> None:
-        if query in self._hurried:
-            self._hurried.discard(query)
+    def _end_query(self, query: str) -> None:
+        if query in self._active:
+            self._active.discard(query)
             gil_interval.end()
 
     def carry_out(self, effect: Effect) -> None:
@@ -100,7 +100,7 @@ class Hands:
         if effect.error is not None and isinstance(effect.token, str):
             self._refuse(effect.token)
         elif effect.query == effect.token:
-            self._hurried.add(effect.query)
+            self._active.add(effect.query)
             gil_interval.begin()
         if effect.error is not None:
             reply.set_exception(effect.error)
@@ -177,7 +177,7 @@ class Hands:
         assert ticket is not None, "a query ends once"
         ticket.facts = facts
         self._recorder.ended(facts, ticket.status, ticket.output.rows)
-        self._end_hurry(facts.id)
+        self._end_query(facts.id)
         self._tickets.ended(ticket, self._now())
         if ticket.keep_s is not None:
             self._later(ticket.keep_s, lambda: self._tickets.expire(self._now()))
