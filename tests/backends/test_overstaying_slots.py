@@ -101,7 +101,7 @@ def overstay(books: Books, number: int) -> None:
 
 
 def test_a_tenant_below_its_guarantee_gets_its_slot_however_many_overstay(books):
-    books.backend.owe(True)
+    books.backend.set_guarantee_unmet(True)
     slots = books.backend.slots
     for number in range(MOST_BURSTS + slots):
         overstay(books, number)
@@ -117,7 +117,7 @@ def test_a_slot_that_overstays_is_written_off_when_a_tenant_below_its_guarantee_
         overstay(books, number)
     assert len([books.next() for _ in range(MOST_BURSTS)]) == MOST_BURSTS
     assert books.read(QUIET_S) == []
-    books.backend.owe(True)
+    books.backend.set_guarantee_unmet(True)
     assert books.next().job == job(f"q{MOST_BURSTS}")
 
 

@@ -105,7 +105,7 @@ class FakeBackend:
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._post: Post | None = None
-        self.owes = False
+        self.guarantee_unmet = False
 
     @property
     def slots(self) -> int:
@@ -189,8 +189,8 @@ class FakeBackend:
             case Release():
                 self.lose(command.node)
 
-    def owe(self, owes: bool) -> None:
-        self.owes = owes
+    def set_guarantee_unmet(self, unmet: bool) -> None:
+        self.guarantee_unmet = unmet
 
     def stop(self, query: str, error: BaseException) -> None:
         self._joining.discard(query)

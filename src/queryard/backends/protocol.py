@@ -201,7 +201,7 @@ class Backend(Protocol):
     def execute(self, command: BackendCommand) -> None:
         """Begin to carry out a command."""
 
-    def owe(self, owes: bool) -> None:
+    def set_guarantee_unmet(self, unmet: bool) -> None:
         """Whether a waiting tenant has less than its guarantee: then more overstaying slots than
         usual may be replaced by burst slots.
         """

@@ -65,7 +65,7 @@ class EffectRunner:
             out.CloseOutput: lambda effect: effect.output.discard(),
             out.Refine: self._refine,
             out.Learn: self._learn,
-            out.Owe: lambda effect: backend.owe(effect.owes),
+            out.GuaranteeUnmet: lambda effect: backend.set_guarantee_unmet(effect.unmet),
             out.Publish: self._publish,
             out.RecordAsked: lambda effect: recorder.asked(effect.facts),
             out.RecordRefused: lambda effect: recorder.refused(*effect),

@@ -49,10 +49,10 @@ class Execute(NamedTuple):
     command: BackendCommand
 
 
-class Owe(NamedTuple):
+class GuaranteeUnmet(NamedTuple):
     """Whether, from now on, a waiting tenant has less than its guarantee."""
 
-    owes: bool
+    unmet: bool
 
 
 class StopWork(NamedTuple):
@@ -148,7 +148,7 @@ Effect = (
     | StartPlanning
     | AddWork
     | Execute
-    | Owe
+    | GuaranteeUnmet
     | StopWork
     | Forget
     | HandOver

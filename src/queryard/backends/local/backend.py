@@ -77,8 +77,8 @@ class LocalBackend:
             case Release():
                 self._nodes.release(command.node, self._post)
 
-    def owe(self, owes: bool) -> None:
-        self._leases.owes = owes
+    def set_guarantee_unmet(self, unmet: bool) -> None:
+        self._leases.guarantee_unmet = unmet
 
     def stop(self, query: str, error: BaseException) -> None:
         self._leases.stop(query, error)

@@ -55,7 +55,7 @@ class LocalLeases:
         self, engine: Engine, start: Callable[[Callable[[], None]], None], slots: int
     ) -> None:
         # Whether a waiting tenant has less than its guarantee.
-        self.owes = False
+        self.guarantee_unmet = False
         self._slots = slots
         self.bursts = 0
         self.burst_s = 0.0
@@ -236,7 +236,7 @@ class LocalLeases:
                 if lease not in member.leases:
                     continue
                 self._corner.confine(lease.thread)
-                if self._bursting >= MOST_BURSTS + (self._slots if self.owes else 0):
+                if self._bursting >= MOST_BURSTS + (self._slots if self.guarantee_unmet else 0):
                     continue
                 self._bursting += 1
                 self.bursts += 1

@@ -49,7 +49,7 @@ class Coordinator:
         self.kernel = kernel
         self.gate = gate
         self._ledger = Ledger(kernel, gate, reservations, width)
-        self._owes = False
+        self._guarantee_unmet = False
         self._course = course = Course(self._ledger)
         self._ending = ending = Ending(self._ledger)
         self._intake = intake = Intake(self._ledger, course, ending)
@@ -104,19 +104,19 @@ class Coordinator:
             for command in self.kernel.handle(*events):
                 self._execute(command)
             self._intake.resume()
-        self._note_debts()
+        self._note_unmet_guarantees()
         return ledger.taken()
 
-    def _note_debts(self) -> None:
+    def _note_unmet_guarantees(self) -> None:
         """Tell the backend when a waiting tenant falls below its guarantee, and when none is.
 
         The backend then replaces overstaying slots sooner.
         """
         holders = self.kernel.state.leaseholders.values()
         is_calling = any(lease[REVOKING] for job in holders for lease in job.leases.values())
-        if self._owes != (now_owes := is_calling and owes(self.kernel)):
-            self._owes = now_owes
-            self._ledger.do(out.Owe(now_owes))
+        if self._guarantee_unmet != (now_unmet := is_calling and owes(self.kernel)):
+            self._guarantee_unmet = now_unmet
+            self._ledger.do(out.GuaranteeUnmet(now_unmet))
 
     def _execute(self, command: do.Command) -> None:
         match command:
