@@ -110,14 +110,14 @@ def test_a_caller_has_the_connection_to_itself():
     host = FakeHost()
     client = FakeClient("c")
     query = host.submit("own", client)
-    host.post(inputs.TakeTurn("caller", client))
+    host.post(inputs.AcquireConnection("caller", client))
     later = host.submit("own", client)
     assert "caller" not in host.replies
     host.run()
     assert host.ended[query].error is None
     assert host.replies["caller"].error is None
     assert later not in host.ended
-    host.post(inputs.TurnOver("caller", client))
+    host.post(inputs.ReleaseConnection("caller", client))
     host.run()
     assert host.ended[later].error is None
     host.check_idle()

@@ -160,7 +160,7 @@ class Client:
 
     def with_instance(self, change: Callable[[SessionInstance], None]) -> None:
         """Change the client's own instance while no statement uses it."""
-        with self.host.own_turn(self):
+        with self.host.own_connection(self):
             change(self.instance)
 
     def close(self) -> None:

@@ -188,11 +188,11 @@ class Host:
         most_s = self._loop.ask(lambda coordinator: coordinator.gate.doubtful_s(request))
         if most_s is None:
             return 0.0
-        in_line_s = 0.0
+        connection_wait_s = 0.0
         if client.needs_own(request):
-            due_s = self._loop.ask(lambda coordinator: coordinator.wait_in_line_s(client))
-            in_line_s = due_s / self.backend.slots
-        return max(in_line_s, self._waits.expected_s(request, work_s, most_s))
+            due_s = self._loop.ask(lambda coordinator: coordinator.connection_wait_s(client))
+            connection_wait_s = due_s / self.backend.slots
+        return max(connection_wait_s, self._waits.expected_s(request, work_s, most_s))
 
     def look_at_files(self, statements: Iterable[Classified]) -> None:
         """See what is on disk, before statements about it are entered or planned."""
@@ -250,15 +250,15 @@ class Host:
             self._tickets.release(ticket)
 
     @contextlib.contextmanager
-    def own_turn(self, client: ClientPort) -> Iterator[None]:
+    def own_connection(self, client: ClientPort) -> Iterator[None]:
         """Hold the client's own connection: wait until no statement uses it, and block others."""
         token = object()
         self._check_open()
         try:
-            self._call(token, inputs.TakeTurn(token, client))
+            self._call(token, inputs.AcquireConnection(token, client))
             yield
         finally:
-            self._post(inputs.TurnOver(token, client))
+            self._post(inputs.ReleaseConnection(token, client))
 
     def choose(self, profile: Mapping[str, Any]) -> None:
         """Follow another policy from now on; what runs is not disturbed."""

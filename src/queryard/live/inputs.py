@@ -119,14 +119,14 @@ class ChoosePolicy(NamedTuple):
     profile: Mapping[str, Any]
 
 
-class TakeTurn(NamedTuple):
+class AcquireConnection(NamedTuple):
     """A caller wants the client's own connection for itself; a `Reply` says that it has it."""
 
     token: Hashable
     client: ClientPort
 
 
-class TurnOver(NamedTuple):
+class ReleaseConnection(NamedTuple):
     """The caller that had the client's own connection is done."""
 
     token: Hashable
@@ -150,8 +150,8 @@ Input = (
     | ReaderState
     | HandedOver
     | ChoosePolicy
-    | TakeTurn
-    | TurnOver
+    | AcquireConnection
+    | ReleaseConnection
     | Close
     | Woke
     | BackendEvent

@@ -57,8 +57,8 @@ class Coordinator:
             inputs.Submit: intake.submit,
             inputs.Planned: intake.planned,
             inputs.PlanFailed: intake.plan_failed,
-            inputs.TakeTurn: intake.take_turn,
-            inputs.TurnOver: intake.turn_over,
+            inputs.AcquireConnection: intake.acquire_connection,
+            inputs.ReleaseConnection: intake.release_connection,
             told.RunJoined: intake.joined,
             told.JoinRefused: intake.join_refused,
             inputs.Predicted: course.predicted,
@@ -160,7 +160,7 @@ class Coordinator:
         """Queries that share the execution of another, by query: that other query."""
         return {entry.id: entry.twin_of for entry in self._ledger.entries.values() if entry.twin_of}
 
-    def wait_in_line_s(self, client: ClientPort) -> float:
+    def connection_wait_s(self, client: ClientPort) -> float:
         """Core-seconds before a client's own connection is free."""
         return self._intake.due_s(client)
 

@@ -37,7 +37,7 @@ class Ending:
         entry = self._ledger.entries.get(given.query)
         if entry is None:
             return
-        where = "" if entry.started_s is not None else ", still waiting for its turn"
+        where = "" if entry.started_s is not None else ", still waiting"
         limit = entry.request.time_limit
         self._stop(entry, QueryTimedOut(f"the query ran into its time limit of {limit}{where}"))
 

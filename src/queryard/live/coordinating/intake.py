@@ -17,11 +17,11 @@ from ..inputs import ClientPort
 from ..request import QueryRequest
 from ..work.base import Work
 from ..work.native import takes_a_moment
+from .connection_queue import ConnectionQueue, Waiter
 from .course import Course
 from .ending import Ending
 from .entry import Entry
 from .ledger import Ledger
-from .line import Line, Turn
 
 # How many idempotency keys are remembered; the oldest are forgotten first.
 KEYS_KEPT = 100_000
@@ -34,7 +34,7 @@ class Intake:
         self._ledger = ledger
         self._course = course
         self._ending = ending
-        self._lines: dict[str, Line] = {}
+        self._queues: dict[str, ConnectionQueue] = {}
         self._keys: OrderedDict[tuple[str, str], tuple[str, tuple[str, str]]] = OrderedDict()
 
     def resume(self) -> None:
@@ -45,16 +45,16 @@ class Intake:
             self._begin_native(entry)
         left, ledger.left = ledger.left, []
         for entry in left:
-            self._leave_line(entry.client, Turn(entry))
+            self._leave_queue(entry.client, Waiter(entry))
 
     @property
     def empty(self) -> bool:
-        return not self._lines
+        return not self._queues
 
     def due_s(self, client: ClientPort) -> float:
         """Core-seconds before a client's own connection is free."""
-        line = self._lines.get(client.id)
-        return 0.0 if line is None else line.due_s
+        queue = self._queues.get(client.id)
+        return 0.0 if queue is None else queue.due_s
 
     # --- they are let in -------------------------------------------------------------------------
 
@@ -83,9 +83,9 @@ class Intake:
         if request.time_limit_s is not None:
             at_s = self._ledger.now + request.time_limit_s
             self._ledger.do(out.SetTimer(at_s, inputs.TimeLimitReached(entry.id)))
-        line = self._lines.get(client.id)
-        if client.needs_own(request) or (line is not None and line.concerns(entry)):
-            self._stand_in_line(entry)
+        queue = self._queues.get(client.id)
+        if client.needs_own(request) or (queue is not None and queue.concerns(entry)):
+            self._enqueue(entry)
         else:
             self._start(entry)
 
@@ -121,45 +121,45 @@ class Intake:
 
     # --- the queue for a client's own connection -------------------------------------------------
 
-    def _stand_in_line(self, entry: Entry) -> None:
+    def _enqueue(self, entry: Entry) -> None:
         """Queue a query. Its rows may spill: a paused statement would block the queue."""
         self._ledger.do(out.Spill(entry.id))
         # Queued statements before it may change files: it joins no execution that has begun.
         entry.key = None
-        self._lines.setdefault(entry.client.id, Line()).join(Turn(entry))
+        self._queues.setdefault(entry.client.id, ConnectionQueue()).join(Waiter(entry))
         self._advance(entry.client)
 
     def _advance(self, client: ClientPort) -> None:
         """Start queued queries until one of them holds the connection."""
-        line = self._lines.get(client.id)
-        if line is None:
+        queue = self._queues.get(client.id)
+        if queue is None:
             return
-        while (turn := line.next()) is not None:
-            if turn.entry is None:
-                line.at_turn = turn
-                self._ledger.do(out.Reply(turn.token))
-            elif turn.entry.id in self._ledger.entries and self._start(turn.entry):
-                line.at_turn = turn
-        if line.empty:
-            del self._lines[client.id]
+        while (waiter := queue.next()) is not None:
+            if waiter.entry is None:
+                queue.holder = waiter
+                self._ledger.do(out.Reply(waiter.token))
+            elif waiter.entry.id in self._ledger.entries and self._start(waiter.entry):
+                queue.holder = waiter
+        if queue.empty:
+            del self._queues[client.id]
 
-    def _leave_line(self, client: ClientPort, turn: Turn) -> None:
-        line = self._lines.get(client.id)
-        if line is not None:
-            line.leave(turn)
+    def _leave_queue(self, client: ClientPort, waiter: Waiter) -> None:
+        queue = self._queues.get(client.id)
+        if queue is not None:
+            queue.leave(waiter)
             self._advance(client)
 
-    def take_turn(self, given: inputs.TakeTurn) -> None:
+    def acquire_connection(self, given: inputs.AcquireConnection) -> None:
         try:
             self._check_open()
         except QueryardError as error:
             self._ledger.do(out.Reply(given.token, error=error))
             return
-        self._lines.setdefault(given.client.id, Line()).join(Turn(None, given.token))
+        self._queues.setdefault(given.client.id, ConnectionQueue()).join(Waiter(None, given.token))
         self._advance(given.client)
 
-    def turn_over(self, given: inputs.TurnOver) -> None:
-        self._leave_line(given.client, Turn(None, given.token))
+    def release_connection(self, given: inputs.ReleaseConnection) -> None:
+        self._leave_queue(given.client, Waiter(None, given.token))
 
     # --- from a request to work ------------------------------------------------------------------
 
@@ -242,7 +242,7 @@ class Intake:
             return
         entry.reasons = (given.reason,)
         if entry.client.needs_own(entry.request):
-            self._stand_in_line(entry)
+            self._enqueue(entry)
         else:
             self._begin_native(entry)
 

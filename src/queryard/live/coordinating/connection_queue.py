@@ -9,52 +9,52 @@ from typing import NamedTuple
 from .entry import Entry
 
 
-class Turn(NamedTuple):
+class Waiter(NamedTuple):
     """A queued query, or a caller (`token`) that wants the connection for itself."""
 
     entry: Entry | None
     token: Hashable = None
 
 
-class Line:
+class ConnectionQueue:
     """Entries in order of arrival (FIFO), and the one that holds the connection."""
 
     def __init__(self) -> None:
-        self._turns: deque[Turn] = deque()
-        self.at_turn: Turn | None = None
+        self._waiting: deque[Waiter] = deque()
+        self.holder: Waiter | None = None
 
-    def join(self, turn: Turn) -> None:
-        self._turns.append(turn)
+    def join(self, waiter: Waiter) -> None:
+        self._waiting.append(waiter)
 
-    def next(self) -> Turn | None:
+    def next(self) -> Waiter | None:
         """The next entry, if the connection is free."""
-        return self._turns.popleft() if self.at_turn is None and self._turns else None
+        return self._waiting.popleft() if self.holder is None and self._waiting else None
 
     def concerns(self, later: Entry) -> bool:
         """Whether a queued query may have side effects that a later one would see."""
         return any(
-            turn.entry.client.concerns(turn.entry.request, later.request)
-            for turn in self._all()
-            if turn.entry is not None
+            waiter.entry.client.concerns(waiter.entry.request, later.request)
+            for waiter in self._all()
+            if waiter.entry is not None
         )
 
     @property
     def due_s(self) -> float:
         """Core-seconds of all queued queries."""
-        return sum(turn.entry.expected_s for turn in self._all() if turn.entry is not None)
+        return sum(waiter.entry.expected_s for waiter in self._all() if waiter.entry is not None)
 
-    def leave(self, turn: Turn) -> bool:
+    def leave(self, waiter: Waiter) -> bool:
         """Remove an entry; whether it held the connection."""
-        if self.at_turn == turn:
-            self.at_turn = None
+        if self.holder == waiter:
+            self.holder = None
             return True
-        if turn in self._turns:
-            self._turns.remove(turn)
+        if waiter in self._waiting:
+            self._waiting.remove(waiter)
         return False
 
     @property
     def empty(self) -> bool:
-        return self.at_turn is None and not self._turns
+        return self.holder is None and not self._waiting
 
-    def _all(self) -> list[Turn]:
-        return [*([self.at_turn] if self.at_turn is not None else []), *self._turns]
+    def _all(self) -> list[Waiter]:
+        return [*([self.holder] if self.holder is not None else []), *self._waiting]
