@@ -33,10 +33,10 @@ from ..admission.memory import Reservations
 from ..effects import Effect
 from ..facts import QueryView
 from ..inputs import ClientPort, Input
-from .course import Course
 from .ending import Ending
 from .intake import Intake
 from .ledger import Ledger
+from .running import RunningQueries
 
 
 class Coordinator:
@@ -50,9 +50,9 @@ class Coordinator:
         self.gate = gate
         self._ledger = Ledger(kernel, gate, reservations, width)
         self._guarantee_unmet = False
-        self._course = course = Course(self._ledger)
+        self._running = running = RunningQueries(self._ledger)
         self._ending = ending = Ending(self._ledger)
-        self._intake = intake = Intake(self._ledger, course, ending)
+        self._intake = intake = Intake(self._ledger, running, ending)
         self._takes: dict[type, Callable[[Any], None]] = {
             inputs.Submit: intake.submit,
             inputs.Planned: intake.planned,
@@ -61,13 +61,13 @@ class Coordinator:
             inputs.ReleaseConnection: intake.release_connection,
             told.RunJoined: intake.joined,
             told.JoinRefused: intake.join_refused,
-            inputs.Predicted: course.predicted,
-            inputs.ReaderState: course.reader_state,
-            told.RunReport: course.reported,
-            told.RunEnded: course.run_ended,
-            told.QueryUsed: course.used,
-            told.LaunchFailed: course.launch_failed,
-            ev.WidthChanged: course.width_changed,
+            inputs.Predicted: running.predicted,
+            inputs.ReaderState: running.reader_state,
+            told.RunReport: running.reported,
+            told.RunEnded: running.run_ended,
+            told.QueryUsed: running.used,
+            told.LaunchFailed: running.launch_failed,
+            ev.WidthChanged: running.width_changed,
             inputs.Cancel: ending.cancel,
             inputs.Release: ending.release,
             inputs.TimeLimitReached: ending.time_limit_reached,
@@ -127,11 +127,11 @@ class Coordinator:
             case do.Fail():
                 self._ending.failed(command.query, command.cause)
             case do.Grant():
-                self._course.began(JobId.of(command.job).query)
+                self._running.began(JobId.of(command.job).query)
                 self._ledger.do(out.Execute(command))
             case do.Launch():
                 for task in command.tasks:
-                    self._course.began(JobId.of(task.job).query)
+                    self._running.began(JobId.of(task.job).query)
                 self._ledger.do(out.Execute(command))
             case _:
                 self._ledger.do(out.Execute(command))

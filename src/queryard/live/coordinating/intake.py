@@ -18,10 +18,10 @@ from ..request import QueryRequest
 from ..work.base import Work
 from ..work.native import takes_a_moment
 from .connection_queue import ConnectionQueue, Waiter
-from .course import Course
 from .ending import Ending
 from .entry import Entry
 from .ledger import Ledger
+from .running import RunningQueries
 
 # How many idempotency keys are remembered; the oldest are forgotten first.
 KEYS_KEPT = 100_000
@@ -30,9 +30,9 @@ KEYS_KEPT = 100_000
 class Intake:
     """Queries until the kernel knows them."""
 
-    def __init__(self, ledger: Ledger, course: Course, ending: Ending) -> None:
+    def __init__(self, ledger: Ledger, running: RunningQueries, ending: Ending) -> None:
         self._ledger = ledger
-        self._course = course
+        self._running = running
         self._ending = ending
         self._queues: dict[str, ConnectionQueue] = {}
         self._keys: OrderedDict[tuple[str, str], tuple[str, tuple[str, str]]] = OrderedDict()
@@ -267,7 +267,7 @@ class Intake:
         self._ledger.tell(*work.estimates(entry.expected_s))
         self._ledger.note_moved(work.entered())
         if entry.behind:
-            self._course.tell_width(entry)
+            self._running.tell_width(entry)
         self._ledger.publish(entry)
         if not entry.recorded:
             entry.recorded = True

@@ -13,7 +13,7 @@ from .entry import Entry
 from .ledger import Ledger
 
 
-class Course:
+class RunningQueries:
     """Handles what the backend, the estimator and readers report of queries in the kernel."""
 
     def __init__(self, ledger: Ledger) -> None:
