@@ -162,7 +162,7 @@ def ask_as_guest(client: Client) -> str:
     )
 
 
-def ask_as_twins(client: Client) -> str:
+def ask_identical_queries(client: Client) -> str:
     """Submit identical queries; one of them may be cancelled."""
     question = client.usual()
     handles = [client.submit(question.sql) for _ in range(client.rng.randint(2, 6))]
@@ -345,7 +345,7 @@ ACTIONS: dict[Action, float] = {
     ask_on_little_memory: 3,
     ask_asynchronously: 3,
     ask_as_guest: 6,
-    ask_as_twins: 6,
+    ask_identical_queries: 6,
     cancel: 8,
     run_into_a_limit: 4,
     drop_the_handle: 4,

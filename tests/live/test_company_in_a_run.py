@@ -126,9 +126,9 @@ def test_the_memory_stays_reserved_when_its_holder_leaves(open_session):
     most = session.client.pool_bytes
     first = session.submit(ENDLESS, memory=most)
     wait_until(lambda: first.status == "running", 30.0)
-    twin = session.submit(ENDLESS, memory=most)
+    sharer = session.submit(ENDLESS, memory=most)
     other = session.submit(spin(1), memory=most)
-    assert runs(first, twin) == 1
+    assert runs(first, sharer) == 1
     first.cancel()
     assert first.wait(30)
     deadline = time.monotonic() + 0.5
@@ -137,7 +137,7 @@ def test_the_memory_stays_reserved_when_its_holder_leaves(open_session):
         assert kernel(session, lambda k: k.state.reserved_bytes) <= most
         assert not other.ended
         time.sleep(0.005)
-    twin.cancel()
+    sharer.cancel()
     assert other.result(30).fetchall()[0][1] == spun(1)
     check_empty(session)
 
@@ -147,7 +147,7 @@ def test_the_memory_stays_reserved_for_a_twin_that_has_no_turn(open_session):
     most = session.client.pool_bytes
     first = session.submit(ENDLESS, memory=most, priority=5)
     wait_until(lambda: first.status == "running", 30.0)
-    twin = session.submit(ENDLESS, memory=most, priority=0)
+    sharer = session.submit(ENDLESS, memory=most, priority=0)
     other = session.submit(spin(1), memory=most, priority=1)
     first.cancel()
     assert first.wait(30)
@@ -156,7 +156,7 @@ def test_the_memory_stays_reserved_for_a_twin_that_has_no_turn(open_session):
         # The execution of the identical query has begun, and holds its memory until it ends.
         check_kernel(session)
         time.sleep(0.005)
-    twin.cancel()
+    sharer.cancel()
     assert other.result(30).fetchall()[0][1] == spun(1)
     check_empty(session)
 

@@ -81,7 +81,7 @@ def test_all_queries_of_a_shared_execution_get_the_answer(qy, data, guessed):
         check_same(handle.result(60).arrow(), expected)
         assert handle.wait(60)
         assert handle.status == "finished"
-    assert len({handle._ticket.facts.twin_of or handle.id for handle in handles}) <= 2
+    assert len({handle._ticket.facts.shares_with or handle.id for handle in handles}) <= 2
     check_empty(qy)
 
 

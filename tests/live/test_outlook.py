@@ -69,10 +69,10 @@ def test_a_query_that_waits_for_memory_says_so(qy):
 
 def test_a_query_that_shares_an_execution_says_with_which_query(qy):
     first = busy(qy)
-    twin = qy.submit(first.sql)
-    assert f"it shares the execution of {first.id}" in str(twin.why())
+    sharer = qy.submit(first.sql)
+    assert f"it shares the execution of {first.id}" in str(sharer.why())
     first.cancel()
-    twin.cancel()
+    sharer.cancel()
 
 
 def test_a_query_in_line_for_the_connection_says_so(qy):
@@ -209,12 +209,12 @@ def test_how_good_a_forecast_was_is_told_afterwards(qy):
 def test_queries_that_share_an_execution_are_expected_to_end_with_it(qy):
     running = busy(qy)
     first = qy.submit(spin(5))
-    twins = [qy.submit(first.sql) for _ in range(3)]
+    sharers = [qy.submit(first.sql) for _ in range(3)]
     wait_until(lambda: len(qy.forecasts()) == 5)
     found = qy.forecasts()
-    assert {found[twin.id].end_s for twin in twins} == {found[first.id].end_s}
+    assert {found[sharer.id].end_s for sharer in sharers} == {found[first.id].end_s}
     running.cancel()
-    assert all(twin.wait(60) for twin in twins)
+    assert all(sharer.wait(60) for sharer in sharers)
 
 
 # --- the whole session -------------------------------------------------------------------------

@@ -69,7 +69,7 @@ class QueryFacts:
     usage: Usage = NO_USAGE
     progress: float = 0.0
     # The identical query that shares its execution with this one.
-    twin_of: str = ""
+    shares_with: str = ""
     reasons: tuple[str, ...] = ()
     peak_memory_bytes: int | None = None
     work: Work | None = None
@@ -84,5 +84,5 @@ class QueryFacts:
             burst_s=self.usage.burst_s,
             predicted_work_s=self.prediction.work_s,
             predicted_by=self.prediction.by,
-            shared=bool(self.twin_of),
+            shared=bool(self.shares_with),
         )

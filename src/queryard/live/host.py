@@ -117,7 +117,7 @@ class Host:
         coordinator = Coordinator(kernel, gate, reservations, backend.width)
         self._loop = Loop(mailbox, coordinator, self._effects.carry_out, self._break)
         self._forecaster = Forecaster(self._fork, self.now, self._problem)
-        self._waits = Waits(lambda: self._fork().without_twins(), self.now)
+        self._waits = Waits(lambda: self._fork().without_sharers(), self.now)
         self._next_forecast_s = 0.0
         backend.start(post)
         self._loop.start()
@@ -320,7 +320,7 @@ class Host:
 
     def _fork(self) -> Fork:
         return self._loop.ask(
-            lambda coordinator: Fork(coordinator.kernel.fork(), coordinator.twins())
+            lambda coordinator: Fork(coordinator.kernel.fork(), coordinator.sharers())
         )
 
     def report(self) -> SessionReport:

@@ -199,7 +199,7 @@ def _asked(facts: QueryFacts) -> AskedRow:
         predicted_work_s=prediction.work_s,
         predicted_memory_bytes=prediction.memory_bytes,
         predicted_by=prediction.by,
-        twin_of=facts.twin_of,
+        twin_of=facts.shares_with,
     )
 
 

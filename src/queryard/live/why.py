@@ -92,8 +92,8 @@ def wait_report(
         reasons = ("it is queued for its client's own connection, or is being planned",)
     else:
         reasons = ("it is on its way to the scheduler, or back",)
-    if facts.twin_of and not ended:
-        reasons = (*reasons, f"it shares the execution of {facts.twin_of}, an identical query")
+    if facts.shares_with and not ended:
+        reasons = (*reasons, f"it shares the execution of {facts.shares_with}, an identical query")
     return WaitReport(
         query=ticket.id,
         status=ticket.status,

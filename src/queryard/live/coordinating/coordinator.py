@@ -156,9 +156,13 @@ class Coordinator:
         """What the kernel says of a query; None if it does not know it (yet, or any more)."""
         return self.kernel.why(query) if query in self.kernel.state.queries else None
 
-    def twins(self) -> dict[str, str]:
+    def sharers(self) -> dict[str, str]:
         """Queries that share the execution of another, by query: that other query."""
-        return {entry.id: entry.twin_of for entry in self._ledger.entries.values() if entry.twin_of}
+        return {
+            entry.id: entry.shares_with
+            for entry in self._ledger.entries.values()
+            if entry.shares_with
+        }
 
     def connection_wait_s(self, client: ClientPort) -> float:
         """Core-seconds before a client's own connection is free."""

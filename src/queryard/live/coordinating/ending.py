@@ -97,7 +97,7 @@ class Ending:
         self._ledger.free(entry)
         entry.again_bytes = None
         entry.work = None
-        entry.twin_of = ""
+        entry.shares_with = ""
         entry.usage = NO_USAGE
         entry.request = entry.request.with_memory(memory_bytes)
         self._ledger.again.append(entry)

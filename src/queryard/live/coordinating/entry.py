@@ -49,7 +49,7 @@ class Entry:
         self.usage = Usage()
         self.progress = 0.0
         self.peak_memory_bytes: int | None = None
-        self.twin_of = ""
+        self.shares_with = ""
         self.reasons: tuple[str, ...] = ()
         # Its engine has finished it without an error; it cannot be cancelled any more.
         self.done = False
@@ -64,7 +64,7 @@ class Entry:
     @property
     def work_s(self) -> float:
         """Core-seconds attributed to it."""
-        if self.twin_of:
+        if self.shares_with:
             return 0.0
         return self.usage.work_s if self.run is None else self.run.work_s
 
@@ -99,7 +99,7 @@ class Entry:
             work_s=self.work_s,
             usage=self.usage,
             progress=1.0 if self.ended_s is not None else self.progress,
-            twin_of=self.twin_of,
+            shares_with=self.shares_with,
             reasons=self.reasons,
             peak_memory_bytes=self.peak_memory_bytes,
             work=self.work,

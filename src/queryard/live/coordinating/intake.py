@@ -211,7 +211,7 @@ class Intake:
             return  # it was cancelled meanwhile
         work, entry.joining = entry.joining, None
         entry.run = run = work.run  # type: ignore[attr-defined]
-        entry.twin_of = run.name
+        entry.shares_with = run.name
         for other in run.queries:
             # A slow reader must not block the others: its rows spill.
             self._ledger.do(out.Spill(other))

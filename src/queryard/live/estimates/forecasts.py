@@ -26,14 +26,14 @@ class Fork(NamedTuple):
     """A copy of the kernel, and which queries share the execution of another."""
 
     kernel: Scheduler
-    twins: Mapping[str, str]
+    sharers: Mapping[str, str]
 
-    def without_twins(self) -> Scheduler:
+    def without_sharers(self) -> Scheduler:
         """The kernel to be simulated; queries that share an execution have no work of their own."""
         state = self.kernel.state
-        for twin, first in self.twins.items():
-            if twin in state.queries and first in state.queries:
-                for job in state.queries[twin].jobs:
+        for sharer, first in self.sharers.items():
+            if sharer in state.queries and first in state.queries:
+                for job in state.queries[sharer].jobs:
                     apply(state, EstimateChanged(state.now, job.id, work_s=0.0))
         return self.kernel
 
@@ -114,8 +114,8 @@ def forecasts(fork: Fork) -> dict[str, Forecast]:
     """
     limit = Limit(seconds=LIMIT_S, clock=time.thread_time)
     # Slots of this machine are there at once.
-    found = forecast(fork.without_twins(), conditions=Conditions(node_boot_s=0.0), limit=limit)
-    for twin, first in fork.twins.items():
-        if twin in found and first in found:
-            found[twin] = Forecast(twin, found[first].start_s, found[first].end_s)
+    found = forecast(fork.without_sharers(), conditions=Conditions(node_boot_s=0.0), limit=limit)
+    for sharer, first in fork.sharers.items():
+        if sharer in found and first in found:
+            found[sharer] = Forecast(sharer, found[first].start_s, found[first].end_s)
     return found
