@@ -17,7 +17,7 @@ from .capi import library
 from .classify import Classified
 from .errors import QueryCancelled
 from .instance import Connection
-from .places import Beside, OnPool, OnSession, Place
+from .places import OnPool, OnReadConnection, OnSession, Place
 from .pool import InstancePool
 from .session import SessionInstance
 from .settings import Settings
@@ -62,8 +62,8 @@ class NativeEngine:
         if client.must_run(statements):
             place = OnSession(client)
             may = False
-        elif client.runs_beside(statements):
-            place = Beside(client, given.settings)
+        elif client.needs_read_connection(statements):
+            place = OnReadConnection(client, given.settings)
         else:
             place = OnPool(
                 self.pool,

@@ -9,11 +9,11 @@ from queryard.sql.catalog import Catalog
 from queryard.sql.catalog.quoting import identifier
 
 from .attached import SearchPath
-from .beside import Reader
 from .classify import Classified
 from .footers import Footers
 from .instance import Connection
 from .pool import InstancePool, PooledInstance
+from .read_connections import ReadConnection
 from .session import SessionInstance
 from .settings import Settings, apply, reset
 from .spares import Spares
@@ -58,7 +58,7 @@ class OnSession:
         return None  # it is shared with all that the session keeps
 
 
-class Beside:
+class OnReadConnection:
     """A further connection of the session's instance, for a read of what that instance writes."""
 
     on_session = False
@@ -67,7 +67,7 @@ class Beside:
     def __init__(self, session: SessionInstance, settings: Settings) -> None:
         self._session = session
         self._settings = settings
-        self._reader: Reader | None = None
+        self._reader: ReadConnection | None = None
 
     def enter(self) -> Connection:
         if self._reader is None:
@@ -200,4 +200,4 @@ class OnPool:
         return None if taken is None else taken.instance.used_bytes()
 
 
-Place = OnSession | Beside | OnPool
+Place = OnSession | OnReadConnection | OnPool

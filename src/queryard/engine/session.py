@@ -3,8 +3,8 @@
 Settings, temporary tables, views, macros, functions, transactions, prepared statements, attached
 database files and registered frames live on one connection of one instance, where statements run
 one after another. Reads of database files that this instance writes run on further connections
-(`queryard.engine.beside`). Whatever only reads files runs elsewhere (`queryard.engine.pool`),
-unless it names something that lives here.
+(`queryard.engine.read_connections`). Statements that only read files run elsewhere
+(`queryard.engine.pool`), unless they name something that lives here.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from queryard.sql.catalog.open_files import Claims, FileInUse, is_same
 from queryard.sql.catalog.quoting import identifier, literal
 
 from .attached import Attached, SearchPath, claim_by_statement
-from .beside import Reader, Readers
 from .classify import Classified, target_words
 from .errors import NotAllowed, QueryFailed
 from .frames import copy_in
 from .functions import ScalarFunction, Style, function_name
 from .instance import Connection, Instance
 from .kept import check_kept
+from .read_connections import ReadConnection, ReadConnections
 from .residents import Residents
 from .settings import Settings, noted, sets_variable
 from .side_effects import BY_TEXT, concerns
@@ -65,7 +65,7 @@ class SessionInstance:
         # The catalog's own queries have a connection to themselves.
         self._asking = threading.Lock()
         self._asked: Connection | None = None
-        self.readers = Readers()
+        self.readers = ReadConnections()
         self._inside: set[object] = set()
         # Files that are no longer attached, but may still be open.
         self._detached: set[str] = set()
@@ -91,7 +91,7 @@ class SessionInstance:
         # All statements of a script run in one place.
         return len(statements) > 1 and any(map(self._reads_written, statements))
 
-    def runs_beside(self, statements: Sequence[Classified]) -> bool:
+    def needs_read_connection(self, statements: Sequence[Classified]) -> bool:
         """Whether a statement that may run elsewhere needs this instance: it reads what it writes.
 
         It then has a further connection.
@@ -213,7 +213,7 @@ class SessionInstance:
                 self._hold_settings()
             return self._connection
 
-    def reader(self, settings: Settings) -> Reader:
+    def reader(self, settings: Settings) -> ReadConnection:
         """A further connection with these settings, to be given back to `readers`."""
         return self.readers.take(self.connection.instance, settings)
 
@@ -253,7 +253,7 @@ class SessionInstance:
                 self._copy_frame(connection, key, table)
         return {**errors, **unusable(self.catalog.unusable, names)}
 
-    def prepare_reader(self, reader: Reader, names: Set[str]) -> dict[str, Exception]:
+    def prepare_reader(self, reader: ReadConnection, names: Set[str]) -> dict[str, Exception]:
         """Make what must be there before a read on a further connection."""
         self._attach(reader.connection)
         return reader.prepare(self._attached, self.catalog, names - self._there.made)

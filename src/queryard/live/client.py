@@ -109,7 +109,9 @@ class Client:
 
     def is_pooled(self, request: QueryRequest) -> bool:
         statements = request.statements
-        return not (self.instance.must_run(statements) or self.instance.runs_beside(statements))
+        return not (
+            self.instance.must_run(statements) or self.instance.needs_read_connection(statements)
+        )
 
     def concerns(self, earlier: QueryRequest, later: QueryRequest) -> bool:
         return earlier.has_side_effects and any(
