@@ -28,7 +28,7 @@ from .functions import ScalarFunction, Style, function_name
 from .instance import Connection, Instance
 from .kept import check_kept
 from .read_connections import ReadConnection, ReadConnections
-from .residents import Residents
+from .session_objects import SessionObjects
 from .settings import Settings, noted, sets_variable
 from .side_effects import BY_TEXT, concerns
 from .views import Views, file_tables, unusable
@@ -76,7 +76,7 @@ class SessionInstance:
         self._claims = Claims(catalog.metadata, self._ask)
         self._attached = Attached(self._claims, writes)
         self._functions: list[ScalarFunction] = []
-        self._there = Residents()
+        self._there = SessionObjects()
         self._in_transaction = False
         # A statement of the open transaction has failed: DuckDB may refuse all that follow.
         self._is_aborted = False

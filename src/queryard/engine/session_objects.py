@@ -23,7 +23,7 @@ _EVERYWHERE = frozenset({"main"})
 _NONE: frozenset[str] = frozenset()
 
 
-class Residents:
+class SessionObjects:
     """Names, in lower case, as of the last look."""
 
     def __init__(self) -> None:
