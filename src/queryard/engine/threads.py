@@ -28,10 +28,10 @@ def _state(thread: int) -> str:
 
 
 # So many confined threads share a core before another core is used.
-A_CORE = 2
+THREADS_PER_CORE = 2
 
 
-class Corner:
+class CoreConfinement:
     """Confines overstaying threads to the last cores, so that the other cores are free of them.
 
     A user may change the cores of a thread and undo it; the priority of a thread could only be
@@ -63,7 +63,7 @@ class Corner:
     def _core(self, cores: list[int]) -> int:
         """The first that has room, else the one with the fewest."""
         taken = [core for core, _ in self._inside.values()]
-        free = [core for core in cores if taken.count(core) < A_CORE]
+        free = [core for core in cores if taken.count(core) < THREADS_PER_CORE]
         return free[0] if free else min(cores, key=taken.count)
 
     def release(self, thread: int) -> None:

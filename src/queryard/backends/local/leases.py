@@ -22,7 +22,7 @@ from queryard.core.commands import Grant, Revoke
 from queryard.core.events import LeaseEnded
 from queryard.core.model import JobId
 from queryard.engine.errors import QueryCancelled
-from queryard.engine.threads import Corner
+from queryard.engine.threads import CoreConfinement
 from queryard.results.fan import Fan
 
 from .member import LeasedExecution, Member, Serving, SlotLease
@@ -68,7 +68,7 @@ class LocalLeases:
         self._jobs: dict[str, LeasedExecution] = {}
         self._bursting = 0
         # Overstaying threads share a core or two; the burst slots have the other cores.
-        self._corner = Corner(MOST_BURSTS + slots + 1)
+        self._confinement = CoreConfinement(MOST_BURSTS + slots + 1)
 
     def begin(self, post: Post) -> None:
         self._post = post
@@ -169,7 +169,7 @@ class LocalLeases:
         self._watch.remove(run)
         with self._lock:
             member.leases.remove(lease)
-            self._corner.release(lease.thread)
+            self._confinement.release(lease.thread)
             written_off = lease.written_off_s is not None
             if lease.revoked_s is not None:
                 run.left(time.monotonic() - lease.revoked_s)
@@ -235,7 +235,7 @@ class LocalLeases:
             with self._lock:
                 if lease not in member.leases:
                     continue
-                self._corner.confine(lease.thread)
+                self._confinement.confine(lease.thread)
                 if self._bursting >= MOST_BURSTS + (self._slots if self.guarantee_unmet else 0):
                     continue
                 self._bursting += 1
