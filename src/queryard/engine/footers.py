@@ -24,7 +24,7 @@ from .volatile import may_differ
 SETTLED_S = 10.0
 
 
-class Footers:
+class FooterCache:
     """What one connection remembers."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from queryard.sql.catalog.quoting import identifier
 
 from .attached import SearchPath
 from .classify import Classified
-from .footers import Footers
+from .footers import FooterCache
 from .instance import Connection
 from .pool import InstancePool, PooledInstance
 from .read_connections import ReadConnection
@@ -154,7 +154,7 @@ class OnPool:
         read = [table for table in files.values() if table.name.lower() in named]
         self._spares.named(read)
         files_read = chain.from_iterable(table.files for table in read)
-        footers = self._taken.footers if self._own is None else Footers()
+        footers = self._taken.footers if self._own is None else FooterCache()
         footers.choose(connection, statement, files_read)
         if self._late:
             for schema in {table.schema for table in files.values() if table.schema}:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from .attached import Attached, SearchPath
 from .errors import QueryFailed
-from .footers import Footers
+from .footers import FooterCache
 from .instance import MIN_MEMORY_BYTES, Connection, Instance
 from .views import Views
 
@@ -33,7 +33,7 @@ class PooledInstance:
         self.views = Views()
         self.attached = Attached()
         self.search_path = SearchPath()
-        self.footers = Footers()
+        self.footers = FooterCache()
 
     def close(self) -> None:
         self.connection.close()
