@@ -15,7 +15,7 @@ from .threads import all_asleep
 BUSY_SHARE = 0.05
 
 
-class Stay:
+class SlotMeter:
     """One slot's time at a query, from the inside."""
 
     __slots__ = ("began_cpu_s", "began_s", "clock", "thread", "window_cpu_s", "window_s")
@@ -57,18 +57,18 @@ class Meter:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._inside: set[Stay] = set()
+        self._inside: set[SlotMeter] = set()
         self._work_s = 0.0
         self._held_s = 0.0
 
-    def enter(self) -> Stay:
+    def enter(self) -> SlotMeter:
         """The calling thread begins to work on the query."""
-        stay = Stay()
+        stay = SlotMeter()
         with self._lock:
             self._inside.add(stay)
         return stay
 
-    def leave(self, stay: Stay) -> None:
+    def leave(self, stay: SlotMeter) -> None:
         """The calling thread leaves; it must be the one that entered."""
         with self._lock:
             self._inside.discard(stay)

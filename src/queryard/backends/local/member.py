@@ -12,7 +12,7 @@ from typing import Protocol
 
 from queryard.backends.protocol import Usage
 from queryard.core.events import WidthChanged
-from queryard.engine.meter import Meter, Stay
+from queryard.engine.meter import Meter, SlotMeter
 from queryard.engine.statement import Lease
 from queryard.results.fan import Fan
 from queryard.results.streams import ResultStream
@@ -58,7 +58,7 @@ class SlotLease(Lease):
     def __init__(self, node: str) -> None:
         super().__init__()
         self.node = node
-        self.stay: Stay | None = None
+        self.stay: SlotMeter | None = None
         # When it was revoked; and when it was written off (reported as returned while still busy).
         self.revoked_s: float | None = None
         self.written_off_s: float | None = None
