@@ -193,7 +193,7 @@ class NativeQuery:
                     self._parameters if is_last else (),
                     lambda connection, name: self._supply(classified, connection, name),
                     self._sprints,
-                    self._place.in_company,
+                    self._place.shares_instance,
                 )
             return self._current
 

@@ -51,8 +51,8 @@ class OnSession:
     def leave(self) -> None:
         self._session.leave(self)
 
-    def in_company(self) -> bool:
-        return self._session.in_company()
+    def shares_instance(self) -> bool:
+        return self._session.shares_instance()
 
     def memory_bytes(self) -> int | None:
         return None  # it is shared with all that the session keeps
@@ -97,8 +97,8 @@ class OnReadConnection:
             self._session.readers.give_back(self._reader)
             self._reader = None
 
-    def in_company(self) -> bool:
-        return self._session.in_company()
+    def shares_instance(self) -> bool:
+        return self._session.shares_instance()
 
     def memory_bytes(self) -> int | None:
         return None
@@ -192,7 +192,7 @@ class OnPool:
                 return
         self._pool.give_back(taken)
 
-    def in_company(self) -> bool:
+    def shares_instance(self) -> bool:
         return False
 
     def memory_bytes(self) -> int | None:

@@ -224,7 +224,7 @@ class SessionInstance:
     def leave(self, query: object) -> None:
         self._inside.discard(query)
 
-    def in_company(self) -> bool:
+    def shares_instance(self) -> bool:
         """Whether several queries run in this instance."""
         return len(self._inside) > 1
 

@@ -73,12 +73,13 @@ class Statement:
         parameters: Sequence[Any] | Mapping[str, Any] = (),
         supply: Callable[[Connection, str | None], bool] | None = None,
         sprints: bool = False,
-        in_company: Callable[[], bool] | None = None,
+        shares_instance: Callable[[], bool] | None = None,
     ) -> None:
         """`supply` makes the tables a statement names, then any other by its name (or says no).
 
-        Only a statement that can be begun again, and has no parameters, may sprint. `in_company`
-        says whether other statements run in the instance now: slots work on the tasks of any.
+        Only a statement that can be begun again, and has no parameters, may sprint.
+        `shares_instance` says whether other statements run in the instance now: slots work on the
+        tasks of any.
         """
         self.connection = connection
         self.sql = sql
@@ -91,7 +92,7 @@ class Statement:
         self._parameters = parameters
         self._supply = supply or _no_supply
         self._sprints = sprints and library().leases
-        self._in_company = in_company or _alone
+        self._shares_instance = shares_instance or _alone
         # The start and the lease of the current sprint, and whether the sprint was stopped.
         self._sprinting_since: float | None = None
         self._sprinter: Lease | None = None
@@ -312,7 +313,7 @@ class Statement:
         if not working:
             return False
         now = time.monotonic()
-        asleep = None if self._in_company() else all_asleep(working)
+        asleep = None if self._shares_instance() else all_asleep(working)
         if asleep is False or self._ready_since is None:
             self._ready_since = now
             return False
