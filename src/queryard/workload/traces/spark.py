@@ -23,7 +23,7 @@ from queryard.workload.model import Arrival, JobTruth, Workload
 from .model import Locality, ReadOptions, TaskRecord, Trace, as_id, measured_job
 from .spark_cluster import spark_nodes
 from .spark_log import BACKWARD, SparkJob, SparkLog, SparkStage, SparkTask, read_log
-from .spark_queries import TaskFeatures, began_ms, ended_ms, queries_of
+from .spark_queries import SparkQuery, began_ms, ended_ms, queries_of
 from .text import left_out, name_of
 
 NAME = "Spark event log"
@@ -172,36 +172,36 @@ class _Application:
                 f"{log.compacted}: Spark has dropped what had ended by then"
             )
         queries = queries_of(log)
-        for asked in queries.asked:
-            self._query(asked)
-        ran = {job.origin.execution for asked in queries.asked for job in asked.jobs}
+        for query in queries.queries:
+            self._query(query)
+        ran = {job.origin.execution for query in queries.queries for job in query.jobs}
         if empty := sum(number not in ran for number in log.executions):
             self.dropped["execution of SQL without a job"] = empty
         if queries.tasks_lost:
             self.dropped["task of stages that no job lists"] = queries.tasks_lost
         for name, count in (
             (_GROUPS, queries.groups),
-            (_GROUPS_OUTSIDE, queries.groups_asked),
+            (_GROUPS_OUTSIDE, queries.groups_outside_sql),
             (_UNLISTED, queries.stages_given),
         ):
             if count:
                 self.counts[name] = count
         self.arrivals.sort(key=lambda arrival: (arrival.query.submit_s, arrival.query.id))
 
-    def _query(self, asked: TaskFeatures) -> None:
-        stages = self._stages(asked.jobs)
+    def _query(self, recorded: SparkQuery) -> None:
+        stages = self._stages(recorded.jobs)
         if not stages:
             self.dropped["query of which no task had ended"] += 1
             return
         here = {stage.id for stage in stages}
         self._taken |= here
-        jobs = [job for job in asked.jobs if not here.isdisjoint(job.stages)]
-        begin_ms, end_ms = asked.began_ms, asked.ended_ms
+        jobs = [job for job in recorded.jobs if not here.isdisjoint(job.stages)]
+        begin_ms, end_ms = recorded.began_ms, recorded.ended_ms
         if begin_ms is None:
             begin_ms = min(self._began_ms(job) for job in jobs)
             if all(job.has_ended for job in jobs):
                 end_ms = max(self._ended_ms(job) for job in jobs)
-        query_id = f"{self._prefix}{asked.name}"
+        query_id = f"{self._prefix}{recorded.name}"
         upstream = self._upstream(jobs, stages)
         # Spark counts stages over all queries; by their place in the query, the same statement
         # has the same names whenever it runs, and what was learnt of it once applies again.
@@ -225,7 +225,7 @@ class _Application:
             tuple(made),
             tenant=self._tenant(jobs),
             submit_s=max(0.0, (begin_ms - self._zero_ms) / 1e3),
-            class_name=" ".join(asked.label.split())[:80],
+            class_name=" ".join(recorded.label.split())[:80],
         )
         self.arrivals.append(Arrival(query, truth))
         if end_ms is not None and end_ms >= begin_ms:

@@ -22,7 +22,7 @@ PAUSE_MS = 60_000
 
 
 @dataclass(slots=True)
-class TaskFeatures:
+class SparkQuery:
     """The jobs of one query, its name, and when it began and ended, if recorded."""
 
     name: str
@@ -36,10 +36,10 @@ class TaskFeatures:
 class Queries:
     """All queries of a log, and what was found on the way to them."""
 
-    asked: list[TaskFeatures] = field(default_factory=list)
+    queries: list[SparkQuery] = field(default_factory=list)
     groups: int = 0
     # Of these, the ones that are queries.
-    groups_asked: int = 0
+    groups_outside_sql: int = 0
     # Stages that no job lists and that name their origin; tasks of those that name none.
     stages_given: int = 0
     tasks_lost: int = 0
@@ -63,17 +63,17 @@ def queries_of(log: SparkLog) -> Queries:
         name = f"sql{as_id(number)}"
         execution = log.executions.get(number)
         if execution is None:  # its start is missing
-            found.asked.append(TaskFeatures(name, members, _description(members)))
+            found.queries.append(SparkQuery(name, members, _description(members)))
         else:
             times_ms = execution.began_ms, execution.ended_ms
-            found.asked.append(TaskFeatures(name, members, execution.description, *times_ms))
-    found.asked += _groups(log, by_group)
+            found.queries.append(SparkQuery(name, members, execution.description, *times_ms))
+    found.queries += _groups(log, by_group)
     if alone and not by_execution:
-        found.asked.append(TaskFeatures("app", alone, log.app))
+        found.queries.append(SparkQuery("app", alone, log.app))
     else:
-        found.asked += [TaskFeatures(_name(job), [job], job.origin.description) for job in alone]
+        found.queries += [SparkQuery(_name(job), [job], job.origin.description) for job in alone]
     found.groups = len({job.origin.group for job in jobs if job.origin.group})
-    found.groups_asked = len(by_group)
+    found.groups_outside_sql = len(by_group)
     return found
 
 
@@ -143,8 +143,8 @@ def _needed(last: int, stray: dict[int, SparkStage]) -> list[SparkStage]:
     return members
 
 
-def _groups(log: SparkLog, by_group: dict[str, list[SparkJob]]) -> list[TaskFeatures]:
-    asked: list[TaskFeatures] = []
+def _groups(log: SparkLog, by_group: dict[str, list[SparkJob]]) -> list[SparkQuery]:
+    queries: list[SparkQuery] = []
     names: set[str] = set()
     for group, members in by_group.items():
         for jobs in _runs(log, members):
@@ -154,8 +154,8 @@ def _groups(log: SparkLog, by_group: dict[str, list[SparkJob]]) -> list[TaskFeat
                 number += 1
                 name = f"{short}.{number}"
             names.add(name)
-            asked.append(TaskFeatures(name, jobs, _description(jobs) or group))
-    return asked
+            queries.append(SparkQuery(name, jobs, _description(jobs) or group))
+    return queries
 
 
 def _runs(log: SparkLog, jobs: Iterable[SparkJob]) -> list[list[SparkJob]]:
