@@ -195,10 +195,10 @@ def test_how_good_a_forecast_was_is_told_afterwards(qy):
         # They are made as queries come, for a small share of the time only.
         handles.append(qy.submit(spin(1)))
         time.sleep(0.05)
-        return any(handle._ticket.foreseen is not None for handle in handles)
+        return any(handle._ticket.first_forecast is not None for handle in handles)
 
     wait_until(one_is_foreseen, 60.0, "a forecast")
-    told = next(handle for handle in handles if handle._ticket.foreseen is not None)
+    told = next(handle for handle in handles if handle._ticket.first_forecast is not None)
     running.cancel()
     assert told.wait(60)
     assert told.why().forecast_error is not None

@@ -46,7 +46,7 @@ from .loop import Loop, Mailbox
 from .monitor import SessionReport
 from .recording import COST_EVERY_S, Recorder
 from .request import QueryRequest
-from .ticket import Foreseen, Ticket
+from .ticket import Ticket, TimedForecast
 from .tickets import Tickets
 from .why import WaitReport, wait_report
 
@@ -99,7 +99,7 @@ class Host:
             Predictor(catalog),
             recorder.past,
             lambda query, better: post(inputs.Predicted(query, better)),
-            self._foresee,
+            self._record_forecast,
             self._problem,
         )
         self._effects = EffectRunner(
@@ -351,7 +351,7 @@ class Host:
 
     # --- in the background -----------------------------------------------------------------------
 
-    def _foresee(self, ticket: Ticket) -> None:
+    def _record_forecast(self, ticket: Ticket) -> None:
         """Record a forecast, to compare it later with what happened; not too often."""
         if ticket.ended or time.monotonic() < self._next_forecast_s:
             return
@@ -361,9 +361,9 @@ class Host:
         self._next_forecast_s = time.monotonic() + took_s / FORECAST_SHARE
         for query, forecast in newest.by_query.items():
             other = self._tickets.held(query)
-            if other is not None and other.foreseen is None and not other.ended:
-                other.foreseen = Foreseen(forecast, newest.made_s)
-                self._recorder.forecast(query, other.foreseen)
+            if other is not None and other.first_forecast is None and not other.ended:
+                other.first_forecast = TimedForecast(forecast, newest.made_s)
+                self._recorder.forecast(query, other.first_forecast)
 
     def _note_cost(self) -> None:
         """Record the session's own cost now and then, while it is open."""

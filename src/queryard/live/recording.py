@@ -35,7 +35,7 @@ from .amounts import as_bytes
 from .facts import QueryFacts, Status
 from .monitor import SessionReport
 from .request import QueryRequest
-from .ticket import Foreseen
+from .ticket import TimedForecast
 
 COST_EVERY_S = 10.0
 
@@ -144,10 +144,10 @@ class Recorder:
                 EndedRow(query, now_s, None, "refused", str(error), 0.0, 0.0, None, 0, 0.0)
             )
 
-    def forecast(self, query: str, foreseen: Foreseen) -> None:
+    def forecast(self, query: str, timed: TimedForecast) -> None:
         if self.history is not None:
-            found = foreseen.forecast
-            row = ForecastRow(query, foreseen.made_s, found.start_s, found.end_s)
+            found = timed.forecast
+            row = ForecastRow(query, timed.made_s, found.start_s, found.end_s)
             self.history.forecast(row)
 
     def cost(self, report: SessionReport) -> None:

@@ -15,7 +15,7 @@ from .facts import QueryFacts, Status, Timing
 from .request import QueryRequest
 
 
-class Foreseen(NamedTuple):
+class TimedForecast(NamedTuple):
     """A forecast, and when it was made on the host's clock."""
 
     forecast: Forecast
@@ -40,7 +40,7 @@ class Ticket:
         # Whether a reader has taken all rows.
         self.is_read = False
         # The first forecast that was made of it.
-        self.foreseen: Foreseen | None = None
+        self.first_forecast: TimedForecast | None = None
 
     @property
     def request(self) -> QueryRequest:

@@ -84,7 +84,7 @@ def wait_report(
     ended = facts.ended_s is not None
     if ended:
         reasons: tuple[str, ...] = () if facts.error is None else (str(facts.error),)
-        first = ticket.foreseen
+        first = ticket.first_forecast
         forecast, made_s = (None, None) if first is None else first
     elif why is not None:
         reasons = why.reasons
