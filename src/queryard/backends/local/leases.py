@@ -147,12 +147,12 @@ class LocalLeases:
             if run is None:
                 return
             member = run.members[command.job]
-            taken = member.call_back(command.node, command.slots)
+            taken = member.choose_leases(command.node, command.slots)
         for lease in taken:
             run.query.withdraw(lease)
         if taken:
             self._write_off(run, member, time.monotonic())
-            self._watch.hasten(run)
+            self._watch.poll_soon(run)
 
     # --- on a slot's thread --------------------------------------------------------------------
 

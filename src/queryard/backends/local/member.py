@@ -137,7 +137,7 @@ class Member:
 
     # --- leases ----------------------------------------------------------------------------------
 
-    def call_back(self, node: str, slots: int) -> list[SlotLease]:
+    def choose_leases(self, node: str, slots: int) -> list[SlotLease]:
         """Choose the leases to revoke: idle ones, then those granted last."""
         held = [lease for lease in self.leases if not lease.withdrawn and lease.node == node]
         now = time.monotonic()

@@ -49,7 +49,7 @@ class Watch:
             if not self._watched[run]:
                 del self._watched[run]
 
-    def hasten(self, run: LeasedExecution) -> None:
+    def poll_soon(self, run: LeasedExecution) -> None:
         """Slots were revoked: poll soon, to see whether they have left."""
         with self._changed:
             run.due_s = min(run.due_s, time.monotonic() + LOOK_S)
