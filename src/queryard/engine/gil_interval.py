@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import threading
 
-TURN_S = 0.0005
+INTERVAL_S = 0.0005
 
 _lock = threading.Lock()
 _users = 0
@@ -25,7 +25,7 @@ def begin() -> None:
         if _users == 1:
             _before_s = sys.getswitchinterval()
             # A program that has set a shorter interval keeps it.
-            _set(min(TURN_S, _before_s))
+            _set(min(INTERVAL_S, _before_s))
 
 
 def end() -> None:
@@ -37,6 +37,6 @@ def end() -> None:
             _set(_before_s)
 
 
-def _set(turn_s: float) -> None:
+def _set(interval_s: float) -> None:
     # Python truncates to microseconds; without rounding, each restore would lose one.
-    sys.setswitchinterval(turn_s + 5e-7)
+    sys.setswitchinterval(interval_s + 5e-7)
