@@ -185,20 +185,20 @@ class Host:
         """How long a query would wait, if that may be longer than some limit."""
         if not self._gate.limits_waits(request):
             return 0.0
-        most_s = self._loop.ask(lambda coordinator: coordinator.gate.doubtful_s(request))
+        most_s = self._loop.ask(lambda coordinator: coordinator.gate.wait_limit_at_risk_s(request))
         if most_s is None:
             return 0.0
         connection_wait_s = 0.0
         if client.needs_own(request):
-            due_s = self._loop.ask(lambda coordinator: coordinator.connection_wait_s(client))
-            connection_wait_s = due_s / self.backend.slots
+            work_ahead_s = self._loop.ask(lambda coordinator: coordinator.connection_work_s(client))
+            connection_wait_s = work_ahead_s / self.backend.slots
         return max(connection_wait_s, self._waits.expected_s(request, work_s, most_s))
 
     def look_at_files(self, statements: Iterable[Classified]) -> None:
         """See what is on disk, before statements about it are entered or planned."""
         self._freshness.look(names_read(statements))
 
-    def in_a_while(self, work: Callable[[], None]) -> None:
+    def run_later(self, work: Callable[[], None]) -> None:
         """Run something later in the background; a short program may end before it runs."""
         self._later(WHILE_S, work)
 

@@ -152,7 +152,7 @@ class Session:
             space,
             fresh_s,
         )
-        engine.spares.keep(small_sizes(budget.pool_bytes), self.host.in_a_while)
+        engine.spares.keep(small_sizes(budget.pool_bytes), self.host.run_later)
         self.client = Client.open(
             self.host, memory_bytes=budget.session_bytes, name="session", plan=plan, writes=write
         )

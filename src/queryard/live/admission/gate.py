@@ -37,24 +37,24 @@ class Gate:
         """Whether a query has a limit on its expected wait; limits do not change."""
         return any(limits.wait_s is not None for _, limits in self._of(request))
 
-    def doubtful_s(self, request: QueryRequest) -> float | None:
+    def wait_limit_at_risk_s(self, request: QueryRequest) -> float | None:
         """The smallest limit on a query's wait, if the work ahead may take longer; else None."""
         given = [limits.wait_s for _, limits in self._of(request) if limits.wait_s is not None]
-        return min(given) if given and self._due_s() / self._slots > min(given) else None
+        return min(given) if given and self._expected_work_s() / self._slots > min(given) else None
 
     def check(self, request: QueryRequest, wait_s: float) -> None:
         """Raise `Refused` if a query that would wait so long exceeds a limit."""
         # Queries that will get a free slot have not begun yet, but do not count as waiting.
         idle = max(0, self._slots - (len(self._inside) - len(self._waiters)))
         for name, limits in self._of(request):
-            whose = f"tenant {name!r}" if name else "the session"
+            owner = f"tenant {name!r}" if name else "the session"
             waiting = max(0, self._waiting[name] - idle)
             if limits.waiting is not None and waiting >= limits.waiting > 0:
-                next_s = self._due_s() / self._slots / max(waiting, 1)
-                limits.refuse_waiting(whose, waiting, next_s)
-            limits.check(whose, wait_s, request.memory_bytes or 0)
+                next_s = self._expected_work_s() / self._slots / max(waiting, 1)
+                limits.refuse_waiting(owner, waiting, next_s)
+            limits.check(owner, wait_s, request.memory_bytes or 0)
 
-    def _due_s(self) -> float:
+    def _expected_work_s(self) -> float:
         """Expected core-seconds of all admitted queries, done work included."""
         return sum(admitted.expected_s for admitted in self._inside.values())
 

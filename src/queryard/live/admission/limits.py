@@ -32,28 +32,28 @@ class Limits:
     wait_s: float | None = None
     memory_bytes: int | None = None
 
-    def check(self, whose: str, wait_s: float, memory_bytes: int) -> None:
+    def check(self, owner: str, wait_s: float, memory_bytes: int) -> None:
         """Raise `Refused` if a query exceeds a limit, with when to try again."""
         if self.memory_bytes is not None and memory_bytes > self.memory_bytes:
             raise Refused(
-                f"{whose}: the query would reserve {memory_bytes / 1e6:,.0f} MB, and the limit is "
+                f"{owner}: the query would reserve {memory_bytes / 1e6:,.0f} MB, and the limit is "
                 f"{self.memory_bytes / 1e6:,.0f} MB; ask for less with memory="
             )
         if self.waiting == 0:
-            raise Refused(f"{whose}: the limit of waiting queries is 0, so every query is refused")
+            raise Refused(f"{owner}: the limit of waiting queries is 0, so every query is refused")
         if self.wait_s is not None and wait_s > self.wait_s:
             over_s = wait_s - self.wait_s
             raise Refused(
-                f"{whose}: a wait of about {_seconds(wait_s)} is to be expected, and the limit is "
+                f"{owner}: a wait of about {_seconds(wait_s)} is to be expected, and the limit is "
                 f"{_seconds(self.wait_s)}; try again in about {_seconds(over_s)}",
                 over_s,
             )
 
-    def refuse_waiting(self, whose: str, waiting: int, next_s: float) -> None:
+    def refuse_waiting(self, owner: str, waiting: int, next_s: float) -> None:
         """Refuse a query because too many wait; `next_s` is when one of them will start."""
         queries = "1 query is" if waiting == 1 else f"{waiting} queries are"
         raise Refused(
-            f"{whose}: {queries} waiting, and the limit is {self.waiting}; "
+            f"{owner}: {queries} waiting, and the limit is {self.waiting}; "
             f"room for another is expected in about {_seconds(next_s)}",
             next_s,
         )

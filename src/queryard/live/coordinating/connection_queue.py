@@ -39,7 +39,7 @@ class ConnectionQueue:
         )
 
     @property
-    def due_s(self) -> float:
+    def work_s(self) -> float:
         """Core-seconds of all queued queries."""
         return sum(waiter.entry.expected_s for waiter in self._all() if waiter.entry is not None)
 

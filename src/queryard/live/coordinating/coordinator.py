@@ -164,9 +164,9 @@ class Coordinator:
             if entry.shares_with
         }
 
-    def connection_wait_s(self, client: ClientPort) -> float:
+    def connection_work_s(self, client: ClientPort) -> float:
         """Core-seconds before a client's own connection is free."""
-        return self._intake.due_s(client)
+        return self._intake.queued_work_s(client)
 
     @property
     def idle(self) -> bool:

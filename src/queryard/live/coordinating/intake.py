@@ -51,10 +51,10 @@ class Intake:
     def empty(self) -> bool:
         return not self._queues
 
-    def due_s(self, client: ClientPort) -> float:
+    def queued_work_s(self, client: ClientPort) -> float:
         """Core-seconds before a client's own connection is free."""
         queue = self._queues.get(client.id)
-        return 0.0 if queue is None else queue.due_s
+        return 0.0 if queue is None else queue.work_s
 
     # --- they are let in -------------------------------------------------------------------------
 
