@@ -22,11 +22,11 @@ from queryard.sql.catalog.quoting import identifier, literal
 
 from .attached import Attached, SearchPath, claim_by_statement
 from .classify import Classified, target_words
+from .durability import check_durable
 from .errors import NotAllowed, QueryFailed
 from .frames import copy_in
 from .functions import ScalarFunction, Style, function_name
 from .instance import Connection, Instance
-from .kept import check_kept
 from .read_connections import ReadConnection, ReadConnections
 from .session_objects import SessionObjects
 from .settings import Settings, noted, sets_variable
@@ -236,7 +236,7 @@ class SessionInstance:
         self._attach(connection)
         self._search_path.follow(connection, self._attached, self.catalog)
         if self.writes:
-            check_kept(statement, connection)
+            check_durable(statement, connection)
         if statement.kind == "ATTACH":
             with self._opening:
                 path = claim_by_statement(self._claims, statement, connection)
