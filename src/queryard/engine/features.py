@@ -16,7 +16,7 @@ from queryard.estimate.work import Amount, Features, ScanFeatures
 
 from .expressions import matched_bytes, operations
 from .filters import LEAST, UNKNOWN, Range, kept_share, ranges, words
-from .pairings import Compared, compared, matching_share
+from .inequality_joins import Compared, compared, matching_share
 from .plans import WIDTH_BYTES, PlanNames, is_scan, number, operator_name, texts
 from .streams import Column, Stream, of_table, source
 from .tables import TableFacts
