@@ -155,10 +155,13 @@ class _Drawing:
         """The requests in the order of arrival, without times."""
         askers = self._stream.askers
         owners = deal([asker.share for asker in askers], count, self._rng("tenants"))
-        hands = [iter(self._hand(asker, owners.count(place))) for place, asker in enumerate(askers)]
-        return [next(hands[owner]) for owner in owners]
+        by_tenant = [
+            iter(self._requests_of(asker, owners.count(place)))
+            for place, asker in enumerate(askers)
+        ]
+        return [next(by_tenant[owner]) for owner in owners]
 
-    def _hand(self, asker: Asker, count: int) -> list[Request]:
+    def _requests_of(self, asker: Asker, count: int) -> list[Request]:
         """The queries of one tenant."""
         names, tenant = list(asker.mix), asker.name
         templates = deal(list(asker.mix.values()), count, self._rng(f"{tenant}/templates"))
