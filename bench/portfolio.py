@@ -50,7 +50,7 @@ class DecisionSpeed:
 
 
 def queue(queries: int, size_gb: float) -> tuple[SimDriver, int]:
-    """A run with so many queries waiting after some have ended, and the tasks they have left."""
+    """A run with this many waiting queries after some have ended, and the tasks left of them."""
     mix = Mix(
         queries=queries + ENDED,
         load=1e4,

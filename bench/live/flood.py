@@ -7,7 +7,7 @@ share*: the same arrivals of that tenant only, on a machine of a third of the sl
 best possible order (shortest remaining work first, clairvoyant, as a fluid) with the work that was
 measured alone. A machine of two thirds of a core cannot be had to measure on, and this reference is
 harder than any measurement could be: it knows every query's work and loses nothing. Processor
-sharing at the same share, which is what an engine would do there, is shown beside; so is plain
+sharing at the same share, which is what an engine would do there, is shown as well; so is plain
 DuckDB, which knows no tenants.
 
 python -m bench.live.flood [--seeds 5]: about 40 s per run on two cores, two runs per seed.

@@ -3,7 +3,7 @@
 1,000 queries of TPC-H with parameters of their own wait behind those that run. From a few seconds
 after the last submission on, the processor time of the driver's thread (the kernel is part of it)
 and of the one that writes the history is compared with the time that passes. What looks at running
-statements is no part of the target and shown beside; so is what a submission takes.
+statements is no part of the target and shown separately; so is what a submission takes.
 
 python -m bench.live.waiting [--seeds 5]: about 30 s per seed.
 """

@@ -224,7 +224,7 @@ class PlanAmounts:
     # --- what is done with them --------------------------------------------------------------
 
     def _compute(self, text: str, rows: float, columns: Sequence[Column]) -> None:
-        """An expression on so many rows."""
+        """Add the cost of an expression on `rows` rows."""
         self._sums["expressions"] += rows * operations(text)
         self._sums["matched_bytes"] += rows * matched_bytes(text, columns)
 

@@ -94,7 +94,7 @@ class Meter:
         return len(self._inside)
 
     def idle(self, for_s: float) -> tuple[int, int]:
-        """(threads inside, those of them that have found nothing to do for so long)."""
+        """(threads inside, those of them that have been idle for `for_s`)."""
         now = time.monotonic()
         with self._lock:
             # Call it for all of them, so that each keeps its own window.

@@ -41,7 +41,7 @@ Stage = Literal["new", "planning", "running", "ready", "ended"]
 SPRINT_S, CALLED_SPRINT_S = 0.3, 0.05
 # How long DuckDB must say that rows are ready: with all slots asleep, and where that is not known.
 SURE_ASLEEP_S, SURE_S = 0.0002, 0.02
-# Chunks of 2,048 rows are gathered into batches of so many rows, or bytes if they are wide.
+# Chunks of 2,048 rows are gathered into batches of this many rows, or bytes if rows are wide.
 BATCH_ROWS = 64 * 2048
 BATCH_BYTES = 4 << 20
 # duckdb_result_type

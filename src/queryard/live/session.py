@@ -207,8 +207,8 @@ class Session:
         answer is wanted: policies that know deadlines hurry, and it runs on if it is late.
 
         The same `idempotency_key` given again is the same query: it runs once. With `keep`, the
-        query runs on though its handle is gone, and its rows are kept for so long after its end, to
-        be read through `query`; without, a query that only reads is cancelled then.
+        query runs on without a handle, and its rows are kept for that time after its end, to be
+        read through `query`; without, a query that only reads is cancelled then.
         """
         ticket = self.client.submit(
             sql,

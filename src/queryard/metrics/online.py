@@ -46,7 +46,7 @@ class Reduction:
 
 
 def time_to_reduction(run: RunRows, reduction: float) -> dict[str, float | None]:
-    """By query: seconds from submission to the first answer with so much less error.
+    """By query: seconds from submission to the first answer with the error reduced by this share.
 
     A query with several answering jobs has it when all of them have. One that ran to its exact
     answer has no error left from then on; one that stops at a target error may never get there.

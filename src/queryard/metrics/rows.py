@@ -132,6 +132,6 @@ class RunRows:
 
     @property
     def makespan_s(self) -> float | None:
-        """TET: first submission to last end, or at least so long while a query is unfinished."""
+        """TET: first submission to last end; a lower bound while a query is unfinished."""
         first_s = self.first_submit_s
         return None if first_s is None else self.closed_s - first_s

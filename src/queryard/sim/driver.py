@@ -180,7 +180,7 @@ class SimDriver:
         return self._heap[0][0] if self._heap and self._open else math.inf
 
     def run(self, until_s: float = math.inf, most_steps: int = sys.maxsize) -> None:
-        """Go on until every query has ended, to a time, or for so many decisions."""
+        """Run until every query has ended, to `until_s`, or for `most_steps` decisions."""
         heap = self._heap
         moved = self._moved
         running = self.scheduler.state.running

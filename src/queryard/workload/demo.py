@@ -27,7 +27,7 @@ BLOCK_BYTES = 256e6
 # The tables that many read, with their GB.
 COMMON = {"events": 6.0, "history": 60.0}
 LOAD = 0.9
-# By input, up to so many GB.
+# Size bins by input, up to this many GB.
 SIZE_BINS = {"up to 10 GB": 10.0, "10 to 50 GB": 50.0, "over 50 GB": math.inf}
 
 

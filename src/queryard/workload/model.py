@@ -64,7 +64,7 @@ class JobTruth:
         return self.work_s / batches + self.growth_s * batch
 
     def error_after(self, batch: int, batches: int) -> float:
-        """The true error of an online answer after so many batches; the last is exact."""
+        """The true error of an online answer after batch `batch`; the last is exact."""
         rows = max(1.0, self.rows / batches) * batch
         return self.sigma * math.sqrt((1.0 - batch / batches) / rows)
 

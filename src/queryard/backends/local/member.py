@@ -175,7 +175,7 @@ class LeasedExecution:
         self._leaving_s = 0.0
 
     def left(self, after_s: float) -> None:
-        """A slot has left, so long after it was revoked."""
+        """A slot has left `after_s` after it was revoked."""
         self._leaving_s += LAST_COUNTS * (after_s - self._leaving_s)
 
     @property

@@ -16,7 +16,7 @@ from queryard.engine.errors import InputMissing, QueryCancelled
 
 
 class Partitions(NamedTuple):
-    """Rows go to so many partitions; a column of theirs says to which, and is not kept."""
+    """The number of partitions, and the column that says to which a row goes; it is not kept."""
 
     column: str
     number: int

@@ -43,7 +43,7 @@ class Gate:
         return min(given) if given and self._expected_work_s() / self._slots > min(given) else None
 
     def check(self, request: QueryRequest, wait_s: float) -> None:
-        """Raise `Refused` if a query that would wait so long exceeds a limit."""
+        """Raise `Refused` if a query that would wait `wait_s` exceeds a limit."""
         # Queries that will get a free slot have not begun yet, but do not count as waiting.
         idle = max(0, self._slots - (len(self._inside) - len(self._waiters)))
         for name, limits in self._of(request):

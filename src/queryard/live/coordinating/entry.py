@@ -69,7 +69,7 @@ class Entry:
         return self.usage.work_s if self.run is None else self.run.work_s
 
     def view(self, slots: int) -> QueryView:
-        """Its row in a list of queries, while so many slots work on it."""
+        """Its row in a list of queries; `slots` work on it now."""
         return QueryView(
             id=self.id,
             sql=self.request.sql,

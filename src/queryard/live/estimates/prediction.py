@@ -159,7 +159,7 @@ class Predictor:
     # --- while it runs, and afterwards -----------------------------------------------------------
 
     def revise(self, prediction: Prediction, done_s: float, progress: float) -> float:
-        """Its total work, now that so much is done."""
+        """Its total work, now that `done_s` of it is done."""
         return revised(prediction.work_s, done_s, progress, prediction.spread)
 
     def running(self, request: QueryRequest, done_s: float) -> bool:
@@ -189,7 +189,7 @@ class Predictor:
         peak_memory_bytes: int | None = None,
         known: Known = "exactly",
     ) -> None:
-        """Learn what a query took: in full, or at least so much if it was stopped."""
+        """Learn what a query took: in full, or a lower bound if it was stopped."""
         if request.plan == "staged":
             return  # staged execution has other costs: nothing to learn for native execution
         sizes = self._sizes.of(request)

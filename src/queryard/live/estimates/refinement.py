@@ -14,7 +14,7 @@ WORTH_PLANNING_S = 0.2
 def revised_work(
     prediction: Prediction, expected_s: float, done_s: float, progress: float
 ) -> float:
-    """The work of a query of which so much is done; as before, where it hardly differs.
+    """The work of a query of which `done_s` is done; the old value if it hardly differs.
 
     >>> revised_work(Prediction(1.0, None, "plan", 0.5), 1.0, 0.5, 0.5)
     1.0

@@ -35,7 +35,7 @@ def fail(file: Path, problem: str, line: int | None = None) -> NoReturn:
 
 
 def left_out(number: float, what: str) -> str:
-    """That so many of something are not replayed.
+    """The note that `number` of something are not replayed.
 
     >>> left_out(1, "job without a task that succeeded")
     '1 job without a task that succeeded is left out'

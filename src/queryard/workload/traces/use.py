@@ -10,7 +10,7 @@
 | `slots` | slots of each of its nodes |
 | `load` | a cluster of its own, so large that the offered load (`Trace.load_on`) is this |
 | `deadlines` | this share of the queries is due after 1 to 3 times what they take alone |
-| `first` | only so many queries, those submitted first |
+| `first` | only this many queries, those submitted first |
 | `until` | only those submitted so soon after the first |
 """
 
