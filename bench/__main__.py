@@ -25,7 +25,7 @@ def _verdict(met: bool) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--profile", action="append", help="only these profiles (repeatable)")
-    parser.add_argument("--repeats", type=int, default=5, help="runs a figure; the median counts")
+    parser.add_argument("--repeats", type=int, default=5, help="runs per figure; the median counts")
     parser.add_argument("--quick", action="store_true", help="a million tasks only for fifo, tls")
     parser.add_argument("--out", type=Path, default=Path("bench-results.json"))
     options = parser.parse_args()

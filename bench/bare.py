@@ -1,7 +1,7 @@
 """The yardstick: FIFO over the same workload with nothing but a heap and counters.
 
-No policy, no nodes, no states, no events or commands that anybody could look at: the least a
-Python program must do to know when each query ends.
+No policy, no nodes, no states, no visible events or commands: the least a Python program must do to
+know when each query ends.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
     python -m bench.default_profile            all profiles, 30 seeds
     python -m bench.default_profile --quick    5 seeds, two slots
 
-Queries are divisible jobs that can use all slots; estimates err by a factor whose median is
+Queries are divisible jobs that can use all slots; estimates err by a factor with a median of
 1.5 and are corrected once a query has done more than was expected of it; slots come back 30 ms
-after they are revoked. Beside the profiles stand ideal processor sharing, which is about what
-an engine does that runs all queries at once, and clairvoyant SRPT. Figures are means over the
+after they are revoked. Two ideals are shown beside the profiles: processor sharing, which is about
+what an engine does that runs all queries at once, and clairvoyant SRPT. Figures are means over the
 seeds and their ratios to ideal sharing; "largest" of the long-tailed mix is the worst of them.
 """
 
@@ -51,8 +51,8 @@ LOAD = 0.8
 
 
 @dataclass(frozen=True)
-class TaskFeatures:
-    """A query as it is drawn: when, how many core-seconds, by whom, by when."""
+class DrawnQuery:
+    """A drawn query: its submission, core-seconds, tenant and deadline."""
 
     at_s: float
     work_s: float
@@ -62,23 +62,23 @@ class TaskFeatures:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A kind of workload, what its tenants may count on, and what is looked at."""
+    """A kind of workload, the shares of its tenants, and the figures to compute."""
 
     name: str
-    draw: Callable[[random.Random, int], list[TaskFeatures]]
-    measure: Callable[[Sequence[TaskFeatures], Sequence[float], int], dict[str, float]]
+    draw: Callable[[random.Random, int], list[DrawnQuery]]
+    measure: Callable[[Sequence[DrawnQuery], Sequence[float], int], dict[str, float]]
     tenants: Sequence[Tenant] = ()
     worst: frozenset[str] = field(default_factory=frozenset)
 
 
-def at_once(draw: random.Random, slots: int) -> list[TaskFeatures]:
+def at_once(draw: random.Random, slots: int) -> list[DrawnQuery]:
     """All of TPC-H at once: 22 queries of 0.5 to 8 core-seconds."""
     return [
-        TaskFeatures(0.0, math.exp(draw.uniform(math.log(0.5), math.log(8.0)))) for _ in range(22)
+        DrawnQuery(0.0, math.exp(draw.uniform(math.log(0.5), math.log(8.0)))) for _ in range(22)
     ]
 
 
-def long_tailed(draw: random.Random, slots: int, count: int = 100) -> list[TaskFeatures]:
+def long_tailed(draw: random.Random, slots: int, count: int = 100) -> list[DrawnQuery]:
     """85 % small, 12 % middling, 3 % that take up to a minute alone; Poisson at 80 % load."""
     kinds = draw.choices((SMALL, MIDDLE, LARGE), (0.85, 0.12, 0.03), k=count)
     works = [
@@ -88,16 +88,14 @@ def long_tailed(draw: random.Random, slots: int, count: int = 100) -> list[TaskF
     now, asked = 0.0, []
     for work_s in works:
         now += draw.expovariate(1.0 / gap_s)
-        asked.append(TaskFeatures(now, work_s))
+        asked.append(DrawnQuery(now, work_s))
     return asked
 
 
-def with_deadlines(draw: random.Random, slots: int) -> list[TaskFeatures]:
+def with_deadlines(draw: random.Random, slots: int) -> list[DrawnQuery]:
     """The same, and 30 % of them are due after 1 to 3 times what they take alone."""
     return [
-        TaskFeatures(
-            q.at_s, q.work_s, deadline_s=q.at_s + q.work_s / slots * draw.uniform(1.0, 3.0)
-        )
+        DrawnQuery(q.at_s, q.work_s, deadline_s=q.at_s + q.work_s / slots * draw.uniform(1.0, 3.0))
         if draw.random() < 0.3
         else q
         for q in long_tailed(draw, slots)
@@ -107,24 +105,22 @@ def with_deadlines(draw: random.Random, slots: int) -> list[TaskFeatures]:
 FLOODER, LIGHT = "flood", ("web", "lab")
 
 
-def flooded(draw: random.Random, slots: int) -> list[TaskFeatures]:
+def flooded(draw: random.Random, slots: int) -> list[DrawnQuery]:
     """One tenant asks for a hundred queries at once; two others for one now and then."""
     asked = [
-        TaskFeatures(0.0, math.exp(draw.uniform(0.0, 2.3)) * slots / 2, FLOODER) for _ in range(100)
+        DrawnQuery(0.0, math.exp(draw.uniform(0.0, 2.3)) * slots / 2, FLOODER) for _ in range(100)
     ]
     for tenant in LIGHT:
         now = 1.0
         while now < 100.0:
             work_s = math.exp(draw.uniform(math.log(0.1), math.log(3.0))) * slots / 2
-            asked.append(TaskFeatures(now, work_s, tenant))
+            asked.append(DrawnQuery(now, work_s, tenant))
             # At most 40 % of a third of the machine.
             now += draw.expovariate(0.4 / 3 / (0.85 * slots / 2) * slots)
     return asked
 
 
-def responses(
-    asked: Sequence[TaskFeatures], ends_s: Sequence[float], slots: int
-) -> dict[str, float]:
+def responses(asked: Sequence[DrawnQuery], ends_s: Sequence[float], slots: int) -> dict[str, float]:
     """Mean response and slowdown, and the slowdown of the query with the most work."""
     taken = [end_s - q.at_s for q, end_s in zip(asked, ends_s, strict=True)]
     slowed = [taken_s * slots / q.work_s for q, taken_s in zip(asked, taken, strict=True)]
@@ -132,13 +128,13 @@ def responses(
     return {"response": fmean(taken), "slowdown": fmean(slowed), "largest": slowed[largest]}
 
 
-def misses(asked: Sequence[TaskFeatures], ends_s: Sequence[float], slots: int) -> dict[str, float]:
+def misses(asked: Sequence[DrawnQuery], ends_s: Sequence[float], slots: int) -> dict[str, float]:
     due = [(q.deadline_s, end_s) for q, end_s in zip(asked, ends_s, strict=True)]
     missed = [end_s > deadline_s for deadline_s, end_s in due if deadline_s is not None]
     return {"missed": fmean(missed), **responses(asked, ends_s, slots)}
 
 
-def others(asked: Sequence[TaskFeatures], ends_s: Sequence[float], slots: int) -> dict[str, float]:
+def others(asked: Sequence[DrawnQuery], ends_s: Sequence[float], slots: int) -> dict[str, float]:
     """The response of the light tenants over what each gets alone on a third of the machine."""
     ratios = []
     for tenant in LIGHT:
@@ -165,7 +161,7 @@ SCENARIOS = (
 )
 
 
-def workload(asked: Iterable[TaskFeatures], slots: int) -> Workload:
+def workload(asked: Iterable[DrawnQuery], slots: int) -> Workload:
     arrivals = []
     for number, q in enumerate(asked):
         query = Query(
@@ -180,7 +176,7 @@ def workload(asked: Iterable[TaskFeatures], slots: int) -> Workload:
 
 
 def ends(
-    asked: Sequence[TaskFeatures], slots: int, profile: Mapping[str, Any], seed: int
+    asked: Sequence[DrawnQuery], slots: int, profile: Mapping[str, Any], seed: int
 ) -> list[float]:
     """When each query ends under a profile."""
     run = simulate(
@@ -195,7 +191,7 @@ def ends(
     return [run.ends[f"q{number}"] for number in range(len(asked))]
 
 
-def ideal_ends(asked: Sequence[TaskFeatures], slots: int, rule: Callable[..., Any]) -> list[float]:
+def ideal_ends(asked: Sequence[DrawnQuery], slots: int, rule: Callable[..., Any]) -> list[float]:
     demands = [Demand(str(i), q.at_s, q.work_s, q.work_s / slots) for i, q in enumerate(asked)]
     taken = rule(demands, slots)
     return [q.at_s + taken[str(i)] for i, q in enumerate(asked)]

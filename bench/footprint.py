@@ -38,7 +38,7 @@ def million_tasks(profile: str) -> dict[str, float]:
 
 
 def busy_kernel(profile: str, queries: int = 1_000, tasks: int = 100_000):  # type: ignore[no-untyped-def]
-    """A kernel in the middle of its work: three jobs a query, all slots busy."""
+    """A kernel in the middle of its work: three jobs per query, all slots busy."""
     each = tasks // queries // 3
     jobs = (
         Job("scan", map=Phase(each), reduce=Phase(2)),

@@ -1,5 +1,5 @@
-"""How long a portfolio takes to decide: all candidates tried out on one queue and those who come to
-it, to the end, in all worlds; and now and then on the past as well.
+"""How long a portfolio takes to decide: all candidates are simulated on one queue and on later
+arrivals, to the end, in all worlds; and now and then on past queries as well.
 
 The same work in a bare loop (`bare`) says how fast the machine was meanwhile.
 """
@@ -23,7 +23,7 @@ from .bare import bare_fifo
 from .throughput import contended
 
 NODES = parse_nodes("16x12")
-# So many queries have ended before, which are the past.
+# How many past queries there are.
 ENDED = 100
 CANDIDATES = 8
 # (queries, GB of input each, whether only the queue counts, seconds that a decision may take)
@@ -34,8 +34,8 @@ QUEUES = ((50, 3.0, False, 0.5), (50, 3.0, True, 0.5), (1_000, 21.0, False, 15.0
 class DecisionSpeed:
     """A decision; `ratio` is to the time in which a bare loop would launch as many tasks.
 
-    With `queue_only` estimates are taken as they are and nobody comes, as in POSUM; `rehearsed_s`
-    is what a decision takes after which the past is rehearsed, too.
+    With `queue_only` estimates are taken as they are and no query arrives, as in POSUM.
+    `rehearsed_s` is what a decision takes that is followed by a rehearsal of the past.
     """
 
     queries: int
@@ -50,7 +50,7 @@ class DecisionSpeed:
 
 
 def queue(queries: int, size_gb: float) -> tuple[SimDriver, int]:
-    """A run with so many queries waiting after some have ended, and the tasks they have left."""
+    """A run with this many waiting queries after some have ended, and the tasks left of them."""
     mix = Mix(
         queries=queries + ENDED,
         load=1e4,

@@ -68,14 +68,14 @@ def compare(
             sql = tpch.query(number)
             theirs, ours = [], []
             for turn in range(repeats + 1):
-                # Whoever comes second finds warmer caches: take turns.
+                # The second system finds warmer caches: alternate the order.
                 pairs = [
                     (theirs, lambda sql=sql: peer.sql(sql).to_arrow_table()),
                     (ours, lambda sql=sql: qy.sql(sql).arrow()),
                 ]
                 for times, run in pairs if turn % 2 else reversed(pairs):
                     times.append(_timed(run)[0])
-            # The first turn warms both up.
+            # The first round warms both up.
             row = (number, statistics.median(theirs[1:]), statistics.median(ours[1:]))
             rows.append(row)
             print(

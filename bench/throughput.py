@@ -24,7 +24,7 @@ FIFO_RATIO, OTHER_RATIO = 0.20, 0.07
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """One profile's speed: tasks a second, the bare loop's, and their ratio."""
+    """One profile's speed: tasks per second, the bare loop's, and their ratio."""
 
     profile: str
     tasks_per_s: float
@@ -73,7 +73,7 @@ def throughput(profile: str, jobs: int, tasks: int, noise: float, repeats: int) 
 
 
 def online(queries: int, batches: int) -> Workload:
-    """Online queries that could each use every slot: all of them are dealt anew all the time."""
+    """Online queries that could each use every slot: slots are divided again all the time."""
     job = Job("answer", divisible=Divisible(SLOTS, batches, span="cluster"))
     arrivals = tuple(
         Arrival(
@@ -86,7 +86,7 @@ def online(queries: int, batches: int) -> Workload:
 
 
 def lease_decisions(profile: str, repeats: int) -> float:
-    """Calls of `handle` a second while twelve online queries share all slots under leases."""
+    """Calls of `handle` per second while twelve online queries share all slots under leases."""
     speeds = []
     for seed in range(repeats):
         run = simulate(online(12, 40), NODES, resolve_profile(profile), seed=seed)

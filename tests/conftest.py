@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE / "core"), str(HERE / "sim")]
 
-# Whoever is started in the background of a script ignores Ctrl-C, and so do the programs it starts.
+# A process started in the background of a script ignores Ctrl-C, and so do the programs it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Hypothesis draws fewer examples where the long forms of tests are left out.

@@ -65,7 +65,7 @@ class Yard:
         heappush(self._events, (event.time_s, self._posted, event))
 
     def submit(self, id: str, jobs: Iterable[Any], at: float = 0.0, **query: Any) -> Yard:
-        """Jobs are (name, maps, seconds a map), or (a `Job`, seconds a map, a reduce)."""
+        """Jobs are (name, maps, seconds per map), or (a `Job`, seconds per map, per reduce)."""
         specs: list[Job] = []
         for job in jobs:
             if isinstance(job[0], Job):

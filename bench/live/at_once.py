@@ -1,9 +1,10 @@
 """22 TPC-H queries of one scale at once: Queryard with an empty and with a warm history.
 
-Peer: plain DuckDB, one cursor a query, on as many threads. The parameters of the queries differ
+Peer: plain DuckDB, one cursor per query, on as many threads. The parameters of the queries differ
 from seed to seed. The warm history is that of one run before all others, with other parameters.
 
-python -m bench.live.at_once [--scale 5] [--seeds 5]: about 25 s a run on two cores, three a seed.
+python -m bench.live.at_once [--scale 5] [--seeds 5]: about 25 s per run on two cores,
+three runs per seed.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 100 requests and to hand out 100 answers, is divided by that of the same five texts asked once, in a
 session of the same kind; and by that of plain DuckDB, which also answers the five once.
 
-python -m bench.live.dashboards [--seeds 5]: about 20 s a seed on two cores.
+python -m bench.live.dashboards [--seeds 5]: about 20 s per seed on two cores.
 """
 
 from __future__ import annotations

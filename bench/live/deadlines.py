@@ -2,10 +2,10 @@
 
 100 queries of the long-tailed mix without its longest, by a Poisson process. Peers: a session under
 `fifo`, and plain DuckDB. A query that is late has missed; the others count as well in the mean
-response, which is shown beside.
+response, which is shown as well.
 
-python -m bench.live.deadlines [--seeds 5]: about 40 s a run on two cores, three a seed, after about
-a minute in which all templates are measured alone.
+python -m bench.live.deadlines [--seeds 5]: about 40 s per run on two cores, three runs per seed,
+after about a minute in which all templates are measured alone.
 """
 
 from __future__ import annotations

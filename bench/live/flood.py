@@ -1,16 +1,16 @@
 """Three tenants with a guarantee of a third each; one of them floods.
 
-The flooder asks at once, at time 0, for as much as keeps the machine busy for half a minute. The
-others ask for a query now and then for as long, small and middling ones, all in all 40 % of what
-their third can do. Their mean response is divided by what each would get *alone at its guaranteed
+The flooding tenant submits at time 0 as much work as keeps the machine busy for half a minute. The
+others submit small and medium queries now and then for as long, all in all 40 % of what their third
+can do. Their mean response is divided by what each would get *alone at its guaranteed
 share*: the same arrivals of that tenant only, on a machine of a third of the slots, served in the
 best possible order (shortest remaining work first, clairvoyant, as a fluid) with the work that was
 measured alone. A machine of two thirds of a core cannot be had to measure on, and this reference is
 harder than any measurement could be: it knows every query's work and loses nothing. Processor
-sharing at the same share, which is what an engine would do there, is shown beside; so is plain
+sharing at the same share, which is what an engine would do there, is shown as well; so is plain
 DuckDB, which knows no tenants.
 
-python -m bench.live.flood [--seeds 5]: about 40 s a run on two cores, two a seed.
+python -m bench.live.flood [--seeds 5]: about 40 s per run on two cores, two runs per seed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .verdict import Figure, show
 
 FLOODER, OTHERS = "flood", ("web", "lab")
 GUARANTEE, OWN_LOAD = 1 / 3, 0.4
-# How long the others ask, and for how long the flooder's work would keep the machine busy.
+# How long the others submit, and for how long the flood would keep the machine busy.
 ASKING_S, FLOOD_S = 30.0, 30.0
 EVERY = tuple(f"q{number:02d}" for number in range(1, 23))
 

@@ -6,8 +6,8 @@ alone. The history is empty at the start of every run, or, with `--history warm`
 every template with other parameters. Slowdown is the response over the time alone; the largest
 query is the one with the most work.
 
-python -m bench.live.long_tail [--seeds 5]: about 4 min a run on two cores, two a seed; it prints an
-estimate first. `--scale-time 0.2` shrinks all data, and with it the time, to a fifth.
+python -m bench.live.long_tail [--seeds 5]: about 4 min per run on two cores, two runs per seed; it
+prints an estimate first. `--scale-time 0.2` shrinks all data, and with it the time, to a fifth.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def scales(size: float = 1.0) -> tuple[float, float, float]:
 
 
 def templates(size: float = 1.0) -> dict[str, Template]:
-    """All that can be asked: `sf01.q01` to `sf5.q22`, and `sf5.pairs` and its like."""
+    """All that can be asked: `sf01.q01` to `sf5.q22`, and `sf5.pairs` and the other long ones."""
     found = tpch_templates({schema(scale): scale for scale in scales(size)})
     place = schema(LARGE * size)
     for name, text in HEAVY.items():
@@ -126,7 +126,7 @@ def spec(
     load: float = 0.8,
     deadlines: float = 0.0,
 ) -> LoadSpec:
-    """One tenant, so many queries, by a Poisson process at a load."""
+    """A spec of one tenant with a Poisson process at a load."""
     return LoadSpec(
         name=name,
         data=Data({schema(scale): scale for scale in scales(size)}),

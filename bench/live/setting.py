@@ -1,4 +1,4 @@
-"""What all benches here have in common: their options, their data, and who goes first."""
+"""What all benches here have in common: their options, their data, and the order of runs."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def schema(scale: float) -> str:
 
 
 def in_turn(seed: int, runs: Mapping[str, Callable[[], T]]) -> dict[str, T]:
-    """Run all; whoever began with one seed comes last with the next."""
+    """Run all; the first with one seed is the last with the next."""
     names = list(runs)
     first = seed % len(names)
     done = {name: runs[name]() for name in names[first:] + names[:first]}
@@ -138,7 +138,7 @@ def in_turn(seed: int, runs: Mapping[str, Callable[[], T]]) -> dict[str, T]:
 
 
 def checked(found: Mapping[str, Played]) -> None:
-    """Every query must have been answered, and with as many rows by everybody."""
+    """Every query must have been answered, with the same number of rows by each system."""
     rows: dict[str, tuple[str, int]] = {}
     for name, played in found.items():
         if played.interrupted:
@@ -159,7 +159,7 @@ def checked(found: Mapping[str, Played]) -> None:
 
 
 def _read(file: Path) -> None:
-    """Nobody shall be the first to wait for the disk."""
+    """Read the file into the page cache, so that no system is the first to wait for the disk."""
     with file.open("rb") as opened:
         while opened.read(1 << 24):
             pass

@@ -2,7 +2,7 @@
 
 Spark is installed into an environment of its own (`--env`, or a temporary one) with pip and needs
 Java. It listens on 127.0.0.1 only. Every query has a pool of its own; the texts are those of the
-other benches, translated by sqlglot. One query runs before the start, as for everybody else, and
+other benches, translated by sqlglot. One query runs before the start, as for the other systems, and
 what Spark takes to start is not counted.
 
 python -m bench.live.spark [--scale 5] [--env DIR]: 5 to 10 min on two cores, nearly all of it

@@ -1,8 +1,8 @@
-"""Small queries beside steps that cannot be called back: what happens to their tail?
+"""The tail of small queries while other queries run steps that cannot be interrupted.
 
-The tenant `lab` keeps some cross joins of 3 million by 3 million rows going, far longer than the
-bench lasts, whose steps DuckDB does not interrupt for as long as half a second. The tenant `web`
-has a guarantee of half of the slots and asks for queries of about 10 to 50 ms at random times.
+The tenant `lab` keeps some cross joins of 3 million by 3 million rows running, far longer than the
+bench lasts. DuckDB does not interrupt a step of them for up to half a second. The tenant `web` has
+a guarantee of half of the slots and submits queries of about 10 to 50 ms at random times.
 Their responses are compared with those of plain DuckDB, where each query has a connection of its
 own.
 
@@ -34,7 +34,7 @@ from .verdict import Figure, show
 ROWS, SMALL_ROWS = 3_000_000, 500_000
 CROSS_JOINS = (1, 4)
 ASKING_S, EVERY_S, SETTLE_S = 20.0, 0.2, 2.0
-# A query under way when asking ends is given so long.
+# How long to wait for the last queries.
 PATIENCE_S = 60.0
 HEAVY = "SELECT count(*) FROM '{file}' a, '{file}' b WHERE a.v + b.v = {at}"
 SMALL = (
@@ -90,7 +90,7 @@ def bench(chosen: Setting) -> None:
                 figures.append(
                     Figure(f"{what} of DuckDB's beside {joins} cross joins", ratios, most)
                 )
-    show("small queries beside steps that cannot be called back", figures, chosen)
+    show("small queries beside steps that cannot be interrupted", figures, chosen)
 
 
 def _responses(

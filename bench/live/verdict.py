@@ -23,7 +23,7 @@ WIDTH = 112
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure a seed (or one of all seeds), and what their median may be at most."""
+    """One figure per seed (or one of all seeds), and what their median may be at most."""
 
     what: str
     values: Sequence[float]

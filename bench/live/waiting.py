@@ -3,9 +3,9 @@
 1,000 queries of TPC-H with parameters of their own wait behind those that run. From a few seconds
 after the last submission on, the processor time of the driver's thread (the kernel is part of it)
 and of the one that writes the history is compared with the time that passes. What looks at running
-statements is no part of the target and shown beside; so is what a submission takes.
+statements is no part of the target and shown separately; so is what a submission takes.
 
-python -m bench.live.waiting [--seeds 5]: about 30 s a seed.
+python -m bench.live.waiting [--seeds 5]: about 30 s per seed.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _one_seed(target: SessionTarget, seed: int, scale: float, seconds: float) ->
     found = _shares(first, last, passed_s)
     print(
         f"  seed {seed}: {last.waiting} wait, {last.running} run; "
-        f"{(last.decisions - first.decisions) / passed_s:.0f} decisions a second; "
+        f"{(last.decisions - first.decisions) / passed_s:.0f} decisions per second; "
         f"together {found['together']:.2%} of a core",
         flush=True,
     )

@@ -28,7 +28,7 @@ from .leftovers import Held, busy, growth, held, rss_bytes
 from .questions import Questions, prepare
 
 TELL_S = 10.0
-# Whoever does one thing for longer hangs.
+# A client that does one thing for longer than this hangs.
 HANG_S = 90.0
 ROUND_S = 300.0
 
@@ -129,7 +129,7 @@ class Soak:
         os._exit(1)
 
     def _escaped(self, raised: Any) -> None:
-        """An error that nobody caught, on any thread."""
+        """An uncaught error, on any thread."""
         if MARK not in str(raised.exc_value):
             sys.__excepthook__(raised.exc_type, raised.exc_value, raised.exc_traceback)
             name = None if raised.thread is None else raised.thread.name

@@ -1,4 +1,4 @@
-"""Who asks: threads that do one thing after another, and see that it ends as it must."""
+"""Clients: threads that do one thing after another, and check that it ends as it must."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Violation(Exception):
 
 
 class Client:
-    """One thread. `doing` and `since` tell what it does, for whoever waits for it."""
+    """One thread. `doing` and `since` tell what it does, to report a client that hangs."""
 
     def __init__(self, number: int, session: Session, questions: Questions, seed: str) -> None:
         self.rng = Random(f"client/{seed}/{number}")
@@ -83,7 +83,7 @@ class Client:
     # --- asking --------------------------------------------------------------------------------
 
     def submit(self, sql: str, **options: Any) -> Handle:
-        """Ask as somebody, with some urgency."""
+        """Submit a query with a random tenant and a random urgency."""
         options.setdefault("tenant", self.rng.choice(NAMES[:3]))
         if self.rng.random() < 0.2:
             options["deadline"] = self.rng.uniform(0.01, 5.0)
@@ -155,15 +155,15 @@ def ask_asynchronously(client: Client) -> str:
 
 
 def ask_as_guest(client: Client) -> str:
-    """There is a limit to how many of them may wait."""
+    """As a tenant with a limit on waiting queries."""
     question = client.usual()
     return client.ending(
         lambda: _right(question, client.submit(question.sql, tenant="guest")), Refused
     )
 
 
-def ask_as_twins(client: Client) -> str:
-    """Some ask the same; one of them may leave."""
+def ask_identical_queries(client: Client) -> str:
+    """Submit identical queries; one of them may be cancelled."""
     question = client.usual()
     handles = [client.submit(question.sql) for _ in range(client.rng.randint(2, 6))]
     leaves = client.rng.choice((True, False))
@@ -311,7 +311,7 @@ def bind_parameters(client: Client) -> str:
 
 
 def look_on(client: Client) -> str:
-    """What a person would look at."""
+    """Read everything that a user can look at."""
     session = client.session
     views = session.queries()
     session.forecasts()
@@ -345,7 +345,7 @@ ACTIONS: dict[Action, float] = {
     ask_on_little_memory: 3,
     ask_asynchronously: 3,
     ask_as_guest: 6,
-    ask_as_twins: 6,
+    ask_identical_queries: 6,
     cancel: 8,
     run_into_a_limit: 4,
     drop_the_handle: 4,

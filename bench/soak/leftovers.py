@@ -101,7 +101,7 @@ def _growth(before: Held, now: Held) -> list[str]:
 
 
 def busy(session: Session, settle_s: float = SETTLE_S) -> list[str]:
-    """What a session still holds that nobody asks anything of; it has a moment to let go."""
+    """What an idle session still holds, after a moment to release it."""
     until = time.monotonic() + settle_s
     while (found := _busy(session)) and time.monotonic() < until:
         time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""Queries that do nothing, and whose slots leave when a test says so."""
+"""Queries that do nothing; their slots leave when a test says so."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATIENCE_S = 20.0
 
 
 class AsGiven:
-    """An engine whose statements are queries already."""
+    """An engine that takes a query in place of a statement."""
 
     def open(self, statement: Any, output: Any) -> Any:
         return statement
@@ -42,7 +42,7 @@ class StubbornQuery:
     def serve(self, lease: Lease) -> None:
         with self._changed:
             self.inside += 1
-            # Nobody leaves in the middle of something, also if all is over.
+            # A slot does not leave in the middle of a step, even if the query has ended.
             self._changed.wait_for(lambda: not self.deaf and (lease.withdrawn or self.ended))
             self.inside -= 1
 
@@ -77,7 +77,7 @@ class StubbornQuery:
 
 
 class Books:
-    """A backend, and what a kernel would have in its books of it."""
+    """A backend, and the slots that a kernel would count for it."""
 
     def __init__(self, slots: int = 2) -> None:
         self.events: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -122,7 +122,7 @@ class Books:
         return event
 
     def _take(self, wait_s: float) -> LeaseEnded | None:
-        """Nobody may give back what it does not hold."""
+        """No query may give back slots that it does not hold."""
         until = time.monotonic() + wait_s
         while True:
             try:

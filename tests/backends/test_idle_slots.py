@@ -1,4 +1,4 @@
-"""Slots that find nothing to do are offered to others, and asked back now and then."""
+"""Idle slots are offered to other queries, and requested again now and then."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import queryard
 from queryard.backends.local.leases import IDLE_S
 from queryard.backends.local.member import RETRY_S, Member
 from queryard.core.events import WidthChanged
-from queryard.engine.meter import Meter, Stay
+from queryard.engine.meter import Meter, SlotMeter
 from queryard.engine.threads import all_asleep
 from queryard.results.streams import ResultStream
 
@@ -283,7 +283,7 @@ def test_a_thread_that_waits_for_a_processor_is_not_idle(monkeypatch):
     """On a busy machine it may not get one for a while, and yet has something to do."""
     meter = Meter()
     stay = meter.enter()
-    monkeypatch.setattr(Stay, "cpu_s", lambda self: stay.began_cpu_s)  # as if it got none
+    monkeypatch.setattr(SlotMeter, "cpu_s", lambda self: stay.began_cpu_s)  # as if it got none
     assert not stay.is_idle(stay.began_s + 2 * IDLE_S, IDLE_S)
     meter.leave(stay)
 
@@ -292,7 +292,7 @@ def test_a_thread_that_waits_for_a_processor_is_not_idle(monkeypatch):
 
 
 def test_a_query_on_one_thread_leaves_the_other_slot_to_others(tmp_path):
-    """A window over one partition runs on one thread; somebody else has work for the other."""
+    """A window over one partition runs on one thread; another query has work for the other."""
     write_facts(tmp_path)
     with queryard.connect(tmp_path, slots=2, memory="2 GB", history=False) as session:
         narrow = session.submit(

@@ -1,4 +1,4 @@
-"""The local backend obeys grants and revokes at any moment, and posts what came of them."""
+"""The local backend carries out grants and revokes at any moment, and posts the outcomes."""
 
 from __future__ import annotations
 

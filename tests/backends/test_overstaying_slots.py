@@ -1,6 +1,6 @@
-"""Slots that do not come when they are called: one more works in their place, and all is told once.
+"""Slots that overstay after a revoke: a burst slot replaces them, and each end is reported once.
 
-The books are those of a kernel, which must never hear of a slot twice, nor of one it has not given.
+The books are those of a kernel: no slot may be returned twice, nor one that was not granted.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def test_only_so_many_overstay_at_the_expense_of_others(books):
 
 
 def overstay(books: Books, number: int) -> None:
-    """One more query whose slot is called back and does not come."""
+    """One more query; its slot is revoked and overstays."""
     query = StubbornQuery(deaf=True)
     books.add(f"q{number}", query)
     books.grant(f"q{number}")
@@ -101,7 +101,7 @@ def overstay(books: Books, number: int) -> None:
 
 
 def test_a_tenant_below_its_guarantee_gets_its_slot_however_many_overstay(books):
-    books.backend.owe(True)
+    books.backend.set_guarantee_unmet(True)
     slots = books.backend.slots
     for number in range(MOST_BURSTS + slots):
         overstay(books, number)
@@ -117,7 +117,7 @@ def test_a_slot_that_overstays_is_written_off_when_a_tenant_below_its_guarantee_
         overstay(books, number)
     assert len([books.next() for _ in range(MOST_BURSTS)]) == MOST_BURSTS
     assert books.read(QUIET_S) == []
-    books.backend.owe(True)
+    books.backend.set_guarantee_unmet(True)
     assert books.next().job == job(f"q{MOST_BURSTS}")
 
 
@@ -258,7 +258,7 @@ def test_every_slot_is_told_back_once_whatever_happens(seed, monkeypatch):
         time.sleep(draw.choice((0.0, 0.0, 0.001, 0.004)))
     for name in runs:
         if name.endswith(".0"):
-            books.grant(name)  # a query ends in the hands of somebody
+            books.grant(name)  # a query ends on a slot
             granted[name] += 1
     for query in set(runs.values()):
         query.hear()
@@ -321,7 +321,7 @@ def test_a_small_query_is_answered_long_before_a_big_one_ends(facts, what, slots
 
 
 def test_bursts_are_reported_and_their_slots_come_home(facts):
-    """A Python function cannot be called back at all."""
+    """A Python function cannot be interrupted at all."""
     entered, go_on = threading.Event(), threading.Event()
 
     def slow(value: int) -> int:
@@ -358,7 +358,7 @@ def test_who_was_slow_to_leave_is_not_waited_for_again(books):
     books.grant("q")
     wait_until(lambda: query.inside == 1)
     books.revoke("q")
-    # It is written off while it is called, not by whoever looks on.
+    # It is written off by the revoke itself, not by the thread that polls.
     assert not books.events.empty()
     assert books.next().outcome == "revoked"
     assert books.backend.report().bursts == 2

@@ -143,7 +143,7 @@ def test_a_profile_conforms_whatever_else_happens(
 
 
 class Unhurried(Scheduler):
-    """A kernel that asks down the whole tree for every slot: it remembers nobody as the first."""
+    """A kernel that walks down the whole tree for every slot: it caches no first candidate."""
 
     def _bind(self, policy: Policy, tree: PoolTree) -> None:
         super()._bind(policy, tree)

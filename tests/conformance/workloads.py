@@ -102,7 +102,7 @@ def workloads(draw: st.DrawFn, most: int = 6) -> Workload:
 def surprises(draw: st.DrawFn, workload: Workload, profiles: list[str]) -> list[ev.Event]:
     """What may happen besides: other widths, memory, splits of a table, another policy.
 
-    In the end every divisible job can use a slot again, and there is memory for everybody,
+    In the end every divisible job can use a slot again, and there is memory for every query,
     whatever an earlier policy made of the cluster.
     """
     events: list[ev.Event] = []

@@ -151,7 +151,7 @@ class Slots:
         return self
 
     def narrow(self, count: int = 1) -> list[threading.Thread]:
-        """Call the youngest back; their threads, which end soon."""
+        """Revoke the youngest leases; their threads, which end soon."""
         leaving = [self._leases.pop() for _ in range(min(count, self.width))]
         for lease, _ in leaving:
             self.query.withdraw(lease)

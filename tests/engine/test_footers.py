@@ -1,4 +1,4 @@
-"""Footers are remembered of files that cannot be taken for others, and of no others."""
+"""Footers are cached only of files that cannot be confused with earlier ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 import queryard
 from queryard.engine.classify import classify
-from queryard.engine.footers import SETTLED_S, Footers
+from queryard.engine.footers import SETTLED_S, FooterCache
 from queryard.engine.instance import Connection, Instance
 from queryard.sql.catalog.locations import local_file
 
@@ -40,7 +40,7 @@ def write(path: Path, number: int, time_s: float | None = LONG_AGO_S) -> None:
         os.utime(path, (time_s, time_s))
 
 
-def choose(footers: Footers, connection: Connection, path: Path, sql: str = "FROM t") -> bool:
+def choose(footers: FooterCache, connection: Connection, path: Path, sql: str = "FROM t") -> bool:
     (statement,) = classify(sql)
     footers.choose(connection, statement, [local_file(path)])
     return remembers(connection)
@@ -50,14 +50,14 @@ def test_a_file_that_has_been_left_alone(connection, tmp_path):
     path = tmp_path / "t.parquet"
     write(path, 1)
     assert not remembers(connection)
-    assert choose(Footers(), connection, path)
+    assert choose(FooterCache(), connection, path)
 
 
 @pytest.mark.parametrize("age_s", [0.0, SETTLED_S - 2, -3600.0])
 def test_a_file_that_may_still_be_written(connection, tmp_path, age_s):
     path = tmp_path / "t.parquet"
     write(path, 1, time.time() - age_s)
-    assert not choose(Footers(), connection, path)
+    assert not choose(FooterCache(), connection, path)
 
 
 def test_a_file_that_is_not_what_the_catalog_knows(connection, tmp_path):
@@ -66,7 +66,7 @@ def test_a_file_that_is_not_what_the_catalog_knows(connection, tmp_path):
     known = local_file(path)
     write(path, 2, LONG_AGO_S + 60)
     (statement,) = classify("FROM t")
-    footers = Footers()
+    footers = FooterCache()
     footers.choose(connection, statement, [known])
     assert not remembers(connection)
     path.unlink()
@@ -76,7 +76,7 @@ def test_a_file_that_is_not_what_the_catalog_knows(connection, tmp_path):
 
 def test_a_file_in_the_place_of_one_that_looks_the_same(connection, tmp_path):
     path = tmp_path / "t.parquet"
-    footers = Footers()
+    footers = FooterCache()
     write(path, 1)
     assert choose(footers, connection, path)
     write(path, 2, LONG_AGO_S + 0.5)
@@ -89,7 +89,7 @@ def test_a_file_in_the_place_of_one_that_looks_the_same(connection, tmp_path):
 def test_files_that_are_no_tables(connection, tmp_path, sql):
     path = tmp_path / "t.parquet"
     write(path, 1)
-    assert not choose(Footers(), connection, path, sql)
+    assert not choose(FooterCache(), connection, path, sql)
 
 
 @pytest.mark.parametrize("step_s", [0.0, 0.1, 1.0, 60.0])

@@ -262,7 +262,7 @@ def test_slots_that_come_after_the_end_go_home(shared):
 
 
 def test_slots_that_come_just_as_it_ends(shared):
-    """Whoever is last cleans up, and nobody else does."""
+    """The last slot that leaves cleans up, and no other."""
     draw = random.Random(3)
     for number in range(150):
         query = shared.query("SELECT count(*) AS n FROM dims WHERE key > 5")

@@ -1,4 +1,4 @@
-"""Whom a statement that leaves something behind makes wait."""
+"""Which later statements wait for a statement with side effects."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_who_waits(catalog, left, later, expected):
     assert concerns(classify(left)[0], classify(later)[0], catalog) is expected
 
 
-def test_whoever_reads_a_table_in_whose_folder_a_file_is_written_waits(catalog, tmp_path):
+def test_a_query_waits_if_a_file_is_being_written_to_the_folder_of_its_table(catalog, tmp_path):
     for place in (tmp_path / "data" / "more.csv", tmp_path / "data" / "deeper" / "more.csv"):
         left = classify(f"COPY (SELECT 1) TO '{place}'")[0]
         assert concerns(left, classify("FROM orders")[0], catalog)

@@ -58,7 +58,7 @@ def test_not_more_than_a_few_are_idle_for_the_sake_of_their_size(pool):
 def test_spares_are_opened_later_and_once(pool, catalog):
     spares = Spares(pool, catalog)
     asked = []
-    spares.taken()  # nobody has said how
+    spares.taken()  # `keep` was not called
     spares.keep([SIZE], asked.append)
     first = pool.take(SIZE)
     spares.taken()
@@ -70,7 +70,7 @@ def test_spares_are_opened_later_and_once(pool, catalog):
     assert asked == []  # there are enough
     second = pool.take(SIZE)
     assert second is not first
-    # It has the views of all tables, as nobody has named one yet.
+    # It has the views of all tables, as no query has named one yet.
     (row,) = second.connection.rows("SELECT count(*) AS n FROM facts")
     assert row["n"] == 1000
     pool.give_back(first)
@@ -104,7 +104,7 @@ def test_no_spare_without_room_or_in_a_closed_pool(pool, catalog):
     assert pool._idle == []
 
 
-def test_a_spare_that_cannot_be_opened_hurts_nobody(tmp_path, catalog, monkeypatch):
+def test_a_spare_that_cannot_be_opened_fails_no_query(tmp_path, catalog, monkeypatch):
     pool = InstancePool(1, 4 * SIZE, tmp_path)
     monkeypatch.setattr("queryard.engine.pool.PooledInstance", None)
     spares = Spares(pool, catalog)

@@ -75,7 +75,7 @@ def test_a_table_that_is_not_there(bench):
         run(bench, "SELECT * FROM nowhere")
 
 
-def test_one_whose_slot_is_called_back_does_not_sprint_on(bench, monkeypatch):
+def test_a_statement_with_a_revoked_slot_does_not_sprint_on(bench, monkeypatch):
     monkeypatch.setattr(statement, "SPRINT_S", 600.0)
     query = bench.query(LONG, sprints=True)
     slots = Slots(query).widen(1)
@@ -89,7 +89,7 @@ def test_one_whose_slot_is_called_back_does_not_sprint_on(bench, monkeypatch):
 
 
 def test_one_that_goes_on_for_ever_becomes_like_all_others(bench, monkeypatch):
-    """Afterwards its slots can be called back."""
+    """Afterwards its slots can be revoked."""
     monkeypatch.setattr(statement, "SPRINT_S", 0.02)
     query = bench.query(LONG, sprints=True)
     slots = Slots(query).widen(2)

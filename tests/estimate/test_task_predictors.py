@@ -118,7 +118,7 @@ def test_standard_reduces_prefer_past_rates_to_their_own() -> None:
     standard.learn(Seen(a_map("old", 100.0), 1.0, output_bytes=50.0))
     reduce = a_reduce("old", map_bytes=100.0, map_tasks=1, reduces=1)
     standard.learn(Seen(reduce, 10.0))
-    # 0.2 s a byte in the past; the new job's own maps leave half of 400 bytes to two reduces.
+    # 0.2 s per byte in the past; the new job's own maps leave half of 400 bytes to two reduces.
     standard.learn(Seen(a_map("new", 400.0), 1.0, output_bytes=200.0))
     asked = a_reduce("new", map_bytes=400.0, map_tasks=4, reduces=2)
     assert standard.predict(asked) == pytest.approx(100 * 0.2)

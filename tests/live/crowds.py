@@ -96,4 +96,4 @@ def runs(*handles) -> int:
     """How many native queries answer these."""
     for handle in handles:
         wait_until(lambda: handle.ended or handle._ticket.facts.work is not None, 30.0)  # noqa: B023
-    return len({handle._ticket.facts.twin_of or handle.id for handle in handles})
+    return len({handle._ticket.facts.shares_with or handle.id for handle in handles})

@@ -230,8 +230,8 @@ class FakeHost:
                 self.backend.add(effect.query, effect.work.for_backend(None))  # type: ignore[arg-type]
             case out.Execute():
                 self.backend.execute(effect.command)
-            case out.Owe():
-                self.backend.owe(effect.owes)
+            case out.GuaranteeUnmet():
+                self.backend.set_guarantee_unmet(effect.unmet)
             case out.StopWork():
                 self.backend.stop(effect.query, effect.error)
             case out.Forget():

@@ -217,7 +217,7 @@ def test_wrong_time_limits(qy, limit):
         qy.sql("SELECT 1", time_limit=limit)
 
 
-def test_an_answer_nobody_keeps_lets_go_of_its_query(qy):
+def test_an_answer_without_references_releases_its_query(qy):
     for _ in range(6):
         qy.sql("SELECT f.*, range FROM facts f, range(50)")
     gc.collect()
@@ -226,7 +226,7 @@ def test_an_answer_nobody_keeps_lets_go_of_its_query(qy):
     check_well(qy)
 
 
-def test_a_handle_nobody_keeps_lets_go_of_its_query(qy):
+def test_a_handle_without_references_releases_its_query(qy):
     for _ in range(6):
         qy.submit("SELECT f.*, range FROM facts f, range(50)")
     gc.collect()
@@ -248,7 +248,7 @@ def test_a_reader_that_stops_halfway_lets_go_of_its_query(qy):
 
 
 def test_statements_without_a_reader_run_to_their_end(qy):
-    """Whatever leaves something behind must not depend on who looks at its answer."""
+    """A statement with side effects runs to its end even if its answer is not read."""
     for number in range(5):
         qy.submit(f"CREATE TEMP TABLE t{number} AS SELECT count(*) AS n FROM facts, range(10)")
     gc.collect()

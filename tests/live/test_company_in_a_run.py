@@ -1,4 +1,4 @@
-"""Those who share a run: as urgent as the most urgent of them, and free to leave it."""
+"""Queries that share an execution: it is as urgent as the most urgent; each may leave it."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def qy(open_session):
     return open_session()
 
 
-# --- whose turn it is --------------------------------------------------------------------------
+# --- which query is served next ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("profile", ["priority", "marshal"])
-def test_a_run_is_as_urgent_as_the_most_urgent_who_wants_it(open_session, profile):
+def test_a_shared_execution_is_as_urgent_as_its_most_urgent_query(open_session, profile):
     session = open_session(slots=1, profile=profile)
     flood = [session.submit(ENDLESS + f" AND i <> {i}", priority=5) for i in range(3)]
     wait_until(lambda: session.report().running > 0, 30.0)
@@ -126,9 +126,9 @@ def test_the_memory_stays_reserved_when_its_holder_leaves(open_session):
     most = session.client.pool_bytes
     first = session.submit(ENDLESS, memory=most)
     wait_until(lambda: first.status == "running", 30.0)
-    twin = session.submit(ENDLESS, memory=most)
+    sharer = session.submit(ENDLESS, memory=most)
     other = session.submit(spin(1), memory=most)
-    assert runs(first, twin) == 1
+    assert runs(first, sharer) == 1
     first.cancel()
     assert first.wait(30)
     deadline = time.monotonic() + 0.5
@@ -137,7 +137,7 @@ def test_the_memory_stays_reserved_when_its_holder_leaves(open_session):
         assert kernel(session, lambda k: k.state.reserved_bytes) <= most
         assert not other.ended
         time.sleep(0.005)
-    twin.cancel()
+    sharer.cancel()
     assert other.result(30).fetchall()[0][1] == spun(1)
     check_empty(session)
 
@@ -147,16 +147,16 @@ def test_the_memory_stays_reserved_for_a_twin_that_has_no_turn(open_session):
     most = session.client.pool_bytes
     first = session.submit(ENDLESS, memory=most, priority=5)
     wait_until(lambda: first.status == "running", 30.0)
-    twin = session.submit(ENDLESS, memory=most, priority=0)
+    sharer = session.submit(ENDLESS, memory=most, priority=0)
     other = session.submit(spin(1), memory=most, priority=1)
     first.cancel()
     assert first.wait(30)
     deadline = time.monotonic() + 0.5
     while time.monotonic() < deadline:
-        # The run of the twin has begun, and holds its memory until it ends.
+        # The execution of the identical query has begun, and holds its memory until it ends.
         check_kernel(session)
         time.sleep(0.005)
-    twin.cancel()
+    sharer.cancel()
     assert other.result(30).fetchall()[0][1] == spun(1)
     check_empty(session)
 
@@ -188,12 +188,12 @@ def test_a_crowd_that_comes_and_goes_leaves_nothing(open_session):
     check_empty(session)
 
 
-def test_a_handle_that_nobody_holds_leaves_the_others(qy, data):
+def test_a_handle_without_references_leaves_the_other_queries(qy, data):
     keep = [qy.submit(HEAVY) for _ in range(2)]
     for _ in range(3):
         qy.submit(HEAVY)
     gc.collect()
-    wait_until(lambda: len(qy.queries()) <= 2, 30.0, "the end of what nobody holds")
+    wait_until(lambda: len(qy.queries()) <= 2, 30.0, "the end of the query without a handle")
     expected = plain(data, HEAVY)
     for handle in keep:
         check_same(handle.result(60).arrow(), expected, ordered=True)
@@ -240,12 +240,12 @@ def test_a_slow_reader_does_not_hold_up_the_others(qy):
     assert runs(slow, fast) == 1
     assert sum(batch.num_rows for batch in fast.result(60).batches()) == 6_000_000
     assert fast.wait(60)
-    assert slow.wait(60)  # nobody has read anything of it, and it has ended all the same
+    assert slow.wait(60)  # none of its rows was read, and it has ended all the same
     assert sum(batch.num_rows for batch in slow.result(60).batches()) == 6_000_000
     check_empty(qy)
 
 
-def test_a_query_whose_reader_was_slow_goes_on_for_a_twin(open_session):
+def test_a_query_with_a_slow_reader_continues_for_an_identical_query(open_session):
     # The rows so far are few, and the buffer is full.
     session = open_session()
     wide = "SELECT i, hash(i) AS h FROM range(4000000) AS r(i)"

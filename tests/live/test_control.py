@@ -1,4 +1,4 @@
-"""Sessions that answer other processes: who is there, what is wrong, what they leave behind."""
+"""Sessions that answer other processes: their list, errors, and files after a crash."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_only_its_user_may_call_a_session(session: queryard.Session, kept: Path)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
-def test_it_tells_who_runs_and_who_waits(session: queryard.Session, kept: Path) -> None:
+def test_it_tells_which_queries_run_and_which_wait(session: queryard.Session, kept: Path) -> None:
     runs = session.submit(LONG.format(1), tenant="web")
     waits = session.submit(LONG.format(2), tenant="batch", deadline="5 min")
     wait_until(lambda: runs.status == "running", 20.0)
@@ -97,7 +97,7 @@ def test_it_tells_why(session: queryard.Session, kept: Path) -> None:
     assert waits.id in told["text"]
     assert told["reasons"]
     with pytest.raises(QueryardError, match="query on its way"):
-        only(kept).ask("why", query="nobody-1")
+        only(kept).ask("why", query="unknown-1")
 
 
 def test_it_changes_the_policy(session: queryard.Session, kept: Path) -> None:
@@ -311,7 +311,7 @@ def test_callers_at_the_same_time_are_all_answered(session: queryard.Session, ke
     assert answers == [handle.id] * 20
 
 
-def test_closing_while_somebody_asks(place: Path, kept: Path) -> None:
+def test_closing_while_a_process_asks(place: Path, kept: Path) -> None:
     for _ in range(5):
         session = queryard.connect(place, slots=1, memory="2 GB")
         handle = session.submit(LONG.format(1))
@@ -450,7 +450,7 @@ def test_a_note_cannot_make_anybody_remove_other_files(kept: Path, tmp_path: Pat
     assert (precious / "s").read_text() == "mine"
 
 
-def test_a_session_whose_folder_is_gone_closes_well(place: Path, kept: Path) -> None:
+def test_a_session_without_its_folder_closes_well(place: Path, kept: Path) -> None:
     session = queryard.connect(place, slots=1, memory="2 GB", history=place / "h.sqlite")
     session.sql("SELECT 1").fetchall()
     shutil.rmtree(kept)

@@ -43,9 +43,9 @@ def test_queries_that_ask_the_same_are_one_run():
     queries = [host.submit(key="k") for _ in range(3)]
     other = host.submit(key="other")
     host.run()
-    assert [host.ended[query].twin_of for query in queries] == ["", "q1", "q1"]
+    assert [host.ended[query].shares_with for query in queries] == ["", "q1", "q1"]
     assert [host.ended[query].work_s for query in queries] == [1.0, 0.0, 0.0]
-    assert host.ended[other].twin_of == ""
+    assert host.ended[other].shares_with == ""
     assert all(host.ended[query].error is None for query in queries)
     host.check_idle()
 
@@ -54,7 +54,7 @@ def test_a_query_that_comes_too_late_has_a_run_of_its_own():
     host = FakeHost(script=Script(joinable=lambda run: False))
     queries = [host.submit(key="k") for _ in range(2)]
     host.run()
-    assert [host.ended[query].twin_of for query in queries] == ["", ""]
+    assert [host.ended[query].shares_with for query in queries] == ["", ""]
     assert [host.ended[query].work_s for query in queries] == [1.0, 1.0]
     host.check_idle()
 
@@ -110,14 +110,14 @@ def test_a_caller_has_the_connection_to_itself():
     host = FakeHost()
     client = FakeClient("c")
     query = host.submit("own", client)
-    host.post(inputs.TakeTurn("caller", client))
+    host.post(inputs.AcquireConnection("caller", client))
     later = host.submit("own", client)
     assert "caller" not in host.replies
     host.run()
     assert host.ended[query].error is None
     assert host.replies["caller"].error is None
     assert later not in host.ended
-    host.post(inputs.TurnOver("caller", client))
+    host.post(inputs.ReleaseConnection("caller", client))
     host.run()
     assert host.ended[later].error is None
     host.check_idle()

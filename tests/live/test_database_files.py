@@ -1,4 +1,4 @@
-"""DuckDB's own database files: read by everybody, written only by a session that may."""
+"""DuckDB's own database files: any session reads them, only a session for writing writes them."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_beside_files_in_a_folder(data, tmp_path):
         assert rows(qy, "SELECT count(*) FROM dims") == [(1000,)]
 
 
-def test_a_database_that_somebody_else_writes_is_a_clear_error(database):
+def test_a_database_that_another_process_writes_is_a_clear_error(database):
     import subprocess
     import sys
 
@@ -179,7 +179,7 @@ def test_several_queries_read_it_at_once(database):
         # What the session keeps is still found where it is.
         rows(qy, "CREATE TEMP TABLE mine AS FROM t WHERE i < 5")
         assert rows(qy, "SELECT count(*) FROM mine JOIN t USING (i)") == [(5,)]
-    # Nobody has it any more.
+    # No session has it open any more.
     with queryard.connect(database, slots=2, write=True) as qy:
         rows(qy, "INSERT INTO t VALUES (-1, 0)")
         assert rows(qy, "SELECT min(i) FROM t") == [(-1,)]
@@ -195,7 +195,7 @@ def test_files_in_a_schema_beside_a_database(database, tmp_path):
         assert rows(qy, "SELECT count(*) FROM things.t, sales.orders") == [(100_000,)]
 
 
-def test_a_database_that_was_replaced_is_read_anew_by_everybody(database, tmp_path):
+def test_a_database_that_was_replaced_is_read_anew_by_every_session(database, tmp_path):
     other = tmp_path / "other.duckdb"
     with duckdb.connect(str(other)) as connection:
         connection.execute("CREATE TABLE t AS SELECT i, 5 AS k FROM range(7) AS r(i)")

@@ -1,4 +1,4 @@
-"""Python's lock changes hands more often while queries are on their way, and only then."""
+"""Python's switch interval is shorter while queries run, and only then."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engine.native_driving import wait_until
 import queryard
 from queryard.core.errors import QueryardError
 from queryard.engine import gil_interval
-from queryard.engine.gil_interval import TURN_S
+from queryard.engine.gil_interval import INTERVAL_S
 
 BEFORE_S = 0.007
 LONG = "SELECT sum(hash(words, r)::HUGEINT), {} FROM facts, range(9999) t(r)"
@@ -20,7 +20,7 @@ LONG = "SELECT sum(hash(words, r)::HUGEINT), {} FROM facts, range(9999) t(r)"
 
 @pytest.fixture(autouse=True)
 def own_interval() -> Iterator[None]:
-    """An interval nobody else sets."""
+    """A switch interval that only this test sets."""
     wait_until(lambda: gil_interval._users == 0, 20.0)
     before = sys.getswitchinterval()
     sys.setswitchinterval(BEFORE_S + 5e-7)
@@ -31,12 +31,12 @@ def own_interval() -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
-def is_now(turn_s: float) -> bool:
-    return round(sys.getswitchinterval() * 1e6) == round(turn_s * 1e6)
+def is_now(interval_s: float) -> bool:
+    return round(sys.getswitchinterval() * 1e6) == round(interval_s * 1e6)
 
 
 def is_short() -> bool:
-    return is_now(TURN_S)
+    return is_now(INTERVAL_S)
 
 
 def is_back() -> bool:
@@ -122,11 +122,11 @@ def test_closing_ends_them(data):
 
 
 def test_a_shorter_interval_of_the_program_is_kept(session):
-    sys.setswitchinterval(TURN_S / 5 + 5e-7)
+    sys.setswitchinterval(INTERVAL_S / 5 + 5e-7)
     session.sql("SELECT count(*) FROM dims").fetchall()
-    assert is_now(TURN_S / 5)
+    assert is_now(INTERVAL_S / 5)
     wait_until(lambda: gil_interval._users == 0, 5.0)
-    assert is_now(TURN_S / 5)
+    assert is_now(INTERVAL_S / 5)
     sys.setswitchinterval(BEFORE_S + 5e-7)
 
 

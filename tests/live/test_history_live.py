@@ -109,7 +109,7 @@ def test_every_end_is_told_with_what_became_of_it(data: Path, file: Path) -> Non
 
 
 def test_a_query_that_was_given_up_in_line_is_recorded(data: Path, file: Path) -> None:
-    """One that stands in line for the session's connection has not met the kernel yet."""
+    """A query that is queued for the session's connection is not in the kernel yet."""
     with queryard.connect(data, slots=2, memory="2 GB", history=file) as session:
         session.submit(f"CREATE TEMP TABLE t AS {WORK.format('1 AS one', 900)}")
         waits = session.submit("FROM t")

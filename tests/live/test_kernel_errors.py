@@ -1,4 +1,4 @@
-"""A mistake of the kernel's own: everybody hears of it, and nothing stays behind."""
+"""A defect of the kernel: every waiting query gets the error, and nothing is left."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import queryard
 from queryard.core.errors import QueryardError
 
 
-def test_nobody_waits_for_a_kernel_that_has_failed(tmp_path, monkeypatch):
+def test_no_caller_waits_for_a_kernel_that_has_failed(tmp_path, monkeypatch):
     write_facts(tmp_path, 1000)
     session = queryard.connect(tmp_path, slots=1, memory="2 GB", history=False)
     first = session.submit("SELECT count(*) FROM facts, range(99999999)")

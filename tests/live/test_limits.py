@@ -1,4 +1,4 @@
-"""Who is not let in, what it is told, and that nobody else notices."""
+"""Which queries are refused, with which error, and that other queries are not affected."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_limit_of_a_parent_counts_all_below_it(open_session):
     check_empty(session)
 
 
-def test_a_limit_of_nought_lets_nobody_in(open_session):
+def test_a_limit_of_nought_refuses_every_query(open_session):
     session = open_session(tenants={"closed": {"limits": {"waiting": 0}}})
     with pytest.raises(Refused, match=r"tenant 'closed'.*is 0") as caught:
         session.submit("SELECT 1", tenant="closed")

@@ -1,4 +1,4 @@
-"""The budget holds for all started queries together, and everybody gets their turn."""
+"""The budget holds for all started queries together, and every query runs in the end."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_any_number_of_slots(data, slots):
         assert qy.sql("SELECT count(*) FROM t").fetchall() == [(1000,)]
 
 
-def test_out_of_memory_says_what_to_do_and_hurts_nobody_else(data):
+def test_out_of_memory_says_what_to_do_and_fails_no_other_query(data):
     with queryard.connect(data, slots=2, memory="300 MB") as qy:
         other = qy.submit(QUERIES[1], memory="64 MB")
         with pytest.raises(OutOfMemory, match="memory="):

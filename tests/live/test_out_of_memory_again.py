@@ -1,4 +1,4 @@
-"""A query that had too little memory by guess is run again, and nobody need know."""
+"""A query with too small a guessed reservation runs again, and its reader does not notice."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ def test_its_user_sees_the_answer_and_nothing_else(qy, data, guessed, tmp_path):
         assert record.outcome == "finished"
 
 
-def test_all_who_share_the_run_get_the_answer(qy, data, guessed):
+def test_all_queries_of_a_shared_execution_get_the_answer(qy, data, guessed):
     handles = [qy.submit(GREEDY, tenant=f"t{i % 2}") for i in range(5)]
     expected = plain(data, GREEDY)
     for handle in handles:
         check_same(handle.result(60).arrow(), expected)
         assert handle.wait(60)
         assert handle.status == "finished"
-    assert len({handle._ticket.facts.twin_of or handle.id for handle in handles}) <= 2
+    assert len({handle._ticket.facts.shares_with or handle.id for handle in handles}) <= 2
     check_empty(qy)
 
 
@@ -105,7 +105,7 @@ def test_who_gives_an_amount_is_told_that_it_is_too_little(qy, guessed):
     check_empty(qy)
 
 
-def test_those_who_give_an_amount_do_not_disturb_those_who_do_not(qy):
+def test_queries_with_an_amount_do_not_disturb_those_without(qy):
     given = [qy.submit(GREEDY, memory=48 << 20) for _ in range(2)]
     free = [qy.submit(GREEDY) for _ in range(2)]
     for handle in given:
@@ -167,14 +167,14 @@ def test_it_may_be_cancelled_between_the_two_runs(qy, monkeypatch):
     check_empty(qy)
 
 
-def test_nobody_may_hold_it_any_more_when_it_begins_again(qy):
+def test_no_reference_may_be_left_when_it_begins_again(qy):
     qy.submit(GREEDY)
     time.sleep(0.1)
     gc.collect()
     check_empty(qy)
 
 
-def test_it_waits_for_memory_like_everybody(qy):
+def test_it_waits_for_memory_like_every_query(qy):
     blocking = busy(qy, memory=qy.client.pool_bytes - (100 << 20))
     handle = qy.submit(GREEDY)
     wait_until(lambda: handle._ticket.request.memory_bytes is not None, 30.0, "the second run")

@@ -32,7 +32,7 @@ def qy(open_session):
 # --- why, in every state -----------------------------------------------------------------------
 
 
-def test_a_waiting_query_says_who_is_ahead_and_by_which_rule(qy):
+def test_a_waiting_query_says_what_is_ahead_and_by_which_rule(qy):
     running = busy(qy)
     ahead = qy.submit(spin(1))
     handle = qy.submit(spin(1))
@@ -67,12 +67,12 @@ def test_a_query_that_waits_for_memory_says_so(qy):
     running.cancel()
 
 
-def test_a_query_that_shares_a_run_says_whose(qy):
+def test_a_query_that_shares_an_execution_says_with_which_query(qy):
     first = busy(qy)
-    twin = qy.submit(first.sql)
-    assert f"it shares the run of {first.id}" in str(twin.why())
+    sharer = qy.submit(first.sql)
+    assert f"it shares the execution of {first.id}" in str(sharer.why())
     first.cancel()
-    twin.cancel()
+    sharer.cancel()
 
 
 def test_a_query_in_line_for_the_connection_says_so(qy):
@@ -195,10 +195,10 @@ def test_how_good_a_forecast_was_is_told_afterwards(qy):
         # They are made as queries come, for a small share of the time only.
         handles.append(qy.submit(spin(1)))
         time.sleep(0.05)
-        return any(handle._ticket.foreseen is not None for handle in handles)
+        return any(handle._ticket.first_forecast is not None for handle in handles)
 
     wait_until(one_is_foreseen, 60.0, "a forecast")
-    told = next(handle for handle in handles if handle._ticket.foreseen is not None)
+    told = next(handle for handle in handles if handle._ticket.first_forecast is not None)
     running.cancel()
     assert told.wait(60)
     assert told.why().forecast_error is not None
@@ -206,15 +206,15 @@ def test_how_good_a_forecast_was_is_told_afterwards(qy):
     assert told.why().forecast.end_s is not None
 
 
-def test_those_who_share_a_run_are_expected_to_end_with_it(qy):
+def test_queries_that_share_an_execution_are_expected_to_end_with_it(qy):
     running = busy(qy)
     first = qy.submit(spin(5))
-    twins = [qy.submit(first.sql) for _ in range(3)]
+    sharers = [qy.submit(first.sql) for _ in range(3)]
     wait_until(lambda: len(qy.forecasts()) == 5)
     found = qy.forecasts()
-    assert {found[twin.id].end_s for twin in twins} == {found[first.id].end_s}
+    assert {found[sharer.id].end_s for sharer in sharers} == {found[first.id].end_s}
     running.cancel()
-    assert all(twin.wait(60) for twin in twins)
+    assert all(sharer.wait(60) for sharer in sharers)
 
 
 # --- the whole session -------------------------------------------------------------------------
@@ -245,7 +245,7 @@ def test_all_on_their_way_are_listed_with_the_earliest_first(qy):
 
 
 @pytest.mark.parametrize("many", [400, pytest.param(2000, marks=pytest.mark.long)])
-def test_very_many_may_wait_and_submitting_blocks_nobody(open_session, many):
+def test_very_many_may_wait_and_submitting_does_not_block(open_session, many):
     session = open_session(profile="marshal")
     running = busy(session, priority=9)
     began = time.monotonic()
@@ -356,13 +356,13 @@ def test_a_time_out_of_asyncio_ends_the_wait_and_not_the_query(qy):
     handle = qy.submit(ENDLESS)
     asyncio.run(ask(handle))
     assert not handle.ended
-    # Its loop is closed, and nobody minds.
+    # Its event loop is closed, which is no error.
     handle.cancel()
     assert handle.wait(30)
     check_empty(qy)
 
 
-def test_an_answer_that_comes_after_its_loop_has_gone_disturbs_nobody(qy):
+def test_an_answer_after_its_event_loop_is_closed_is_no_error(qy):
     async def ask(handle) -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.01):

@@ -40,7 +40,7 @@ def predictor(data):
     made.close()
 
 
-def test_a_query_nobody_has_seen_is_predicted_by_the_bytes_of_its_tables(predictor):
+def test_an_unknown_query_is_predicted_by_the_bytes_of_its_tables(predictor):
     large, small = predictor.first(asked(SUM)), predictor.first(asked("FROM dims"))
     assert large.by == small.by == "bytes"
     assert large.work_s > small.work_s >= 0.005

@@ -311,7 +311,7 @@ IDLE = {
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_profile_whose_parts_do_nothing_in_a_session_says_so_when_it_is_chosen(profile, folder):
+def test_a_profile_with_parts_that_do_nothing_in_a_session_warns_when_it_is_chosen(profile, folder):
     for choose in (_connect_with, _change_to):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

@@ -83,7 +83,7 @@ def act(host: FakeHost, draw: random.Random, clients: list[FakeClient], turns: l
             host.post(inputs.ChoosePolicy(resolve_profile(draw.choice(PROFILES))))
         case "t":
             turns.append(f"turn {len(host.replies)} {draw.random()}")
-            host.post(inputs.TakeTurn(turns[-1], clients[0]))
+            host.post(inputs.AcquireConnection(turns[-1], clients[0]))
         case "k" if on_their_way:
             query = draw.choice(on_their_way)
             host.post(inputs.Release(query, _Closed(), draw.random() < 0.5))
@@ -106,7 +106,7 @@ def act(host: FakeHost, draw: random.Random, clients: list[FakeClient], turns: l
             host.run(host.now_s + draw.choice((0.01, 0.2, 1.0)))
     for turn in [turn for turn in turns if turn in host.replies]:
         turns.remove(turn)
-        host.post(inputs.TurnOver(turn, clients[0]))
+        host.post(inputs.ReleaseConnection(turn, clients[0]))
 
 
 def join_all(host: FakeHost) -> None:
@@ -143,7 +143,7 @@ def history(seed: int) -> FakeHost:
         host.run()
         for turn in [turn for turn in turns if turn in host.replies]:
             turns.remove(turn)
-            host.post(inputs.TurnOver(turn, clients[0]))
+            host.post(inputs.ReleaseConnection(turn, clients[0]))
         for query in list(host.open):
             host.post(inputs.ReaderState(query, False))
     host.run()

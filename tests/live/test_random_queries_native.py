@@ -53,7 +53,7 @@ def compare(qy, plain, sql: str) -> None:
         return
     found = qy.sql(sql).arrow()
     if is_rounded(sql) and "LIMIT" in sql:
-        # The last bit decides who is in; how many there are, and their types, it does not.
+        # The last bit decides which rows are in; their number and types do not depend on it.
         assert found.schema == expected.schema
         assert found.num_rows == expected.num_rows
     else:

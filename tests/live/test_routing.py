@@ -64,7 +64,7 @@ def test_two_schemas_with_the_same_table(tmp_path):
         assert rows(qy, "SELECT one.t.v FROM one.t") == [(1,)]
 
 
-def test_a_broken_file_hurts_only_those_who_use_it(tmp_path):
+def test_a_broken_file_fails_only_the_queries_that_use_it(tmp_path):
     write(tmp_path / "good.parquet", v=[1], broken=[5])
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 this is no parquet file PAR1")
     (tmp_path / "empty.parquet").write_bytes(b"")

@@ -256,7 +256,7 @@ def test_a_session_statement_of_many_rows_equals_duckdb(qy, data):
     check_same(found, plain(data, "FROM facts"))
 
 
-def test_time_passes_while_nobody_reads(qy):
+def test_time_passes_while_rows_are_not_read(qy):
     """Rows that wait in the session's file come out in order, whole."""
     rows(qy, "CREATE TEMP TABLE big AS SELECT id FROM facts, range(20)")
     answer = qy.submit("SELECT id, id * 2 AS two, repeat('x', 10) AS x FROM big")

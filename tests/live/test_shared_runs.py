@@ -1,4 +1,4 @@
-"""Who asks the same at the same time is answered by one run; everybody else is not."""
+"""Identical queries at the same time share one execution; other queries do not."""
 
 from __future__ import annotations
 
@@ -267,14 +267,14 @@ def test_files_that_changed_are_read_again(open_session, tmp_path):
     first = session.submit(sql)
     wait_until(lambda: first.status == "running", 30.0)
     wait_until(lambda: first.progress() > 0 or first.ended, 30.0)
-    twin = session.submit(sql)
+    sharer = session.submit(sql)
     _write(folder / "t.parquet", 2)
     # At once, long before the catalog looks again by itself.
     later = session.submit(sql)
-    assert runs(first, twin) == 1
+    assert runs(first, sharer) == 1
     assert runs(first, later) == 2
     assert later.result(60).fetchall()[0][0] == 2
-    for handle in (first, twin):
+    for handle in (first, sharer):
         assert handle.result(60).fetchall()[0][1] == 40_000_000
 
 

@@ -1,4 +1,4 @@
-"""A session whose number of slots changes between a least and a most."""
+"""A session with a number of slots that changes between a least and a most."""
 
 from __future__ import annotations
 

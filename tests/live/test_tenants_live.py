@@ -35,7 +35,7 @@ def open_session(data, tmp_path):
 # --- shares ----------------------------------------------------------------------------------
 
 
-# Whoever comes has a credit of two turns, so that shares show only in many turns.
+# A new tenant has a credit of two turns, so that shares show only over many turns.
 SHORT_TURNS = {
     "pools": {
         "by": "tenant",

@@ -44,7 +44,7 @@ def test_errors_are_queryards_own_and_queries_can_be_stopped():
         cursor.interrupt()
 
 
-def test_a_broken_table_troubles_only_those_who_name_it(tmp_path: Path):
+def test_a_broken_table_fails_only_the_queries_that_name_it(tmp_path: Path):
     (tmp_path / "bad.parquet").write_text("not parquet")
     (tmp_path / "cities.csv").write_text("name\nRome\n")
     with PlainDuckDB(open_catalog(tmp_path), 1, 1 << 28) as duck:

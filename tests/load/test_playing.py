@@ -106,7 +106,7 @@ def test_ctrl_c_cancels_all_and_still_tells_what_ended(policy: str, ground: Grou
     assert played.interrupted
     assert [outcome.state for outcome in played.outcomes] == ["finished", "cancelled", "to come"]
     found = report(played, {})
-    # Only what had ended counts: nobody knows what would have become of the others.
+    # Only ended queries count: the outcome of the others is not known.
     assert found.summary.counts.submitted == 1
     assert found.requests == 3
 
@@ -224,7 +224,7 @@ def test_data_is_made_once_for_all_specs(tmp_path: Path):
     assert [outcome.error for outcome in played.outcomes] == ["", ""]
 
 
-def test_whoever_shows_a_run_is_told_what_is_on_its_way():
+def test_a_display_of_a_run_is_told_the_active_queries():
     boards: list[Board] = []
     seen: list[Mapping[str, Glance]] = []
 

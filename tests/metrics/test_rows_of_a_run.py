@@ -129,7 +129,7 @@ def test_a_lease_given_back_in_part_becomes_two_rows() -> None:
     assert run.queries["q"].task_s == 2 * 5 + 8 + 6
 
 
-def test_a_finished_query_stays_finished_when_somebody_cancels_it_later() -> None:
+def test_a_finished_query_stays_finished_when_it_is_cancelled_later() -> None:
     steps = [
         Step(0.0, (QuerySubmitted(0.0, WORK),), (Finish("q"),)),
         Step(1.0, (QueryCancelled(1.0, "q"),), (Fail("q", "cancelled"),)),

@@ -197,7 +197,7 @@ def test_a_cancelled_query_is_cancelled_again_and_counts_for_no_mean(file: Path)
     assert found.simulate().queries == {}
 
 
-def test_those_who_shared_a_run_are_simulated_as_one(file: Path) -> None:
+def test_queries_that_shared_an_execution_are_simulated_as_one(file: Path) -> None:
     first, twin = "q/query", "t/query"
     joined = Step(0.0, (NodeJoined(0.0, Node("local", 2, 1e9)),), ())
     steps = [

@@ -1,4 +1,4 @@
-"""Answers: read as they come, kept when collected, and never left running for nobody."""
+"""Answers: read as they come, kept when collected, and cancelled when no reference is left."""
 
 from __future__ import annotations
 
@@ -134,14 +134,14 @@ def is_free(session: queryard.Session) -> bool:
     return session.submit("SELECT 1", memory=MOST).result(timeout=10).fetchall() == [(1,)]
 
 
-def test_an_answer_that_nobody_holds_cancels_its_query(narrow) -> None:
+def test_an_answer_without_references_cancels_its_query(narrow) -> None:
     answer = narrow.sql(ENDLESS, memory=MOST)
     answer.fetchone()
     del answer
     assert is_free(narrow)
 
 
-def test_a_reader_that_nobody_holds_cancels_its_query(narrow) -> None:
+def test_a_reader_without_references_cancels_its_query(narrow) -> None:
     reader = narrow.sql(ENDLESS, memory=MOST).reader()
     reader.read_next_batch()
     del reader
@@ -149,7 +149,7 @@ def test_a_reader_that_nobody_holds_cancels_its_query(narrow) -> None:
     assert is_free(narrow)
 
 
-def test_a_handle_that_nobody_holds_cancels_its_query(narrow) -> None:
+def test_a_handle_without_references_cancels_its_query(narrow) -> None:
     narrow.submit(ENDLESS, memory=MOST)
     gc.collect()
     assert is_free(narrow)

@@ -55,7 +55,7 @@ def ends(found: Mapping[str, Any]) -> dict[str, float | None]:
 
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("later_s", [0.0, 15.0, 60.0])
-def test_it_comes_true_when_nobody_new_arrives(profile: str, later_s: float):
+def test_it_comes_true_when_no_query_arrives(profile: str, later_s: float):
     driver = halfway(WORKLOAD, profile, LAST_S + later_s)
     assert driver.scheduler.state.running, "in the middle of things"
     found = forecast(driver.scheduler)
@@ -143,7 +143,7 @@ def test_without_nodes_nothing_ever_ends():
 def test_estimates_are_what_it_believes():
     queries = (arrival("a", (maps(4), 10.0)),)
     driver = halfway(Workload("w", queries), "fifo", 0.0, [Node("n", 1)], estimates="observed")
-    assert ends(forecast(driver.scheduler)) == {"a": 4.0}, "nothing is known yet: a second a task"
+    assert ends(forecast(driver.scheduler)) == {"a": 4.0}, "unknown: one second per task"
     driver.run(10.0)
     assert ends(forecast(driver.scheduler)) == {"a": 40.0}
 

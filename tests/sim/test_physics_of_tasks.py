@@ -46,7 +46,7 @@ def test_larger_input_takes_longer():
 
 
 def test_two_maps_on_a_node_take_a_quarter_longer_than_one():
-    """TuMM's calibration: 18.5 s with one map slot a node, 23.1 s with two."""
+    """TuMM's calibration: 18.5 s with one map slot per node, 23.1 s with two."""
     two = [arrival("q", (maps(2), 18.5))]
     alone = seconds(run(two, [Node("a", 1), Node("b", 1)], contention=0.25).journal)
     together = seconds(run(two, [Node("a", 2)], contention=0.25).journal)
@@ -301,7 +301,7 @@ def test_a_query_is_cancelled_when_its_user_loses_patience():
     assert found.ends == {"q": 25.0, "r": 35.0}
 
 
-def test_nobody_can_cancel_before_asking():
+def test_a_query_cannot_be_cancelled_before_its_submission():
     found = run([arrival("q", (maps(9), 10.0), at=5.0, cancel_s=1.0)], ONE)
     assert found.ends == {"q": 5.0}
 

@@ -112,7 +112,7 @@ def test_waiting_for_maps_is_not_taken_for_work(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PREDICTORS)
-def test_where_nobody_says_what_maps_leave_it_is_unknown_and_not_nothing(name: str) -> None:
+def test_an_unrecorded_map_output_is_unknown_and_not_zero(name: str) -> None:
     assert last_reduce_s(name, left_bytes=0.0) in (None, pytest.approx(5.0))
 
 

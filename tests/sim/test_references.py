@@ -31,7 +31,7 @@ SLOTS = 8.0
 
 @st.composite
 def demands(draw: st.DrawFn) -> list[Demand]:
-    """Queries whose own maximum rate is one of a few, or anything; no two with the same work."""
+    """Queries with a maximum rate of a few values, or any; no two with the same work."""
     found = []
     for number in range(draw(st.integers(1, 12))):
         work_s = draw(st.floats(0.1, 100)) + number * 0.0137129
@@ -165,7 +165,7 @@ def test_where_any_query_can_use_all_slots_shortest_first_is_better_and_as_busy(
 
 
 @BOTH
-@pytest.mark.parametrize("gap_s", [0.0, 1.0], ids=["all at once", "one a second"])
+@pytest.mark.parametrize("gap_s", [0.0, 1.0], ids=["all at once", "one per second"])
 def test_ten_thousand_queries_take_seconds_not_minutes(reference: Reference, gap_s: float) -> None:
     rng = random.Random(1)
     queries = []

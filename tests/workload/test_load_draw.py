@@ -174,7 +174,7 @@ def test_a_recording_by_hand(tmp_path: Path):
         ("a.txt", "", "unknown ending '.txt'"),
         ("a.csv", "time,sql\n", "holds no request"),
         ("a.csv", "time,sql\nsoon,SELECT 1\n", "line 2, time: 'soon' is not a time"),
-        ("a.csv", "time,sql,who\n1,SELECT 1,me\n", "line 2: unknown field 'who'"),
+        ("a.csv", "time,sql,user\n1,SELECT 1,me\n", "line 2: unknown field 'user'"),
         ("a.csv", "time,tenant\n1,me\n", "line 2: the field 'sql' is missing"),
         ("a.jsonl", '{"time": 1, "sql": "x"}\n[]\n', "line 2: expected an object"),
         ("a.jsonl", "{time: 1}\n", "line 1: not valid JSON"),

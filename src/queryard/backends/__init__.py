@@ -1,1 +1,1 @@
-"""Where work runs: carry out the kernel's commands, tell what really happened."""
+"""Where work runs: backends carry out the kernel's commands and report what happened."""

@@ -1,8 +1,8 @@
 """A backend in which nothing runs: time is given to it, and a script says what happens.
 
-It keeps the promises of `protocol` without threads, without DuckDB and without sleeping, so that
-all of `live` can be played through thousands of histories. Slots are counted: one that is granted
-twice, or called back without being held, is an error at once.
+It implements `protocol` without threads, without DuckDB and without sleeping, so that all of `live`
+can be tested on thousands of histories. Slots are counted: a slot that is granted twice, or revoked
+without being held, is an error at once.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Script:
 
     `work_s` are the core-seconds of a run and `error` what it ends with; `rows_out` says whether
     readers saw rows before an error, `joinable` whether others may join, and `leave_s` how long a
-    slot stays after it was called back. `join_s` is how long a query waits to hear that it joined.
+    slot stays after it was revoked. `join_s` is how long a join takes to be confirmed.
     """
 
     work_s: Callable[[str], float] = lambda run: 1.0
@@ -81,7 +81,7 @@ class _Run:
     ended: bool = False
     error: BaseException | None = None
     told: set[str] = field(default_factory=set)
-    # What was planned before anything changed does not count any more.
+    # Grows with every change; an end planned under an earlier version is void.
     version: int = 0
 
 
@@ -105,7 +105,7 @@ class FakeBackend:
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._post: Post | None = None
-        self.owes = False
+        self.guarantee_unmet = False
 
     @property
     def slots(self) -> int:
@@ -189,8 +189,8 @@ class FakeBackend:
             case Release():
                 self.lose(command.node)
 
-    def owe(self, owes: bool) -> None:
-        self.owes = owes
+    def set_guarantee_unmet(self, unmet: bool) -> None:
+        self.guarantee_unmet = unmet
 
     def stop(self, query: str, error: BaseException) -> None:
         self._joining.discard(query)
@@ -240,7 +240,7 @@ class FakeBackend:
             gone = [slot for slot in run.slots if slot.node == node]
             if gone and not run.ended:
                 self._settle(run)
-                run.left_s = self.script.work_s(run.name)  # its instance was there
+                run.left_s = self.script.work_s(run.name)  # the node held its instance
                 run.slots = [slot for slot in run.slots if slot.node != node]
                 self._plan(run)
         for number, launch in list(self._launches.items()):

@@ -38,9 +38,9 @@ class Capability(Enum):
 class Leased:
     """A divisible job: one query that DuckDB plans and runs on slots lent to it.
 
-    Several queries may be one `run` (the id of its first query): they asked the same, each reads
-    the answer from an `output` of its own, and the slots of each serve the run. `statement` is what
-    the engine runs; a query that joins a run that is there brings None.
+    Several identical queries may share one `run` (an execution, with the id of its first query).
+    Each reads the answer from an `output` of its own, and the slots of each work on the run.
+    `statement` is what the engine runs; it is None for a query that joins an existing run.
     """
 
     run: str
@@ -78,8 +78,8 @@ class Staged:
 class Usage(NamedTuple):
     """What one query has cost so far, on whatever slots.
 
-    `burst_s` are the slot-seconds after its slots were written off: they had not left when they
-    were called back, and others ran in their place.
+    `burst_s` are the slot-seconds of its slots after they were written off: they had not left when
+    they were revoked, and burst slots ran in their place.
     """
 
     work_s: float = 0.0
@@ -92,13 +92,13 @@ NO_USAGE = Usage()
 
 
 class RunJoined(NamedTuple):
-    """A query is answered by a run that was there."""
+    """A query has joined an existing run, which answers it."""
 
     query: str
 
 
 class JoinRefused(NamedTuple):
-    """A query came too late for a run: rows are gone that it has not seen."""
+    """A query came too late to join a run: rows it needs are gone."""
 
     query: str
 
@@ -134,7 +134,7 @@ class QueryUsed(NamedTuple):
 
 
 class LaunchFailed(NamedTuple):
-    """A launch ended without a result; `query` is the one whose task failed."""
+    """A launch ended without a result; `query` is the query of the failed task."""
 
     launch: int
     query: str
@@ -164,7 +164,7 @@ BackendEvent = (
 
 
 class BackendReport(NamedTuple):
-    """What the backend itself has cost, and how often a slot beyond their number was used."""
+    """What the backend itself has cost, and how often a burst slot was used."""
 
     cpu_s: float = 0.0
     bursts: int = 0
@@ -193,7 +193,7 @@ class Backend(Protocol):
         """Begin: post `NodeJoined` for each node there is, `NodeLost` when one goes."""
 
     def add(self, query: str, work: Leased | Staged) -> None:
-        """Make the work of a query known, before the kernel hears of it.
+        """Make the work of a query known, before it enters the kernel.
 
         A query that joins a run is answered by `RunJoined` or `JoinRefused`.
         """
@@ -201,9 +201,9 @@ class Backend(Protocol):
     def execute(self, command: BackendCommand) -> None:
         """Begin to carry out a command."""
 
-    def owe(self, owes: bool) -> None:
-        """Whether a tenant waits that has less than its guarantee: slots that do not leave when
-        they are called back may then be replaced beyond the usual number.
+    def set_guarantee_unmet(self, unmet: bool) -> None:
+        """Whether a waiting tenant has less than its guarantee: then more overstaying slots than
+        usual may be replaced by burst slots.
         """
 
     def stop(self, query: str, error: BaseException) -> None:

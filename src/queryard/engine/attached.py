@@ -93,7 +93,7 @@ class SearchPath:
         self._changes = 0
 
     def follow(self, connection: Connection, attached: Attached, catalog: Catalog) -> None:
-        """Take note of databases that were attached since."""
+        """Add databases that were attached since."""
         if self._changes != attached.changes:
             self._changes = attached.changes
             if path := attached.search_path(catalog):
@@ -147,7 +147,7 @@ def _computed(statement: Classified, offset: int, connection: Connection) -> str
 
 
 def _state_of(path: str) -> tuple[int, ...]:
-    """What a file is like: another one, or another state of it, is like something else."""
+    """A fingerprint of a file: another file, or another state of it, has another one."""
     try:
         found = os.stat(path)
     except OSError:

@@ -4,7 +4,7 @@ Only what Queryard needs, bound with ctypes: nothing to compile, no second copy 
 Python client cannot do what is needed here, lending threads to one query and taking them back.
 
 Functions that may take long release Python's global lock. The instant ones (`_INSTANT`) keep
-it: giving it up costs a turn of up to 5 ms whenever another Python thread is busy.
+it: giving it up costs a switch interval of up to 5 ms whenever another Python thread is busy.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ _LONG: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "duckdb_destroy_pending": (None, (_out,)),
     "duckdb_execute_pending": (c.c_int, (Handle, _result)),
     "duckdb_execute_tasks_state": (None, (Handle,)),
-    # Of a query that has failed it waits for its tasks, which may be calling Python functions.
+    # For a failed query it waits for the query's tasks, which may be calling Python functions.
     "duckdb_pending_execute_check_state": (c.c_int, (Handle,)),
     "duckdb_fetch_chunk": (Handle, (Result,)),
     "duckdb_data_chunk_to_arrow": (Handle, (Handle, Handle, c.POINTER(ArrowArray))),

@@ -20,7 +20,7 @@ from .errors import NotAllowed, failure
 from .template import template
 from .tokens import Tokens, tokens
 
-# What the scheduler and the memory budget rest on, and what to use instead.
+# Settings that the scheduler and the memory budget depend on, and what to use instead.
 GUARDED = {
     "threads": "connect(slots=…) or --slots",
     "worker_threads": "connect(slots=…) or --slots",
@@ -124,7 +124,7 @@ class Classified:
 
     @cached_property
     def template(self) -> str:
-        """The statement without its literals: what it has in common with its like."""
+        """The statement without its literals: the same for statements that differ in these only."""
         return template(self._tokens)
 
     @cached_property
@@ -134,7 +134,7 @@ class Classified:
 
     @cached_property
     def reads(self) -> bool:
-        """Only reads, and leaves nothing behind in the connection."""
+        """Only reads, and has no side effects on the connection."""
         if self.kind == "EXPLAIN":
             inner = self.explained
             return inner is None or inner.reads
@@ -144,12 +144,12 @@ class Classified:
 
     @cached_property
     def only_looks(self) -> bool:
-        """Shows what is there and leaves nothing behind, but must run where everything is."""
+        """Lists objects and has no side effects, but must run on the session's connection."""
         return self.kind == "SELECT" and self.names.isdisjoint(_ACTING)
 
     @cached_property
     def _looks_around(self) -> bool:
-        """Whether it shows what is there, so that it must run where everything is."""
+        """Whether it lists objects, so that it must run on the session's connection."""
         words = self.words
         if any(word.strip('"').startswith(_SYSTEM) for word in set(words)):
             return True
@@ -337,7 +337,7 @@ def attaches_to_read(words: tuple[str, ...]) -> bool:
 
 
 def names_read(statements: Iterable[Classified]) -> frozenset[str] | None:
-    """The names that statements may read; None if they may leave something behind.
+    """The names that statements may read; None if they may have side effects.
 
     >>> sorted(names_read(classify("SELECT 1 FROM Orders")))
     ['1', 'from', 'orders', 'select']

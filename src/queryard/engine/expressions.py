@@ -13,14 +13,14 @@ _PATTERNS = ("contains(", "~~", "LIKE", "like_")
 _REGULAR = "regexp_"
 # A regular expression looks at every byte several times.
 REGULAR_BYTES = 3.0
-# Functions that make a text for each row, in operations on numbers.
+# The cost of functions that make a text per row, in operations on numbers.
 TEXT_CALLS = 15.0
 _TEXT_FUNCTIONS = re.compile(
     r"\b(?:upper|lower|substr|substring|replace|concat|concat_ws|trim|ltrim|rtrim|reverse|strftime|"
     r"split_part|string_split|lpad|rpad|format|printf|md5|sha256)\b|\|\|",
     re.IGNORECASE,
 )
-# Functions that compare two texts letter by letter, in the same.
+# The cost of functions that compare two texts letter by letter, in operations on numbers.
 FUZZY_CALLS = 300.0
 _FUZZY_FUNCTIONS = re.compile(
     r"\b(?:levenshtein|editdist3|damerau_levenshtein|jaro_similarity|jaro_winkler_similarity|"
@@ -30,7 +30,7 @@ _FUZZY_FUNCTIONS = re.compile(
 
 
 def operations(text: str) -> float:
-    """Operations on numbers that take as long: every operation stands in parentheses.
+    """The cost in operations on numbers; DuckDB writes every operation in parentheses.
 
     >>> operations("(a + b)"), operations("upper(a)"), operations("a")
     (1.0, 16.0, 1.0)

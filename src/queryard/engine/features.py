@@ -16,40 +16,40 @@ from queryard.estimate.work import Amount, Features, ScanFeatures
 
 from .expressions import matched_bytes, operations
 from .filters import LEAST, UNKNOWN, Range, kept_share, ranges, words
-from .pairings import Compared, compared, matching_share
+from .inequality_joins import Compared, compared, matching_share
 from .plans import WIDTH_BYTES, PlanNames, is_scan, number, operator_name, texts
 from .streams import Column, Stream, of_table, source
 from .tables import TableFacts
 
 # Groups by a value that was computed: more than a few, fewer than rows.
 COMPUTED_POWER = 0.6
-# What a second key tells, as a power of its distinct values.
+# How much a second key adds to the number of groups: an exponent of its distinct values.
 FURTHER_KEYS = 0.25
-# Rows and groups grow dearer with the logarithm of their number; 1 at a million.
+# The cost per row and group grows with the logarithm of their number; 1 at a million.
 TYPICAL_BITS = 20.0
 # Sorting texts, in rows sorted by numbers.
 TEXT_KEYS = 3.0
-# A CTE is written and read in memory; so much of what decoding a value takes.
+# Writing and reading a value of a CTE in memory, as a share of decoding a value.
 IN_MEMORY = 0.25
 _EQUAL = re.compile(r'("?[\w #]+?"?) (?:=|IS NOT DISTINCT FROM) ("?[\w #]+?"?)')
 # Window functions that need no aggregate over a frame.
 _RANKING = re.compile(r"(?:row_number|rank|dense_rank|lag|lead|first_value|last_value|ntile)\(")
-# What is read of a Parquet file at least.
+# The least that is read of a Parquet file.
 GROUP_ROWS = 122_880.0
 PAGE_ROWS = 50_000
 _LIMITS = ("LIMIT", "STREAMING_LIMIT")
 _STREAMING = ("PROJECTION", "FILTER", "UNNEST", "STREAMING_WINDOW", "STREAMING_SAMPLE", *_LIMITS)
 _ONE_SIDED = ("SEMI", "ANTI", "MARK")
-# An IE join gives a row for so much of what one by a merge does.
+# The cost of a row from an IE join, in rows from a merge join.
 IE_ROWS = 6.0
-# No table function and no join of this world gives more; products of them stay finite.
+# An upper limit for rows, so that products stay finite.
 MOST_ROWS = 1e18
-# What no plan tells: values in a list that was computed, and turns of a recursion. DuckDB takes the
-# one for 1 and the other for 1,000.
+# No plan tells the length of computed lists and the iterations of a recursion. DuckDB estimates 1
+# and 1,000.
 UNNESTED = 10.0
 TURNS = 30.0
 TURN_ROWS = 30_000.0
-"""To begin a turn of a recursion, in rows made."""
+"""The cost of starting an iteration of a recursion, in rows."""
 # By which factor amounts may be off where rows are a guess.
 GUESSED, COMPARED = 5.0, 2.0
 
@@ -224,7 +224,7 @@ class PlanAmounts:
     # --- what is done with them --------------------------------------------------------------
 
     def _compute(self, text: str, rows: float, columns: Sequence[Column]) -> None:
-        """An expression on so many rows."""
+        """Add the cost of an expression on `rows` rows."""
         self._sums["expressions"] += rows * operations(text)
         self._sums["matched_bytes"] += rows * matched_bytes(text, columns)
 

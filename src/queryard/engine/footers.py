@@ -1,10 +1,10 @@
 """Whether DuckDB may remember the footers of Parquet files.
 
-To read the footer of a large file takes longer than a small query does, and DuckDB reads it twice:
-as a statement is prepared, and as it is run. It can remember footers, but takes a file for the same
-as long as its size and the second of its last change are; whoever rewrites a small file twice in a
-second would get rows that are not there. So it remembers those of tables whose files are as the
-catalog knows them and have been so for a while, and of nothing else.
+Reading the footer of a large file takes longer than a small query, and DuckDB reads it twice: when
+a statement is prepared, and when it runs. DuckDB can cache footers, but it takes a file for
+unchanged while its size and the second of its last change are the same. A small file that is
+rewritten twice within a second would then give rows that are not there. So footers are cached only
+of files that are as the catalog knows them and have not changed for a while.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from .classify import Classified
 from .instance import Connection
 from .volatile import may_differ
 
-# Nobody writes a file twice in one second that has been left alone for so long.
+# A file that has not changed for this long was not rewritten within the second of its last change.
 SETTLED_S = 10.0
 
 
-class Footers:
+class FooterCache:
     """What one connection remembers."""
 
     def __init__(self) -> None:
         self._remembers = False
-        # Whose footers may be remembered, by their files, and from when they are.
+        # By path: the files with footers that may be cached, and the second of their last change.
         self._known: dict[str, tuple[DataFile, int]] = {}
 
     def choose(
         self, connection: Connection, statement: Classified, files: Iterable[DataFile]
     ) -> None:
-        """Remember or not, for a statement that reads these files."""
+        """Switch the footer cache on or off for a statement that reads these files."""
         wanted = not may_differ(statement) and all(map(self._is_sure, files))
         if wanted != self._remembers:
             connection.set({"parquet_metadata_cache": "true" if wanted else "false"})
             self._remembers = wanted
 
     def _is_sure(self, file: DataFile) -> bool:
-        """Whether DuckDB cannot take a file for an earlier one in its place."""
+        """Whether DuckDB cannot confuse a file with an earlier one at the same path."""
         try:
             status = os.stat(file.uri)
         except OSError:

@@ -70,7 +70,7 @@ class Instance:
 
     @contextmanager
     def lent(self) -> Iterator[None]:
-        """The calling thread works for the instance meanwhile."""
+        """Count the calling thread as lent to the instance within the context."""
         with self._lending:
             self.working += 1
         try:
@@ -101,7 +101,7 @@ class Connection:
         self.handle = Handle()
         if library().connect(instance.database, c.byref(self.handle)):
             raise failure("DuckDB opened no further connection")
-        # Progress is reckoned only where a bar could be drawn.
+        # DuckDB computes progress only where a progress bar could be drawn.
         self.set({"enable_progress_bar": "true", "enable_progress_bar_print": "false"})
 
     def run(self, sql: str) -> int:

@@ -1,7 +1,7 @@
 """What a query costs while it runs: the time of the slots that work on it, and of their processors.
 
-A thread can read the processor time of another by its clock, so that nobody need stop to be
-measured. Where the system has no such clocks, the time a slot is held stands for it.
+A thread can read the processor time of another thread by its clock, so measuring stops no thread.
+On systems without such clocks the time that a slot is held is used instead.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import time
 
 from .threads import all_asleep
 
-# A thread that computes for less than this share of the time waits for something to do.
+# A thread that computes for less than this share of the time counts as idle.
 BUSY_SHARE = 0.05
 
 
-class Stay:
+class SlotMeter:
     """One slot's time at a query, from the inside."""
 
     __slots__ = ("began_cpu_s", "began_s", "clock", "thread", "window_cpu_s", "window_s")
@@ -33,9 +33,9 @@ class Stay:
         return time.clock_gettime(self.clock)
 
     def is_idle(self, now: float, for_s: float) -> bool:
-        """Whether the thread has next to nothing done for so long; to be asked again and again.
+        """Whether the thread has done next to nothing for `for_s`; must be called repeatedly.
 
-        One that waits for a processor, or for a disk, has something to do.
+        A thread that waits for a processor or a disk is not idle.
         """
         cpu_s, elapsed_s = self.cpu_s(), now - self.window_s
         if cpu_s - self.window_cpu_s > BUSY_SHARE * max(elapsed_s, for_s):
@@ -57,18 +57,18 @@ class Meter:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._inside: set[Stay] = set()
+        self._inside: set[SlotMeter] = set()
         self._work_s = 0.0
         self._held_s = 0.0
 
-    def enter(self) -> Stay:
+    def enter(self) -> SlotMeter:
         """The calling thread begins to work on the query."""
-        stay = Stay()
+        stay = SlotMeter()
         with self._lock:
             self._inside.add(stay)
         return stay
 
-    def leave(self, stay: Stay) -> None:
+    def leave(self, stay: SlotMeter) -> None:
         """The calling thread leaves; it must be the one that entered."""
         with self._lock:
             self._inside.discard(stay)
@@ -94,10 +94,10 @@ class Meter:
         return len(self._inside)
 
     def idle(self, for_s: float) -> tuple[int, int]:
-        """(threads inside, those of them that have found nothing to do for so long)."""
+        """(threads inside, those of them that have been idle for `for_s`)."""
         now = time.monotonic()
         with self._lock:
-            # All are asked, so that each keeps its own window.
+            # Call it for all of them, so that each keeps its own window.
             idle = [stay.is_idle(now, for_s) for stay in self._inside]
         return len(idle), sum(idle)
 

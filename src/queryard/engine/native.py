@@ -17,7 +17,7 @@ from .capi import library
 from .classify import Classified
 from .errors import QueryCancelled
 from .instance import Connection
-from .places import Beside, OnPool, OnSession, Place
+from .places import OnPool, OnReadConnection, OnSession, Place
 from .pool import InstancePool
 from .session import SessionInstance
 from .settings import Settings
@@ -33,7 +33,7 @@ Parameters = Sequence[Any] | Mapping[str, Any]
 class NativeStatement:
     """What is to be run for a client: a script of statements, and how.
 
-    One that will be over in a moment may sprint, if it only reads and has no parameters.
+    A very short one may sprint (see `statement`) if it only reads and has no parameters.
     """
 
     statements: tuple[Classified, ...]
@@ -62,8 +62,8 @@ class NativeEngine:
         if client.must_run(statements):
             place = OnSession(client)
             may = False
-        elif client.runs_beside(statements):
-            place = Beside(client, given.settings)
+        elif client.needs_read_connection(statements):
+            place = OnReadConnection(client, given.settings)
         else:
             place = OnPool(
                 self.pool,
@@ -81,7 +81,7 @@ class NativeEngine:
 
 @cache
 def _say_if_whole() -> None:
-    """Say once that statements cannot be shared among slots here."""
+    """Warn once if the installed DuckDB cannot run a statement on several slots."""
     missing = library().missing_for_leases
     if missing:
         warnings.warn(
@@ -127,7 +127,7 @@ class NativeQuery:
 
     @property
     def asked(self) -> tuple[Classified, Parameters]:
-        """The statement whose rows are the answer, and its parameters."""
+        """The statement that gives the answer, and its parameters."""
         return self._statements[-1], self._parameters
 
     @property
@@ -152,7 +152,7 @@ class NativeQuery:
         return self._current is not None and self._current.sprinting
 
     def memory_bytes(self) -> int | None:
-        """What it uses now and could not do without; None where that is not known."""
+        """Memory in use that cannot be evicted; None where that is not known."""
         return self._place.memory_bytes() if self.computes else None
 
     # --- from a slot's thread ----------------------------------------------------------------
@@ -164,7 +164,7 @@ class NativeQuery:
             self.started = True
         try:
             with self._entering:
-                # Opening an instance takes a while, and nobody else need wait for it.
+                # Opening an instance is slow: do it without the lock.
                 if not self.ended:
                     self._place.enter()
             while not lease.withdrawn and (statement := self._statement()) is not None:
@@ -178,7 +178,7 @@ class NativeQuery:
 
     def _statement(self) -> Statement | None:
         with self._changed:
-            # One slot may still be taking note of what the previous statement has left.
+            # One slot may still be recording the side effects of the previous statement.
             self._changed.wait_for(lambda: self.ended or not self._settling)
             if self.ended:
                 return None
@@ -193,7 +193,7 @@ class NativeQuery:
                     self._parameters if is_last else (),
                     lambda connection, name: self._supply(classified, connection, name),
                     self._sprints,
-                    self._place.in_company,
+                    self._place.shares_instance,
                 )
             return self._current
 
@@ -270,7 +270,7 @@ class NativeQuery:
             self.error = error
             self.ended = True
             statement = self._current
-            self._inside += 1  # nobody may leave for good before this is done
+            self._inside += 1  # the place is not given back before this is done
             self._changed.notify_all()
         if statement is not None and statement.stage != "ended":
             statement.cancel(error)
@@ -281,7 +281,7 @@ class NativeQuery:
         self._go_out()
 
     def _go_out(self) -> None:
-        """The last one out of an ended query gives its place back."""
+        """The last slot that leaves an ended query gives its place back."""
         with self._changed:
             self._inside -= 1
             last = self.ended and self._inside == 0 and not self._left

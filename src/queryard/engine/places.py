@@ -9,11 +9,11 @@ from queryard.sql.catalog import Catalog
 from queryard.sql.catalog.quoting import identifier
 
 from .attached import SearchPath
-from .beside import Reader
 from .classify import Classified
-from .footers import Footers
+from .footers import FooterCache
 from .instance import Connection
 from .pool import InstancePool, PooledInstance
+from .read_connections import ReadConnection
 from .session import SessionInstance
 from .settings import Settings, apply, reset
 from .spares import Spares
@@ -51,14 +51,14 @@ class OnSession:
     def leave(self) -> None:
         self._session.leave(self)
 
-    def in_company(self) -> bool:
-        return self._session.in_company()
+    def shares_instance(self) -> bool:
+        return self._session.shares_instance()
 
     def memory_bytes(self) -> int | None:
         return None  # it is shared with all that the session keeps
 
 
-class Beside:
+class OnReadConnection:
     """A further connection of the session's instance, for a read of what that instance writes."""
 
     on_session = False
@@ -67,7 +67,7 @@ class Beside:
     def __init__(self, session: SessionInstance, settings: Settings) -> None:
         self._session = session
         self._settings = settings
-        self._reader: Reader | None = None
+        self._reader: ReadConnection | None = None
 
     def enter(self) -> Connection:
         if self._reader is None:
@@ -97,8 +97,8 @@ class Beside:
             self._session.readers.give_back(self._reader)
             self._reader = None
 
-    def in_company(self) -> bool:
-        return self._session.in_company()
+    def shares_instance(self) -> bool:
+        return self._session.shares_instance()
 
     def memory_bytes(self) -> int | None:
         return None
@@ -154,7 +154,7 @@ class OnPool:
         read = [table for table in files.values() if table.name.lower() in named]
         self._spares.named(read)
         files_read = chain.from_iterable(table.files for table in read)
-        footers = self._taken.footers if self._own is None else Footers()
+        footers = self._taken.footers if self._own is None else FooterCache()
         footers.choose(connection, statement, files_read)
         if self._late:
             for schema in {table.schema for table in files.values() if table.schema}:
@@ -192,7 +192,7 @@ class OnPool:
                 return
         self._pool.give_back(taken)
 
-    def in_company(self) -> bool:
+    def shares_instance(self) -> bool:
         return False
 
     def memory_bytes(self) -> int | None:
@@ -200,4 +200,4 @@ class OnPool:
         return None if taken is None else taken.instance.used_bytes()
 
 
-Place = OnSession | Beside | OnPool
+Place = OnSession | OnReadConnection | OnPool

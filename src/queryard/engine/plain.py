@@ -1,7 +1,7 @@
 """Plain DuckDB, as one would use it without Queryard: what everything is compared with.
 
-One instance with threads of its own and one memory limit; every query has a cursor, on the thread
-of whoever asks. DuckDB itself divides its threads between the queries.
+One instance with threads of its own and one memory limit; every query has a cursor and runs on the
+caller's thread. DuckDB itself divides its threads between the queries.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class PlainDuckDB:
             self.close()
             raise failure(str(error)) from None
         for table in catalog.tables.values():
-            # A broken table is the trouble of those who name it.
+            # A broken table must fail only the queries that name it.
             with contextlib.suppress(duckdb.Error, CatalogError):
                 self._make_view(table)
 
@@ -91,7 +91,7 @@ class PlainCursor:
         except duckdb.Error as error:
             raise failure(str(error)) from None
         except RuntimeError as error:
-            # So DuckDB tells of Ctrl-C.
+            # DuckDB reports Ctrl-C this way.
             if "interrupt" in str(error).lower():
                 raise KeyboardInterrupt from None
             raise

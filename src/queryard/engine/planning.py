@@ -51,7 +51,7 @@ class Planner:
         self._plans: dict[str, tuple[tuple[Table, ...], Features | None]] = {}
 
     def known(self, statement: Classified) -> Features | None:
-        """What was found earlier for a statement of the same template, if its files still stand."""
+        """The result for an earlier statement of the same template, if no file has changed."""
         held = self._plans.get(statement.template)
         if held is None or held[0] != tuple(self._tables(statement.names).values()):
             return None
@@ -96,7 +96,7 @@ class Planner:
         refuse_written(statement, parameters)
         if self._place is None:
             self._place = PooledInstance(1, MEMORY_BYTES, Path(tempfile.gettempdir()))
-            # Otherwise half of the time goes into the same footers again and again.
+            # Without the cache half of the time goes into reading the same footers again.
             self._place.connection.set({"parquet_metadata_cache": "true"})
         files = file_tables(self._catalog)
         self._place.views.make(self._place.connection, files, statement.names)

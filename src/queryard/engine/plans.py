@@ -11,7 +11,7 @@ from queryard.core.model import Operator
 from queryard.sql.catalog import Catalog
 
 WIDTH_BYTES = 8.0
-"""Of a value whose column is not known: a number, a date."""
+"""Bytes of a value of unknown column: a number, a date."""
 
 _WRAPPERS = ("RESULT_COLLECTOR", "EXECUTE", "EXPLAIN_ANALYZE", "QUERY", "EXPLAIN")
 _SCANS = ("TABLE_SCAN", "SEQ_SCAN")

@@ -2,7 +2,7 @@
 
 Each started query has an instance to itself, because threads are lent to instances. The memory
 limits of all of them together, idle ones too, never exceed the budget: an idle instance keeps
-what it has cached only as long as nobody needs the memory.
+its cached data only until a query needs the memory.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from pathlib import Path
 
 from .attached import Attached, SearchPath
 from .errors import QueryFailed
-from .footers import Footers
+from .footers import FooterCache
 from .instance import MIN_MEMORY_BYTES, Connection, Instance
 from .views import Views
 
 ROOM_S = 10.0
-# So many idle instances are not too many to open another one.
+# A further instance is opened only while fewer than this many per slot are idle.
 IDLE_PER_SLOT = 3
-# So many of one size are kept ready.
+# How many instances of one size are kept ready.
 SPARES = 2
 
 
@@ -33,7 +33,7 @@ class PooledInstance:
         self.views = Views()
         self.attached = Attached()
         self.search_path = SearchPath()
-        self.footers = Footers()
+        self.footers = FooterCache()
 
     def close(self) -> None:
         self.connection.close()
@@ -75,9 +75,9 @@ class InstancePool:
             return chosen
 
     def _best_idle(self, memory_bytes: int) -> PooledInstance | None:
-        """The one used last has the warmest caches; with another limit it would lose them.
+        """The instance used last has the warmest caches; another limit would evict them.
 
-        So there is one more as long as there is room, and few sizes are asked for.
+        So a further instance is opened while memory allows, and only a few sizes are requested.
         """
         same = [i for i in self._idle if i.instance.memory_bytes == memory_bytes]
         if not self._idle or (not same and self._may_have_more(0)):
@@ -87,16 +87,16 @@ class InstancePool:
         return chosen
 
     def _may_have_more(self, memory_bytes: int) -> bool:
-        """Whether one more, with so much memory, is neither too many nor too much."""
+        """Whether one more instance of this size fits the limits on count and memory."""
         few = len(self._idle) < IDLE_PER_SLOT * self._slots
         return few and self._excess_bytes() + memory_bytes <= 0
 
     def open_spare(self, memory_bytes: int, prepare: Callable[[PooledInstance], None]) -> None:
-        """Have one more of this size ready, unless there are enough, or no room."""
+        """Open one more idle instance of this size, unless there are enough or memory is short."""
         with self._lock:
             if not self.lacks(memory_bytes):
                 return
-            # Nobody takes the room meanwhile.
+            # Count the memory before opening, so that no other query takes it meanwhile.
             self._used_bytes += memory_bytes
         spare: PooledInstance | None = None
         try:
@@ -109,7 +109,7 @@ class InstancePool:
                 self.give_back(spare)
 
     def lacks(self, memory_bytes: int) -> bool:
-        """Whether too few of this size are idle, and there is room for one."""
+        """Whether too few instances of this size are idle and memory for one more is free."""
         with self._lock:
             same = sum(idle.instance.memory_bytes == memory_bytes for idle in self._idle)
             few = same < SPARES and not self._closed
@@ -145,12 +145,12 @@ class InstancePool:
             self._lock.notify_all()
 
     def _await_room(self, memory_bytes: int) -> None:
-        """Who has ended to the kernel may need its memory a moment longer, to hand over rows."""
+        """Wait: a query that has ended for the kernel may still hold memory to hand over rows."""
         most = self._memory_bytes - memory_bytes
         self._lock.wait_for(lambda: self._closed or self._used_bytes <= most, ROOM_S)
 
     def _make_room(self) -> None:
-        """Shrink idle instances, the coldest first, or close them."""
+        """Shrink or close idle instances, the least recently used first."""
         for idle in list(self._idle):
             if (excess := self._excess_bytes()) <= 0:
                 return

@@ -1,10 +1,10 @@
-"""The session's own instance: everything that leaves something behind runs here.
+"""The session's own instance: every statement with side effects runs here.
 
 Settings, temporary tables, views, macros, functions, transactions, prepared statements, attached
 database files and registered frames live on one connection of one instance, where statements run
 one after another. Reads of database files that this instance writes run on further connections
-(`queryard.engine.beside`). Whatever only reads files runs elsewhere (`queryard.engine.pool`),
-unless it names something that lives here.
+(`queryard.engine.read_connections`). Statements that only read files run elsewhere
+(`queryard.engine.pool`), unless they name something that lives here.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from queryard.sql.catalog.open_files import Claims, FileInUse, is_same
 from queryard.sql.catalog.quoting import identifier, literal
 
 from .attached import Attached, SearchPath, claim_by_statement
-from .beside import Reader, Readers
 from .classify import Classified, target_words
+from .durability import check_durable
 from .errors import NotAllowed, QueryFailed
 from .frames import copy_in
 from .functions import ScalarFunction, Style, function_name
 from .instance import Connection, Instance
-from .kept import check_kept
-from .residents import Residents
+from .read_connections import ReadConnection, ReadConnections
+from .session_objects import SessionObjects
 from .settings import Settings, noted, sets_variable
 from .side_effects import BY_TEXT, concerns
 from .views import Views, file_tables, unusable
@@ -56,16 +56,16 @@ class SessionInstance:
         self._temp = temp
         self.catalog = catalog
         self.writes = writes
-        # What it has set; it holds on every instance that runs a query of it.
+        # The client's settings, applied on every instance that runs a query of the client.
         self.settings: Settings = ()
         self._instance: Instance | None = None
         self._connection: Connection | None = None
-        # Opening the instance, and attaching: on behalf of several statements at once.
+        # Several statements may want to open the instance or attach a database at once.
         self._opening = threading.RLock()
-        # Questions of the catalog have a connection to themselves.
+        # The catalog's own queries have a connection to themselves.
         self._asking = threading.Lock()
         self._asked: Connection | None = None
-        self.readers = Readers()
+        self.readers = ReadConnections()
         self._inside: set[object] = set()
         # Files that are no longer attached, but may still be open.
         self._detached: set[str] = set()
@@ -76,9 +76,9 @@ class SessionInstance:
         self._claims = Claims(catalog.metadata, self._ask)
         self._attached = Attached(self._claims, writes)
         self._functions: list[ScalarFunction] = []
-        self._there = Residents()
+        self._there = SessionObjects()
         self._in_transaction = False
-        # A statement of it has failed: DuckDB may refuse all that follow.
+        # A statement of the open transaction has failed: DuckDB may refuse all that follow.
         self._is_aborted = False
         self._held: dict[str, Any] = {}
 
@@ -88,10 +88,10 @@ class SessionInstance:
         """Whether statements need this instance's one connection."""
         if any(map(self._needs_connection, statements)):
             return True
-        # A script is one thing: all of it runs in one place.
+        # All statements of a script run in one place.
         return len(statements) > 1 and any(map(self._reads_written, statements))
 
-    def runs_beside(self, statements: Sequence[Classified]) -> bool:
+    def needs_read_connection(self, statements: Sequence[Classified]) -> bool:
         """Whether a statement that may run elsewhere needs this instance: it reads what it writes.
 
         It then has a further connection.
@@ -144,7 +144,7 @@ class SessionInstance:
         return names | {database.alias.lower() for database in self.catalog.databases}
 
     def concerns(self, left: Classified, later: Classified) -> bool:
-        """Whether what a statement leaves may change what a later one, which only reads, sees."""
+        """Whether the side effects of a statement may change what a later read-only one sees."""
         if concerns(left, later, self.catalog):
             return True
         if left.reads or left.only_looks or not self._reads_written(later):
@@ -189,7 +189,7 @@ class SessionInstance:
             )
 
     def reason(self, statement: Classified) -> str | None:
-        """Why a statement depends on what was left behind here; None if it does not."""
+        """Why a statement depends on earlier side effects here; None if it does not."""
         if self._is_aborted:
             return "a statement of an open transaction has failed"
         if self.settings:
@@ -213,7 +213,7 @@ class SessionInstance:
                 self._hold_settings()
             return self._connection
 
-    def reader(self, settings: Settings) -> Reader:
+    def reader(self, settings: Settings) -> ReadConnection:
         """A further connection with these settings, to be given back to `readers`."""
         return self.readers.take(self.connection.instance, settings)
 
@@ -224,7 +224,7 @@ class SessionInstance:
     def leave(self, query: object) -> None:
         self._inside.discard(query)
 
-    def in_company(self) -> bool:
+    def shares_instance(self) -> bool:
         """Whether several queries run in this instance."""
         return len(self._inside) > 1
 
@@ -236,7 +236,7 @@ class SessionInstance:
         self._attach(connection)
         self._search_path.follow(connection, self._attached, self.catalog)
         if self.writes:
-            check_kept(statement, connection)
+            check_durable(statement, connection)
         if statement.kind == "ATTACH":
             with self._opening:
                 path = claim_by_statement(self._claims, statement, connection)
@@ -253,7 +253,7 @@ class SessionInstance:
                 self._copy_frame(connection, key, table)
         return {**errors, **unusable(self.catalog.unusable, names)}
 
-    def prepare_reader(self, reader: Reader, names: Set[str]) -> dict[str, Exception]:
+    def prepare_reader(self, reader: ReadConnection, names: Set[str]) -> dict[str, Exception]:
         """Make what must be there before a read on a further connection."""
         self._attach(reader.connection)
         return reader.prepare(self._attached, self.catalog, names - self._there.made)
@@ -300,7 +300,7 @@ class SessionInstance:
         self._frames[key] = (table.fingerprint, place)
 
     def after(self, statement: Classified) -> None:
-        """Take note of what a statement has left behind."""
+        """Record the side effects of a statement."""
         kind = statement.kind
         if kind == "TRANSACTION":
             self._in_transaction = statement.words[0] in ("begin", "start")
@@ -337,7 +337,7 @@ class SessionInstance:
         self._frames.clear()
 
     def _hold_settings(self) -> None:
-        """No statement may change what the slots and the budget rest on, by whatever way."""
+        """Restore the settings that slots and memory budget depend on, if they were changed."""
         instance = self.connection.instance
         held = instance.control.rows(_HELD)[0]
         if self._held and held != self._held:

@@ -20,7 +20,7 @@ _SCOPES = ("global", "session", "local", "persist")
 _LATE = frozenset({"schema", "search_path"})
 # Pragmas that change the one connection they are given on.
 _SWITCHES = ("enable_", "disable_")
-# How progress is shown: Queryard asks DuckDB for it itself.
+# Settings of the progress display; Queryard reads the progress itself.
 _SHOWN = frozenset({"enable_progress_bar", "enable_progress_bar_print", "progress_bar_time"})
 _OF_INSTANCES = ("checkpoint", "logging", "object_cache")
 
@@ -75,7 +75,7 @@ def noted(
 
 
 def _name(statement: Classified) -> str | None:
-    """What a statement sets; None if nothing that other connections must be given, too."""
+    """What a statement sets; None if other connections do not need it."""
     words = statement.words
     if statement.kind == "LOAD" and words[0] == "load":
         return f"extension {words[1]}"

@@ -1,7 +1,7 @@
-"""Whom a statement that leaves something behind may concern: who comes after it, and who does not.
+"""Which later statements the side effects of a statement may concern.
 
-A statement that makes a table concerns whoever names that table; one that changes a setting
-concerns everybody. Where it is not plain from the words, everybody is concerned.
+A statement that makes a table concerns every statement that names the table; one that changes a
+setting concerns all. Where the words leave it open, all statements are concerned.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CHANGES_NAMES = frozenset({"DROP", "ALTER"})
 
 
 def concerns(left: Classified, later: Classified, catalog: Catalog) -> bool:
-    """Whether what a statement leaves may change what a later one, which only reads, would see."""
+    """Whether the side effects of a statement may change what a later read-only one sees."""
     if left.reads or left.only_looks:
         return False
     if not later.names.isdisjoint(BY_TEXT):

@@ -1,7 +1,7 @@
-"""Instances that are ready before somebody needs them.
+"""Instances that are opened before a query needs them.
 
-To open one and to make its views takes as long as a few small queries. So where few are idle,
-another is opened beside, with the views of the tables that were asked for so far.
+Opening an instance and making its views takes as long as a few small queries. So when few are idle,
+another is opened in the background, with views of the tables that queries have named so far.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from queryard.sql.catalog import Catalog, Table
 from .pool import InstancePool, PooledInstance
 from .views import file_tables
 
-# Of so many tables it is worth while to make views before anybody has asked for one.
+# Up to this many tables, views are made of all of them before a query names one.
 FEW_TABLES = 32
 
 
@@ -32,12 +32,12 @@ class Spares:
         self._later: Callable[[Callable[[], None]], None] | None = None
 
     def keep(self, sizes: Iterable[int], later: Callable[[Callable[[], None]], None]) -> None:
-        """Keep some with so much memory each; `later` runs something in a while, elsewhere."""
+        """Keep instances of these sizes; `later` runs a function later on another thread."""
         self._sizes = tuple(sizes)
         self._later = later
 
     def named(self, tables: Iterable[Table]) -> None:
-        """Somebody has asked for these tables."""
+        """A query has named these tables."""
         self._named.update(table.name.lower() for table in tables)
 
     def taken(self) -> None:
@@ -53,7 +53,7 @@ class Spares:
         self._later(self._open)
 
     def _open(self) -> None:
-        # Who needs an instance opens one, and hears what is wrong.
+        # A query that needs an instance opens one, and gets the error then.
         with contextlib.suppress(Exception):
             for size in self._sizes:
                 while self._pool.lacks(size):

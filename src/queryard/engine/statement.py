@@ -11,9 +11,9 @@ outside every few milliseconds, sees when the result is ready. Everything else h
 lock, which is never held while DuckDB works.
 
 A statement that will be over in a moment may *sprint*: its first slot hands it to DuckDB in one
-call, as plain DuckDB runs it, and the others help. That spares it to be bound a second time and
-seen from outside, a fifth of its time; but the first slot cannot be called back. Whoever sprints
-for too long is stopped, and begins again as all others do.
+call, as plain DuckDB runs it, and the others help. That saves a second binding and the polling, a
+fifth of its time; but the first slot cannot be revoked. A sprint that takes too long is stopped,
+and the statement begins again without sprinting.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from .parameters import bind
 from .threads import all_asleep
 
 Stage = Literal["new", "planning", "running", "ready", "ended"]
-# How long a statement may sprint: undisturbed, and if its slot is called back meanwhile.
+# How long a statement may sprint, and how long if its slot is revoked meanwhile.
 SPRINT_S, CALLED_SPRINT_S = 0.3, 0.05
 # How long DuckDB must say that rows are ready: with all slots asleep, and where that is not known.
 SURE_ASLEEP_S, SURE_S = 0.0002, 0.02
-# Chunks of 2,048 rows are gathered into batches of so many rows, or bytes if they are wide.
+# Chunks of 2,048 rows are gathered into batches of this many rows, or bytes if rows are wide.
 BATCH_ROWS = 64 * 2048
 BATCH_BYTES = 4 << 20
 # duckdb_result_type
@@ -53,16 +53,16 @@ class Lease:
 
     def __init__(self) -> None:
         self.withdrawn = False
-        # DuckDB's handle by which the thread can be called back while it works there.
+        # DuckDB's handle to stop the thread while it works there.
         self.task_state: int | None = None
         self.recalled = False
         self.thread = 0
 
 
 class Statement:
-    """A statement on a connection that is its own meanwhile, from planning to the last row.
+    """A statement, from planning to the last row; no other uses its connection meanwhile.
 
-    Rows go to `output`; that they are all, or that there was an `error`, is the owner's to tell.
+    Rows go to `output`. The owner of the statement closes `output`, with `error` if there is one.
     """
 
     def __init__(
@@ -73,12 +73,13 @@ class Statement:
         parameters: Sequence[Any] | Mapping[str, Any] = (),
         supply: Callable[[Connection, str | None], bool] | None = None,
         sprints: bool = False,
-        in_company: Callable[[], bool] | None = None,
+        shares_instance: Callable[[], bool] | None = None,
     ) -> None:
         """`supply` makes the tables a statement names, then any other by its name (or says no).
 
-        Only a statement that can be begun again, and has no parameters, may sprint. `in_company`
-        says whether other statements run in the instance now: slots work on the tasks of any.
+        Only a statement that can be begun again, and has no parameters, may sprint.
+        `shares_instance` says whether other statements run in the instance now: slots work on the
+        tasks of any.
         """
         self.connection = connection
         self.sql = sql
@@ -91,8 +92,8 @@ class Statement:
         self._parameters = parameters
         self._supply = supply or _no_supply
         self._sprints = sprints and library().leases
-        self._in_company = in_company or _alone
-        # When the sprint began and on whose slot, while it lasts; and whether it was stopped.
+        self._shares_instance = shares_instance or _alone
+        # The start and the lease of the current sprint, and whether the sprint was stopped.
         self._sprinting_since: float | None = None
         self._sprinter: Lease | None = None
         self._stopped = False
@@ -124,7 +125,7 @@ class Statement:
                 self._leases.remove(lease)
                 if self._fetcher is lease:
                     self._fetcher = None
-                # It may have been the one that was called to fetch.
+                # This slot may have been chosen to fetch: choose another.
                 self._call_fetcher()
             self._clean()
 
@@ -175,7 +176,7 @@ class Statement:
             self._begin_again(error)
 
     def _begin_again(self, error: BaseException) -> None:
-        """A sprint came to nothing: go on without, unless that would not help either."""
+        """Run again without sprinting after a failed sprint, unless that would fail, too."""
         stopped = self._stopped and isinstance(error, QueryCancelled)
         helps = stopped or isinstance(error, OutOfMemory) or self._supply_missing(str(error))
         if not helps:
@@ -184,7 +185,7 @@ class Statement:
             if self.stage == "planning":
                 self._sprints = False
                 self.stage = "new"
-                # This slot may have been called back; another one must plan then.
+                # If this slot was revoked, another one must plan.
                 for lease in self._leases:
                     self._recall(lease)
                 self._changed.notify_all()
@@ -267,9 +268,9 @@ class Statement:
     # --- from outside ------------------------------------------------------------------------
 
     def poll(self) -> None:
-        """See whether the result is ready, and remind slots that were called back.
+        """See whether the result is ready, and signal revoked slots again.
 
-        It is instant, but for a query that has failed while slots of it call a Python function.
+        Returns at once, except for a query that failed while its slots call a Python function.
         """
         with self._changed:
             for lease in self._leases:
@@ -290,7 +291,10 @@ class Statement:
                 self._ready_since = None
 
     def _stop_sprint(self, since_s: float) -> None:
-        """If it takes too long, or nobody wants it any more: as DuckDB began, it heard no call."""
+        """Stop a sprint that takes too long or was cancelled.
+
+        `poll` repeats this: DuckDB ignores an interrupt that arrives just as the statement starts.
+        """
         called = self._sprinter is not None and self._sprinter.withdrawn
         too_long = time.monotonic() - since_s > (CALLED_SPRINT_S if called else SPRINT_S)
         if too_long or self.stage == "ended":
@@ -300,15 +304,16 @@ class Statement:
     def _is_ready(self) -> bool:
         """Whether DuckDB is to be believed that there are rows to fetch.
 
-        Now and then it says so for some milliseconds while it computes, and whoever fetches too
-        early computes as well and cannot be called back. But slots that compute do not sleep,
-        unless in company: then they may work for others, and others for this statement.
+        DuckDB sometimes says so for some milliseconds while it still computes. A slot that fetches
+        too early then computes as well and cannot be revoked. Threads that compute are not asleep,
+        so all threads asleep means that rows are ready, unless several statements run in the
+        instance: their threads may work on each other's tasks.
         """
         working = [lease.thread for lease in self._leases if lease.task_state is not None]
         if not working:
             return False
         now = time.monotonic()
-        asleep = None if self._in_company() else all_asleep(working)
+        asleep = None if self._shares_instance() else all_asleep(working)
         if asleep is False or self._ready_since is None:
             self._ready_since = now
             return False
@@ -327,7 +332,7 @@ class Statement:
             return 1.0 if self.stage == "ended" and self.error is None else self._progress
 
     def withdraw(self, lease: Lease) -> None:
-        """Call a slot back; its thread leaves at its next step."""
+        """Revoke a slot; its thread leaves at its next step."""
         with self._changed:
             lease.withdrawn = True
             self._recall(lease)
@@ -340,7 +345,7 @@ class Statement:
 
     def cancel(self, error: BaseException | None = None) -> None:
         """End it now; slots inside leave at their next step, memory goes with the last of them."""
-        # A slot that plans or fetches cannot be called back, only interrupted.
+        # A slot that plans or fetches cannot be revoked, only interrupted.
         with self._changed:
             if self.stage != "ended":
                 self.connection.interrupt()
@@ -362,8 +367,8 @@ class Statement:
     def _recall(self, lease: Lease) -> None:
         if lease.task_state is not None:
             lease.recalled = True
-            # DuckDB then wakes one idle thread, not always this one: wake as many as there are.
-            # One of them may still take two signals; `poll` repeats the call until it was heard.
+            # DuckDB then wakes one idle thread, not always this one: send one signal per thread.
+            # One thread may still take two signals; `poll` repeats them until this one has left.
             for _ in range(max(len(self._leases), self.connection.instance.working)):
                 library().finish_execution(lease.task_state)
 
@@ -375,7 +380,7 @@ class Statement:
                 self._recall(free[0])
 
     def _clean(self) -> None:
-        """Free all that DuckDB holds for the statement, once nobody is inside any more."""
+        """Free all that DuckDB holds for the statement, once no slot works on it."""
         with self._changed:
             if self.stage != "ended" or self._leases or self._cleaning:
                 return

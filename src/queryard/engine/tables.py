@@ -23,7 +23,7 @@ class TableFacts:
         self.rows = statistics.rows
         self.columns = {name.lower(): found for name, found in statistics.columns.items()}
         self.texts = {column.name.lower() for column in table.columns if column.type == "VARCHAR"}
-        # The footers only: whoever keeps facts need not keep the table.
+        # Keep the footers only, so that kept facts do not keep the table alive.
         self._footers = (
             [footer.metadata for footer in table.footers]
             if isinstance(table, ParquetTable)
@@ -38,7 +38,7 @@ class TableFacts:
 
     @property
     def chunks(self) -> int:
-        """Columns of row groups, all of which DuckDB reads of in the footers."""
+        """Column chunks of all row groups; DuckDB reads the metadata of all in the footers."""
         return sum(m.num_row_groups * m.num_columns for m in self._footers or ())
 
     @cached_property

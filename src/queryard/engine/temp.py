@@ -1,7 +1,7 @@
-"""Temporary files: one folder a process, removed at its end, or by the next start after a crash.
+"""Temporary files: one folder per process, removed at its end, or by the next start after a crash.
 
 Each folder holds a lock file that its process keeps locked; the operating system frees the lock
-when the process dies, however it dies, so a folder whose lock can be taken belongs to nobody.
+when the process dies, however it dies. If the lock can be taken, the folder is abandoned.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class TempSpace:
             base = base if root is not None else _own_root()
             base.mkdir(parents=True, exist_ok=True, mode=0o700)
             with _locked(base):
-                # Nobody may take the new folder for an abandoned one before it is locked.
+                # Another process must not take the new folder for an abandoned one.
                 remove_abandoned(base)
                 self.path = base / f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
                 self.path.mkdir(mode=0o700)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 
 def all_asleep(threads: Iterable[int]) -> bool | None:
-    """Whether none of these threads (by native id) computes; None where it cannot be known.
+    """Whether none of these threads (by native id) computes; None if the system does not tell.
 
     >>> import threading
     >>> all_asleep([threading.get_native_id()]) in (False, None)
@@ -27,20 +27,20 @@ def _state(thread: int) -> str:
         return stat.read().rpartition(")")[2].split()[0]
 
 
-# Of those that should be elsewhere, so many share a core before another core is taken for them.
-A_CORE = 2
+# So many confined threads share a core before another core is used.
+THREADS_PER_CORE = 2
 
 
-class Corner:
-    """The last cores, to which threads that should be elsewhere are confined: others have room.
+class CoreConfinement:
+    """Confines overstaying threads to the last cores, so that the other cores are free of them.
 
-    Any user may do this to his own threads and undo it; their priority he could only lower for
-    good. One core is never taken. Where there is one core only, or it cannot be chosen, nothing
-    happens.
+    A user may change the cores of a thread and undo it; the priority of a thread could only be
+    lowered for good. The first core is never used. Nothing happens on one core, or where the
+    system cannot choose cores.
     """
 
     def __init__(self, places: int) -> None:
-        """So many threads at most."""
+        """Confine at most this many threads."""
         self._places = places
         self._lock = threading.Lock()
         # Thread -> where it is confined, and where it could run before.
@@ -63,7 +63,7 @@ class Corner:
     def _core(self, cores: list[int]) -> int:
         """The first that has room, else the one with the fewest."""
         taken = [core for core, _ in self._inside.values()]
-        free = [core for core in cores if taken.count(core) < A_CORE]
+        free = [core for core in cores if taken.count(core) < THREADS_PER_CORE]
         return free[0] if free else min(cores, key=taken.count)
 
     def release(self, thread: int) -> None:

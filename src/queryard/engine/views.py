@@ -63,7 +63,7 @@ class Views:
                     continue
                 self._make_one(connection, key, table)
             except QueryFailed as error:
-                # The statement that makes the view is none of the user's.
+                # The user did not write the statement that makes the view: leave it out.
                 errors[table.name.lower()] = QueryFailed(f"table {key}: {_without_line(error)}")
             except Exception as error:
                 errors[table.name.lower()] = error
@@ -75,7 +75,7 @@ class Views:
                 f"{table.elsewhere} does not lie on this machine, and tables are read from local "
                 "files only; copy it here and name the copy"
             )
-        # What is wrong with the files is known best to the catalog.
+        # The catalog has the better error message for unreadable files.
         assert table.columns is not None
         self._made[key] = (table.fingerprint, self._create(connection, table))
 
@@ -122,8 +122,8 @@ def explain_missing(
 ) -> BaseException:
     """What to say of a table that DuckDB does not find.
 
-    It may be one whose files could not be read. If not, DuckDB's own suggestion does not know the
-    tables that nobody has used yet.
+    It may be a table with unreadable files. If not, DuckDB's own suggestion does not know the
+    tables that no query has used yet.
     """
     name = missing_table(str(error))
     if name is None or not isinstance(error, QueryFailed):

@@ -109,7 +109,9 @@ class Client:
 
     def is_pooled(self, request: QueryRequest) -> bool:
         statements = request.statements
-        return not (self.instance.must_run(statements) or self.instance.runs_beside(statements))
+        return not (
+            self.instance.must_run(statements) or self.instance.needs_read_connection(statements)
+        )
 
     def concerns(self, earlier: QueryRequest, later: QueryRequest) -> bool:
         return earlier.has_side_effects and any(
@@ -140,9 +142,9 @@ class Client:
         return NativeStatement(statements, request.parameters, memory_bytes, sprints, own, settings)
 
     def _key(self, request: QueryRequest) -> Hashable | None:
-        """What two queries have in common that have one answer; None if it may differ each time.
+        """Equal for queries with the same answer; None if the answer may differ each time.
 
-        Tables are part of it: the catalog has another one as soon as it sees that a file changed.
+        Tables are part of the key: the catalog makes a new object when a file has changed.
         """
         if request.has_side_effects or any(map(may_differ, request.statements)):
             return None
@@ -159,8 +161,8 @@ class Client:
     # --- tables and functions --------------------------------------------------------------------
 
     def with_instance(self, change: Callable[[SessionInstance], None]) -> None:
-        """Do something to the client's own instance when no statement has it."""
-        with self.host.own_turn(self):
+        """Change the client's own instance while no statement uses it."""
+        with self.host.own_connection(self):
             change(self.instance)
 
     def close(self) -> None:
@@ -169,7 +171,7 @@ class Client:
 
 
 def check_types(sql: object, parameters: object) -> None:
-    """What would else come to light somewhere inside."""
+    """Check the types here, where the error names the argument."""
     if not isinstance(sql, str):
         raise QueryardError(f"sql: must be a text, got {sql!r}")
     if not isinstance(parameters, Sequence | Mapping) or isinstance(parameters, str | bytes):

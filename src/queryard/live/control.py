@@ -1,4 +1,4 @@
-"""The socket by which other processes of the same user ask a session.
+"""The socket on which a session answers other processes of the same user.
 
 A note beside the data (in the user's cache where nothing may be left there) says where it is. One
 line of JSON asks, one answers; `router` says what. Every call has a thread of its own, so that a
@@ -25,10 +25,10 @@ from queryard.history.presence import this_machine
 from .router import Askable, Reply, reply_to
 
 NOTES = "sessions"
-# A caller asks in one breath, and takes the answer at once.
+# How long a caller may take to send its question, and to take the answer.
 CALL_S = 5.0
 CLOSE_S = 1.0
-# Calls at the same time; more than that are turned away, so that they do not fill the process.
+# Calls at the same time; further ones are refused, so that threads stay few.
 MOST_CALLS = 32
 _LONGEST_BYTES = 1 << 20
 _PIECE_BYTES = 1 << 16
@@ -102,7 +102,7 @@ class Control:
 
 
 def _write_note(note: Path, text: str) -> None:
-    """Whole or not at all: another process may look for notes just now."""
+    """Write the note atomically: another process may read notes just now."""
     unfinished = note.with_name(f".{note.name}.part")
     handle = os.open(unfinished, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -157,7 +157,7 @@ def read_line(stream: socket.socket, within_s: float, longest: int | None = None
 
 
 def control_of(folder: Path, session: str, held: Callable[[], Askable | None]) -> Control | None:
-    """Listen, where that is possible; a session works as well without."""
+    """Listen, if possible; a session also works without."""
     if not hasattr(socket, "AF_UNIX"):
         return None
     try:

@@ -14,7 +14,7 @@ from .work.base import Work
 
 
 class Reply(NamedTuple):
-    """Let the caller go on: with the id of its query, or with an error."""
+    """Answer the waiting caller: with the id of its query, or with an error."""
 
     token: Hashable
     query: str = ""
@@ -22,14 +22,14 @@ class Reply(NamedTuple):
 
 
 class SetTimer(NamedTuple):
-    """Give this back at a time."""
+    """Post an input at a time."""
 
     time_s: float
     input: Input
 
 
 class StartPlanning(NamedTuple):
-    """Split a query into jobs, beside; `Planned` or `PlanFailed` answers."""
+    """Split a query into jobs, on another thread; `Planned` or `PlanFailed` answers."""
 
     query: str
     request: QueryRequest
@@ -49,10 +49,10 @@ class Execute(NamedTuple):
     command: BackendCommand
 
 
-class Owe(NamedTuple):
-    """Whether a tenant waits from now on that has less than its guarantee."""
+class GuaranteeUnmet(NamedTuple):
+    """Whether, from now on, a waiting tenant has less than its guarantee."""
 
-    owes: bool
+    unmet: bool
 
 
 class StopWork(NamedTuple):
@@ -69,7 +69,7 @@ class Forget(NamedTuple):
 
 
 class HandOver(NamedTuple):
-    """Pass the rows of a query whose tasks have ended to its reader, beside."""
+    """All tasks of a query have ended: pass its rows to the reader, on another thread."""
 
     query: str
     work: Work
@@ -95,7 +95,7 @@ class CloseOutput(NamedTuple):
 
 
 class Refine(NamedTuple):
-    """Look closer at what is to be expected of a query, beside; `Predicted` may answer."""
+    """Improve the prediction of a query, on another thread; `Predicted` may answer."""
 
     query: str
 
@@ -104,8 +104,8 @@ Known = Literal["exactly", "at least", "running", "nothing"]
 
 
 class Learn(NamedTuple):
-    """A query has taken so much work: exactly, at least (it was stopped, or runs now), or so that
-    nothing can be learned of it (it failed).
+    """A query has taken this much work: exactly, at least this much (it was stopped, or still
+    runs), or nothing to learn from (it failed).
     """
 
     request: QueryRequest
@@ -121,13 +121,13 @@ class Publish(NamedTuple):
 
 
 class RecordAsked(NamedTuple):
-    """The kernel hears of a query."""
+    """A query enters the kernel."""
 
     facts: QueryFacts
 
 
 class RecordRefused(NamedTuple):
-    """A limit did not let a query in."""
+    """A query was refused by a limit."""
 
     query: str
     request: QueryRequest
@@ -148,7 +148,7 @@ Effect = (
     | StartPlanning
     | AddWork
     | Execute
-    | Owe
+    | GuaranteeUnmet
     | StopWork
     | Forget
     | HandOver

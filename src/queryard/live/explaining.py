@@ -52,7 +52,7 @@ def explain(
 
 
 def explain_query(client: Client, ticket: Ticket) -> Explanation | None:
-    """How a query is run; None as long as it stands in line."""
+    """How a query is run; None while it is queued for its client's own connection."""
     facts = ticket.facts
     if facts.work is None:
         return None

@@ -18,8 +18,8 @@ Status = Literal["waiting", "running", "finished", "failed", "cancelled"]
 class Timing:
     """When a query was submitted, began and ended on the host's clock, and what it cost.
 
-    `work_s` are core-seconds, `held_s` slot-seconds, `burst_s` those on a slot beyond the number
-    there are. A `shared` query was answered by the run of another that asked the same.
+    `work_s` are core-seconds, `held_s` slot-seconds, `burst_s` those on a burst slot. A `shared`
+    query was answered by the execution of an identical query.
     """
 
     submitted_s: float
@@ -64,12 +64,12 @@ class QueryFacts:
     started_s: float | None = None
     ended_s: float | None = None
     error: BaseException | None = None
-    # Core-seconds it stands for: of a shared run, all of them are the first query's.
+    # Core-seconds attributed to it: those of a shared execution all count for the first query.
     work_s: float = 0.0
     usage: Usage = NO_USAGE
     progress: float = 0.0
-    # The query whose run it shares.
-    twin_of: str = ""
+    # The identical query that shares its execution with this one.
+    shares_with: str = ""
     reasons: tuple[str, ...] = ()
     peak_memory_bytes: int | None = None
     work: Work | None = None
@@ -84,5 +84,5 @@ class QueryFacts:
             burst_s=self.usage.burst_s,
             predicted_work_s=self.prediction.work_s,
             predicted_by=self.prediction.by,
-            shared=bool(self.twin_of),
+            shared=bool(self.shares_with),
         )

@@ -82,7 +82,7 @@ class Handle:
         ready = asyncio.Event()
 
         def tell() -> None:
-            # The loop may be closed by the time the query answers; nobody waits then.
+            # The event loop may be closed by the time the query answers: then nothing awaits it.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(ready.set)
 
@@ -100,7 +100,7 @@ class Handle:
         return self._answer
 
     def take(self, timeout: float | str | None = None) -> Answer:
-        """The answer for somebody who keeps it: once it is gone, its rows are, too."""
+        """The answer, for a caller that keeps it: the rows are freed with the answer object."""
         self._client.host.owner.check()
         self._ticket.output.schema(_seconds(timeout))
         shared = self._ticket.answer
@@ -132,7 +132,7 @@ class Handle:
     def explain(self) -> Explanation | None:
         """How it is run: its jobs, with what was expected of them and what came of it.
 
-        None as long as it stands in line.
+        None while it is queued for its client's own connection.
         """
         return explain_query(self._client, self._ticket)
 

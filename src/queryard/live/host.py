@@ -35,28 +35,28 @@ from . import inputs
 from .admission.gate import Gate
 from .admission.memory import Reservations
 from .coordinating import Coordinator
+from .effect_runner import EffectRunner
 from .estimates.estimator import Estimator
 from .estimates.forecasts import Forecaster, Fork
 from .estimates.prediction import Predictor
 from .estimates.waits import Waits
 from .facts import QueryFacts, QueryView
-from .hands import Hands
 from .inputs import ClientPort
 from .loop import Loop, Mailbox
 from .monitor import SessionReport
 from .recording import COST_EVERY_S, Recorder
 from .request import QueryRequest
-from .ticket import Foreseen, Ticket
+from .ticket import Ticket, TimedForecast
 from .tickets import Tickets
 from .why import WaitReport, wait_report
 
 T = TypeVar("T")
 CLOSE_S = 10.0
-# How long after a query has begun an instance is made ready for the next one.
+# How long after the start of a query an instance is opened for the next one.
 WHILE_S = 0.25
 # At most this share of a core goes into forecasts that were not asked for.
 FORECAST_SHARE = 0.005
-# So many problems that cost no query anything are remembered.
+# How many errors without effect on queries are kept.
 PROBLEMS_KEPT = 20
 
 
@@ -99,10 +99,10 @@ class Host:
             Predictor(catalog),
             recorder.past,
             lambda query, better: post(inputs.Predicted(query, better)),
-            self._foresee,
+            self._record_forecast,
             self._problem,
         )
-        self._hands = Hands(
+        self._effects = EffectRunner(
             post,
             self._background,
             backend,
@@ -115,9 +115,9 @@ class Host:
             self._later,
         )
         coordinator = Coordinator(kernel, gate, reservations, backend.width)
-        self._loop = Loop(mailbox, coordinator, self._hands.carry_out, self._break)
+        self._loop = Loop(mailbox, coordinator, self._effects.carry_out, self._break)
         self._forecaster = Forecaster(self._fork, self.now, self._problem)
-        self._waits = Waits(lambda: self._fork().without_twins(), self.now)
+        self._waits = Waits(lambda: self._fork().without_sharers(), self.now)
         self._next_forecast_s = 0.0
         backend.start(post)
         self._loop.start()
@@ -142,7 +142,7 @@ class Host:
         key: Hashable | None,
         keep_s: float | None = None,
     ) -> Ticket:
-        """Enter a query; raises what stands against it.
+        """Submit a query; raises the reason if it is refused.
 
         Queries of equal `key` have the same answer. Its rows are kept for `keep_s` after its end,
         though no handle is held.
@@ -161,8 +161,8 @@ class Host:
         try:
             entered = self._call(query, given)
         except QueryardError:
-            raise  # it was not let in
-        except BaseException:  # interrupted: it may have been let in all the same
+            raise  # it was refused
+        except BaseException:  # interrupted: it may have been admitted all the same
             self._post(inputs.Cancel(query, QueryCancelled("interrupted while it was submitted")))
             raise
         if entered == query:
@@ -185,21 +185,21 @@ class Host:
         """How long a query would wait, if that may be longer than some limit."""
         if not self._gate.limits_waits(request):
             return 0.0
-        most_s = self._loop.ask(lambda coordinator: coordinator.gate.doubtful_s(request))
+        most_s = self._loop.ask(lambda coordinator: coordinator.gate.wait_limit_at_risk_s(request))
         if most_s is None:
             return 0.0
-        in_line_s = 0.0
+        connection_wait_s = 0.0
         if client.needs_own(request):
-            due_s = self._loop.ask(lambda coordinator: coordinator.wait_in_line_s(client))
-            in_line_s = due_s / self.backend.slots
-        return max(in_line_s, self._waits.expected_s(request, work_s, most_s))
+            work_ahead_s = self._loop.ask(lambda coordinator: coordinator.connection_work_s(client))
+            connection_wait_s = work_ahead_s / self.backend.slots
+        return max(connection_wait_s, self._waits.expected_s(request, work_s, most_s))
 
     def look_at_files(self, statements: Iterable[Classified]) -> None:
         """See what is on disk, before statements about it are entered or planned."""
         self._freshness.look(names_read(statements))
 
-    def in_a_while(self, work: Callable[[], None]) -> None:
-        """Do something beside that a program which asks a short question can do without."""
+    def run_later(self, work: Callable[[], None]) -> None:
+        """Run something later in the background; a short program may end before it runs."""
         self._later(WHILE_S, work)
 
     def _later(self, seconds: float, work: Callable[[], None]) -> None:
@@ -214,7 +214,7 @@ class Host:
             timer.start()
 
     def query(self, query: str) -> Ticket:
-        """A query by its id, on its way or with rows that are kept."""
+        """A query by its id: active, or with rows that are kept."""
         self.owner.check()
         self._tickets.expire(self.now())
         found = self._tickets.find(query)
@@ -232,7 +232,7 @@ class Host:
         return ticket
 
     def cancel(self, query: str, error: BaseException | None = None) -> None:
-        """Stop a query; unknown and ended ones are left alone."""
+        """Stop a query; an unknown or ended one is ignored."""
         self.owner.check()
         ticket = self._tickets.find(query)
         if ticket is not None and not ticket.output.complete:
@@ -250,15 +250,15 @@ class Host:
             self._tickets.release(ticket)
 
     @contextlib.contextmanager
-    def own_turn(self, client: ClientPort) -> Iterator[None]:
-        """Wait until no statement has the client's own connection, and let none have it."""
+    def own_connection(self, client: ClientPort) -> Iterator[None]:
+        """Hold the client's own connection: wait until no statement uses it, and block others."""
         token = object()
         self._check_open()
         try:
-            self._call(token, inputs.TakeTurn(token, client))
+            self._call(token, inputs.AcquireConnection(token, client))
             yield
         finally:
-            self._post(inputs.TurnOver(token, client))
+            self._post(inputs.ReleaseConnection(token, client))
 
     def choose(self, profile: Mapping[str, Any]) -> None:
         """Follow another policy from now on; what runs is not disturbed."""
@@ -267,7 +267,7 @@ class Host:
 
     def _call(self, token: Hashable, given: inputs.Input) -> str:
         """Post something and wait for its reply."""
-        reply = self._hands.expect(token)
+        reply = self._effects.expect(token)
         self._post(given)
         if self._broken is not None or self._loop.over:
             reply.cancel()
@@ -307,7 +307,7 @@ class Host:
         self.owner.check()
         if ticket.ended:
             return wait_report(ticket, None, None, None, self.now())
-        # Before a forecast is asked for, which takes Python's lock while it is made.
+        # Before the forecast, which holds Python's lock while it is computed.
         why = self.why(ticket.id)
         newest = self._forecaster.newest()
         forecast = newest.by_query.get(ticket.id)
@@ -320,7 +320,7 @@ class Host:
 
     def _fork(self) -> Fork:
         return self._loop.ask(
-            lambda coordinator: Fork(coordinator.kernel.fork(), coordinator.twins())
+            lambda coordinator: Fork(coordinator.kernel.fork(), coordinator.sharers())
         )
 
     def report(self) -> SessionReport:
@@ -345,14 +345,14 @@ class Host:
         )
 
     def _problem(self, error: BaseException) -> None:
-        """Something went wrong that cost a better estimate, and no query its answer."""
+        """Note an error that cost a better estimate, but failed no query."""
         if len(self._problems) < PROBLEMS_KEPT:
             self._problems.append(f"{type(error).__name__}: {error}")
 
-    # --- beside ----------------------------------------------------------------------------------
+    # --- in the background -----------------------------------------------------------------------
 
-    def _foresee(self, ticket: Ticket) -> None:
-        """Say now when queries will end, to see later how good that was; not too often."""
+    def _record_forecast(self, ticket: Ticket) -> None:
+        """Record a forecast, to compare it later with what happened; not too often."""
         if ticket.ended or time.monotonic() < self._next_forecast_s:
             return
         began_s = time.monotonic()
@@ -361,24 +361,24 @@ class Host:
         self._next_forecast_s = time.monotonic() + took_s / FORECAST_SHARE
         for query, forecast in newest.by_query.items():
             other = self._tickets.held(query)
-            if other is not None and other.foreseen is None and not other.ended:
-                other.foreseen = Foreseen(forecast, newest.made_s)
-                self._recorder.forecast(query, other.foreseen)
+            if other is not None and other.first_forecast is None and not other.ended:
+                other.first_forecast = TimedForecast(forecast, newest.made_s)
+                self._recorder.forecast(query, other.first_forecast)
 
     def _note_cost(self) -> None:
-        """Now and then, as long as it is open."""
+        """Record the session's own cost now and then, while it is open."""
         if not self._closed:
             self._recorder.cost(self.report())
             self._later(COST_EVERY_S, self._note_cost)
 
     def _break(self, error: BaseException) -> None:
-        """The loop itself failed: nothing may wait for it."""
+        """The loop itself failed: fail everything that waits for it."""
         self._broken = error
         for ticket in self._tickets.on_their_way():
             ticket.facts = replace(ticket.facts, error=error, ended_s=self.now())
             ticket.output.fail(error)
             ticket.over.set()
-        self._hands.give_up()
+        self._effects.give_up()
 
     # --- the end ---------------------------------------------------------------------------------
 
@@ -405,7 +405,7 @@ class Host:
         self._estimator.close()
         self._recorder.cost(self.report())
         self._loop.stop()
-        self._hands.give_up()
+        self._effects.give_up()
         self._recorder.close()
         self._temp.close()
         return stopped

@@ -29,7 +29,7 @@ class ClientPort(Protocol):
         """Whether side effects of a query may change what a later one sees."""
 
     def not_staged(self, request: QueryRequest) -> str | None:
-        """Why the planner is not even asked to split a query; None if it is."""
+        """Why the planner is not asked to split a query; None if it is."""
 
     @property
     def settings(self) -> Hashable:
@@ -109,7 +109,7 @@ class ReaderState(NamedTuple):
 
 
 class HandedOver(NamedTuple):
-    """The rows of a query whose tasks have ended are with its reader, or could not be."""
+    """The rows of a staged query were passed to its reader, or that failed."""
 
     query: str
     error: BaseException | None
@@ -119,14 +119,14 @@ class ChoosePolicy(NamedTuple):
     profile: Mapping[str, Any]
 
 
-class TakeTurn(NamedTuple):
+class AcquireConnection(NamedTuple):
     """A caller wants the client's own connection for itself; a `Reply` says that it has it."""
 
     token: Hashable
     client: ClientPort
 
 
-class TurnOver(NamedTuple):
+class ReleaseConnection(NamedTuple):
     """The caller that had the client's own connection is done."""
 
     token: Hashable
@@ -150,8 +150,8 @@ Input = (
     | ReaderState
     | HandedOver
     | ChoosePolicy
-    | TakeTurn
-    | TurnOver
+    | AcquireConnection
+    | ReleaseConnection
     | Close
     | Woke
     | BackendEvent

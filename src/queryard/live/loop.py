@@ -20,7 +20,7 @@ from .effects import Effect, SetTimer
 from .inputs import Input
 
 T = TypeVar("T")
-# How long a question may stand before the one that asks gives up.
+# How long `ask` waits for its answer.
 ASK_S = 30.0
 
 
@@ -83,7 +83,7 @@ class Loop:
 
     @property
     def over(self) -> bool:
-        """Whether it has ended: what is posted from now on is not heard."""
+        """Whether it has ended: what is posted from now on is ignored."""
         return self._over
 
     def now(self) -> float:
@@ -116,14 +116,14 @@ class Loop:
             while self._step():
                 pass
         except BaseException as error:
-            # A defect of Queryard's own: every query that waits must hear of it.
+            # A defect of Queryard's own: every waiting query must get the error.
             self._broken(error)
         finally:
             self._over = True
             self._answer_the_rest()
 
     def _step(self) -> bool:
-        """Handle all that is there by now, wait for something if there is nothing."""
+        """Handle all posted inputs; wait for one if there is none."""
         given: list[Input] = []
         questions: list[_Question[Any]] = []
         goes_on = True
@@ -151,7 +151,7 @@ class Loop:
     def _handle(self, given: list[Input]) -> None:
         began_s = time.thread_time()
         first = self._coordinator.take(self.now(), *given)
-        # A caller that waits for its reply goes on while the kernel decides.
+        # Replies first: the caller continues while the kernel decides.
         self._carry(first)
         carried_s = time.thread_time()
         rest = self._coordinator.decide()
@@ -168,7 +168,7 @@ class Loop:
                 self._carry_out(effect)
 
     def _answer_the_rest(self) -> None:
-        """The mailbox is not read any more; a thread that has asked must not wait for that."""
+        """The mailbox is not read any more: fail the questions that are still in it."""
         try:
             while True:
                 item = self._mail.get_nowait()

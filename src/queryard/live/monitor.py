@@ -1,4 +1,4 @@
-"""A host as seen from above: what it has cost, and how busy it is."""
+"""What a host itself has cost, and how busy it is."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SessionReport:
-    """What the session itself has cost so far, and how often it used a slot beyond its number.
+    """What the session itself has cost so far, and how often it used a burst slot.
 
     Processor seconds: `decide_s` of the kernel, which is part of
     `driver_cpu_s`; `watch_cpu_s` of the thread that looks at running statements; `history_cpu_s` of
     the one that writes. `history_error` says why the history is incomplete, `problems` are errors
-    that cost no query anything.
+    that failed no query.
     """
 
     now_s: float

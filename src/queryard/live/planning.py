@@ -1,4 +1,4 @@
-"""From a request to staged work; on a thread beside the loop."""
+"""From a request to staged work; not on the loop's thread."""
 
 from __future__ import annotations
 

@@ -35,13 +35,13 @@ from .amounts import as_bytes
 from .facts import QueryFacts, Status
 from .monitor import SessionReport
 from .request import QueryRequest
-from .ticket import Foreseen
+from .ticket import TimedForecast
 
 COST_EVERY_S = 10.0
 
 
 def history_file(given: bool | str | Path | None, catalog: Catalog) -> Path | None:
-    """Where the history goes: where somebody says, else beside the data; None for nowhere."""
+    """The history file: as given, else beside the data; None for no history."""
     if given is False:
         return None
     if given is None or given is True:
@@ -82,7 +82,7 @@ class Recorder:
     def __init__(self, file: Path | None, keep: Retention | None = None) -> None:
         self.session = uuid.uuid4().hex[:12]
         self.history = None if file is None else History.open(file, keep=keep)
-        # Queries on their way of which it is recorded that they were asked for.
+        # Active queries that are in the history.
         self._known: set[str] = set()
 
     def kernel(self, profile: Mapping[str, Any], slots: int, memory_bytes: int) -> Scheduler:
@@ -102,12 +102,12 @@ class Recorder:
                 profile=profile,
             )
         )
-        # Steps go to the history; a session may last for weeks, and must not keep them.
+        # Steps go to the history; a session that lasts for weeks must not keep them in memory.
         journal = Journal(asdict(settings), dict(profile), Steps(self.history))
         return Scheduler(compose, profile, settings, journal)
 
     def asked(self, facts: QueryFacts) -> None:
-        """The kernel hears of a query."""
+        """A query enters the kernel."""
         if self.history is not None:
             self._known.add(facts.id)
             self.history.asked(_asked(facts))
@@ -116,7 +116,7 @@ class Recorder:
         if self.history is None:
             return
         if facts.id not in self._known:
-            self.asked(facts)  # it was given up before the kernel heard of it
+            self.asked(facts)  # it ended before it entered the kernel
         self._known.discard(facts.id)
         assert outcome in ("finished", "failed", "cancelled")
         self.history.ended(
@@ -137,17 +137,17 @@ class Recorder:
     def refused(
         self, query: str, request: QueryRequest, error: BaseException, now_s: float
     ) -> None:
-        """A limit did not let a query in."""
+        """A query was refused by a limit."""
         if self.history is not None:
             self.history.asked(_refused(query, request, now_s))
             self.history.ended(
                 EndedRow(query, now_s, None, "refused", str(error), 0.0, 0.0, None, 0, 0.0)
             )
 
-    def forecast(self, query: str, foreseen: Foreseen) -> None:
+    def forecast(self, query: str, timed: TimedForecast) -> None:
         if self.history is not None:
-            found = foreseen.forecast
-            row = ForecastRow(query, foreseen.made_s, found.start_s, found.end_s)
+            found = timed.forecast
+            row = ForecastRow(query, timed.made_s, found.start_s, found.end_s)
             self.history.forecast(row)
 
     def cost(self, report: SessionReport) -> None:
@@ -199,7 +199,7 @@ def _asked(facts: QueryFacts) -> AskedRow:
         predicted_work_s=prediction.work_s,
         predicted_memory_bytes=prediction.memory_bytes,
         predicted_by=prediction.by,
-        twin_of=facts.twin_of,
+        twin_of=facts.shares_with,
     )
 
 

@@ -32,7 +32,7 @@ class QueryRequest:
     # Seconds after the submission, and how the client wrote it.
     time_limit_s: float | None = None
     time_limit: str = ""
-    # The same key asked for again is the same query.
+    # A second submission with the same key is the same query.
     idempotency_key: str = ""
 
     def with_memory(self, memory_bytes: int) -> QueryRequest:
@@ -46,7 +46,7 @@ class QueryRequest:
 
     @cached_property
     def template(self) -> str:
-        """Its text without literals: queries that differ in nothing else take as long."""
+        """Its text without literals: queries of one template take about as long."""
         return "; ".join(statement.template for statement in self.statements)
 
     @cached_property

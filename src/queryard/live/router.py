@@ -1,4 +1,4 @@
-"""What a session can be asked from outside, by name; how a question comes in is not its concern.
+"""The questions a session answers from outside, by name; independent of the transport.
 
 Questions about the present (`queries`, `profile`) never wait for a forecast; `forecasts` is a
 question of its own.
@@ -75,5 +75,5 @@ def reply_to(session: Askable | None, request: object) -> Reply:
     except QueryardError as error:
         return {"error": str(error)}
     except Exception as error:
-        # Another version asks for something else, or the session ends just now.
+        # The caller is of another version, or the session is closing.
         return {"error": f"the session cannot answer ({type(error).__name__}: {error})"}

@@ -40,7 +40,7 @@ from .why import WaitReport
 
 # Chosen by measurement: see ARCHITECTURE.
 DEFAULT_PROFILE = "marshal"
-# So long `forecasts` waits for one that is being made.
+# How long `forecasts` waits for one that is being made.
 FORECASTS_S = 2.0
 
 
@@ -79,7 +79,7 @@ def connect(
     `{"days": 7, "size": "200 MB"}`.
 
     A query sees the files that lay there when it was submitted. `fresh` is how old what is known of
-    them may be instead, as "5 s", where looking is dear; `Session.refresh()` looks at once.
+    them may be instead, as "5 s", where looking is costly; `Session.refresh()` looks at once.
 
     A catalog file may hold all of these under `[session]`, `[tenants]` and `[limits]`; what is
     given here counts first.
@@ -152,14 +152,14 @@ class Session:
             space,
             fresh_s,
         )
-        engine.spares.keep(small_sizes(budget.pool_bytes), self.host.in_a_while)
+        engine.spares.keep(small_sizes(budget.pool_bytes), self.host.run_later)
         self.client = Client.open(
             self.host, memory_bytes=budget.session_bytes, name="session", plan=plan, writes=write
         )
         # A session without a place beside its data is found all the same.
         folder = (None if history is False else kept_in(catalog)) or cache_folder()
         self._control = control_of(folder, recorder.session, weakref.ref(self))
-        # Also for a session that its user forgets, and at the end of the program.
+        # Also for a session that is never closed, and at the end of the program.
         self._finalizer = weakref.finalize(self, _close, self.host, self.client, self._control)
 
     @property
@@ -207,8 +207,8 @@ class Session:
         answer is wanted: policies that know deadlines hurry, and it runs on if it is late.
 
         The same `idempotency_key` given again is the same query: it runs once. With `keep`, the
-        query runs on though its handle is gone, and its rows are kept for so long after its end, to
-        be read through `query`; without, a query that only reads is cancelled then.
+        query runs on without a handle, and its rows are kept for that time after its end, to be
+        read through `query`; without, a query that only reads is cancelled then.
         """
         ticket = self.client.submit(
             sql,
@@ -225,7 +225,7 @@ class Session:
         return Handle(self.client, ticket, self)
 
     def query(self, query: str) -> Handle:
-        """A handle of a query by its id: one on its way, or one whose rows are kept."""
+        """A handle of a query by its id: an active query, or one with rows that are kept."""
         return Handle(self.client, self.host.query(query), self)
 
     def explain(
@@ -242,7 +242,7 @@ class Session:
         return explain(self.client, sql, parameters, analyze=analyze, plan=plan)
 
     def cancel(self, query: str) -> None:
-        """Stop a query by its id; unknown and ended ones are left alone."""
+        """Stop a query by its id; an unknown or ended one is ignored."""
         self.host.cancel(query)
 
     # --- looking on --------------------------------------------------------------------------
@@ -256,7 +256,7 @@ class Session:
         return self.host.views()
 
     def forecasts(self) -> dict[str, Forecast]:
-        """When each query is expected to start and to end, if estimates are right and none come."""
+        """When each query is expected to start and end, if estimates are right and none arrives."""
         return self.host.forecasts(FORECASTS_S)
 
     def why(self, query: str) -> WaitReport:
@@ -336,7 +336,7 @@ class Session:
 
 
 def _close(host: Host, client: Client, control: Control | None) -> None:
-    """It must not hold the session."""
+    """A finalizer: it must not keep a reference to the session."""
     if host.owner.is_here:  # in a fork, all of it is the parent's
         if control is not None:
             control.close()

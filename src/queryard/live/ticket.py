@@ -15,7 +15,7 @@ from .facts import QueryFacts, Status, Timing
 from .request import QueryRequest
 
 
-class Foreseen(NamedTuple):
+class TimedForecast(NamedTuple):
     """A forecast, and when it was made on the host's clock."""
 
     forecast: Forecast
@@ -34,13 +34,13 @@ class Ticket:
         # How long its rows are kept after its end though no handle is held; None: not at all.
         self.keep_s = keep_s
         self.over = threading.Event()
-        # Its rows are read once: all its handles share one answer, and one interest in the rows.
+        # Its rows are read once: all its handles share one answer, and one reference to the rows.
         self.answer: weakref.ref[Answer] | None = None
         self.interest: weakref.ref[object] | None = None
         # Whether a reader has taken all rows.
         self.is_read = False
         # The first forecast that was made of it.
-        self.foreseen: Foreseen | None = None
+        self.first_forecast: TimedForecast | None = None
 
     @property
     def request(self) -> QueryRequest:

@@ -21,11 +21,11 @@ class Tickets:
         self._held[ticket.id] = self._known[ticket.id] = ticket
 
     def held(self, query: str) -> Ticket | None:
-        """One that is on its way, or whose rows are kept."""
+        """A query that is active, or has rows that are kept."""
         return self._held.get(query)
 
     def find(self, query: str) -> Ticket | None:
-        """One whose rows can be read by a further handle, or that has side effects to come."""
+        """A query with rows that a further handle can read, or with side effects to come."""
         return self._known.get(query) or self._held.get(query)
 
     def names(self) -> list[str]:
@@ -50,7 +50,7 @@ class Tickets:
             self._held.pop(ticket.id, None)
 
     def expire(self, now_s: float) -> None:
-        """Forget queries whose rows were kept for long enough."""
+        """Forget queries with expired rows."""
         over = [query for query, until_s in list(self._expire_s.items()) if until_s <= now_s]
         for query in over:
             self._expire_s.pop(query, None)

@@ -84,16 +84,16 @@ def wait_report(
     ended = facts.ended_s is not None
     if ended:
         reasons: tuple[str, ...] = () if facts.error is None else (str(facts.error),)
-        first = ticket.foreseen
+        first = ticket.first_forecast
         forecast, made_s = (None, None) if first is None else first
     elif why is not None:
         reasons = why.reasons
     elif facts.work is None:
-        reasons = ("it stands in line for its client's own connection, or is being planned",)
+        reasons = ("it is queued for its client's own connection, or is being planned",)
     else:
         reasons = ("it is on its way to the scheduler, or back",)
-    if facts.twin_of and not ended:
-        reasons = (*reasons, f"it shares the run of {facts.twin_of}, which asks the same")
+    if facts.shares_with and not ended:
+        reasons = (*reasons, f"it shares the execution of {facts.shares_with}, an identical query")
     return WaitReport(
         query=ticket.id,
         status=ticket.status,

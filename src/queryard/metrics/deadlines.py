@@ -30,7 +30,7 @@ def deadlines(rows: Iterable[QueryRow], now_s: float) -> Deadlines:
 
     A failed query missed its deadline whenever it failed. An unfinished one has missed it once
     the deadline has passed, and is late by what has gone by since; until then it is open. One
-    that was cancelled in time is withdrawn: nobody waited for it any more.
+    that was cancelled before its deadline is withdrawn and neither met nor missed.
     """
     met = missed = undecided = withdrawn = 0
     squares: list[float] = []

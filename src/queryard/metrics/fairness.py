@@ -42,7 +42,7 @@ class TenantRow:
 
 
 def by_tenant(run: RunRows, slowdown: Mapping[str, float]) -> tuple[TenantRow, ...]:
-    """A row a tenant, by name."""
+    """One row per tenant, by name."""
     members: dict[str, list[QueryRow]] = {}
     for row in run.queries.values():
         members.setdefault(row.query.tenant, []).append(row)

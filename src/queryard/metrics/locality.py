@@ -10,7 +10,7 @@ from .rows import RunRows
 
 @dataclass(frozen=True, slots=True)
 class Locality:
-    """Of the launched map tasks whose split prefers some node, how many ran on such a node.
+    """Launched map tasks with a preferred node for their split, and how many ran on such a node.
 
     Every attempt counts, because each was placed anew. `share` is None where no task had a
     preference.

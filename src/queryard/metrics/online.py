@@ -46,7 +46,7 @@ class Reduction:
 
 
 def time_to_reduction(run: RunRows, reduction: float) -> dict[str, float | None]:
-    """Seconds from submission to the first answer with so much less error, a query.
+    """By query: seconds from submission to the first answer with the error reduced by this share.
 
     A query with several answering jobs has it when all of them have. One that ran to its exact
     answer has no error left from then on; one that stops at a target error may never get there.
@@ -83,7 +83,7 @@ def _first_s(answers: Sequence[AnswerReported], most_left: float) -> float | Non
 
 
 def reductions(run: RunRows, levels: Iterable[float] = REDUCTIONS) -> tuple[Reduction, ...]:
-    """A row a level; none where the run has no online query."""
+    """One row per level; none where the run has no online query."""
     found = []
     for level in levels:
         times_s = time_to_reduction(run, level)

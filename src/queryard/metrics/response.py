@@ -1,7 +1,7 @@
 """How long queries take: response (ART), wait and slowdown.
 
-Only queries that gave a result have a response; how many did not is told beside it, by
-`Counts`, because a policy that starves its long queries would otherwise look fast.
+Only queries that gave a result have a response. `Counts` says how many did not, because a policy
+that starves its long queries would otherwise look fast.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def throughput_per_h(run: RunRows) -> float | None:
 def slowdowns(run: RunRows, alone_s: Mapping[str, float]) -> dict[str, float]:
     """Response over the time the query takes alone on the idle cluster.
 
-    A query without a response, or whose time alone is not given or not above 0, has none.
+    A query without a response, or without a time alone above 0, has none.
     """
     found = {}
     for row in run.queries.values():
@@ -107,7 +107,7 @@ def bounded_slowdowns(run: RunRows, min_e_s: float = MIN_E_S) -> dict[str, float
     """POSUM's r / max(e, MinE), with e the *sum* of the query's task seconds.
 
     As tasks run side by side it is usually far below 1. MinE keeps a query of almost no work
-    from ruling the mean.
+    from dominating the mean.
     """
     if not min_e_s > 0:
         raise ValueError(f"min_e_s must be above 0, got {min_e_s!r}")
@@ -135,7 +135,7 @@ def by_size_bin(
     slowdown: Mapping[str, float],
     bounded: Mapping[str, float],
 ) -> tuple[BinRow, ...]:
-    """A row a bin, in the order in which `size_bins` first names them; "" for all others."""
+    """One row per bin, in the order in which `size_bins` first names them; "" for all others."""
     members: dict[str, list[QueryRow]] = {name: [] for name in size_bins.values()}
     for row in run.queries.values():
         members.setdefault(size_bins.get(row.query.id, ""), []).append(row)

@@ -123,7 +123,7 @@ class RunRows:
     def closed_s(self) -> float:
         """When the last query ended; the last step while one has not.
 
-        What the cluster does after its last query is nobody's cost, so clocks stop here.
+        What the cluster does after its last query counts for no query, so metrics end here.
         """
         ends = [row.end_s for row in self.queries.values() if row.end_s is not None]
         if ends and len(ends) == len(self.queries):
@@ -132,6 +132,6 @@ class RunRows:
 
     @property
     def makespan_s(self) -> float | None:
-        """TET: first submission to last end, or at least so long while a query is unfinished."""
+        """TET: first submission to last end; a lower bound while a query is unfinished."""
         first_s = self.first_submit_s
         return None if first_s is None else self.closed_s - first_s

@@ -39,7 +39,7 @@ class StepSeries:
 
     @classmethod
     def of_changes(cls, changes: Iterable[tuple[float, int]]) -> StepSeries:
-        """The running sum of (time, change), one point an instant at which it moves.
+        """The running sum of (time, change), one point per instant at which it changes.
 
         >>> StepSeries.of_changes([(5, -1), (5, 1), (0, 2)])
         StepSeries(times_s=(0,), values=(2,))

@@ -1,8 +1,8 @@
-"""A fork that looks less often: so that hours can be simulated within a moment.
+"""A fork with longer intervals between refreshes, so that hours are simulated within a moment.
 
-Orders that drift are refreshed on a tick, pools change turns every quantum, and running work tells
-of its progress, each about once per second. Over a queue of hours that is a hundred thousand looks,
-of which nearly none changes anything.
+Time-dependent orders are refreshed on a tick, pools change turns every quantum, and running work
+reports its progress, each about once per second. Over a queue of hours that is a hundred thousand
+refreshes, and nearly none of them changes anything.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from queryard.core.parts import PoolSpec
 from queryard.core.scheduler import Scheduler
 from queryard.core.state import State
 
-# How many looks there are at most from now to the end of all that is left, and how many times a
-# query is looked at: with more queries a look costs more.
+# The largest number of refreshes from now to the end of all work, and of refreshes per query: a
+# refresh costs more with more queries.
 LOOKS = 300
 LOOKS_AT_QUERIES = 3000
 
 
 def look_every_s(state: State) -> float:
-    """How far apart looks may be, given what is left of all queries."""
+    """The interval between refreshes, given the work left of all queries."""
     left_s = sum(query.left_s for query in state.queries.values()) / max(1, state.total_slots)
     return left_s / min(LOOKS, max(1, LOOKS_AT_QUERIES // max(1, len(state.queries))))
 
 
 def coarsen(fork: Scheduler, every_s: float) -> None:
-    """Let a fork look at what drifts no more often than this; it must not be the kernel itself."""
+    """Refresh a fork no more often than this; never call it on the kernel itself."""
     state = fork.state
     state.settings = replace(state.settings, tick_s=max(state.settings.tick_s, every_s))
     for part in fork.parts:

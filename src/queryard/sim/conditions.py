@@ -12,7 +12,7 @@ class Conditions:
     """How real durations come about. The defaults are an ideal world without any noise.
 
     `contention` is what one more task of the same kind on the node adds: 0.25 makes map tasks
-    25 % slower with two a node than with one (TuMM: 18.5 s and 23.1 s). It is taken when a
+    25 % slower with two per node than with one (TuMM: 18.5 s and 23.1 s). It is computed when a
     task starts. `rider_cost` is what one more rider adds to a merged scan: 0.0283 gives the
     25.5 % of ten riders (S³). `memory_gain` is the share of a map's time that is saved when
     its split is among the last `memory_cache_bytes` read on the node.

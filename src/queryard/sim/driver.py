@@ -32,7 +32,7 @@ from .truth import BY_CHANCE, Truth, is_local
 _new = tuple.__new__
 
 
-# How many decisions within one instant are believed to lead somewhere.
+# More decisions than this within one instant are an endless loop of the policy.
 MOST_ROUNDS = 10_000
 
 
@@ -46,7 +46,7 @@ class Arrives:
 
 
 class Calls:
-    """A note in the queue: somebody looks at the kernel, and may have something to tell it."""
+    """A note in the queue: a function is called and may return events for the kernel."""
 
     __slots__ = ("call",)
 
@@ -114,7 +114,7 @@ class SimDriver:
     def call_at(
         self, time_s: float, priority: int, call: Callable[[float], Sequence[ev.Event]]
     ) -> None:
-        """Call somebody at a time; the events it returns happen then."""
+        """Call a function at a time; the events it returns happen then."""
         self.post(time_s, priority, Calls(call))
 
     def add_nodes(self, nodes: Iterable[Node], time_s: float = 0.0) -> None:
@@ -129,10 +129,10 @@ class SimDriver:
             self.post(at, USERS, ev.QueryCancelled(at, query.id))
 
     def resume(self) -> None:
-        """Take up what the kernel has running: it ends when what is expected of it is over."""
+        """Continue the kernel's running work: it ends after its expected remaining time."""
         state = self.scheduler.state
         now = state.now
-        # Nobody knows when a query that can use no slots now will go on: it is not waited for.
+        # A query that can use no slot now may stay so for ever: do not wait for its end.
         held = {job.query.id for job in state.jobs.values() if job.is_stalled}
         self._open += len(state.queries) - len(held)
         for number, run in state.running.items():
@@ -150,14 +150,14 @@ class SimDriver:
             self.post(end, WORK, ev.TaskFinished(end, number, run.node))
         self._leasing.resume()
         for time_s in self.scheduler.wakes:
-            # A live clock may not have rung yet.
+            # A timer of the live clock may be due and not have fired yet.
             self._wake_at(do.WakeAt(max(now, time_s)))
 
     # --- the loop --------------------------------------------------------------------------
 
     @property
     def unfinished(self) -> int:
-        """Queries that have not ended; above 0 after `run`, nothing could ever move again."""
+        """Queries that have not ended; above 0 after a complete `run` means a deadlock."""
         return self._open
 
     def stays_s(self, until_s: float) -> tuple[float, ...]:
@@ -180,7 +180,7 @@ class SimDriver:
         return self._heap[0][0] if self._heap and self._open else math.inf
 
     def run(self, until_s: float = math.inf, most_steps: int = sys.maxsize) -> None:
-        """Go on until every query has ended, to a time, or for so many decisions."""
+        """Run until every query has ended, to `until_s`, or for `most_steps` decisions."""
         heap = self._heap
         moved = self._moved
         running = self.scheduler.state.running
@@ -305,7 +305,7 @@ class SimDriver:
             self.post(end, WORK, TaskFailed(end, number, BY_CHANCE))
             return
         self._sequence = sequence = self._sequence + 1
-        # Named tuples made this way cost half; this runs once a task.
+        # Named tuples made this way cost half; this runs once per task.
         output_bytes = truth.output_bytes(command) if truth.has_outputs else 0.0
         event = _new(TaskFinished, (end, number, node, output_bytes))
         heappush(self._heap, (end, WORK, sequence, event))

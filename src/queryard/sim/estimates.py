@@ -1,7 +1,7 @@
 """Where the estimates of a simulated run come from; they reach the kernel as events.
 
 `oracle` tells the true means, `oracle:0.3` errs by a factor of log-normal spread 0.3, drawn
-once a job, and `observed` tells nothing, so that the kernel goes by the means it has seen. The name
+once per job, and `observed` tells nothing: the kernel uses the means it has observed. The name
 of a predictor (`basic`, `standard`, `regression` …) lets that one learn as tasks end.
 """
 

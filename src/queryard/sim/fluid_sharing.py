@@ -29,7 +29,7 @@ class _Level:
 
 
 class Sharing:
-    """Processor sharing with maximum rates, in about O(log n) an arrival or end.
+    """Processor sharing with maximum rates, in about O(log n) per arrival or end.
 
     All queries that share have the same rate, so the water's height (that rate, summed over
     time) tells the ends of all of them; levels at their maximum have fixed ends. When the rate

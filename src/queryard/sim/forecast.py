@@ -1,7 +1,7 @@
 """When queries will start and end: a fork of the live state, simulated forward.
 
-The fork lives in a world in which every estimate is right: tasks take what is expected of
-them, those running need what is left of that, and nobody new arrives.
+In the fork every estimate is right: tasks take their expected time, running tasks need what is left
+of it, and no query arrives.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Forecasts(dict[str, Forecast]):
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What a forecast may cost: so many decisions, and so many seconds by a clock handed in.
+    """What a forecast may cost: decisions, and seconds by a clock handed in.
 
     The clock is one of processor time, such as `time.thread_time`, or of a test.
     """
@@ -130,7 +130,7 @@ def resume(
 ) -> SimDriver:
     """A driver that goes on from the middle of a run, taking estimates for the truth.
 
-    By `luck` a job takes so many times what is expected of it.
+    A job takes `luck(job)` times its expected time.
     """
     truth = Truth(conditions or Conditions(), seed=0, is_believed=True)
     for query in fork.state.queries.values():

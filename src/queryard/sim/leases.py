@@ -1,7 +1,7 @@
 """Divisible jobs in simulated time: work done between one decision and the next.
 
-Nothing happens per slice. A job's slots work at the sum of their speeds; whenever their number
-changes, the work done so far is added up and the end of the batch is reckoned anew.
+There are no time slices. A job's slots work at the sum of their speeds; whenever their number
+changes, the work done so far is added up and the end of the batch is computed again.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Returns:
 
 
 def _errs(known: JobState, job: LeasedJob) -> bool:
-    """Whether somebody estimated the work of a job without batches, and was wrong."""
+    """Whether the estimate of a job without batches is wrong."""
     return known.work_known and job.batches == 1 and known.work_s != job.work_s
 
 
@@ -66,10 +66,10 @@ class Leasing:
         self._jobs: dict[str, LeasedJob] = {}
         # Query -> its jobs that slots have worked on.
         self._of_query: dict[str, set[str]] = {}
-        # Those that have worked since they were last told of.
+        # Jobs that have worked since their last report.
         self._busy: dict[str, LeasedJob] = {}
         self._reported_s = -math.inf
-        # Versions that jobs had which have lost all they did: notes in the queue still name them.
+        # Versions of jobs that have lost all their work: notes in the queue still name them.
         self._lost: dict[str, int] = {}
 
     def _job(self, job_id: str) -> LeasedJob:
@@ -79,9 +79,9 @@ class Leasing:
             known = self._state.jobs[job_id]
             target = known.query.spec.target_error
             if self._truth.is_believed and not known.answers:
-                target = None  # nobody knows yet how its error falls
+                target = None  # how its error falls is not known yet
             job = LeasedJob(job_id, physics.spec, physics.truth, target, self._seed)
-            # A forecast takes up a job in the middle, at what the kernel knows of it.
+            # A forecast continues a job at the progress that the kernel knows.
             job.skip(known.done_share)
             job.since_s = self._state.now
             job.version = self._lost.pop(job_id, 0)
@@ -133,7 +133,7 @@ class Leasing:
         return self._outgrow(now, what.job, job)
 
     def _outgrow(self, now: float, job_id: str, job: LeasedJob) -> list[ev.Event]:
-        """Whoever watches a job sees it when the job does more than was expected of it."""
+        """A job has done more work than estimated: report its progress and a new estimate."""
         events = self._report(now, job_id, job)
         self._reported_s = now
         for event in events:
@@ -177,7 +177,7 @@ class Leasing:
         return reports
 
     def _report(self, now: float, job_id: str, job: LeasedJob) -> list[ev.Event]:
-        """How far a job is, told by somebody who sees the work it has done, not what is left.
+        """The progress of a job, from the work it has done; the work left is not observable.
 
         A job that has outgrown its estimate is expected to do half as much again as it has done.
         """

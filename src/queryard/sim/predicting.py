@@ -1,7 +1,7 @@
 """Estimates by a predictor that learns from the tasks of the run, as a live one would.
 
-A job is estimated when it is submitted, again when one, two, four, eight … of its tasks have ended,
-and with all others of its class when so many tasks of the class have.
+A job is estimated when it is submitted, and again when 1, 2, 4, 8 … of its tasks have ended. All
+jobs of a class are estimated again when 1, 2, 4, 8 … tasks of the class have ended.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A second driver, in real time, whose tasks only sleep: proof that the kernel needs no simulator.
+"""A second driver, in real time, with tasks that only sleep: the kernel needs no simulator.
 
-It is also the smallest example of what a live backend must do: obey commands, post events.
+It is also the smallest example of what a live backend must do: carry out commands, post events.
 Every launch is a timer of an event loop; the slots, the order and the policy are the kernel's.
 """
 
@@ -48,7 +48,7 @@ class SleepingCluster:
         await self._done.wait()
 
     def _now(self) -> float:
-        # Two events may come in one tick of the clock; the kernel only minds going back.
+        # Two events may have the same time; the kernel refuses a time before the last one.
         elapsed = (self._loop.time() - self._began) * self._speedup
         return max(elapsed, self.scheduler.state.now)
 

@@ -37,7 +37,7 @@ class Demand(NamedTuple):
 
 
 def demands_of(workload: Workload, alone_s: Mapping[str, float]) -> list[Demand]:
-    """The arrivals of a workload, without those that somebody cancels, or that fail even alone."""
+    """The arrivals of a workload, without those that are cancelled, or that fail even alone."""
     return [
         Demand(arrival.query.id, arrival.query.submit_s, arrival.work_s, alone_s[arrival.query.id])
         for arrival in workload.arrivals
@@ -46,7 +46,7 @@ def demands_of(workload: Workload, alone_s: Mapping[str, float]) -> list[Demand]
 
 
 def processor_sharing(demands: Iterable[Demand], slots: float) -> dict[str, float]:
-    """Responses under equal rates, filled up like water under each query's own maximum."""
+    """Responses under equal rates (water-filling), each query below its own maximum rate."""
     return _respond(demands, slots, Sharing(slots))
 
 
@@ -66,12 +66,12 @@ IDEALS: Mapping[str, Callable[[Iterable[Demand], float], dict[str, float]]] = {
 
 
 class _Discipline(Protocol):
-    """Who is served at which rate; told of arrivals, asked for ends."""
+    """Which query is served at which rate: takes arrivals, gives ends."""
 
     def arrive(self, now_s: float, number: int, work_s: float, widest: float) -> None: ...
 
     def next_end_s(self) -> float:
-        """When the next query ends if nobody arrives before; infinite if none is there."""
+        """When the next query ends if none arrives before; infinite if there is none."""
 
     def end(self) -> int:
         """Move to that time and take the query out."""

@@ -152,7 +152,7 @@ def alone_times(
 
 
 def _enough(nodes: Sequence[Node], query: Query, conditions: Conditions) -> Sequence[Node]:
-    """As many nodes as a query can fill, where all are alike and it matters not which it is on.
+    """As many nodes as a query can fill, where all are equal and placement does not matter.
 
     A query of ten tasks takes as long on three nodes as on three hundred.
     """

@@ -58,7 +58,7 @@ class Shuffling:
         self._moved[number] = math.inf
 
     def release(self, now: float) -> None:
-        """Where maps are done, reduces that waited with their slots go on."""
+        """Resume reduces that held their slots until the maps were done."""
         if not self._waiting:
             return
         state = self._state

@@ -95,7 +95,7 @@ class Truth:
         return physics
 
     def output_bytes(self, launch: Launch) -> float:
-        """What a launch of maps leaves behind."""
+        """The output bytes of a launch of maps."""
         if launch.tasks[0].kind != MAP:
             return 0.0
         return sum(self.jobs[task.job].truth.map_output_bytes for task in launch.tasks)
@@ -180,7 +180,7 @@ class Truth:
         return max(0.0, ready_s - now) + c.task_start_s
 
     def _set_up(self, launch: Launch, ready_s: float) -> None:
-        """A merged sub-job sets up all who ride in it; their reduces need not wait again."""
+        """A merged sub-job sets up all its riders; their reduces need not wait again."""
         for task in launch.tasks:
             physics = self.jobs[task.job]
             if physics.ready_s is None:
@@ -214,7 +214,7 @@ class Truth:
         return False
 
     def lose(self, node_id: str) -> None:
-        """A node that is gone remembers nothing when it comes back."""
+        """A lost node comes back with an empty cache."""
         self._recent.pop(node_id, None)
         self._recent_bytes.pop(node_id, None)
 
@@ -230,7 +230,7 @@ def _split_of(job: JobState, index: int) -> tuple[Table, int]:
 
 
 def is_local(launch: Launch, state: State) -> bool | None:
-    """Whether a map has its split on its node; None where splits lie nowhere in particular."""
+    """Whether a map has its split on its node; None where splits have no preferred node."""
     task = launch.tasks[0]
     job = state.jobs.get(task.job)
     if task.kind != MAP or job is None or not job.scanned:

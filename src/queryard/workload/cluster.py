@@ -1,4 +1,4 @@
-"""Clusters in a word, and where the splits of tables live on them."""
+"""Clusters written as one word, and where the splits of tables are placed on them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def parse_nodes(text: str) -> tuple[Node, ...]:
 
 
 def numbered(prefix: str, count: int) -> list[str]:
-    """Ids whose alphabetical order is their order, since ties are settled by id.
+    """Numbered ids in alphabetical order, since ties are settled by id.
 
     >>> numbered("n", 10)[:2]
     ['n01', 'n02']
@@ -75,9 +75,9 @@ def place_table(
     seed: int | str,
     replication: int = REPLICATION,
 ) -> Table:
-    """A table whose splits each live on `replication` nodes, drawn from the seed and its name.
+    """A table with each split on `replication` nodes, drawn from the seed and the table's name.
 
-    The name takes part so that a table added to a workload leaves the others where they are.
+    The name is part of the seed, so that adding a table does not move the splits of others.
     """
     rng = Random(f"{seed}/{name}")
     ids = [node.id for node in nodes]

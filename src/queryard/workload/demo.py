@@ -1,9 +1,9 @@
 """The built-in workload: three tenants with different needs on one cluster of 64 slots.
 
-Dashboards ask small questions of one table, often, and somebody waits for the answer. Analysts
-ask larger ones, mostly of tables of their own, some of them content with an estimate. The
-nightly jobs are few and large and read a long history. Ordering by size, sharing the scans of
-the common tables and minding deadlines each change the picture, so that policies differ.
+Dashboards often send small queries on one table, and people wait for the answers. Analysts send
+larger ones, mostly on tables of their own; an estimate is enough for some. The nightly jobs are few
+and large and read a long history. Ordering by size, sharing the scans of the common tables and
+observing deadlines each change the result, so that policies differ.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BLOCK_BYTES = 256e6
 # The tables that many read, with their GB.
 COMMON = {"events": 6.0, "history": 60.0}
 LOAD = 0.9
-# By input, up to so many GB.
+# Size bins by input, up to this many GB.
 SIZE_BINS = {"up to 10 GB": 10.0, "10 to 50 GB": 50.0, "over 50 GB": math.inf}
 
 
@@ -35,8 +35,8 @@ SIZE_BINS = {"up to 10 GB": 10.0, "10 to 50 GB": 50.0, "over 50 GB": math.inf}
 class _Stream:
     """One tenant's queries, submitted between `begin` and `end`, which are shares of the day.
 
-    Of every ten, `readers` read the `common` table, `deadlines` have one and `online` are
-    content with an estimate.
+    Of every ten, `readers` read the `common` table, `deadlines` have a deadline, and `online` need
+    an estimate only.
     """
 
     tenant: str

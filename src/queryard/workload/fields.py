@@ -1,7 +1,7 @@
-"""Reading the tables of a file field by field, so that every mistake is named where it stands.
+"""Reading the tables of a file field by field, so that every error names the line.
 
-A table declares its fields first: an unknown one is then reported as such, with the valid names,
-and not as the lack of the field that was meant.
+A table declares its fields first: a misspelt field is reported as unknown, with the valid names,
+and not as a missing one.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class Fields:
     def tables(
         self, field: str, singular: str, named_by: str, valid: Iterable[str]
     ) -> list[Fields]:
-        """The tables of a list, each called by its name where it has one, else by its place."""
+        """The tables of a list; errors call each by its name, or by its position if it has none."""
         found = []
         for i, item in enumerate(self._list(field)):
             name = item.get(named_by) if isinstance(item, dict) else None

@@ -1,8 +1,8 @@
 """Workloads drawn from a mix: the same mix, nodes and seed give the same workload.
 
-Counts are not left to chance: of 100 queries in a bin of share 0.85 there are 85, and what is
-drawn is which. Arrivals are a Poisson process, given that all queries come within the time in
-which the slots at the wanted load can do their work.
+Counts are exact: a bin of share 0.85 gets 85 of 100 queries, and only which ones is drawn. Arrivals
+are a Poisson process, conditioned on all queries arriving within the time that the work needs at
+the wanted load.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SLACK = (1.0, 3.0)
 # Online queries: their mini-batches, the fixed wall time of one, and how many are nested.
 BATCHES, BATCH_OVERHEAD_S, NESTED = 20, 0.2, 0.25
 ROW_BYTES = 100.0
-# The size of a bin's common table, of the mean input of the bin's queries.
+# The size of a bin's common table, as a multiple of the mean input of the bin's queries.
 COMMON = 0.5
 
 
@@ -41,7 +41,7 @@ def generate(mix: Mix, seed: int = 0, nodes: Sequence[Node] = ()) -> Workload:
 
 
 class _Generator:
-    """One seeded stream for each question, so that answering one never moves another."""
+    """One random stream per property, so that changing one leaves the others as they are."""
 
     def __init__(self, mix: Mix, seed: int, nodes: tuple[Node, ...]) -> None:
         self.mix, self.seed, self.nodes = mix, seed, nodes
@@ -112,7 +112,7 @@ class _Generator:
         return self.tables[name]
 
     def _memory_bytes(self, arrival: Arrival) -> float:
-        """A part of the input; never more than half of the cluster has, so that all can run."""
+        """A share of the input; at most half of the cluster's memory, so that it can run."""
         input_bytes = sum(item.bytes for job in arrival.query.jobs for item in job.inputs)
         half = sum(node.memory_bytes for node in self.nodes) / 2
         return min(self.mix.memory * input_bytes, half)

@@ -12,7 +12,7 @@ from queryard.core.model import Job, Node, Query, Table, Tenant
 
 @dataclass(frozen=True, slots=True)
 class JobTruth:
-    """What a job really takes, on a slot of speed 1 with nobody beside it and local input.
+    """What a job really takes, on a slot of speed 1 with local input and no other task on the node.
 
     A reduce ends at max(maps done, launch + `shuffle_s`) + `merge_s` + `reduce_s`.
     Divisible work takes `work_s` core-seconds in all, the batch i of a nested online job
@@ -47,7 +47,7 @@ class JobTruth:
                     raise InvalidModel(problem)
 
     def _is_plain(self) -> bool:
-        """Whether all is right at a glance: trials of a portfolio make thousands of these."""
+        """A quick check that finds most values valid: a portfolio's trials make thousands."""
         if self.map_times_s or self.reduce_times_s:
             return False
         values = (
@@ -64,7 +64,7 @@ class JobTruth:
         return self.work_s / batches + self.growth_s * batch
 
     def error_after(self, batch: int, batches: int) -> float:
-        """The true error of an online answer after so many batches; the last is exact."""
+        """The true error of an online answer after batch `batch`; the last is exact."""
         rows = max(1.0, self.rows / batches) * batch
         return self.sigma * math.sqrt((1.0 - batch / batches) / rows)
 
@@ -87,7 +87,7 @@ class JobTruth:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A query with the truth of each of its jobs, and when somebody cancels it, if ever."""
+    """A query with the truth of each of its jobs, and when it is cancelled, if ever."""
 
     query: Query
     truth: Mapping[str, JobTruth]
@@ -107,7 +107,7 @@ class Arrival:
                 if times_s and (phase is None or phase.tasks != len(times_s)):
                     raise InvalidModel(
                         f"query {self.query.id!r}, job {job.name!r}: {len(times_s)} times for "
-                        f"{phase.tasks if phase else 0} tasks; give one a task"
+                        f"{phase.tasks if phase else 0} tasks; give one per task"
                     )
 
     @property
@@ -119,9 +119,9 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Everything that will happen to a cluster, by the users' doing.
+    """Everything that users will do to a cluster.
 
-    `tenants` are those whose shares somebody has settled; queries may have others.
+    `tenants` are those with shares; queries may have others.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Classes of queries: what those that run the same statement on different data have in common.
+"""Classes of queries: a class runs the same statement on different data.
 
 Costs and selectivities belong to the class, so that a predictor which has seen some queries of
 a class can know the next one; what it cannot know is drawn for each query by `build_query`.
@@ -84,8 +84,8 @@ def build_query(
     block_bytes: float,
     rng: Random,
 ) -> Arrival:
-    """A query of a class over the given tables: one map task a split, or a block of what the
-    stages upstream left; one reduce task a GB of map output. Sizes flow from the scans down.
+    """A query of a class over the given tables: one map task per split, or per block of the
+    output of stages upstream; one reduce task per GB of map output.
     """
     out_bytes: dict[str, float] = {}
     jobs: list[Job] = []

@@ -59,7 +59,7 @@ _TRUTH = JobTruth()
 def read_jobs(
     fields: Fields, tables: Mapping[str, Table]
 ) -> tuple[tuple[Job, ...], Mapping[str, JobTruth]]:
-    """The query's `jobs`, or the single job whose fields stand in the query itself."""
+    """The query's `jobs`, or the single job with its fields in the query itself."""
     if "jobs" not in fields:
         job, only_truth = _read_job(fields, ONLY_JOB, (), tables)
         return (job,), {ONLY_JOB: only_truth}
@@ -89,7 +89,7 @@ def read_jobs(
 
 
 def _reject_cycle(members: list[Fields], jobs: list[Job]) -> None:
-    """Take away jobs that wait for none of the others left; who remains waits in a circle."""
+    """Remove jobs that wait for none of the remaining ones; what is left at the end is a cycle."""
     left = {job.name: job for job in jobs}
     while ready := [job.name for job in left.values() if left.keys().isdisjoint(job.upstream)]:
         for name in ready:
@@ -176,7 +176,7 @@ def _read_phase(fields: Fields, split_sizes: tuple[float, ...]) -> Phase:
             fields.fail("bytes", "'sizes' says it task by task; give one of them")
         sizes = fields.sizes("sizes")
         if len(sizes) != tasks:
-            fields.fail("sizes", f"{len(sizes)} sizes for {tasks} tasks; give one a task")
+            fields.fail("sizes", f"{len(sizes)} sizes for {tasks} tasks; give one per task")
         return Phase(tasks, sizes=sizes)
     if "bytes" in fields or not split_sizes:
         return Phase(tasks, fields.bytes("bytes", 0.0))
@@ -189,7 +189,7 @@ def _read_times(fields: Fields, phase: Phase) -> tuple[float, ...]:
         return ()
     times_s = fields.times("times")
     if len(times_s) != phase.tasks:
-        fields.fail("times", f"{len(times_s)} times for {phase.tasks} tasks; give one a task")
+        fields.fail("times", f"{len(times_s)} times for {phase.tasks} tasks; give one per task")
     return times_s
 
 

@@ -1,4 +1,4 @@
-"""The shapes of queries: which stages there are, who waits for whom, who reads which table.
+"""The shapes of queries: the stages, their dependencies, and the tables they read.
 
 A shape is drawn once for a class of queries, so that queries of one class differ only in size.
 """
@@ -17,7 +17,7 @@ MIXED = "mixed"
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A job to be: it reads table number `table` of its query, or what stages upstream left."""
+    """A future job: it reads table number `table` of its query, or the output of its upstream."""
 
     name: str
     operator: Operator
@@ -67,7 +67,7 @@ def _tree(rng: Random) -> Shape:
     """Three scans joined two by two, then grouped.
 
     In half of the trees the first two scans read one table (as TPC-H 17 and 21 read lineitem
-    twice), which is what a job order that minds shared inputs can use.
+    twice), which a job order that looks at shared inputs can use.
     """
     same = rng.random() < 0.5
     stages = (

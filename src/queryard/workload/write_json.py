@@ -113,7 +113,7 @@ def _times(times_s: tuple[float, ...]) -> dict[str, Any]:
 
 
 def _unlike(value: Any, default: Any, fields: tuple[str, ...], drop: str = "") -> dict[str, Any]:
-    """The fields whose values differ from the default's, without the prefix to drop."""
+    """The fields that differ from the default, without the prefix to drop."""
     return {
         name.removeprefix(drop): getattr(value, name)
         for name in fields

@@ -1,4 +1,4 @@
--- Queries that must be staged and give DuckDB's answers; one a line or until the semicolon.
+-- Queries that must be staged and give DuckDB's answers; one per line or until the semicolon.
 -- Tables: see staged_grammar.TABLES, and `wide` with a column of (almost) every type.
 select "Weird Name" w, "select", "A""b" from wide where "weird name" > 3;
 select "SELECT", count(*) from wide group by "select";

@@ -24,7 +24,7 @@ _TYPES = {
 
 
 def make_tables(folder: Path, schema: dict[str, dict[str, str]], seed: int) -> dict[str, pa.Table]:
-    """Write one Parquet file a table, and return the tables."""
+    """Write one Parquet file per table, and return the tables."""
     rng = Random(seed)
     sizes = {"fact": 60, "dim": 9, "other": 25, "void": 0}
     tables = {}

@@ -80,7 +80,7 @@ def test_a_stage_without_a_job_outside_of_sql_is_a_query_with_all_it_needs(tmp_p
     assert notes_with(trace, "go to the query they name")[0][-3:] == ": 3"
 
 
-def test_tasks_of_which_nobody_can_say_whose_they_are_are_counted(tmp_path: Path) -> None:
+def test_tasks_of_unknown_origin_are_counted(tmp_path: Path) -> None:
     events = spark_events()
     del events[10]
     trace = read(tmp_path, events)

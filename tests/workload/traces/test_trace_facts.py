@@ -93,14 +93,14 @@ def test_stages_that_adaptive_execution_lists_again_are_the_ones_that_ran() -> N
     tasks = sum(job.map.tasks for job in largest.query.jobs if job.map)
     # 18 jobs list 31 stages, of which 18 ran.
     assert (len(largest.query.jobs), tasks) == (18, 1441)
-    # Those whose rows are broadcast are needed, too: all of them lead to the last one.
+    # Stages with broadcast rows are needed, too: all of them lead to the last one.
     needed = {name for job in largest.query.jobs for name in job.upstream}
     assert [job.name for job in largest.query.jobs if job.name not in needed] == ["s17"]
     assert trace.responses_s[largest.query.id] == pytest.approx(71, abs=2)
     assert sum(node.slots for node in trace.workload.nodes) == 128
 
 
-def test_stages_whose_job_has_no_start_are_in_the_execution_that_they_name() -> None:
+def test_stages_of_a_job_without_a_start_are_in_the_execution_that_they_name() -> None:
     trace = read("spark-eventlogs/rapids-tools/tasks_executors_fail.gz")
     # The starts of jobs 20, 22, 47, 51 and 70 are missing: 299 tasks.
     assert len(trace.tasks) == 8550

@@ -1,7 +1,7 @@
 """This machine as a cluster: a slot is a thread.
 
 Native queries are served by as many slots as the kernel grants; tasks of staged queries run one per
-slot. Whatever happens is posted as an event; the loop gives it its time.
+slot. All that happens is posted as an event; the loop sets its time.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class LocalBackend:
             case Release():
                 self._nodes.release(command.node, self._post)
 
-    def owe(self, owes: bool) -> None:
-        self._leases.owes = owes
+    def set_guarantee_unmet(self, unmet: bool) -> None:
+        self._leases.guarantee_unmet = unmet
 
     def stop(self, query: str, error: BaseException) -> None:
         self._leases.stop(query, error)

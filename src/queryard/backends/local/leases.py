@@ -1,4 +1,4 @@
-"""Divisible jobs on the threads of this process: slots are granted, called back and written off."""
+"""Divisible jobs on the threads of this process: slots are granted, revoked and written off."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from queryard.core.commands import Grant, Revoke
 from queryard.core.events import LeaseEnded
 from queryard.core.model import JobId
 from queryard.engine.errors import QueryCancelled
-from queryard.engine.threads import Corner
+from queryard.engine.threads import CoreConfinement
 from queryard.results.fan import Fan
 
 from .member import LeasedExecution, Member, Serving, SlotLease
@@ -30,13 +30,14 @@ from .nodes import NODE
 from .watch import Watch
 
 PROGRESS_S = 0.25
-# Memory in use is looked at with every so many reports of an execution.
+# Memory in use is measured once per this many reports of an execution.
 LOOK_AT_MEMORY = 4
-# So many slots that overstay may be written off at a time: the next query runs beside them, on as
-# many slots more than there are. While a tenant below its guarantee waits, as many more as there
-# are slots: steps that cannot be called back must not cost it what it was promised.
+# This many overstaying slots may be written off at a time. Each is replaced by a burst slot, so the
+# process runs that many threads more than it has slots. While a tenant below its guarantee waits,
+# as many as there are slots may be written off: steps that cannot be interrupted must not cost the
+# tenant its guarantee.
 MOST_BURSTS = 1
-# A slot that has computed nothing for so long is offered to others.
+# A slot that has computed nothing for this long is offered to other queries.
 IDLE_S = 0.02
 
 
@@ -53,8 +54,8 @@ class LocalLeases:
     def __init__(
         self, engine: Engine, start: Callable[[Callable[[], None]], None], slots: int
     ) -> None:
-        # Whether a tenant waits that has less than its guarantee.
-        self.owes = False
+        # Whether a waiting tenant has less than its guarantee.
+        self.guarantee_unmet = False
         self._slots = slots
         self.bursts = 0
         self.burst_s = 0.0
@@ -66,8 +67,8 @@ class LocalLeases:
         self._runs: dict[str, LeasedExecution] = {}
         self._jobs: dict[str, LeasedExecution] = {}
         self._bursting = 0
-        # Those that overstay share a core or two, and leave the others to what runs in their place.
-        self._corner = Corner(MOST_BURSTS + slots + 1)
+        # Overstaying threads share a core or two; the burst slots have the other cores.
+        self._confinement = CoreConfinement(MOST_BURSTS + slots + 1)
 
     def begin(self, post: Post) -> None:
         self._post = post
@@ -102,7 +103,7 @@ class LocalLeases:
         self._jobs[job] = run
 
     def stop(self, query: str, error: BaseException) -> None:
-        """A query wants the answer no more; an execution that no query wants is cancelled."""
+        """A query leaves its execution; an execution without queries is cancelled."""
         job = _job(query)
         run = self._jobs.get(job)
         if run is None:
@@ -112,7 +113,7 @@ class LocalLeases:
         if run.wanted:
             return
         if run.query.on_session:
-            # At once: the next statement on this connection must not be interrupted in its place.
+            # Cancel now: a late interrupt would hit the next statement on this connection.
             run.query.cancel(error)
         else:
             self._start(partial(run.query.cancel, error))
@@ -146,12 +147,12 @@ class LocalLeases:
             if run is None:
                 return
             member = run.members[command.job]
-            taken = member.call_back(command.node, command.slots)
+            taken = member.choose_leases(command.node, command.slots)
         for lease in taken:
             run.query.withdraw(lease)
         if taken:
             self._write_off(run, member, time.monotonic())
-            self._watch.hasten(run)
+            self._watch.poll_soon(run)
 
     # --- on a slot's thread --------------------------------------------------------------------
 
@@ -161,14 +162,14 @@ class LocalLeases:
         try:
             query.serve(lease)
         except BaseException as error:
-            # A defect of Queryard's own must not cost a slot.
+            # A defect of Queryard's own must not lose a slot.
             query.cancel(error)
         finally:
             member.meter.leave(lease.stay)
         self._watch.remove(run)
         with self._lock:
             member.leases.remove(lease)
-            self._corner.release(lease.thread)
+            self._confinement.release(lease.thread)
             written_off = lease.written_off_s is not None
             if lease.revoked_s is not None:
                 run.left(time.monotonic() - lease.revoked_s)
@@ -189,15 +190,15 @@ class LocalLeases:
             self._post(LeaseEnded(0.0, member.job, lease.node, 1, "revoked"))
 
     def _post_end(self, run: LeasedExecution) -> None:
-        """Tell once that a run is over, and with which error."""
-        # Under the lock, so that no other thread tells the end of a lease before it.
+        """Post the end of an execution once, with its error."""
+        # Under the lock, so that no other thread posts the end of a lease before it.
         with self._lock:
             if not run.end_posted:
                 run.end_posted = True
                 self._post(RunEnded(run.name, run.query.error, run.fan.started))
 
     def _tell_end(self, run: LeasedExecution) -> None:
-        """Members without slots hear of the end, too."""
+        """Post the end also for members without slots."""
         with self._lock:
             untold = [m for m in run.members.values() if not (m.end_told or m.counted)]
             for member in untold:
@@ -208,7 +209,7 @@ class LocalLeases:
     # --- looking on ----------------------------------------------------------------------------
 
     def _look(self, run: LeasedExecution, now: float) -> None:
-        """What there is to see of an execution that slots are inside of."""
+        """Report on an execution with slots: progress, idle and overstaying slots, memory."""
         members = list(run.members.values())
         adapts = len(members) == 1 and len(self._jobs) > 1 and run.query.computes
         for member in members:
@@ -226,7 +227,7 @@ class LocalLeases:
             self._post(RunReport(run.name, run.query.progress(), memory_bytes, usage))
 
     def _write_off(self, run: LeasedExecution, member: Member, now: float) -> None:
-        """Tell the kernel that a slot is back which overstays; another may take its place."""
+        """Report an overstaying slot to the kernel as returned; a burst slot may replace it."""
         for lease in list(member.leases):
             late = lease.revoked_s is not None and now - lease.revoked_s >= run.patience_s
             if not late or lease.written_off_s is not None or run.query.ended:
@@ -234,8 +235,8 @@ class LocalLeases:
             with self._lock:
                 if lease not in member.leases:
                     continue
-                self._corner.confine(lease.thread)
-                if self._bursting >= MOST_BURSTS + (self._slots if self.owes else 0):
+                self._confinement.confine(lease.thread)
+                if self._bursting >= MOST_BURSTS + (self._slots if self.guarantee_unmet else 0):
                     continue
                 self._bursting += 1
                 self.bursts += 1

@@ -1,7 +1,7 @@
-"""A query that DuckDB runs on leased slots, and the jobs of the kernel whose slots serve it.
+"""An execution by DuckDB on leased slots, and the jobs of the kernel that bring the slots.
 
-Several queries of the kernel may be one execution: they asked the same, and each brings the slots
-it is granted. Each is a member, with leases of its own.
+Several identical queries of the kernel may share one execution, and each brings the slots it is
+granted. Each is a member, with leases of its own.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Protocol
 
 from queryard.backends.protocol import Usage
 from queryard.core.events import WidthChanged
-from queryard.engine.meter import Meter, Stay
+from queryard.engine.meter import Meter, SlotMeter
 from queryard.engine.statement import Lease
 from queryard.results.fan import Fan
 from queryard.results.streams import ResultStream
 
-# A slot that was called back and is not there after so long is written off. Slots of an execution
-# that usually take longer than this to come back are not waited for.
+# A revoked slot that has not returned after this long is written off. Slots of an execution that
+# usually take longer are written off at once.
 OVERSTAY_S = 0.02
-# How much the last slot that came back counts among those before.
+# The weight of the last returned slot in the moving average.
 LAST_COUNTS = 0.3
 # How long a narrowed query waits before it tries again to use more slots, at first and at most.
 RETRY_S = (0.1, 1.6)
@@ -58,8 +58,8 @@ class SlotLease(Lease):
     def __init__(self, node: str) -> None:
         super().__init__()
         self.node = node
-        self.stay: Stay | None = None
-        # When it was called back; and when the kernel was told that it is, although it is not.
+        self.stay: SlotMeter | None = None
+        # When it was revoked; and when it was written off (reported as returned while still busy).
         self.revoked_s: float | None = None
         self.written_off_s: float | None = None
 
@@ -80,7 +80,7 @@ class Member:
         self.job = job
         self.meter = Meter()
         self.leases: list[SlotLease] = []
-        # Whether the kernel has heard that it has ended.
+        # Whether its end was reported to the kernel.
         self.end_told = False
         self.burst_s = 0.0
         # The node of its first slot.
@@ -105,9 +105,9 @@ class Member:
     # --- width: what the plan allows -------------------------------------------------------------
 
     def adapt(self, now: float, idle_s: float) -> None:
-        """Give up slots that find nothing to do, and try again now and then to use more.
+        """Give up idle slots, and try now and then to use more.
 
-        Some parts of a plan run on one thread; a slot that sleeps there serves another query.
+        Some parts of a plan run on one thread; an idle slot is of more use to another query.
         """
         if self._narrowed is not None:
             if now >= self._retry_at_s:
@@ -124,7 +124,7 @@ class Member:
         self._tell()
 
     def widen(self) -> None:
-        """No other query has a use for slots that find nothing to do."""
+        """Use idle slots again: no other query needs them."""
         if self._narrowed is not None:
             self._narrowed = None
             self._tell()
@@ -137,8 +137,8 @@ class Member:
 
     # --- leases ----------------------------------------------------------------------------------
 
-    def call_back(self, node: str, slots: int) -> list[SlotLease]:
-        """Choose the leases that leave: idle ones, then those that came last."""
+    def choose_leases(self, node: str, slots: int) -> list[SlotLease]:
+        """Choose the leases to revoke: idle ones, then those granted last."""
         held = [lease for lease in self.leases if not lease.withdrawn and lease.node == node]
         now = time.monotonic()
         held.sort(key=lambda lease: lease.stay is None or not lease.stay.is_idle(now, 0.01))
@@ -158,34 +158,34 @@ class LeasedExecution:
         self.name = name
         self.query = query
         self.fan = fan
-        # By job; a member that has left stays, since it has borne part of the cost.
+        # By job; a member that has left stays here, because part of the cost is its own.
         self.members: dict[str, Member] = {}
         # The queries that want its answer.
         self.wanted: set[str] = set()
         self.end_posted = False
-        # When slots first came, when it is to be polled, when it was last looked at, and when it
-        # last told how far it is.
+        # When slots first came, when to poll it, when it was last examined, and when it last
+        # reported its progress.
         self.began_s: float | None = None
         self.due_s = 0.0
         self.looked_s = 0.0
         self.told_s = 0.0
         self.reports = 0
-        # How long slots that are called back usually take to leave: DuckDB lets go of a thread
-        # between two steps, which take as long as the rows of the plan at hand are hard work.
+        # How long revoked slots usually take to leave: DuckDB releases a thread between two steps,
+        # and steps take longer in expensive operators.
         self._leaving_s = 0.0
 
     def left(self, after_s: float) -> None:
-        """A slot has left, so long after it was called back."""
+        """A slot has left `after_s` after it was revoked."""
         self._leaving_s += LAST_COUNTS * (after_s - self._leaving_s)
 
     @property
     def patience_s(self) -> float:
-        """How long to wait for a slot that is called back."""
+        """How long to wait for a revoked slot before it is written off."""
         return OVERSTAY_S if self._leaving_s <= OVERSTAY_S else 0.0
 
     @property
     def is_leaving(self) -> bool:
-        """Whether slots were called back that are still inside."""
+        """Whether revoked slots have not left yet."""
         return any(
             lease.withdrawn
             for member in list(self.members.values())

@@ -32,7 +32,7 @@ class LocalNodes:
     """Which nodes are in use; all at first, so that the kernel knows how much memory there is."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
-        # All of them are this process: a query that has started on one can go on on the others.
+        # All nodes are this process: a query that started on one can continue on the others.
         self._nodes = {node.id: replace(node, host=NODE) for node in nodes}
         self._joined: set[str] = set()
 

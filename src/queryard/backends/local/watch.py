@@ -1,4 +1,4 @@
-"""One thread that looks at running statements; it sleeps while there are none."""
+"""One thread that polls running statements; it sleeps while there are none."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 from .member import LeasedExecution
 
-# How often to look at a running statement: seldom enough to cost nothing, and at a small share
-# of the time it has already taken, so that an end is seen soon in relation to the whole.
+# How often to poll a running statement: at a small share of the time it has already taken, within
+# bounds. So polling costs next to nothing, and the end is seen soon relative to the whole.
 POLL_S = (0.0005, 0.02)
 POLL_SHARE = 0.02
-# How often to look closer: at idle slots, at those that overstay, at how far it is. A statement
-# whose slots are called back is looked at as often.
+# How often to examine idle slots, overstaying slots and progress. A statement with revoked slots is
+# polled as often.
 LOOK_S = 0.005
 
 
@@ -49,8 +49,8 @@ class Watch:
             if not self._watched[run]:
                 del self._watched[run]
 
-    def hasten(self, run: LeasedExecution) -> None:
-        """Slots were called back; see soon whether they have heard it."""
+    def poll_soon(self, run: LeasedExecution) -> None:
+        """Slots were revoked: poll soon, to see whether they have left."""
         with self._changed:
             run.due_s = min(run.due_s, time.monotonic() + LOOK_S)
             self._changed.notify_all()
@@ -84,7 +84,7 @@ class Watch:
                 if pause_s > LOOK_S:
                     self._changed.wait(pause_s)
                     continue
-            # Too short for anybody to call: sleeping costs a tenth of waiting.
+            # Too short to be woken: `sleep` costs a tenth of waiting on the condition.
             time.sleep(pause_s)
 
     def close(self) -> None:

@@ -26,7 +26,7 @@ class Cancellation:
         self._cause: QueryFailed | None = None
 
     def ask(self, cause: QueryFailed | None = None) -> None:
-        """Let the task stop as soon as it can; returns at once."""
+        """Ask the task to stop as soon as it can; returns at once."""
         with self._changed:
             self._cause = self._cause or cause or QueryCancelled("cancelled")
             if self._cursor is not None:

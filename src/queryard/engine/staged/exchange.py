@@ -16,7 +16,7 @@ from queryard.engine.errors import InputMissing, QueryCancelled
 
 
 class Partitions(NamedTuple):
-    """Rows go to so many partitions; a column of theirs says to which, and is not kept."""
+    """The number of partitions, and the column that says to which a row goes; it is not kept."""
 
     column: str
     number: int
@@ -30,7 +30,7 @@ class Piece(NamedTuple):
 
     key: str
     part: int | None  # the partition; None: all rows of the output
-    holder: str  # the place whose loss is the loss of the piece
+    holder: str  # the place that holds the piece; if the place is lost, so is the piece
     rows: int
     bytes: int
     ref: Any = None  # what the exchange needs to find it; plain data, or the exchange's own handle

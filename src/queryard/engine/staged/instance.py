@@ -119,7 +119,7 @@ class TaskInstance:
             finally:
                 cursor.unregister(f"rows_{build.job}")
             self._built.add(build.job)
-            # The table lies within the instance's limit; twice is once too often.
+            # The table counts against the instance's limit: keep no second copy of the rows.
             exchange.drop(build.drop)
             return fetch_s
         finally:

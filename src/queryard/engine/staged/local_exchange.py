@@ -94,7 +94,7 @@ class LocalExchange:
 
 
 class LocalWriter:
-    """An output on its way into the store, with rows in hand that are still to be sorted."""
+    """An output on its way into the store, with a buffer of rows that are still to be sorted."""
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ def kept_schema(schema: pa.Schema, partitions: Partitions | None) -> pa.Schema:
 
 
 class Slabs:
-    """Rows in hand until there are enough to sort; `keep` is called with rows of one partition.
+    """Buffers rows until there are enough to sort; `keep` is called with rows of one partition.
 
     Within each partition rows stay in their order, so that a reduce task reads slices and nothing
     is copied again.
@@ -43,14 +43,14 @@ class Slabs:
         self._rows = 0
 
     def add(self, batch: pa.RecordBatch) -> bool:
-        """Take rows in hand; True if it is time to sort."""
+        """Buffer rows; True if it is time to sort."""
         self._batches.append(batch)
         self._rows += batch.num_rows
         self.bytes += batch.nbytes
         return self._rows >= _SLAB_ROWS or self.bytes >= self._most_bytes
 
     def sort(self) -> None:
-        """Hand over all rows in hand."""
+        """Sort all buffered rows and pass them to `keep`."""
         slab = pa.Table.from_batches(self._batches, self._schema)
         self._batches.clear()
         if self._rows:
@@ -59,7 +59,7 @@ class Slabs:
         self.clear()
 
     def clear(self) -> None:
-        """Forget the rows in hand."""
+        """Drop the buffered rows."""
         self._batches.clear()
         self._rows = self.bytes = 0
 

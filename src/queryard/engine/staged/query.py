@@ -17,7 +17,7 @@ from .instance import Build
 from .store import MissingRows
 from .task import Input, Output, TaskOutcome, TaskSpec
 
-# A batch is in hand before it is counted: as many rows as cost no time, of so many bytes.
+# A batch is in memory before it is counted: limit its rows, and its bytes.
 _MOST_BATCH_ROWS = 16_384
 _LEAST_BATCH_ROWS = 2_048
 _BATCH_BYTES = 4 << 20
@@ -37,7 +37,7 @@ class JobActuals:
 
 
 class StagedQuery:
-    """One execution of a plan. It runs nothing: it says what to run, and is told what became of it.
+    """One execution of a plan. It runs nothing: it says what to run, and is told the outcomes.
 
     `memory_bytes` is what the query may use at each node: half for statements, half for the rows
     between them. `nodes` is at how many nodes its tasks may run; where that is one, rows of build
@@ -156,7 +156,7 @@ class StagedQuery:
             return True
 
     def lost(self, place: str) -> tuple[TaskId, ...]:
-        """A place is gone, with the pieces that lay there; the tasks whose outputs are lost."""
+        """A place is gone with the pieces there. Returns the tasks that lost their outputs."""
         with self._lock:
             gone = [
                 task
@@ -253,7 +253,7 @@ class StagedQuery:
 
 
 def _results(job: StagedJob) -> list[TaskId]:
-    """The tasks whose rows together are the result of a job."""
+    """The tasks that together give the result of a job."""
     kind: Kind = "reduce" if job.partitions else "map"
     return [TaskId(job.name, kind, index) for index in range(job.result_tasks)]
 

@@ -64,7 +64,7 @@ class Store:
         self._spilled = 0
         self._numbers = itertools.count()
         self._lock = threading.Lock()
-        # One writes to a file at a time: others find what they wanted to write gone already.
+        # One thread spills at a time: it may spill what the other threads were about to spill.
         self._spilling = threading.Lock()
         self._closed = False
 
@@ -83,11 +83,11 @@ class Store:
     # ------------------------------------------------------------------ in
 
     def open(self, key: Hashable, schema: pa.Schema) -> EntryWriter:
-        """Begin an entry; nobody sees it before its `commit`."""
+        """Begin an entry; it is not visible before its `commit`."""
         return EntryWriter(self, key, schema)
 
     def reserve(self, size_bytes: float) -> None:
-        """Count bytes that somebody else holds against the budget."""
+        """Count bytes that are held outside of the store against the budget."""
         with self._lock:
             self._used += size_bytes
         self._make_room(None)
@@ -196,7 +196,7 @@ class Store:
                 return None
             held = [entry for entry in self._entries.values() if entry.batches and entry.bytes]
             if growing is not None and growing.entry.batches and growing.entry.bytes:
-                # Of equals this one: what is complete may be read soon.
+                # Among equals spill the entry being written: a complete one may be read soon.
                 held.insert(0, growing.entry)
             return max(held, key=lambda entry: entry.bytes, default=None)
 

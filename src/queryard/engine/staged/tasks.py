@@ -1,7 +1,7 @@
 """The tasks of one staged query on this machine, by launch.
 
-The first task opens a DuckDB instance, with memory that the pool lends until the end: only then has
-the kernel found room for the query.
+The first task opens a DuckDB instance, with memory that the pool lends until the query ends. No
+earlier: the kernel reserves the query's memory when it launches the first task.
 """
 
 from __future__ import annotations

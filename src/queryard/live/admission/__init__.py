@@ -1,1 +1,1 @@
-"""What is let in, and how much memory it reserves."""
+"""Which queries are admitted, and how much memory they reserve."""

@@ -1,4 +1,4 @@
-"""Which queries are let in: limits of the host, of tenants, and of those above them."""
+"""Which queries are admitted: limits of the host, of tenants, and of the tenants above them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ALL = ""
 
 
 class Admitted(Protocol):
-    """A query that was let in, as far as the gate knows it."""
+    """An admitted query, as far as the gate knows it."""
 
     @property
     def id(self) -> str: ...
@@ -24,7 +24,7 @@ class Admitted(Protocol):
 
 
 class Gate:
-    """Counts the queries that wait, and knows what is expected of all that were let in."""
+    """Counts waiting queries, and knows the expected work of all admitted ones."""
 
     def __init__(self, limits: Limits, tenants: Mapping[str, Limits], slots: int) -> None:
         self._limits = {ALL: limits, **tenants}
@@ -34,28 +34,28 @@ class Gate:
         self._inside: dict[str, Admitted] = {}
 
     def limits_waits(self, request: QueryRequest) -> bool:
-        """Whether a limit of waits holds for a query; limits do not change."""
+        """Whether a query has a limit on its expected wait; limits do not change."""
         return any(limits.wait_s is not None for _, limits in self._of(request))
 
-    def doubtful_s(self, request: QueryRequest) -> float | None:
-        """The shortest wait that is too long for a query, if all before it may take longer."""
+    def wait_limit_at_risk_s(self, request: QueryRequest) -> float | None:
+        """The smallest limit on a query's wait, if the work ahead may take longer; else None."""
         given = [limits.wait_s for _, limits in self._of(request) if limits.wait_s is not None]
-        return min(given) if given and self._due_s() / self._slots > min(given) else None
+        return min(given) if given and self._expected_work_s() / self._slots > min(given) else None
 
     def check(self, request: QueryRequest, wait_s: float) -> None:
-        """Let a query in that would wait so long, or say what stands against it (`Refused`)."""
-        # Queries for which there is a slot have not begun yet, but do not wait either.
+        """Raise `Refused` if a query that would wait `wait_s` exceeds a limit."""
+        # Queries that will get a free slot have not begun yet, but do not count as waiting.
         idle = max(0, self._slots - (len(self._inside) - len(self._waiters)))
         for name, limits in self._of(request):
-            whose = f"tenant {name!r}" if name else "the session"
+            owner = f"tenant {name!r}" if name else "the session"
             waiting = max(0, self._waiting[name] - idle)
             if limits.waiting is not None and waiting >= limits.waiting > 0:
-                next_s = self._due_s() / self._slots / max(waiting, 1)
-                limits.refuse_waiting(whose, waiting, next_s)
-            limits.check(whose, wait_s, request.memory_bytes or 0)
+                next_s = self._expected_work_s() / self._slots / max(waiting, 1)
+                limits.refuse_waiting(owner, waiting, next_s)
+            limits.check(owner, wait_s, request.memory_bytes or 0)
 
-    def _due_s(self) -> float:
-        """Core-seconds of all inside, as they are expected now; what is done is among them."""
+    def _expected_work_s(self) -> float:
+        """Expected core-seconds of all admitted queries, done work included."""
         return sum(admitted.expected_s for admitted in self._inside.values())
 
     def most_bytes(self, request: QueryRequest, usual: int) -> int:
@@ -69,7 +69,7 @@ class Gate:
         self._waiting.update(_names(admitted.request))
 
     def started(self, admitted: Admitted) -> None:
-        """It waits no more."""
+        """It no longer waits."""
         if admitted.id in self._waiters:
             self._waiters.remove(admitted.id)
             self._waiting.subtract(_names(admitted.request))

@@ -1,4 +1,4 @@
-"""How much may wait: limits of the whole session and of single tenants."""
+"""Limits on waiting queries, of the whole session and of single tenants."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FIELDS = ("waiting", "wait", "memory")
 
 
 class Refused(QueryardError):
-    """A query that was not let in, with the limit and when there may be room again.
+    """A query that was not admitted, with the limit, and when to try again.
 
     `retry_after_s` is None where waiting does not help.
     """
@@ -26,34 +26,34 @@ class Refused(QueryardError):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of queries that wait, of the wait that is to be expected, of the memory of one query."""
+    """Limits on waiting queries, on the expected wait, and on the memory of one query."""
 
     waiting: int | None = None
     wait_s: float | None = None
     memory_bytes: int | None = None
 
-    def check(self, whose: str, wait_s: float, memory_bytes: int) -> None:
-        """Let a query in, or say what stands against it and until when."""
+    def check(self, owner: str, wait_s: float, memory_bytes: int) -> None:
+        """Raise `Refused` if a query exceeds a limit, with when to try again."""
         if self.memory_bytes is not None and memory_bytes > self.memory_bytes:
             raise Refused(
-                f"{whose}: the query would reserve {memory_bytes / 1e6:,.0f} MB, and the limit is "
+                f"{owner}: the query would reserve {memory_bytes / 1e6:,.0f} MB, and the limit is "
                 f"{self.memory_bytes / 1e6:,.0f} MB; ask for less with memory="
             )
         if self.waiting == 0:
-            raise Refused(f"{whose}: the limit of waiting queries is 0, which lets nobody in")
+            raise Refused(f"{owner}: the limit of waiting queries is 0, so every query is refused")
         if self.wait_s is not None and wait_s > self.wait_s:
             over_s = wait_s - self.wait_s
             raise Refused(
-                f"{whose}: a wait of about {_seconds(wait_s)} is to be expected, and the limit is "
+                f"{owner}: a wait of about {_seconds(wait_s)} is to be expected, and the limit is "
                 f"{_seconds(self.wait_s)}; try again in about {_seconds(over_s)}",
                 over_s,
             )
 
-    def refuse_waiting(self, whose: str, waiting: int, next_s: float) -> None:
-        """Too many wait already; `next_s` is when one of them will not."""
+    def refuse_waiting(self, owner: str, waiting: int, next_s: float) -> None:
+        """Refuse a query because too many wait; `next_s` is when one of them will start."""
         queries = "1 query is" if waiting == 1 else f"{waiting} queries are"
         raise Refused(
-            f"{whose}: {queries} waiting, and the limit is {self.waiting}; "
+            f"{owner}: {queries} waiting, and the limit is {self.waiting}; "
             f"room for another is expected in about {_seconds(next_s)}",
             next_s,
         )

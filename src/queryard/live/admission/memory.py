@@ -13,20 +13,21 @@ from queryard.estimate.work import Prediction
 from ..amounts import as_bytes
 from ..request import QueryRequest
 
-# A query reserves a part of the rest, so that a few can be started at once, but enough to run.
+# A query reserves a share of the rest, so that several can run at once, but at least enough to run.
 QUERY_SHARE = 0.2
 ENOUGH_BYTES = 1 << 30
-# A query of which little is known reserves this much, and this much more for every second it works.
+# The smallest reservation of a query that reads a table.
 LEAST_BYTES = 128 << 20
-# Few different sizes: an instance that changes its limit loses what it has cached.
+# Only a few sizes: an instance that changes its limit loses its cache.
 SIZES = (LEAST_BYTES, 3 * LEAST_BYTES, 8 * LEAST_BYTES)
 # The part of the memory that is kept for small queries.
 KEPT_SHARE = 0.125
+# How much memory a query may fill per core-second of predicted work.
 FILLED_BYTES_S = 1 << 30
 
 
 def kept_bytes(pool_bytes: int) -> float:
-    """What is kept for small queries; nothing where even the smallest are too large for that.
+    """Memory kept for small queries; 0 where not even the smallest would fit into it.
 
     >>> kept_bytes(16 << 30) / (1 << 30), kept_bytes(1 << 30)
     (2.0, 0.0)
@@ -73,20 +74,20 @@ class Reservations:
     def native(self, request: QueryRequest, prediction: Prediction, most_bytes: int) -> Reserved:
         if request.memory_bytes is not None:
             return Reserved(request.memory_bytes, request.memory_bytes)
-        # However little there is, one query must not take all of it on a guess.
+        # One query must not reserve all memory on a guess.
         guessed_bytes = min(most_bytes, self.pool_bytes // 2)
         return Reserved(chosen_bytes(request, prediction, guessed_bytes), most_bytes)
 
 
 def chosen_bytes(request: QueryRequest, prediction: Prediction, most_bytes: int) -> int:
-    """What a query reserves: what it asked for, what its like have needed, or a guess.
+    """What a query reserves: what it asked for, what its template has needed, or a guess.
 
-    A query that computes for a moment cannot fill much memory. Where the guess was too low and the
-    query runs out of it, it is run again with what is usual.
+    A very short query cannot fill much memory. If the guess was too low and the query runs out of
+    memory, it runs again with the usual reservation.
     """
     if not any("from" in statement.words for statement in request.statements):
         return MIN_MEMORY_BYTES  # SELECT 42
-    # What was seen of its like may have missed the peak, and less than it needs makes it slow.
+    # Earlier measurements may have missed the peak, and too little memory makes a query slow.
     guessed = LEAST_BYTES // 4 + int(prediction.work_s * FILLED_BYTES_S)
     needed = max(guessed, prediction.memory_bytes or 0)
     return min(next((size for size in SIZES if needed <= size), most_bytes), most_bytes)

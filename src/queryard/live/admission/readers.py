@@ -8,9 +8,9 @@ class SlowReaders:
 
     def __init__(self, pool_bytes: int) -> None:
         self._pool_bytes = pool_bytes
-        # Queries whose readers are behind.
+        # Queries with slow readers.
         self._paused: set[str] = set()
-        # Of all queries on their way, those that wait for memory included.
+        # Of all active queries, those that wait for memory included.
         self.reserved_bytes = 0
 
     @property
@@ -19,7 +19,7 @@ class SlowReaders:
         return self.reserved_bytes > self._pool_bytes
 
     def reserve(self, memory_bytes: int) -> list[str]:
-        """A query is about to wait for memory, or to take it; the queries that spill for it."""
+        """A query is about to reserve memory, or wait for it; the queries that must spill."""
         self.reserved_bytes += memory_bytes
         if not self.is_crowded:
             return []
@@ -31,7 +31,7 @@ class SlowReaders:
         self._paused.discard(query)
 
     def fell_behind(self, query: str) -> bool:
-        """A reader is slow; whether its query must spill, and not pause."""
+        """A reader is slow; whether its query must spill instead of pausing."""
         if self.is_crowded:
             return True
         self._paused.add(query)

@@ -1,4 +1,4 @@
-"""Who shares a session: tenants with their shares and limits, from a table."""
+"""The tenants of a session with their shares and limits, from a table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIELDS = (*SHARES, "limits", "tenants")
 
 
 class Tenants:
-    """Shares for the policy, limits for admission; whoever is not named has neither."""
+    """Shares for the policy, limits for admission; tenants not named here have neither."""
 
     def __init__(self, shares: tuple[Tenant, ...] = (), limits: Mapping[str, Limits] = {}) -> None:
         self.shares = shares

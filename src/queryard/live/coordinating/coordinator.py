@@ -4,13 +4,13 @@ It owns the kernel and what is known of each query. It does no I/O, takes no loc
 clock: all that happens is an input with its time, and all that is to be done is an effect. One
 thread calls it (`loop`).
 
-    submitted ──▶ in line ──▶ planned ──▶ in the kernel ──▶ handed over ──▶ ended
+    submitted ──▶ queued ───▶ planned ──▶ in the kernel ──▶ handed over ──▶ ended
          │  for its client's    staged      waits, runs       staged only     ▲
          │  own connection      only            │                             │
          └──────────────────────────────────────┴── cancelled, failed ────────┘
 
-A query stands in line only if it needs its client's own connection, or may see side effects of one
-that does. A native query may join the run of another that asks the same.
+A query is queued only if it needs its client's own connection, or may see side effects of one that
+does. A native query may join the execution of an identical query.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from ..admission.memory import Reservations
 from ..effects import Effect
 from ..facts import QueryView
 from ..inputs import ClientPort, Input
-from .course import Course
 from .ending import Ending
 from .intake import Intake
 from .ledger import Ledger
+from .running import RunningQueries
 
 
 class Coordinator:
@@ -49,25 +49,25 @@ class Coordinator:
         self.kernel = kernel
         self.gate = gate
         self._ledger = Ledger(kernel, gate, reservations, width)
-        self._owes = False
-        self._course = course = Course(self._ledger)
+        self._guarantee_unmet = False
+        self._running = running = RunningQueries(self._ledger)
         self._ending = ending = Ending(self._ledger)
-        self._intake = intake = Intake(self._ledger, course, ending)
+        self._intake = intake = Intake(self._ledger, running, ending)
         self._takes: dict[type, Callable[[Any], None]] = {
             inputs.Submit: intake.submit,
             inputs.Planned: intake.planned,
             inputs.PlanFailed: intake.plan_failed,
-            inputs.TakeTurn: intake.take_turn,
-            inputs.TurnOver: intake.turn_over,
+            inputs.AcquireConnection: intake.acquire_connection,
+            inputs.ReleaseConnection: intake.release_connection,
             told.RunJoined: intake.joined,
             told.JoinRefused: intake.join_refused,
-            inputs.Predicted: course.predicted,
-            inputs.ReaderState: course.reader_state,
-            told.RunReport: course.reported,
-            told.RunEnded: course.run_ended,
-            told.QueryUsed: course.used,
-            told.LaunchFailed: course.launch_failed,
-            ev.WidthChanged: course.width_changed,
+            inputs.Predicted: running.predicted,
+            inputs.ReaderState: running.reader_state,
+            told.RunReport: running.reported,
+            told.RunEnded: running.run_ended,
+            told.QueryUsed: running.used,
+            told.LaunchFailed: running.launch_failed,
+            ev.WidthChanged: running.width_changed,
             inputs.Cancel: ending.cancel,
             inputs.Release: ending.release,
             inputs.TimeLimitReached: ending.time_limit_reached,
@@ -78,13 +78,13 @@ class Coordinator:
         }
 
     def handle(self, now: float, *given: Input) -> list[Effect]:
-        """Take note of all that happened by now, let the kernel decide, say what is to be done."""
+        """Handle all inputs so far and let the kernel decide; the effects to carry out."""
         return [*self.take(now, *given), *self.decide()]
 
     def take(self, now: float, *given: Input) -> list[Effect]:
         """The first half: what follows at once, such as replies to callers that wait."""
         ledger = self._ledger
-        # The clock may stand still between two steps; the kernel only minds if it goes back.
+        # Two steps may have the same time; the kernel refuses a time before the last one.
         ledger.now = max(now, self.kernel.state.now)
         for each in given:
             take = self._takes.get(type(each))
@@ -104,16 +104,19 @@ class Coordinator:
             for command in self.kernel.handle(*events):
                 self._execute(command)
             self._intake.resume()
-        self._note_debts()
+        self._note_unmet_guarantees()
         return ledger.taken()
 
-    def _note_debts(self) -> None:
-        """Slots that overstay matter more while a tenant waits that has less than its guarantee."""
+    def _note_unmet_guarantees(self) -> None:
+        """Tell the backend when a waiting tenant falls below its guarantee, and when none is.
+
+        The backend then replaces overstaying slots sooner.
+        """
         holders = self.kernel.state.leaseholders.values()
         is_calling = any(lease[REVOKING] for job in holders for lease in job.leases.values())
-        if self._owes != (now_owes := is_calling and owes(self.kernel)):
-            self._owes = now_owes
-            self._ledger.do(out.Owe(now_owes))
+        if self._guarantee_unmet != (now_unmet := is_calling and owes(self.kernel)):
+            self._guarantee_unmet = now_unmet
+            self._ledger.do(out.GuaranteeUnmet(now_unmet))
 
     def _execute(self, command: do.Command) -> None:
         match command:
@@ -124,11 +127,11 @@ class Coordinator:
             case do.Fail():
                 self._ending.failed(command.query, command.cause)
             case do.Grant():
-                self._course.began(JobId.of(command.job).query)
+                self._running.began(JobId.of(command.job).query)
                 self._ledger.do(out.Execute(command))
             case do.Launch():
                 for task in command.tasks:
-                    self._course.began(JobId.of(task.job).query)
+                    self._running.began(JobId.of(task.job).query)
                 self._ledger.do(out.Execute(command))
             case _:
                 self._ledger.do(out.Execute(command))
@@ -153,13 +156,17 @@ class Coordinator:
         """What the kernel says of a query; None if it does not know it (yet, or any more)."""
         return self.kernel.why(query) if query in self.kernel.state.queries else None
 
-    def twins(self) -> dict[str, str]:
-        """Queries that share the run of another."""
-        return {entry.id: entry.twin_of for entry in self._ledger.entries.values() if entry.twin_of}
+    def sharers(self) -> dict[str, str]:
+        """Queries that share the execution of another, by query: that other query."""
+        return {
+            entry.id: entry.shares_with
+            for entry in self._ledger.entries.values()
+            if entry.shares_with
+        }
 
-    def wait_in_line_s(self, client: ClientPort) -> float:
+    def connection_work_s(self, client: ClientPort) -> float:
         """Core-seconds before a client's own connection is free."""
-        return self._intake.due_s(client)
+        return self._intake.queued_work_s(client)
 
     @property
     def idle(self) -> bool:

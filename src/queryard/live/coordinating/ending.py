@@ -1,4 +1,4 @@
-"""How queries end: finished, failed, cancelled, out of time; and what of them is begun again."""
+"""How queries end: finished, failed, cancelled, out of time; and which of them run again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Ending:
         entry = self._ledger.entries.get(given.query)
         if entry is None:
             return
-        where = "" if entry.started_s is not None else ", still waiting for its turn"
+        where = "" if entry.started_s is not None else ", still waiting"
         limit = entry.request.time_limit
         self._stop(entry, QueryTimedOut(f"the query ran into its time limit of {limit}{where}"))
 
@@ -92,12 +92,12 @@ class Ending:
         self._settle(entry)
 
     def _begin_again(self, entry: Entry, memory_bytes: int) -> None:
-        """It ran out of memory that was too little by guess: run it with what is usual."""
+        """Run a query again with the usual memory: its reservation was a guess, and too small."""
         self._ledger.do(out.Forget(entry.id))
         self._ledger.free(entry)
         entry.again_bytes = None
         entry.work = None
-        entry.twin_of = ""
+        entry.shares_with = ""
         entry.usage = NO_USAGE
         entry.request = entry.request.with_memory(memory_bytes)
         self._ledger.again.append(entry)
@@ -128,7 +128,7 @@ class Ending:
 
 
 def _as_it_was(last: BaseException | None, cause: str) -> QueryFailed:
-    """What the kernel says, with the class of the last attempt's error if it tells of that."""
+    """The kernel's cause, with the class of the last attempt's error if that is the cause."""
     if isinstance(last, QueryFailed) and str(last) in cause:
         return type(last)(cause)
     return QueryFailed(cause)

@@ -33,15 +33,15 @@ class Entry:
         # The work that is expected by now, which may be more than was predicted.
         self.expected_s = prediction.work_s
         self.key = key
-        # Those of its client when its run began.
+        # The settings of its client when its execution began.
         self.settings: Hashable = ()
         self.submitted_s = submitted_s
         self.started_s: float | None = None
         self.ended_s: float | None = None
         self.error: BaseException | None = None
-        # What its last attempt that failed ended with.
+        # The error of its last failed attempt.
         self.failure: BaseException | None = None
-        # None while it stands in line, is being planned, or waits to join a run.
+        # None while it is queued, is being planned, or waits to join an execution.
         self.work: Work | None = None
         self.joining: Work | None = None
         self.run: SharedExecution | None = None
@@ -49,27 +49,27 @@ class Entry:
         self.usage = Usage()
         self.progress = 0.0
         self.peak_memory_bytes: int | None = None
-        self.twin_of = ""
+        self.shares_with = ""
         self.reasons: tuple[str, ...] = ()
-        # Its engine is done with it, without an error; it cannot be cancelled any more.
+        # Its engine has finished it without an error; it cannot be cancelled any more.
         self.done = False
-        # Its failure is to be followed by another attempt, with this much memory.
+        # After its failure, run it again with this much memory.
         self.again_bytes: int | None = None
         # Whether its reader is behind, and how many slots its plan can use.
         self.behind = False
         self.width: int | None = None
-        # Whether the history has heard of it.
+        # Whether it is in the history.
         self.recorded = False
 
     @property
     def work_s(self) -> float:
-        """Core-seconds it stands for."""
-        if self.twin_of:
+        """Core-seconds attributed to it."""
+        if self.shares_with:
             return 0.0
         return self.usage.work_s if self.run is None else self.run.work_s
 
     def view(self, slots: int) -> QueryView:
-        """What is told of it among many, while so many slots work on it."""
+        """Its row in a list of queries; `slots` work on it now."""
         return QueryView(
             id=self.id,
             sql=self.request.sql,
@@ -99,7 +99,7 @@ class Entry:
             work_s=self.work_s,
             usage=self.usage,
             progress=1.0 if self.ended_s is not None else self.progress,
-            twin_of=self.twin_of,
+            shares_with=self.shares_with,
             reasons=self.reasons,
             peak_memory_bytes=self.peak_memory_bytes,
             work=self.work,

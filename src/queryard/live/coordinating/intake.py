@@ -1,4 +1,4 @@
-"""From a submission to the kernel: admission, the client's line, planning, runs to join."""
+"""From a submission to the kernel: admission, connection queue, planning, shared executions."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ..inputs import ClientPort
 from ..request import QueryRequest
 from ..work.base import Work
 from ..work.native import takes_a_moment
-from .course import Course
+from .connection_queue import ConnectionQueue, Waiter
 from .ending import Ending
 from .entry import Entry
 from .ledger import Ledger
-from .line import Line, Turn
+from .running import RunningQueries
 
 # How many idempotency keys are remembered; the oldest are forgotten first.
 KEYS_KEPT = 100_000
@@ -30,31 +30,31 @@ KEYS_KEPT = 100_000
 class Intake:
     """Queries until the kernel knows them."""
 
-    def __init__(self, ledger: Ledger, course: Course, ending: Ending) -> None:
+    def __init__(self, ledger: Ledger, running: RunningQueries, ending: Ending) -> None:
         self._ledger = ledger
-        self._course = course
+        self._running = running
         self._ending = ending
-        self._lines: dict[str, Line] = {}
+        self._queues: dict[str, ConnectionQueue] = {}
         self._keys: OrderedDict[tuple[str, str], tuple[str, tuple[str, str]]] = OrderedDict()
 
     def resume(self) -> None:
-        """Begin with what could not begin before something else had ended in this instant."""
+        """Start what waited for other queries to end in this instant."""
         ledger = self._ledger
         again, ledger.again = ledger.again, []
         for entry in again:
             self._begin_native(entry)
         left, ledger.left = ledger.left, []
         for entry in left:
-            self._leave_line(entry.client, Turn(entry))
+            self._leave_queue(entry.client, Waiter(entry))
 
     @property
     def empty(self) -> bool:
-        return not self._lines
+        return not self._queues
 
-    def due_s(self, client: ClientPort) -> float:
+    def queued_work_s(self, client: ClientPort) -> float:
         """Core-seconds before a client's own connection is free."""
-        line = self._lines.get(client.id)
-        return 0.0 if line is None else line.due_s
+        queue = self._queues.get(client.id)
+        return 0.0 if queue is None else queue.work_s
 
     # --- they are let in -------------------------------------------------------------------------
 
@@ -83,9 +83,9 @@ class Intake:
         if request.time_limit_s is not None:
             at_s = self._ledger.now + request.time_limit_s
             self._ledger.do(out.SetTimer(at_s, inputs.TimeLimitReached(entry.id)))
-        line = self._lines.get(client.id)
-        if client.needs_own(request) or (line is not None and line.concerns(entry)):
-            self._stand_in_line(entry)
+        queue = self._queues.get(client.id)
+        if client.needs_own(request) or (queue is not None and queue.concerns(entry)):
+            self._enqueue(entry)
         else:
             self._start(entry)
 
@@ -119,47 +119,47 @@ class Intake:
         if self._ledger.closed is not None:
             raise QueryardError("the session is closed; open another with queryard.connect")
 
-    # --- the line before a client's own connection -----------------------------------------------
+    # --- the queue for a client's own connection -------------------------------------------------
 
-    def _stand_in_line(self, entry: Entry) -> None:
-        """A paused statement would hold up all that follows it there: its rows may spill."""
+    def _enqueue(self, entry: Entry) -> None:
+        """Queue a query. Its rows may spill: a paused statement would block the queue."""
         self._ledger.do(out.Spill(entry.id))
-        # Statements before it in line may change files: it joins no run that is under way.
+        # Queued statements before it may change files: it joins no execution that has begun.
         entry.key = None
-        self._lines.setdefault(entry.client.id, Line()).join(Turn(entry))
+        self._queues.setdefault(entry.client.id, ConnectionQueue()).join(Waiter(entry))
         self._advance(entry.client)
 
     def _advance(self, client: ClientPort) -> None:
-        """Start queries in line until one of them holds the connection."""
-        line = self._lines.get(client.id)
-        if line is None:
+        """Start queued queries until one of them holds the connection."""
+        queue = self._queues.get(client.id)
+        if queue is None:
             return
-        while (turn := line.next()) is not None:
-            if turn.entry is None:
-                line.at_turn = turn
-                self._ledger.do(out.Reply(turn.token))
-            elif turn.entry.id in self._ledger.entries and self._start(turn.entry):
-                line.at_turn = turn
-        if line.empty:
-            del self._lines[client.id]
+        while (waiter := queue.next()) is not None:
+            if waiter.entry is None:
+                queue.holder = waiter
+                self._ledger.do(out.Reply(waiter.token))
+            elif waiter.entry.id in self._ledger.entries and self._start(waiter.entry):
+                queue.holder = waiter
+        if queue.empty:
+            del self._queues[client.id]
 
-    def _leave_line(self, client: ClientPort, turn: Turn) -> None:
-        line = self._lines.get(client.id)
-        if line is not None:
-            line.leave(turn)
+    def _leave_queue(self, client: ClientPort, waiter: Waiter) -> None:
+        queue = self._queues.get(client.id)
+        if queue is not None:
+            queue.leave(waiter)
             self._advance(client)
 
-    def take_turn(self, given: inputs.TakeTurn) -> None:
+    def acquire_connection(self, given: inputs.AcquireConnection) -> None:
         try:
             self._check_open()
         except QueryardError as error:
             self._ledger.do(out.Reply(given.token, error=error))
             return
-        self._lines.setdefault(given.client.id, Line()).join(Turn(None, given.token))
+        self._queues.setdefault(given.client.id, ConnectionQueue()).join(Waiter(None, given.token))
         self._advance(given.client)
 
-    def turn_over(self, given: inputs.TurnOver) -> None:
-        self._leave_line(given.client, Turn(None, given.token))
+    def release_connection(self, given: inputs.ReleaseConnection) -> None:
+        self._leave_queue(given.client, Waiter(None, given.token))
 
     # --- from a request to work ------------------------------------------------------------------
 
@@ -180,7 +180,7 @@ class Intake:
 
     def _begin_native(self, entry: Entry) -> bool:
         pooled = entry.client.is_pooled(entry.request)
-        # Settings are part of what is asked; they are read once, for the key and for the run.
+        # Settings change the answer; they are read once, for the key and for the execution.
         entry.settings = entry.client.settings
         joined = self._ledger.runs.joined(entry.id, _key(entry)) if pooled else None
         if joined is not None:
@@ -191,7 +191,7 @@ class Intake:
         return entry.client.needs_own(entry.request)
 
     def _begin_run(self, entry: Entry) -> None:
-        """A run of the query's own; the client's own instance has memory of its own."""
+        """Begin an execution for one query; the client's own instance has its own memory."""
         request, prediction = entry.request, entry.prediction
         pooled = entry.client.is_pooled(request)
         most_bytes = self._ledger.most_bytes(entry)
@@ -211,9 +211,9 @@ class Intake:
             return  # it was cancelled meanwhile
         work, entry.joining = entry.joining, None
         entry.run = run = work.run  # type: ignore[attr-defined]
-        entry.twin_of = run.name
+        entry.shares_with = run.name
         for other in run.queries:
-            # No reader may hold up the rest.
+            # A slow reader must not block the others: its rows spill.
             self._ledger.do(out.Spill(other))
         self._enter_kernel(entry, work)
 
@@ -237,12 +237,12 @@ class Intake:
         if entry is None:
             return
         if given.error is not None:
-            # A defect of the planner's: it must not pass for "cannot be split".
+            # A defect of the planner must not look like "cannot be split".
             self._ending.drop(entry, given.error)
             return
         entry.reasons = (given.reason,)
         if entry.client.needs_own(entry.request):
-            self._stand_in_line(entry)
+            self._enqueue(entry)
         else:
             self._begin_native(entry)
 
@@ -258,7 +258,7 @@ class Intake:
             tenant=request.tenant,
             priority=request.priority,
             memory_bytes=float(entry.memory_bytes),
-            # A query that is run again with more memory is no repetition of itself.
+            # A query that runs again with more memory must not match its own key.
             idempotency_key="" if entry.recorded else self._kernel_key(request),
             submit_s=entry.submitted_s,
             deadline_s=request.deadline_s,
@@ -267,7 +267,7 @@ class Intake:
         self._ledger.tell(*work.estimates(entry.expected_s))
         self._ledger.note_moved(work.entered())
         if entry.behind:
-            self._course.tell_width(entry)
+            self._running.tell_width(entry)
         self._ledger.publish(entry)
         if not entry.recorded:
             entry.recorded = True

@@ -1,7 +1,7 @@
 """What the coordinator knows of queries on their way, and what it gathers while it handles inputs.
 
-Effects are gathered for the loop, and events for the kernel, which decides when all inputs of an
-instant are taken note of.
+Effects are collected for the loop, and events for the kernel, which decides when all inputs of an
+instant are handled.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Ledger:
         self.now = 0.0
         self.effects: list[Effect] = []
         self.events: list[ev.Event] = []
-        # What is to be gone on with in this instant: queries that begin again with more memory,
-        # and clients whose own connection a query has left.
+        # To resume in this instant: queries that begin again with more memory, and clients with an
+        # own connection that a query has just left.
         self.again: list[Entry] = []
         self.left: list[Entry] = []
 
@@ -46,12 +46,12 @@ class Ledger:
         self.effects.append(effect)
 
     def taken(self) -> list[Effect]:
-        """What is to be done, handed over."""
+        """The collected effects; the list starts anew."""
         effects, self.effects = self.effects, []
         return effects
 
     def tell(self, *events: ev.Event) -> None:
-        """The kernel is to hear of something."""
+        """Collect events for the kernel."""
         self.events.extend(events)
 
     def publish(self, entry: Entry) -> None:
@@ -82,7 +82,7 @@ class Ledger:
         self.events.extend(changes)
 
     def free(self, entry: Entry) -> None:
-        """Its memory is free, and its run may be over."""
+        """Free its memory; drop its execution if no other query needs it."""
         self.readers.free(entry.id, entry.memory_bytes)
         entry.memory_bytes = 0
         if entry.work is not None:

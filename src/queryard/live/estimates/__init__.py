@@ -1,1 +1,1 @@
-"""What is expected of queries: predicted as they come, revised while they run, forecast beside."""
+"""Predictions of queries: made on arrival, revised while they run; and forecasts of the queue."""

@@ -1,7 +1,7 @@
-"""What is expected of queries: known at once as they come, and looked at closer beside.
+"""Predictions of queries: a quick one on arrival, a better one later from a background thread.
 
-No query waits for it. DuckDB's plan is asked for on a thread of its own, and the past of earlier
-sessions is remembered there, too.
+No query waits for it. The background thread asks DuckDB for plans and reads earlier sessions from
+the history.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from ..ticket import Ticket
 from .prediction import Predictor
 from .refinement import WORTH_PLANNING_S, WORTH_TELLING
 
-# A query that takes less need not be compared with the past.
+# Queries below this are not compared with earlier sessions.
 PATIENCE_S = 0.1
-# So long the thread is waited for at the end.
+# How long `close` waits for the thread.
 CLOSE_S = 5.0
 
 
 class Estimator:
     """Predictions of one host's queries; from any thread.
 
-    `found` is told of a better prediction, `looked` after each query that was looked at, and
-    `failed` of an error that cost a better estimate and nothing else.
+    `found` is called with a better prediction, `looked` after each query that was examined, and
+    `failed` with an error that only cost a better prediction.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Estimator:
     def learn(
         self, request: QueryRequest, work_s: float, peak_bytes: int | None, known: str
     ) -> bool:
-        """A query has taken so much; whether its like that wait should be looked at again."""
+        """Learn what a query took; whether to predict its template's waiting queries again."""
         match known:
             case "exactly" | "at least":
                 self._predictor.learn(request, work_s, peak_bytes, known)
@@ -70,9 +70,9 @@ class Estimator:
         return False
 
     def raise_waiting(self, request: QueryRequest, waiting: Sequence[Ticket]) -> None:
-        """Queries of the same template that wait will take as much as one that runs has taken.
+        """Predict for waiting queries of a template at least what a running one has taken.
 
-        There may be many of them: that is seen to beside.
+        There may be many of them, so the background thread does it.
         """
         self._new.put(lambda: self._raise(request, waiting))
 
@@ -86,7 +86,7 @@ class Estimator:
                 self._found(ticket.id, better)
 
     def look_closer(self, ticket: Ticket) -> None:
-        """The kernel knows a query by now; find out more of it, beside."""
+        """Improve the prediction of a query that is in the kernel, on the background thread."""
         if not self._started:
             self._started = True
             self._thread.start()
@@ -94,7 +94,7 @@ class Estimator:
 
     @property
     def behind(self) -> int:
-        """How many queries are still to be looked at."""
+        """How many queries the background thread has still to examine."""
         return self._new.qsize()
 
     def _work(self) -> None:
@@ -110,7 +110,7 @@ class Estimator:
         self._looked(ticket)
 
     def _recall(self, ticket: Ticket) -> None:
-        """Remember earlier sessions; not for the sake of one query that is over in a moment."""
+        """Read earlier sessions from the history, unless the query is very short."""
         if not self._recalled and not ticket.over.wait(PATIENCE_S):
             self._recalled = True
             self._predictor.recall(self._past())
@@ -119,7 +119,7 @@ class Estimator:
         facts = ticket.facts
         if facts.ended_s is not None or facts.prediction.by == "template":
             return
-        # It may have come before the past was remembered.
+        # It may have arrived before the history was read.
         better: Prediction | None = self._predictor.first(facts.request)
         if better is not None and better.by != "template":
             if facts.started_s is not None and facts.expected_s < WORTH_PLANNING_S:

@@ -1,7 +1,7 @@
-"""When queries will start and end: a fork of the kernel, simulated beside and within bounds.
+"""When queries will start and end: a fork of the kernel, simulated for a bounded time.
 
-One thread simulates. A question waits for it for a moment at most, and is else answered with the
-last forecast there is, and its age.
+One background thread simulates. A caller waits for it for a moment at most, and otherwise gets the
+last forecast and its age.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from queryard.core.scheduler import Scheduler
 from queryard.sim.conditions import Conditions
 from queryard.sim.forecast import Forecast, Limit, forecast
 
-# So long a question waits for a forecast; so many processor seconds one may take.
+# How long a caller waits for a forecast; how many processor seconds a forecast may take.
 PATIENCE_S = 0.1
 LIMIT_S = 1.0
 
 
 class Fork(NamedTuple):
-    """A copy of the kernel, and which queries share the run of another."""
+    """A copy of the kernel, and which queries share the execution of another."""
 
     kernel: Scheduler
-    twins: Mapping[str, str]
+    sharers: Mapping[str, str]
 
-    def without_twins(self) -> Scheduler:
-        """The kernel to be simulated; what shares a run has no work of its own."""
+    def without_sharers(self) -> Scheduler:
+        """The kernel to be simulated; queries that share an execution have no work of their own."""
         state = self.kernel.state
-        for twin, first in self.twins.items():
-            if twin in state.queries and first in state.queries:
-                for job in state.queries[twin].jobs:
+        for sharer, first in self.sharers.items():
+            if sharer in state.queries and first in state.queries:
+                for job in state.queries[sharer].jobs:
                     apply(state, EstimateChanged(state.now, job.id, work_s=0.0))
         return self.kernel
 
@@ -109,13 +109,13 @@ class Forecaster:
 def forecasts(fork: Fork) -> dict[str, Forecast]:
     """When queries are expected to start and end, if every estimate is right.
 
-    Those that share a run end with it, and its work is done once. What lies too far ahead to be
-    simulated in time has no end.
+    Queries that share an execution end together, and its work is counted once. A query has no end
+    if the simulation does not reach it in time.
     """
     limit = Limit(seconds=LIMIT_S, clock=time.thread_time)
     # Slots of this machine are there at once.
-    found = forecast(fork.without_twins(), conditions=Conditions(node_boot_s=0.0), limit=limit)
-    for twin, first in fork.twins.items():
-        if twin in found and first in found:
-            found[twin] = Forecast(twin, found[first].start_s, found[first].end_s)
+    found = forecast(fork.without_sharers(), conditions=Conditions(node_boot_s=0.0), limit=limit)
+    for sharer, first in fork.sharers.items():
+        if sharer in found and first in found:
+            found[sharer] = Forecast(sharer, found[first].start_s, found[first].end_s)
     return found

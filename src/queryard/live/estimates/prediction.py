@@ -39,10 +39,10 @@ from ..request import QueryRequest
 
 __all__ = ["Past", "Prediction", "Predictor"]
 
-# What is remembered: templates, and how far off predictions of others were.
+# How much is kept: templates, and errors of predictions without a template's past.
 TEMPLATES = 10_000
 MISSES = 64
-# A query that runs is told to others of its template when it has taken so many times as much.
+# A running query raises the predictions of its template each time its work grows by this factor.
 WORTH_TELLING = 2.0
 
 
@@ -111,7 +111,7 @@ class Predictor:
         return raised(expected, figures, sum(sizes.values()))
 
     def refine(self, request: QueryRequest) -> Prediction | None:
-        """What DuckDB's plan tells, within tens of milliseconds; None if that is nothing better."""
+        """A prediction from DuckDB's plan, within tens of milliseconds; None if it is no better."""
         figures = self._figures(request)
         if _has_ended(figures):
             return None
@@ -149,7 +149,7 @@ class Predictor:
         return work_s * self.rates.computing
 
     def _corrected(self, by: Learning, work_s: float, least_spread: float = 1.0) -> Prediction:
-        """A prediction, times what such predictions were off by lately."""
+        """A prediction, times the recent error factor of such predictions."""
         with self._lock:
             misses = list(self._misses[by].values())
         bias = bias_of(misses)
@@ -159,13 +159,13 @@ class Predictor:
     # --- while it runs, and afterwards -----------------------------------------------------------
 
     def revise(self, prediction: Prediction, done_s: float, progress: float) -> float:
-        """Its total work, now that so much is done."""
+        """Its total work, now that `done_s` of it is done."""
         return revised(prediction.work_s, done_s, progress, prediction.spread)
 
     def running(self, request: QueryRequest, done_s: float) -> bool:
-        """Take note that a query runs and has taken so much; whether others should know.
+        """Note what a running query has taken so far; whether to predict its template again.
 
-        It is cheap, and may be called again and again.
+        It is cheap and may be called often.
         """
         if request.plan == "staged":
             return False
@@ -178,7 +178,7 @@ class Predictor:
             return True
 
     def forget(self, request: QueryRequest) -> None:
-        """A query runs no more, and what it took tells nothing: it has failed."""
+        """A query has failed: learn nothing from what it took."""
         with self._lock:
             self._running.pop(_key(request.template), None)
 
@@ -189,9 +189,9 @@ class Predictor:
         peak_memory_bytes: int | None = None,
         known: Known = "exactly",
     ) -> None:
-        """Take note of what a query took that ran to its end, or at least took until then."""
+        """Learn what a query took: in full, or a lower bound if it was stopped."""
         if request.plan == "staged":
-            return  # splitting it has its price, which says nothing of the query run natively
+            return  # staged execution has other costs: nothing to learn for native execution
         sizes = self._sizes.of(request)
         key = _key(request.template)
         planned = self._by_plan([self._planner.known(one) for one in request.statements])
@@ -203,10 +203,10 @@ class Predictor:
             self._running.pop(key, None)
             for by, misses in self._misses.items():
                 expected_s = predicted[by]
-                # Less than was expected tells nothing of a query that was stopped.
+                # A stopped query that took less than predicted tells nothing.
                 if expected_s is None or (known == "at least" and work_s <= expected_s):
                     continue
-                # One a template: a query that is asked all day must not speak for all others.
+                # One error per template, so that a frequent query does not outweigh all others.
                 misses.pop(key, None)
                 misses[key] = math.log(max(work_s, LEAST_S) / max(expected_s, LEAST_S))
                 if len(misses) > MISSES:
@@ -214,7 +214,7 @@ class Predictor:
             self._note(key, Figure(work_s, peak_memory_bytes, sum(sizes.values()), known))
 
     def recall(self, past: Iterable[Past]) -> None:
-        """Take note of what earlier sessions have seen, the oldest first."""
+        """Learn from queries of earlier sessions, the oldest first."""
         found: dict[bytes, list[Figure]] = {}
         for row in past:
             known: Known = "exactly" if row.outcome == "finished" else "at least"
@@ -272,7 +272,7 @@ class _Sizes:
         return found
 
     def _keep_up(self) -> None:
-        """Look at tables that are new or changed; what has not changed is the same object."""
+        """Update new and changed tables; an unchanged table is the same object."""
         tables = self._catalog.tables
         if tables == self._seen:
             return
@@ -287,5 +287,5 @@ class _Sizes:
 def _bytes(table: Table) -> float:
     try:
         return table.bytes
-    except QueryardError:  # what is wrong with its files is told to whoever reads it
+    except QueryardError:  # a query that reads the table gets the error
         return 0.0

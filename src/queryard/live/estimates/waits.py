@@ -14,9 +14,9 @@ from queryard.sim.forecast import resume
 
 from ..request import QueryRequest
 
-# A forecast serves the next queries of its tenant for so long.
+# How long a forecast is reused for further queries of the tenant.
 GOOD_FOR_S = 1.0
-# In so many steps it is looked whether the query has begun.
+# In how many steps the simulation checks whether the query has begun.
 STEPS = 20
 PROBE = "one-more"
 
@@ -30,7 +30,7 @@ _Kind = tuple[str, float, bool]
 
 
 def _kind(request: QueryRequest) -> _Kind:
-    """Queries that stand in the same place: of one tenant, as urgent as one another."""
+    """Equal for queries with the same rank: of one tenant and equally urgent."""
     return request.tenant, request.priority, request.deadline_s is not None
 
 
@@ -47,7 +47,7 @@ class Waits:
         self._known: dict[_Kind, _Known] = {}
 
     def expected_s(self, request: QueryRequest, work_s: float, most_s: float) -> float:
-        """When a query would begin, from now; not looked for much further than `most_s`."""
+        """Seconds until a query would begin; not simulated much further than `most_s`."""
         now = self._now()
         kind = _kind(request)
         known = self._known.get(kind)
@@ -61,7 +61,7 @@ class Waits:
         return max(0.0, known.wait_s - (now - known.at_s))
 
     def entered(self, request: QueryRequest, seconds: float) -> None:
-        """A query was let in, and stands before the next of its tenant."""
+        """A query was admitted, ahead of the next of its tenant."""
         with self._lock:
             for kind, known in self._known.items():
                 if kind[0] == request.tenant:

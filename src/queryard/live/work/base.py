@@ -1,4 +1,4 @@
-"""What a kind of work tells the coordinator, the backend and a person who asks about it."""
+"""What a kind of work tells the coordinator, the backend and the user."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from queryard.results.streams import ResultStream
 
 
 class Moved(NamedTuple):
-    """What the first slot of a query changes: the queries that begin with it, and memory that is
-    reserved by another query from now on.
+    """What the first slot of a query changes: the queries that begin with it, and the memory that
+    another query reserves from now on.
     """
 
     started: Sequence[str]
@@ -22,11 +22,11 @@ class Moved(NamedTuple):
 
 
 class Work(Protocol):
-    """One query on its way, by one kind of work."""
+    """One active query, by one kind of work."""
 
     @property
     def memory_bytes(self) -> int:
-        """What the query reserves when the kernel hears of it."""
+        """What the query reserves when it enters the kernel."""
 
     @property
     def hands_over(self) -> bool:
@@ -42,7 +42,7 @@ class Work(Protocol):
         """What the backend is given."""
 
     def entered(self) -> Moved:
-        """The kernel hears of it."""
+        """It enters the kernel."""
 
     def granted(self) -> Moved:
         """The kernel gave it a slot."""

@@ -1,9 +1,10 @@
 """Native work: DuckDB plans and runs a query; to the kernel it is one divisible job.
 
-Queries that ask the same while one of them runs share its run. Each keeps its place in the kernel,
-with its own tenant, priority and deadline, and brings the slots it is granted to the one run, which
-is so as urgent as the most urgent of them. The memory of the run is reserved by the query that was
-granted the first slot; if that query is cancelled, another takes over.
+Identical queries that are active at the same time share one execution. Each keeps its rank in the
+kernel, with its own tenant, priority and deadline, and the slots it is granted work on the shared
+execution, which is thus as urgent as the most urgent of them. The memory of the execution is
+reserved by the query that was granted the first slot; if that query is cancelled, another reserves
+it.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from queryard.results.streams import ResultStream
 from ..request import QueryRequest
 from .base import Moved
 
-# Core-seconds; a query that needs no more is over before its slot would be called back.
+# Core-seconds; a query that needs no more ends before its slot could be revoked.
 MOMENT_S = 0.1
-# Rows out of nothing, which no table gives an idea of.
+# Functions that make rows without a table: their work cannot be predicted from bytes.
 _MAKERS = frozenset({"generate_series", "range", "recursive", "repeat", "unnest"})
 
 
 class SharedExecution:
-    """One run, and the queries it answers."""
+    """One execution, and the queries it answers."""
 
     def __init__(
         self, first: str, key: Hashable | None, memory_bytes: int, most_bytes: int
@@ -37,31 +38,31 @@ class SharedExecution:
         self.name = first
         self.key = key
         self.memory_bytes = memory_bytes
-        # The query whose reservation holds the memory it uses.
+        # The query that reserves the memory it uses.
         self.holder: str | None = None
-        # Those that want its answer, the earliest first; and those of them that the kernel knows.
+        # The queries that want its answer, the earliest first; and those that are in the kernel.
         self.queries: list[str] = [first]
         self.entered: list[str] = []
         self.ended = False
-        # Of all whose slots have served it, those that have left included.
+        # Core-seconds by query, those of queries that have left included.
         self.usage: dict[str, Usage] = {}
         self._most_bytes = most_bytes
 
     @property
     def work_s(self) -> float:
-        """Core-seconds so far, on the slots of all of them."""
+        """Core-seconds so far, on the slots of all its queries."""
         return sum(usage.work_s for usage in self.usage.values())
 
     def needs_more(self, error: BaseException, rows_out: bool) -> bool:
-        """Whether it shall be run again: too little memory was reserved on a guess, and no row is
-        out yet, so that no reader need know.
+        """Whether to run it again: its memory reservation was a guess and too small, and no reader
+        has got a row yet.
         """
         guessed = self.memory_bytes < self._most_bytes
         return isinstance(error, OutOfMemory) and guessed and not rows_out
 
 
 class SharedExecutions:
-    """Those under way, by name and by what they answer."""
+    """Active executions, by name and by key (queries with one key have the same answer)."""
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -76,7 +77,7 @@ class SharedExecutions:
         memory_bytes: int,
         most_bytes: int,
     ) -> NativeWork:
-        """A run of a query's own, which others may join by its key."""
+        """A new execution for a query, which identical queries may join by its key."""
         run = SharedExecution(query, key, memory_bytes, most_bytes)
         self._by_name[query] = run
         if key is not None:
@@ -84,7 +85,7 @@ class SharedExecutions:
         return NativeWork(query, run, self, statement)
 
     def joined(self, query: str, key: Hashable | None) -> NativeWork | None:
-        """The work of a query that another's run answers, as far as is known here."""
+        """Let a query join the active execution with its key; None if there is none."""
         run = None if key is None else self._by_key.get(key)
         if run is None or run.ended or not run.queries:
             return None
@@ -95,7 +96,7 @@ class SharedExecutions:
         return self._by_name.get(name)
 
     def over(self, run: SharedExecution) -> None:
-        """A run has ended; a query that asks the same from now on has another."""
+        """An execution has ended; no further query joins it."""
         run.ended = True
         if run.key is not None and self._by_key.get(run.key) is run:
             del self._by_key[run.key]
@@ -111,7 +112,7 @@ class SharedExecutions:
 
 
 class NativeWork:
-    """One query's part in a run."""
+    """One query's part in a shared execution."""
 
     hands_over = False
 
@@ -140,7 +141,7 @@ class NativeWork:
         self.run.entered.append(self._query)
         if self.run.holder is None:
             return Moved((), ())
-        # Its run has begun, with memory that another query holds.
+        # The execution has begun, and another query reserves its memory.
         return Moved((self._query,), (MemoryChanged(0.0, self._query, 0.0),))
 
     def granted(self) -> Moved:
@@ -149,7 +150,7 @@ class NativeWork:
             return Moved((self._query,), ())
         run.holder = self._query if self._query in run.entered else run.entered[0]
         moved = [MemoryChanged(0.0, other, 0.0) for other in run.entered if other != run.holder]
-        if run.holder != self._query:  # which has left meanwhile
+        if run.holder != self._query:  # the former holder has left meanwhile
             moved.append(MemoryChanged(0.0, run.holder, float(run.memory_bytes)))
         return Moved(tuple(run.entered), moved)
 
@@ -163,7 +164,7 @@ class NativeWork:
             self._runs.drop(run)
         if run.holder != self._query or not run.queries or run.ended:
             return ()
-        # A query that is about to join reserves the memory itself when the kernel hears of it.
+        # A query that is about to join reserves the memory itself when it enters the kernel.
         run.holder = run.entered[0] if run.entered else None
         if run.holder is None:
             return (MemoryChanged(0.0, self._query, 0.0),)
@@ -186,7 +187,7 @@ class NativeWork:
 
 
 def takes_a_moment(request: QueryRequest, prediction: Prediction) -> bool:
-    """Whether a query will be over at once, as far as that can be known."""
+    """Whether a query is expected to be very short."""
     if prediction.work_s > MOMENT_S:
         return False
     return prediction.by == "template" or request.names.isdisjoint(_MAKERS)

@@ -1,4 +1,4 @@
-"""Loads: who asks which queries, when; drawn from a spec and a seed, or recorded."""
+"""Loads: which tenant sends which query when; drawn from a spec and a seed, or recorded."""
 
 from .as_workload import as_workload, query_of, size_bin
 from .draw import deal, draw, examples

@@ -10,9 +10,9 @@ from .model import Amount, Arrivals
 
 
 def count_of(arrivals: Arrivals, amount: Amount, mean_work_s: float, slots: float) -> int | None:
-    """How many queries come; None where only the drawn times tell.
+    """How many queries arrive; None where that follows from the drawn times.
 
-    By load and duration, it is as many as the mean work of the mix needs to fill it.
+    With a load and a duration: as many as give that load, by the mean work of the mix.
     """
     if amount.queries is not None or amount.duration_s is None:
         return amount.queries
@@ -42,14 +42,14 @@ def times_by_rate(arrivals: Arrivals, amount: Amount, rng: Random) -> list[float
 def times_by_load(
     arrivals: Arrivals, amount: Amount, works_s: Sequence[float], slots: float, rng: Random
 ) -> list[float]:
-    """A Poisson process, given that all come within the time in which their work is the load."""
+    """A Poisson process, conditioned on all arriving within the time that gives the load."""
     assert arrivals.load is not None
     span_s = amount.duration_s or sum(works_s) / (arrivals.load * slots)
     return sorted(rng.uniform(0.0, span_s) for _ in works_s)
 
 
 def in_bursts(times_s: Sequence[float], on_s: float, off_s: float) -> list[float]:
-    """The same arrivals pressed into the bursts: a clock that only runs while one is on.
+    """The same arrivals moved into the bursts: on a clock that runs during bursts only.
 
     >>> in_bursts([0.0, 2.0, 4.0, 5.0, 9.0], on_s=1.0, off_s=4.0)
     [0.0, 0.4, 0.8, 5.0, 5.8]

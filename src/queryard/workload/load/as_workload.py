@@ -30,7 +30,7 @@ def as_workload(
     slots: int,
     tenants: tuple[Tenant, ...] = (),
 ) -> Workload:
-    """One divisible job a request, on one node with all the slots.
+    """One divisible job per request, on one node with all the slots.
 
     Requests of templates that could not be measured are left out.
     """
@@ -46,7 +46,7 @@ def as_workload(
 
 
 def query_of(request: Request, alone: Mapping[str, Alone], slots: int) -> Query:
-    """A request as the kernel would be asked it."""
+    """A request as a query of the kernel."""
     within_s = request.due_within_s(alone)
     return Query(
         request.id,

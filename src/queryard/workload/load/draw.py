@@ -1,9 +1,9 @@
 """From a spec and a seed to the list of requests: the same seed is the same list.
 
-Every question has a random stream of its own, so that answering one never moves another. Shares are
-not left to chance: of 100 queries of a tenant with share 0.3 there are 30, and what is drawn is
-which. Where arrivals are given as a load, times also depend on the measured work of the templates;
-who asks what does not.
+Every property has a random stream of its own, so that changing one leaves the others as they are.
+Shares are exact: a tenant with share 0.3 sends 30 of 100 queries, and only which ones is drawn.
+Where arrivals are given as a load, times also depend on the measured work of the templates; tenants
+and texts do not.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def draw(
 def examples(
     spec: LoadSpec, *, seed: int | None = None, recorded: Sequence[Request] = ()
 ) -> dict[str, tuple[str, ...]]:
-    """Some texts of every template that will be asked, to measure the template by."""
+    """Some texts of every template that occurs, to measure the template."""
     if any(_open_ended(stream) for stream in _streams(spec)):
         drawn = Random(f"{spec.seed if seed is None else seed}/examples")
         names = dict.fromkeys(name for asker in spec.askers for name in asker.mix)
@@ -81,7 +81,7 @@ def deal(shares: Sequence[float], count: int, rng: Random) -> list[int]:
 
 @dataclass(frozen=True)
 class _Stream:
-    """Tenants whose queries come by one process."""
+    """Tenants that share one arrival process."""
 
     askers: tuple[Asker, ...]
     arrivals: Arrivals
@@ -103,7 +103,7 @@ def _streams(spec: LoadSpec) -> list[_Stream]:
 
 
 def _open_ended(stream: _Stream) -> bool:
-    """Whether how many queries come depends on their work."""
+    """Whether the number of queries depends on their work."""
     return stream.arrivals.load is not None and stream.amount.queries is None
 
 
@@ -152,18 +152,21 @@ class _Drawing:
         ]
 
     def _asked(self, count: int) -> list[Request]:
-        """Who asks what, in the order of arrival."""
+        """The requests in the order of arrival, without times."""
         askers = self._stream.askers
         owners = deal([asker.share for asker in askers], count, self._rng("tenants"))
-        hands = [iter(self._hand(asker, owners.count(place))) for place, asker in enumerate(askers)]
-        return [next(hands[owner]) for owner in owners]
+        by_tenant = [
+            iter(self._requests_of(asker, owners.count(place)))
+            for place, asker in enumerate(askers)
+        ]
+        return [next(by_tenant[owner]) for owner in owners]
 
-    def _hand(self, asker: Asker, count: int) -> list[Request]:
+    def _requests_of(self, asker: Asker, count: int) -> list[Request]:
         """The queries of one tenant."""
-        names, who = list(asker.mix), asker.name
-        templates = deal(list(asker.mix.values()), count, self._rng(f"{who}/templates"))
-        due = deal([asker.deadlines, 1 - asker.deadlines], count, self._rng(f"{who}/deadlines"))
-        factors, texts = self._rng(f"{who}/tightness"), self._rng(f"{who}/texts")
+        names, tenant = list(asker.mix), asker.name
+        templates = deal(list(asker.mix.values()), count, self._rng(f"{tenant}/templates"))
+        due = deal([asker.deadlines, 1 - asker.deadlines], count, self._rng(f"{tenant}/deadlines"))
+        factors, texts = self._rng(f"{tenant}/tightness"), self._rng(f"{tenant}/texts")
         found = []
         for place, number in zip(templates, due, strict=True):
             factor: float | None = factors.uniform(*asker.tightness)
@@ -173,7 +176,7 @@ class _Drawing:
                 Request(
                     id="",
                     time_s=0.0,
-                    tenant=who,
+                    tenant=tenant,
                     template=names[place],
                     sql=self._text(asker, names[place], texts),
                     priority=asker.priority,

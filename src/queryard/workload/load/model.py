@@ -15,10 +15,10 @@ ArrivalKind = Literal["poisson", "bursty", "at once", "every", "recorded"]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One query somebody asks: when (seconds from the start), who, and what.
+    """One query: when it is submitted (seconds from the start), by which tenant, and its text.
 
-    `template` names what it has in common with its like, whose time alone is measured together. Its
-    deadline is `deadline_s` after the submission, or `deadline_factor` times its time alone.
+    Requests of one `template` differ in parameters only; their time alone is measured together. The
+    deadline is `deadline_s` after the submission, or `deadline_factor` times the time alone.
     """
 
     id: str
@@ -59,12 +59,11 @@ class Template(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """When queries come, counted from `start_s`.
+    """When queries arrive, counted from `start_s`.
 
-    poisson and bursty: `rate_per_s` queries a second, or so many that their work is the share
-    `load` of what the slots can do. bursty: all of them within `on_s`, then nobody for `off_s`,
-    over and over; the rate is that of the whole. every: one each `every_s`. recorded: as `file`
-    says.
+    poisson and bursty: `rate_per_s` queries per second, or as many as make up the share `load` of
+    what the slots can do. bursty: all of them within `on_s`, then none for `off_s`, repeatedly; the
+    rate is the mean over both. every: one per `every_s`. recorded: as in `file`.
     """
 
     kind: ArrivalKind
@@ -79,7 +78,7 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """How many queries come: `queries` of them, or all within `duration_s`; a recording knows."""
+    """How many queries arrive: `queries`, or all within `duration_s`; a recording has its own."""
 
     queries: int | None = None
     duration_s: float | None = None
@@ -87,7 +86,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """A tenant, and what it asks.
+    """A tenant, and the queries it sends.
 
     `share` is its part of the common arrivals, by weight against the others; one with `arrivals` of
     its own has none. `mix` weighs the templates. Of a template there are `variants` texts, or one
@@ -137,6 +136,6 @@ class LoadSpec:
 
     @property
     def tenants(self) -> tuple[Tenant, ...]:
-        """The tenants whose shares the spec settles; none if it settles nothing."""
+        """The tenants that have shares in the spec; none if no tenant has."""
         plain = all(asker.tenant == Tenant(asker.name) for asker in self.askers)
         return () if plain else tuple(asker.tenant for asker in self.askers)

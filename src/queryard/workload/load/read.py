@@ -157,14 +157,14 @@ def _read_arrivals(owner: Fields, base: Path) -> Arrivals:
     if valid == "recorded":
         return Arrivals(valid, file=base / fields.text("file"), start_s=start_s)
     if ("rate" in fields) == ("load" in fields):
-        fields.fail(None, "give either rate (queries a second) or load (share of the machine)")
+        fields.fail(None, "give either rate (queries per second) or load (share of the machine)")
     rate = fields.positive("rate", 1.0) if "rate" in fields else None
     load = fields.positive("load", 1.0) if "load" in fields else None
     on_s = off_s = 0.0
     if valid == "bursty":
         on_s, off_s = fields.seconds("on"), fields.seconds("off")
         if not on_s:
-            fields.fail("on", "must be above 0, or nobody would ever come")
+            fields.fail("on", "must be above 0, or no query would ever arrive")
     return Arrivals(valid, rate, load, on_s, off_s, start_s=start_s)
 
 
@@ -184,7 +184,7 @@ def _read_amount(owner: Fields, arrivals: Arrivals, default: Amount) -> Amount:
     return Amount(duration_s=duration_s)
 
 
-# --- who asks what -------------------------------------------------------------------------------
+# --- tenants and their queries -------------------------------------------------------------------
 
 
 def _read_askers(top: Fields, templates: Mapping[str, Template]) -> tuple[Asker, ...]:

@@ -1,4 +1,4 @@
-"""Recordings: requests as rows of a CSV file, or as objects one a line (.jsonl).
+"""Recordings: requests as rows of a CSV file, or as JSON objects, one per line (.jsonl).
 
 `time` and `sql` are needed. `tenant`, `template` (texts of one are measured together), `priority`,
 `deadline` (after submission) and `tightness` (of the time alone instead) may be given.

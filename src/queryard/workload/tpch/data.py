@@ -1,4 +1,4 @@
-"""Data of TPC-H as Parquet files, one a table, made by the program `tpchgen-cli`."""
+"""Data of TPC-H as Parquet files, one per table, made by the program `tpchgen-cli`."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def _run(
 ) -> None:
     """Run to the end, telling how far it is from the bytes that are there."""
     expected = _expected_bytes(tables, scale)
-    # Errors go to a file: a pipe nobody reads while we wait could fill and block the program.
+    # Errors go to a file: a pipe that is not read could fill and block the program.
     with open(workshop / "errors.txt", "w+b") as errors:
         try:
             process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
@@ -210,4 +210,4 @@ def _refused(folder: Path, error: OSError) -> TpchError:
 
 
 def _unseen(share: float, line: str) -> None:
-    """For callers who do not want to know."""
+    """Ignores progress."""

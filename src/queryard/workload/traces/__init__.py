@@ -1,4 +1,4 @@
-"""Recorded workloads of other systems, one file a format, all read into the same model."""
+"""Recorded workloads of other systems, one module per format, all read into the same model."""
 
 from .formats import FORMATS, is_trace, read_trace
 from .model import ReadOptions, TaskRecord, Trace

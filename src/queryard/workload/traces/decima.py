@@ -26,7 +26,7 @@ NAME = "Decima TPC-H stages"
 _EXECUTORS = re.compile(r"[0-9]{1,18}")
 
 
-class _Odd(Exception):
+class _Invalid(Exception):
     """What is wrong with a query, in words."""
 
 
@@ -49,8 +49,8 @@ def read(file: Path, options: ReadOptions) -> Trace:
             where = f"query {_number(query, 'query')}"
             arrival, records = _query(query, options.executors)
             if arrival.query.id in arrivals:
-                raise _Odd("is there twice")
-        except _Odd as error:
+                raise _Invalid("is there twice")
+        except _Invalid as error:
             fail(file, f"{where}: {error}")
         counts["queries"] += 1
         counts["stages"] += len(query["stages"])
@@ -75,10 +75,10 @@ def _query(data: Mapping[str, Any], executors: int) -> tuple[Arrival, list[TaskR
     for stage in _listed(data, "stages"):
         number = _number(stage, "stage")
         if number in stages:
-            raise _Odd(f"stage {number} is there twice")
+            raise _Invalid(f"stage {number} is there twice")
         stages[number] = stage
     if not stages:
-        raise _Odd("has no stages")
+        raise _Invalid("has no stages")
     parents = _parents(data, stages)
     jobs, truth, records = [], {}, []
     for number, stage in stages.items():
@@ -86,8 +86,8 @@ def _query(data: Mapping[str, Any], executors: int) -> tuple[Arrival, list[TaskR
         try:
             _number(stage, "num_tasks")
             durations = _durations(stage, executors)
-        except _Odd as error:
-            raise _Odd(f"stage {number}: {error}") from error
+        except _Invalid as error:
+            raise _Invalid(f"stage {number}: {error}") from error
         tasks = [
             TaskRecord(str(JobId(query_id, name)), MAP, milliseconds / 1e3)
             for milliseconds in durations
@@ -110,58 +110,60 @@ def _parents(data: Mapping[str, Any], stages: Mapping[int, Any]) -> dict[int, li
     parents: dict[int, list[int]] = {number: [] for number in stages}
     for edge in _listed(data, "edges"):
         if not isinstance(edge, list) or len(edge) != 2:
-            raise _Odd(f"an edge is a pair of stages, got {_shown(edge)}")
+            raise _Invalid(f"an edge is a pair of stages, got {_shown(edge)}")
         for end in edge:
             if isinstance(end, bool) or not isinstance(end, int) or end not in stages:
-                raise _Odd(f"the edge {_shown(edge)} names the stage {_shown(end)}: there is none")
+                raise _Invalid(
+                    f"the edge {_shown(edge)} names the stage {_shown(end)}: there is none"
+                )
         parents[edge[1]].append(edge[0])
     try:
         TopologicalSorter(parents).prepare()
     except CycleError as error:
         circle = " to ".join(str(number) for number in error.args[1])
-        raise _Odd(f"the edges lead in a circle, from stage {circle}") from error
+        raise _Invalid(f"the edges lead in a circle, from stage {circle}") from error
     return parents
 
 
 def _durations(stage: Mapping[str, Any], executors: int) -> list[float]:
-    """All tasks of a stage, from the run whose number of executors is nearest to the one wanted."""
+    """All tasks of a stage, from the run with the number of executors nearest to the given one."""
     waves = []
     for key in ("first_wave", "rest_wave"):
         wave = stage.get(key)
         if not isinstance(wave, dict):
-            raise _Odd(f"{key} must be an object of numbers of executors, {_got(stage, key)}")
+            raise _Invalid(f"{key} must be an object of numbers of executors, {_got(stage, key)}")
         for count in wave:
             if not _EXECUTORS.fullmatch(count):
-                raise _Odd(f"{key} has {_shown(count)} where a number of executors is expected")
+                raise _Invalid(f"{key} has {_shown(count)} where a number of executors is expected")
             _listed(wave, count, f"{key} of {count} executors")
         waves.append(wave)
     runs = {count for wave in waves for count in wave}
     if not runs:
-        raise _Odd("has no measured tasks")
+        raise _Invalid("has no measured tasks")
     nearest = min(runs, key=lambda count: (abs(int(count) - executors), int(count)))
     durations = [value for wave in waves for value in wave.get(nearest, ())]
     if not durations:
-        raise _Odd(f"has no durations with {nearest} executors")
+        raise _Invalid(f"has no durations with {nearest} executors")
     for value in durations:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not 0 <= value <= LARGEST:
             problem = f"a duration with {nearest} executors must be a number of milliseconds"
-            raise _Odd(f"{problem}, got {_shown(value)}")
+            raise _Invalid(f"{problem}, got {_shown(value)}")
     return [float(value) for value in durations]
 
 
 def _number(data: Any, key: str) -> int:
     if not isinstance(data, dict):
-        raise _Odd(f'an object with "{key}" is expected, got {_shown(data)}')
+        raise _Invalid(f'an object with "{key}" is expected, got {_shown(data)}')
     if (number := whole_number(data.get(key))) < 0:
-        raise _Odd(f"{key} must be a whole number, {_got(data, key)}")
+        raise _Invalid(f"{key} must be a whole number, {_got(data, key)}")
     return number
 
 
 def _listed(data: Mapping[str, Any], key: str, name: str = "") -> list[Any]:
     found = data.get(key)
     if not isinstance(found, list):
-        raise _Odd(f"{name or key} must be a list, {_got(data, key)}")
+        raise _Invalid(f"{name or key} must be a list, {_got(data, key)}")
     return found
 
 

@@ -1,11 +1,10 @@
-"""Jobs of Hadoop MapReduce as its histories tell of them, and the workload they make.
+"""Jobs of Hadoop MapReduce as recorded in its histories, and the workload made of them.
 
 Rumen traces and both kinds of job histories are read into these jobs. Every job is a query of one
 job: Hadoop does not write down which jobs belong together.
 
-What is replayed are the tasks that succeeded, with the times of the attempt that did. How long a
-reduce waited for maps is a matter of that day's schedule: its shuffle counts from the end of the
-last map.
+Replayed are the tasks that succeeded, with the times of the successful attempt. How long a reduce
+waited for maps depends on the recorded schedule: its shuffle counts from the end of the last map.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from .text import fail, left_out
 JOB = "job"
 UNKNOWN = -1
 SUCCESS = "SUCCESS"
-# Recorded times hold what was lost to reading from afar, so a penalty would count it twice.
+# Recorded times include the cost of remote reads, so a penalty would count it twice.
 NO_PLACES = "placement, remote_penalty and rack_penalty have no effect"
 _KINDS: Mapping[str, Kind] = {"MAP": MAP, "REDUCE": REDUCE}
 
@@ -48,7 +47,7 @@ class Attempt:
     host: str = ""
     input_bytes: float | None = None
     output_bytes: float | None = None
-    # What goes to the file system for good, which the output of a map need not.
+    # Bytes written to the distributed file system; the output of a map may be local only.
     written_bytes: float | None = None
     id: str = ""
     begun_line: int = 0
@@ -60,7 +59,7 @@ class Attempt:
 
     @property
     def odd_line(self) -> int:
-        """Where the time stands, or should, that is not sound."""
+        """The line of the invalid or missing time."""
         return self.begun_line if self.start_ms < 0 else self.ended_line
 
 

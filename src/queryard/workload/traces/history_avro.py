@@ -1,4 +1,4 @@
-"""Job histories of Hadoop 2 and 3 (`.jhist`): Avro in its JSON form, an event a line.
+"""Job histories of Hadoop 2 and 3 (`.jhist`): Avro in its JSON form, one event per line.
 
 Hadoop 3 writes them in Avro's binary form unless told otherwise, which is known but not read.
 """

@@ -1,4 +1,4 @@
-"""Job histories of Hadoop 0.20 and 1.x: `Kind KEY="value" … .`, a line when something happens."""
+"""Job histories of Hadoop 0.20 and 1.x: `Kind KEY="value" … .`, one line per event."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def recognises(head: str) -> bool:
 
 
 def read(file: Path, options: ReadOptions) -> Trace:
-    """All jobs whose records stand in a file."""
+    """All jobs of a file."""
     jobs: dict[str, HadoopJob] = {}
     records: dict[str, int] = {}
     cut_short: list[int] = []
@@ -116,7 +116,7 @@ def _pairs(text: str) -> tuple[dict[str, str], str]:
 
 
 def _check(file: Path, line: int, kind: str, values: dict[str, str], rest: str) -> None:
-    """A record that is damaged would tell less than it should, and nobody would know."""
+    """Refuse a damaged record: it would silently lose values."""
     if rest != ".":
         after = f"after {list(values)[-1]}" if values else "in it"
         problem = f'of a {kind} KEY="value" pairs and a full stop are expected {after}'

@@ -12,7 +12,7 @@ from queryard.workload.alone import capacity_slots
 from queryard.workload.model import JobTruth, Workload
 
 Locality = Literal["local", "rack", "remote", ""]
-"""Where the input of a task was, seen from where it ran; empty where nobody wrote it down."""
+"""Where the input of a task was, relative to its node; empty if not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,9 @@ class Trace:
     """What a file holds.
 
     `finished_s` has the times at which queries ended, by the clock of their `submit_s`; `counts`
-    are numbers of what stands in the file, in its own words; `notes` say what was assumed, derived
-    or left out on the way to the workload. Those of them that hold for the nodes of the trace only,
-    and for no others, stand in `node_notes` as well.
+    are numbers of what is in the file, in the terms of its format; `notes` say what was assumed,
+    derived or left out in the workload. Notes that hold for the trace's own nodes only are in
+    `node_notes` as well.
     """
 
     name: str
@@ -90,7 +90,7 @@ class Trace:
     def span(self) -> Span:
         """From the first submission to the last end, of a query or a task, or submission.
 
-        Of a log that is cut off tasks may be known that ended after the last query that did.
+        A truncated log may have tasks that ended after the last ended query.
         """
         submitted_s = [arrival.query.submit_s for arrival in self.workload.arrivals]
         tasks_s = [task.start_s + task.seconds for task in self.tasks if task.start_s is not None]
@@ -116,7 +116,7 @@ def measured_job(
     operator: Operator = "extract",
     inputs: Iterable[TableInput] = (),
 ) -> tuple[Job, JobTruth]:
-    """A job whose tasks take just as long as those that were measured."""
+    """A job with the measured task times."""
     if not maps:  # the kernel knows no job without maps
         maps, reduces = reduces, ()
     job = Job(
@@ -161,7 +161,7 @@ def peak_at_once(tasks: Iterable[TaskRecord]) -> int:
         if task.start_s is not None:
             edges += [(task.start_s, 1), (task.start_s + task.seconds, -1)]
     running = most = 0
-    for _, step in sorted(edges):  # who ends comes before who begins
+    for _, step in sorted(edges):  # at one time, ends come before starts
         running += step
         most = max(most, running)
     return most

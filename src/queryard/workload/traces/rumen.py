@@ -28,7 +28,7 @@ def recognises(head: str) -> bool:
 
 
 def read(file: Path, options: ReadOptions) -> Trace:
-    """A job an object; on the hosts of a topology beside it, if there is one."""
+    """One object per job; on the hosts of a topology file beside it, if there is one."""
     jobs = list(_jobs(file))
     nodes, notes = beside(file)
     return hadoop_trace(name_of(file), NAME, jobs, nodes, node_notes=notes)

@@ -23,7 +23,7 @@ from .text import fail, json_objects, name_of
 NAME = "SLS jobs"
 # Priorities of YARN's MapReduce, for containers that have no type.
 _TYPES = {20: "MAP", 10: "REDUCE"}
-# More copies of a job or of a container than anybody simulates.
+# An upper limit on copies of a job or of a container.
 MOST_COPIES = 1_000_000
 
 
@@ -37,7 +37,7 @@ def is_recipe(head: str) -> bool:
 
 
 def read(file: Path, options: ReadOptions) -> Trace:
-    """A job an object, or one list of them."""
+    """One object per job, or one list of them."""
     jobs: list[HadoopJob] = []
     is_delayed = False
     once = OnlyOnce(file)

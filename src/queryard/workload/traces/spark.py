@@ -4,8 +4,9 @@
 those that had ended when it was submitted.
 
 With adaptive execution a shuffle is a Spark job of its own, and later jobs list its stage again
-under another number without running it. Such a stage is known by the RDD it computes. A stage whose
-rows are broadcast is nobody's parent; the next stage to begin after its end is taken to need it.
+under another number without running it. Such a stage is known by the RDD it computes. A stage with
+broadcast rows is listed as parent of no stage; the next stage to begin after its end is taken to
+need it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from queryard.workload.model import Arrival, JobTruth, Workload
 from .model import Locality, ReadOptions, TaskRecord, Trace, as_id, measured_job
 from .spark_cluster import spark_nodes
 from .spark_log import BACKWARD, SparkJob, SparkLog, SparkStage, SparkTask, read_log
-from .spark_queries import TaskFeatures, began_ms, ended_ms, queries_of
+from .spark_queries import SparkQuery, began_ms, ended_ms, queries_of
 from .text import left_out, name_of
 
 NAME = "Spark event log"
@@ -32,7 +33,7 @@ _PLACES: Mapping[str, Locality] = {
     "RACK_LOCAL": "rack",
     "ANY": "remote",
 }
-# What is counted of jobs whose start is missing, and of job groups.
+# Names of counts: of jobs without a recorded start, and of job groups.
 _UNLISTED = "stages that no job lists"
 _GROUPS, _GROUPS_OUTSIDE = "job groups", "job groups outside of SQL"
 
@@ -84,7 +85,7 @@ def trace_of(place: Path, logs: Sequence[SparkLog]) -> Trace:
     if len(begins) < len(logs):
         which = "the log has" if len(logs) == 1 else f"{len(logs) - len(begins)} of the logs have"
         notes.append(
-            f"{which} no SparkListenerApplicationStart: whose application it was is not known, and "
+            f"{which} no SparkListenerApplicationStart: its user is not known, and "
             "its time counts from its first event"
         )
     notes += _put_together(counts)
@@ -112,7 +113,7 @@ def trace_of(place: Path, logs: Sequence[SparkLog]) -> Trace:
 
 
 def _first_ms(log: SparkLog) -> Iterator[int]:
-    """When an application began, or, if nobody says, what may have been first."""
+    """When an application began; if that is not recorded, candidates for its first event."""
     if log.began_ms is not None:
         yield log.began_ms
         return
@@ -171,36 +172,36 @@ class _Application:
                 f"{log.compacted}: Spark has dropped what had ended by then"
             )
         queries = queries_of(log)
-        for asked in queries.asked:
-            self._query(asked)
-        ran = {job.origin.execution for asked in queries.asked for job in asked.jobs}
+        for query in queries.queries:
+            self._query(query)
+        ran = {job.origin.execution for query in queries.queries for job in query.jobs}
         if empty := sum(number not in ran for number in log.executions):
             self.dropped["execution of SQL without a job"] = empty
         if queries.tasks_lost:
             self.dropped["task of stages that no job lists"] = queries.tasks_lost
         for name, count in (
             (_GROUPS, queries.groups),
-            (_GROUPS_OUTSIDE, queries.groups_asked),
+            (_GROUPS_OUTSIDE, queries.groups_outside_sql),
             (_UNLISTED, queries.stages_given),
         ):
             if count:
                 self.counts[name] = count
         self.arrivals.sort(key=lambda arrival: (arrival.query.submit_s, arrival.query.id))
 
-    def _query(self, asked: TaskFeatures) -> None:
-        stages = self._stages(asked.jobs)
+    def _query(self, recorded: SparkQuery) -> None:
+        stages = self._stages(recorded.jobs)
         if not stages:
             self.dropped["query of which no task had ended"] += 1
             return
         here = {stage.id for stage in stages}
         self._taken |= here
-        jobs = [job for job in asked.jobs if not here.isdisjoint(job.stages)]
-        begin_ms, end_ms = asked.began_ms, asked.ended_ms
+        jobs = [job for job in recorded.jobs if not here.isdisjoint(job.stages)]
+        begin_ms, end_ms = recorded.began_ms, recorded.ended_ms
         if begin_ms is None:
             begin_ms = min(self._began_ms(job) for job in jobs)
             if all(job.has_ended for job in jobs):
                 end_ms = max(self._ended_ms(job) for job in jobs)
-        query_id = f"{self._prefix}{asked.name}"
+        query_id = f"{self._prefix}{recorded.name}"
         upstream = self._upstream(jobs, stages)
         # Spark counts stages over all queries; by their place in the query, the same statement
         # has the same names whenever it runs, and what was learnt of it once applies again.
@@ -224,7 +225,7 @@ class _Application:
             tuple(made),
             tenant=self._tenant(jobs),
             submit_s=max(0.0, (begin_ms - self._zero_ms) / 1e3),
-            class_name=" ".join(asked.label.split())[:80],
+            class_name=" ".join(recorded.label.split())[:80],
         )
         self.arrivals.append(Arrival(query, truth))
         if end_ms is not None and end_ms >= begin_ms:
@@ -262,7 +263,7 @@ class _Application:
         return upstream
 
     def _ran(self, listed: Sequence[int], here: set[int]) -> set[int]:
-        """The stages that ran in place of those listed: themselves, their like, their parents."""
+        """The stages that ran for those listed: these, those of the same RDD, or their parents."""
         found: set[int] = set()
         seen: set[int] = set()
         left = list(listed)
@@ -333,12 +334,12 @@ class _Application:
     def _tenant(self, jobs: Sequence[SparkJob]) -> str:
         pool = next((job.origin.pool for job in jobs if job.origin.pool), "")
         group = next((job.origin.group for job in jobs if job.origin.group), "")
-        # Spark SQL and notebooks make up a group for each query; a pool is somebody's choice.
+        # Spark SQL and notebooks generate a group per query; a pool is chosen by the user.
         return as_id(pool or self._log.user or group or "default")
 
 
 def _use_broadcasts(stages: Sequence[SparkStage], upstream: dict[int, set[int]]) -> None:
-    """Stages of a query that nobody seems to need, but the last one."""
+    """Connect stages that no stage lists as a parent (broadcasts) to the stage that follows."""
     needed = {parent for parents in upstream.values() for parent in parents}
     for stage in stages:
         after = [

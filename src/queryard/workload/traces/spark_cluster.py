@@ -15,12 +15,12 @@ from queryard.workload.quantities import several
 from .model import TaskRecord, as_id, peak_at_once
 from .spark_log import SparkLog
 
-# Fewer than this part of all slots make a replay faster than it was.
+# If the mean was below this share of the peak, the replay may be faster than the recorded run.
 MATTERS = 0.95
 
 
 class _Change(NamedTuple):
-    """Cores that came or, if negative, left; who leaves comes first at the same time."""
+    """Cores that were added or, if negative, removed; at one time, removals come first."""
 
     time_ms: float
     cores: int
@@ -47,8 +47,7 @@ def _changes(logs: Sequence[SparkLog]) -> list[_Change]:
         used = {task.executor for stage in log.stages.values() for task in stage.tasks.values()}
         for executor, (host, cores) in log.executors.items():
             if executor in used and cores > 0:
-                # An application takes its executors with it; of one that had not ended, nobody
-                # knows what came after the end of its log.
+                # The executors end with the application; if it had not ended, with its log.
                 ended_ms = log.last_ms if log.ended_ms is None else log.ended_ms
                 left_ms = log.executors_left_ms.get(executor, ended_ms)
                 changes.append(_Change(log.executors_came_ms[executor], cores, host))

@@ -1,8 +1,8 @@
 """What stands in the event log of a Spark application: jobs, stages, tasks, SQL executions.
 
-An event a line, JSON. A rolling log is a folder of such files, to be read in the order of their
-numbers. A log that is still written ends anywhere: what is complete counts. Events may be missing
-from the middle, too: a driver that is too busy drops some.
+One JSON event per line. A rolling log is a folder of such files, to be read in the order of their
+numbers. A log that is still being written may end anywhere: complete events count. Events may also
+be missing from the middle: a busy driver drops some.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .text import Cut, fail, lines
 _ROLLED = re.compile(r"events_(\d+)_")
 # What Spark's history server writes in place of all parts up to this number.
 _COMPACT = re.compile(r"\.compact(\.|$)")
-# What is counted of tasks whose times cannot be true.
+# The name of the count of tasks with impossible times.
 BACKWARD = "tasks that finished before their launch"
 # Where the time of an event stands.
 _TIMES = ("Timestamp", "time", "Submission Time", "Completion Time")
@@ -45,7 +45,7 @@ class SparkTask:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who asked for a job or a stage: an SQL execution by its number, a job group, a pool."""
+    """Where a job or a stage comes from: an SQL execution by its number, a job group, a pool."""
 
     execution: str = ""
     group: str = ""
@@ -63,8 +63,8 @@ class SparkStage:
     parents: tuple[int, ...] | None = None
     # The RDD it computes: a stage of a later job that has the same is this one again.
     rdd: int | None = None
-    # Of stages only that no job lists: when they were submitted, whose they are, and which RDDs of
-    # other stages they read.
+    # Only of stages that no job lists: their submission, their origin, and the RDDs of other stages
+    # that they read.
     submitted_ms: int | None = None
     origin: Origin | None = None
     reads: frozenset[int] = frozenset()
@@ -152,7 +152,7 @@ def _parts(folder: Path) -> tuple[list[Path], int]:
             kind = compacted if _COMPACT.search(file.name) else parts
             kind.setdefault(int(found[1]), []).append(file)
     last = max(compacted, default=0)
-    # What is compacted stands beside the originals until somebody deletes these.
+    # A compacted file and its originals coexist until the originals are deleted.
     kept = {number: files for number, files in parts.items() if number > last or not compacted}
     missing = sorted(set(range(last + 1, max(kept, default=last))) - set(kept))
     if missing:

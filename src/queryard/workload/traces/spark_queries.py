@@ -6,7 +6,7 @@ nothing has run for a minute was asked for again: a notebook gives a paragraph t
 whenever it is run. Jobs without a group are queries of their own; but where an application has no
 SQL at all, they are one together.
 
-The start of a job may be missing from a log. Its stages then say themselves whose they are.
+The start of a job may be missing from a log. Its stages then name their SQL execution or group.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from dataclasses import dataclass, field
 from .model import as_id
 from .spark_log import Origin, SparkJob, SparkLog, SparkStage
 
-# A statement's driver rarely thinks for longer between two jobs, and people do between two runs.
+# The gap between two jobs of a statement is rarely longer; between two runs by a person it is.
 PAUSE_MS = 60_000
 
 
 @dataclass(slots=True)
-class TaskFeatures:
-    """The jobs of one query, what it is called, and when it began and ended if somebody says."""
+class SparkQuery:
+    """The jobs of one query, its name, and when it began and ended, if recorded."""
 
     name: str
     jobs: Sequence[SparkJob]
@@ -36,11 +36,11 @@ class TaskFeatures:
 class Queries:
     """All queries of a log, and what was found on the way to them."""
 
-    asked: list[TaskFeatures] = field(default_factory=list)
+    queries: list[SparkQuery] = field(default_factory=list)
     groups: int = 0
     # Of these, the ones that are queries.
-    groups_asked: int = 0
-    # Stages that no job lists and that say whose they are; tasks of those that do not.
+    groups_outside_sql: int = 0
+    # Stages that no job lists and that name their origin; tasks of those that name none.
     stages_given: int = 0
     tasks_lost: int = 0
 
@@ -63,17 +63,17 @@ def queries_of(log: SparkLog) -> Queries:
         name = f"sql{as_id(number)}"
         execution = log.executions.get(number)
         if execution is None:  # its start is missing
-            found.asked.append(TaskFeatures(name, members, _description(members)))
+            found.queries.append(SparkQuery(name, members, _description(members)))
         else:
             times_ms = execution.began_ms, execution.ended_ms
-            found.asked.append(TaskFeatures(name, members, execution.description, *times_ms))
-    found.asked += _groups(log, by_group)
+            found.queries.append(SparkQuery(name, members, execution.description, *times_ms))
+    found.queries += _groups(log, by_group)
     if alone and not by_execution:
-        found.asked.append(TaskFeatures("app", alone, log.app))
+        found.queries.append(SparkQuery("app", alone, log.app))
     else:
-        found.asked += [TaskFeatures(_name(job), [job], job.origin.description) for job in alone]
+        found.queries += [SparkQuery(_name(job), [job], job.origin.description) for job in alone]
     found.groups = len({job.origin.group for job in jobs if job.origin.group})
-    found.groups_asked = len(by_group)
+    found.groups_outside_sql = len(by_group)
     return found
 
 
@@ -143,8 +143,8 @@ def _needed(last: int, stray: dict[int, SparkStage]) -> list[SparkStage]:
     return members
 
 
-def _groups(log: SparkLog, by_group: dict[str, list[SparkJob]]) -> list[TaskFeatures]:
-    asked: list[TaskFeatures] = []
+def _groups(log: SparkLog, by_group: dict[str, list[SparkJob]]) -> list[SparkQuery]:
+    queries: list[SparkQuery] = []
     names: set[str] = set()
     for group, members in by_group.items():
         for jobs in _runs(log, members):
@@ -154,8 +154,8 @@ def _groups(log: SparkLog, by_group: dict[str, list[SparkJob]]) -> list[TaskFeat
                 number += 1
                 name = f"{short}.{number}"
             names.add(name)
-            asked.append(TaskFeatures(name, jobs, _description(jobs) or group))
-    return asked
+            queries.append(SparkQuery(name, jobs, _description(jobs) or group))
+    return queries
 
 
 def _runs(log: SparkLog, jobs: Iterable[SparkJob]) -> list[list[SparkJob]]:
@@ -163,7 +163,7 @@ def _runs(log: SparkLog, jobs: Iterable[SparkJob]) -> list[list[SparkJob]]:
     runs: list[list[SparkJob]] = []
     last_ms = 0
     timed = [(began_ms(log, job), job) for job in jobs]
-    # Those of which nothing is known come last, and are nobody's beginning.
+    # Jobs without times come last, and begin no new run.
     for at_ms, job in sorted(timed, key=lambda pair: (pair[0] is None, pair[0] or 0)):
         if not runs or (at_ms is not None and at_ms - last_ms >= PAUSE_MS):
             runs.append([])

@@ -1,4 +1,4 @@
-"""SWIM: a day of Facebook's MapReduce, tab-separated, a job a line: when it came, and its bytes.
+"""SWIM: a day of Facebook's MapReduce, tab-separated, one job per line: its time and its bytes.
 
 There are no tasks and no durations, so they are made up from the bytes: a map for each block of the
 input, a reduce for each `REDUCE_BYTES` of the shuffle, and times by what the maps and reduces of a
@@ -19,13 +19,13 @@ from .numbers import LARGEST
 from .text import Cut, fail, lines, name_of
 
 NAME = "SWIM"
-# A task's own time, then bytes a second.
+# A task's fixed time, then bytes per second.
 MAP_START_S, MAP_RATE = 3.3, 6.5e6
 SHUFFLE_RATE = 2.9e6
 REDUCE_START_S, REDUCE_RATE = 1.9, 0.9e6
-# Bytes a reduce gets, as long as there are no more of them than Hive would make.
+# Bytes per reduce, unless that makes more reduces than Hive would.
 REDUCE_BYTES, MOST_REDUCES = 256 * 2.0**20, 999
-# More maps of one job than anybody simulates.
+# An upper limit on the maps of one job.
 MOST_MAPS = 10_000_000
 JOB = "job"
 

@@ -17,7 +17,7 @@ from queryard.core.errors import InvalidRecord
 from queryard.workload.quantities import several
 
 _HEAD = 64 * 1024
-# How files begin that are compressed, and who reads them.
+# The first bytes of compressed files, and the reader of each kind.
 _STANDARD: Mapping[bytes, Callable[..., Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
@@ -35,7 +35,7 @@ def fail(file: Path, problem: str, line: int | None = None) -> NoReturn:
 
 
 def left_out(number: float, what: str) -> str:
-    """That so many of something are not replayed.
+    """The note that `number` of something are not replayed.
 
     >>> left_out(1, "job without a task that succeeded")
     '1 job without a task that succeeded is left out'

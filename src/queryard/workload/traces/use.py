@@ -10,7 +10,7 @@
 | `slots` | slots of each of its nodes |
 | `load` | a cluster of its own, so large that the offered load (`Trace.load_on`) is this |
 | `deadlines` | this share of the queries is due after 1 to 3 times what they take alone |
-| `first` | only so many queries, those submitted first |
+| `first` | only this many queries, those submitted first |
 | `until` | only those submitted so soon after the first |
 """
 
@@ -40,14 +40,14 @@ from .topology import named
 KEYS = ("block", "executors", "topology", "slots", "load", "deadlines", "first", "until")
 # The nodes of a cluster that is made up for a load.
 SLOTS_A_NODE = 12
-# More slots of a node than anybody simulates.
+# An upper limit on the slots of a node.
 MOST_SLOTS = 1_000_000
-# How busy a cluster is that is made up because a trace names none.
+# The load of the cluster that is made up if a trace names none.
 USUAL_LOAD = 0.7
-# How far from the load that is wanted nothing is said.
+# A note is added if the load differs from the wanted one by more than this.
 NEAR = 0.1
 DAY_S = 86_400.0
-# How long nobody may have asked anything before it is said.
+# A note is added if no query is submitted for this long.
 LONG_GAP_S = 2 * DAY_S
 
 
@@ -62,7 +62,7 @@ class Use:
     deadlines: float = 0.0
     first: int | None = None
     until_s: float = math.inf
-    # The keys that somebody wrote, whatever their values.
+    # The keys that were given, whatever their values.
     given: frozenset[str] = frozenset()
 
 
@@ -188,7 +188,7 @@ def _part(trace: Trace, use: Use) -> Trace:
 
 
 def _gap(trace: Trace) -> tuple[str, ...]:
-    """What to do about days in which nobody asked anything."""
+    """A note on days without submissions."""
     times_s = [arrival.query.submit_s for arrival in trace.workload.arrivals]
     longest_s = max((after - before for before, after in pairwise(times_s)), default=0.0)
     if longest_s < LONG_GAP_S:
@@ -205,7 +205,7 @@ def _gap(trace: Trace) -> tuple[str, ...]:
 
 
 def _check_one_cluster(use: Use, nodes: Sequence[Node]) -> None:
-    """Nodes that are given, and something else that says what the nodes are, are one too many."""
+    """Refuse two descriptions of the cluster."""
     for key, value in (("load", use.load), ("slots", use.slots), ("topology", use.topology)):
         if nodes and value is not None:
             raise InvalidRecord(
@@ -215,7 +215,7 @@ def _check_one_cluster(use: Use, nodes: Sequence[Node]) -> None:
 
 
 def _check_fits(place: Path, format: str, use: Use) -> None:
-    """What is said to a reader of another format would be left unheard."""
+    """Refuse options of another format, which the reader would ignore."""
     usual = ReadOptions()
     for key, differs, of in (
         ("block", use.read.block_bytes != usual.block_bytes, swim.NAME),

@@ -1,4 +1,4 @@
-"""Where what a CREATE makes would lie: in a file, or in memory, which goes with the session."""
+"""Whether an object that a CREATE makes would be lost with the session."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ FROM duckdb_databases()
 """
 
 
-def check_kept(statement: Classified, connection: Connection) -> None:
-    """Refuse to make in memory, unless it is named, what a writing session is to keep."""
+def check_durable(statement: Classified, connection: Connection) -> None:
+    """Refuse to create an object in memory, where it would be lost; naming a database allows it."""
     made = _made(statement.explained or statement if statement.kind == "EXPLAIN" else statement)
     if made is None:
         return

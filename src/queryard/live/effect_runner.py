@@ -1,4 +1,4 @@
-"""Carries out what the coordinator wants done: on the loop's thread, or beside if it takes long."""
+"""Carries out the coordinator's effects: on the loop's thread, or on another if they take long."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .recording import Recorder
 from .tickets import Tickets
 
 
-class Hands:
+class EffectRunner:
     """`post` is the loop's mailbox; `background` runs what takes longer than a moment."""
 
     def __init__(
@@ -50,8 +50,8 @@ class Hands:
         self._now = now
         self._later = later
         self._replies: dict[Hashable, Future[str]] = {}
-        # Queries for whose sake Python's turns are short.
-        self._hurried: set[str] = set()
+        # Active queries that keep Python's switch interval short.
+        self._active: set[str] = set()
         self._carries: dict[type, Callable[[Any], None]] = {
             out.Reply: self._reply,
             out.StartPlanning: self._start_planning,
@@ -65,7 +65,7 @@ class Hands:
             out.CloseOutput: lambda effect: effect.output.discard(),
             out.Refine: self._refine,
             out.Learn: self._learn,
-            out.Owe: lambda effect: backend.owe(effect.owes),
+            out.GuaranteeUnmet: lambda effect: backend.set_guarantee_unmet(effect.unmet),
             out.Publish: self._publish,
             out.RecordAsked: lambda effect: recorder.asked(effect.facts),
             out.RecordRefused: lambda effect: recorder.refused(*effect),
@@ -73,21 +73,21 @@ class Hands:
         }
 
     def expect(self, token: Hashable) -> Future[str]:
-        """What a `Reply` with this token will say."""
+        """The future result of a `Reply` with this token."""
         reply: Future[str] = Future()
         self._replies[token] = reply
         return reply
 
     def give_up(self) -> None:
-        """No reply comes any more, and no query ends."""
+        """The loop has ended: cancel the pending replies, and restore Python's switch interval."""
         for reply in list(self._replies.values()):
             reply.cancel()
-        for query in list(self._hurried):
-            self._end_hurry(query)
+        for query in list(self._active):
+            self._end_query(query)
 
-    def _end_hurry(self, query: str) -> None:
-        if query in self._hurried:
-            self._hurried.discard(query)
+    def _end_query(self, query: str) -> None:
+        if query in self._active:
+            self._active.discard(query)
             gil_interval.end()
 
     def carry_out(self, effect: Effect) -> None:
@@ -100,7 +100,7 @@ class Hands:
         if effect.error is not None and isinstance(effect.token, str):
             self._refuse(effect.token)
         elif effect.query == effect.token:
-            self._hurried.add(effect.query)
+            self._active.add(effect.query)
             gil_interval.begin()
         if effect.error is not None:
             reply.set_exception(effect.error)
@@ -108,7 +108,7 @@ class Hands:
             reply.set_result(effect.query)
 
     def _refuse(self, query: str) -> None:
-        """A query was not let in: nothing of it is to be waited for."""
+        """A query was refused: forget it."""
         ticket = self._tickets.held(query)
         self._tickets.drop(query)
         if ticket is not None:
@@ -177,7 +177,7 @@ class Hands:
         assert ticket is not None, "a query ends once"
         ticket.facts = facts
         self._recorder.ended(facts, ticket.status, ticket.output.rows)
-        self._end_hurry(facts.id)
+        self._end_query(facts.id)
         self._tickets.ended(ticket, self._now())
         if ticket.keep_s is not None:
             self._later(ticket.keep_s, lambda: self._tickets.expire(self._now()))

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from queryard.engine.threads import Corner
+from queryard.engine.threads import CoreConfinement
 
 linux = pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no choice of cores here")
 several = pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two cores")
@@ -37,17 +37,17 @@ def sleepers():
 @linux
 @several
 def test_some_threads_share_a_core_and_get_all_back(sleepers):
-    corner = Corner(2)
+    confinement = CoreConfinement(2)
     own = os.sched_getaffinity(0)
     before = [os.sched_getaffinity(sleeper.id) for sleeper in sleepers]
     for sleeper in sleepers:
-        corner.confine(sleeper.id)
-        corner.confine(sleeper.id)
+        confinement.confine(sleeper.id)
+        confinement.confine(sleeper.id)
     now = [os.sched_getaffinity(sleeper.id) for sleeper in sleepers]
     assert now == [{max(before[0])}, {max(before[1])}, before[2]]
     for sleeper in sleepers:
-        corner.release(sleeper.id)
-        corner.release(sleeper.id)
+        confinement.release(sleeper.id)
+        confinement.release(sleeper.id)
     assert [os.sched_getaffinity(sleeper.id) for sleeper in sleepers] == before
     assert os.sched_getaffinity(0) == own
 
@@ -55,38 +55,38 @@ def test_some_threads_share_a_core_and_get_all_back(sleepers):
 @linux
 @several
 def test_one_core_is_left_free_however_many_are_confined(sleepers):
-    corner = Corner(3)
+    confinement = CoreConfinement(3)
     own = os.sched_getaffinity(0)
     for sleeper in sleepers:
-        corner.confine(sleeper.id)
+        confinement.confine(sleeper.id)
     taken = [os.sched_getaffinity(sleeper.id) for sleeper in sleepers]
     assert all(len(cores) == 1 for cores in taken)
     assert min(own) not in set().union(*taken)
     assert taken[0] == taken[1] == {max(own)}
     assert (taken[2] == taken[0]) is (len(own) == 2)
     for sleeper in sleepers:
-        corner.release(sleeper.id)
+        confinement.release(sleeper.id)
     assert [os.sched_getaffinity(sleeper.id) for sleeper in sleepers] == [own] * 3
 
 
 @linux
 @several
 def test_no_thread_and_one_that_has_gone(sleepers):
-    corner = Corner(2)
+    confinement = CoreConfinement(2)
     own = os.sched_getaffinity(0)
-    corner.confine(0)
+    confinement.confine(0)
     gone = Sleeper()
     gone.end()
-    corner.confine(gone.id)
-    corner.release(gone.id)
+    confinement.confine(gone.id)
+    confinement.release(gone.id)
     assert os.sched_getaffinity(0) == own
-    corner.confine(sleepers[0].id)
+    confinement.confine(sleepers[0].id)
     assert len(os.sched_getaffinity(sleepers[0].id)) == 1
-    corner.release(sleepers[0].id)
+    confinement.release(sleepers[0].id)
 
 
 def test_where_cores_cannot_be_chosen(sleepers, monkeypatch):
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    corner = Corner(2)
-    corner.confine(sleepers[0].id)
-    corner.release(sleepers[0].id)
+    confinement = CoreConfinement(2)
+    confinement.confine(sleepers[0].id)
+    confinement.release(sleepers[0].id)

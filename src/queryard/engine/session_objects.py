@@ -23,7 +23,7 @@ _EVERYWHERE = frozenset({"main"})
 _NONE: frozenset[str] = frozenset()
 
 
-class Residents:
+class SessionObjects:
     """Names, in lower case, as of the last look."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Residents:
         """Those in attached database files, which every connection sees."""
         self.views_in_files = _NONE
         self.private = _NONE
-        """Those that only the session's connection sees, or whose meaning depends on it."""
+        """Those that only the session's connection sees, or that mean something else on others."""
         self._functions = _NONE
 
     def add_functions(self, names: Set[str]) -> None:

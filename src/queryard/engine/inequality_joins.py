@@ -46,7 +46,7 @@ def matching_share(conditions: Sequence[Compared]) -> float | None:
     """The share of all pairs for which conditions hold; None where they bound a band.
 
     One `<` and one `>` on the same axis (`a.start < b.end AND a.end > b.start`, BETWEEN) are two
-    sides of a band, whose width is not known here.
+    sides of a band of unknown width.
 
     >>> matching_share([Compared("x", "<", "y", (0.0, 1.0), (0.0, 1.0))])
     0.5

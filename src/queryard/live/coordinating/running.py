@@ -13,14 +13,14 @@ from .entry import Entry
 from .ledger import Ledger
 
 
-class Course:
-    """Takes note of what the backend, the estimator and readers say of queries in the kernel."""
+class RunningQueries:
+    """Handles what the backend, the estimator and readers report of queries in the kernel."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
     def began(self, query: str) -> None:
-        """A slot was given to a query; with it, all that share its run begin."""
+        """A slot was granted to a query; all queries that share its execution begin with it."""
         entry = self._ledger.entries.get(query)
         if entry is not None and entry.work is not None:
             self._ledger.note_moved(entry.work.granted())
@@ -38,7 +38,7 @@ class Course:
             self._ledger.publish(entry)
 
     def reported(self, given: told.RunReport) -> None:
-        """Tell the kernel how far a run is, and if it turns out to be more than was expected."""
+        """Tell the kernel the progress of an execution, and its work if more than expected."""
         run = self._ledger.runs.get(given.run)
         if run is None:
             return
@@ -64,7 +64,7 @@ class Course:
         if total_s != before_s:
             entry.expected_s = total_s
             if before_s < WORTH_PLANNING_S <= total_s and entry.prediction.by in ("bytes", "guess"):
-                # It was taken for too short to be planned.
+                # It was not planned before, because it was expected to be very short.
                 self._ledger.do(out.Refine(entry.id))
             self._ledger.tell(*entry.work.estimates(total_s))
         done = min(1.0, done_s / total_s) if total_s > 0 else 0.0

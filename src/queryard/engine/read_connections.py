@@ -18,7 +18,7 @@ from .settings import Settings, apply
 from .views import OwnViews, file_tables, unusable
 
 
-class Reader:
+class ReadConnection:
     """A connection, where it looks for tables, and its own views of files."""
 
     def __init__(self, instance: Instance, settings: Settings = ()) -> None:
@@ -39,25 +39,25 @@ class Reader:
         return {**errors, **unusable(catalog.unusable, names)}
 
 
-class Readers:
+class ReadConnections:
     """The further connections of one instance, kept for the next read."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._idle: list[Reader] = []
-        self._taken: set[Reader] = set()
+        self._idle: list[ReadConnection] = []
+        self._taken: set[ReadConnection] = set()
         # What to do once the readers that had begun by then have ended.
-        self._later: list[tuple[set[Reader], Callable[[], None]]] = []
+        self._later: list[tuple[set[ReadConnection], Callable[[], None]]] = []
         self._closed = False
 
-    def take(self, instance: Instance, settings: Settings = ()) -> Reader:
+    def take(self, instance: Instance, settings: Settings = ()) -> ReadConnection:
         with self._lock:
             reuses = bool(self._idle) and not settings
-            reader = self._idle.pop() if reuses else Reader(instance, settings)
+            reader = self._idle.pop() if reuses else ReadConnection(instance, settings)
             self._taken.add(reader)
             return reader
 
-    def give_back(self, reader: Reader) -> None:
+    def give_back(self, reader: ReadConnection) -> None:
         with self._lock:
             self._taken.discard(reader)
             if self._closed or not reader.is_kept:
