@@ -63,7 +63,7 @@ class Price(NamedTuple):
 # Fitted to the CPU time of the 22 queries of TPC-H at scale 1, drawn towards prices of single
 # operators on made-up rows, and rounded. What TPC-H hardly has (windows, text files, regular
 # expressions, large answers, cross products and other joins without keys) is as measured there.
-# `bench/prediction.py` says how good they are.
+# `research/prediction.py` says how good they are.
 PRICES: Mapping[Amount, Price] = {
     "chunks": Price(6e-6, "computing"),
     "scan_bytes": Price(1.6e-9, "computing"),
