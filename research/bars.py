@@ -8,6 +8,7 @@ from typing import NamedTuple
 from queryard.figures.palette import policy_colour
 from queryard.figures.panels import Axis, Bar, Key, Panel
 
+from .numbers import short
 from .outcome import Interval
 
 # Of the room a group has, what its bars take; of a bar, what the line of its interval takes.
@@ -31,7 +32,7 @@ def bar_panel(
             if value is None:
                 continue
             left = group - FILLED / 2 + place * width
-            text = f"{name}{_OF}{groups[group]}{_IS}{value.text(_short)}"
+            text = f"{name}{_OF}{groups[group]}{_IS}{value.text(short)}"
             low, high = sorted((0.0, value.mean))
             bars.append(Bar(left, left + width * 0.94, low, high, policy_colour(place), text))
             if value.seeds > 1:
@@ -77,8 +78,3 @@ def columns_of(panel: Panel) -> list[Column]:
         # One end of every bar is at 0.
         found.append(Column(group, name, bar.bottom + bar.top, text))
     return found
-
-
-def _short(value: float) -> str:
-    # What is added makes 0 of -0.
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value + 0.0:.3g}"

@@ -71,6 +71,15 @@ def experiments(
             show_default=False,
         ),
     ] = None,
+    pages: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Put the results into the Markdown pages of DIR, one per paper: docs/experiments. "
+            "A section is replaced, the others stay. At the usual seeds and size only.",
+            show_default=False,
+        ),
+    ] = None,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print Markdown instead of tables and pictures.")
     ] = False,
@@ -86,26 +95,29 @@ def experiments(
     - `python -m research`: what there is
     - `python -m research predictors --seeds 3`
     - `python -m research all --report out/`
+    - `python -m research tls-lodfa --pages docs/experiments`: renew a stored result
     """
-    from .session import TaskFeatures, run_all
+    from .session import USUAL_SIZE, Asked, run_all
 
     console = Console()
     if report is not None:
         check_folder(report)
     if not names:
-        for option, given in (("--report", report), ("--seeds", seeds)):
+        for option, given in (("--report", report), ("--pages", pages), ("--seeds", seeds)):
             if given is not None:
                 raise InvalidRecord(f"{option}: name an experiment as well, or `all`")
         _list(console)
         return
     if traces is not None and not traces.is_dir():
         raise InvalidRecord(f"--traces {traces}: there is no such folder")
+    if pages is not None and (seeds is not None or size != USUAL_SIZE):
+        raise InvalidRecord("--pages: the pages hold the usual seeds and size; leave both out")
     chosen = choose(names, traces)
-    run_all(chosen, TaskFeatures(seeds, size, traces, report, ALL not in names), console, markdown)
+    run_all(chosen, Asked(seeds, size, traces, report, pages, ALL not in names), console, markdown)
 
 
 def choose(names: Sequence[str], traces: Path | None) -> list[Experiment]:
-    """Those of these names, each once; of all, those that lack traces say so themselves."""
+    """The experiments of these names, each once; among all, those that lack traces say so."""
     from research import EXPERIMENTS
 
     for name in names:

@@ -1,6 +1,6 @@
 """How long experiments take, for those who have to wait.
 
-Rounded from the pages of the runs whose results are in docs/experiments.md: 5 seeds and size 1,
+Rounded from the pages of the runs whose results are in docs/experiments: 5 seeds and size 1,
 one process beside another on two cores. For the recorded workloads, reckoned from what single
 policies took.
 """

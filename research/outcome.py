@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from queryard.figures.panels import Key, Panel
 from queryard.workload.quantities import several
 
-# Student's t for 95 %, by degrees of freedom.
-_T95 = (
-    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
-    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
-)
-_T95_MANY = 1.96
+from .numbers import margin
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +45,7 @@ def interval(values: Sequence[float]) -> Interval:
     '2.0 (-0.5 to 4.5)'
     """
     mean = statistics.fmean(values)
-    if len(values) < 2:
-        return Interval(mean, mean, mean, len(values))
-    t = _T95[len(values) - 2] if len(values) - 2 < len(_T95) else _T95_MANY
-    half = t * statistics.stdev(values) / math.sqrt(len(values))
+    half = margin(values, 95)
     return Interval(mean, mean - half, mean + half, len(values))
 
 
@@ -65,17 +57,27 @@ def of_seeds(count: int) -> str:
     return several(count, "seed")
 
 
+class Verdict(Enum):
+    """What is said of a number of ours; `judging` has the rule."""
+
+    AGREES = "agrees"
+    OTHER_SIZE = "same direction, other size"
+    DIFFERS = "differs"
+    REACHED = "reached"
+    MISSED = "missed"
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One published figure and ours; `agrees` says whether the direction is the paper's.
+    """One published figure and ours.
 
-    It is None where chance could decide it (see `judging.verdict`) or nothing was printed.
+    The verdict is None where chance could decide it (`judging.direction`) or nothing was printed.
     """
 
     what: str
     paper: str
     ours: str
-    agrees: bool | None = None
+    verdict: Verdict | None = None
     note: str = ""
 
 
@@ -142,7 +144,7 @@ class Experiment:
     """What the source leaves open, and what was chosen."""
     needs_traces: bool = False
     usual_seeds: int = 5
-    """How many are run unless somebody asks for another number."""
+    """How many are run unless the command names another number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from queryard.figures.chart import save_chart
 
+from .judging import FACTOR
 from .outcome import Table
 from .sections import Section
 
@@ -21,11 +22,12 @@ img { max-width: 100%; } .note { color: #666; } .failed { color: #b00; font-weig
 """
 _TITLE = "The papers, rerun"
 LEGEND = (
-    "Agrees is about the direction, not the size; it is empty where chance could decide it, as the "
-    "interval reaches to the other side, or nothing was printed. Of one seed there is no interval, "
-    "and chance may have decided all of it."
+    f"A result agrees if its direction is the printed one and its size is within a factor of "
+    f"{FACTOR:g} of the printed size; where only a direction was printed, the direction alone is "
+    "judged. There is no verdict where chance could decide it, as the interval reaches to the "
+    "other side, or where nothing was printed. One seed gives no interval, and chance may have "
+    "decided all of it."
 )
-_AGREES = {True: "yes", False: "no", None: ""}
 
 
 class Report:
@@ -109,11 +111,17 @@ def _html_table(table: Table) -> str:
 def findings_table(section: Section) -> Table:
     """What the paper printed beside what came out here."""
     rows = tuple(
-        (item.what, item.paper, item.ours, _AGREES[item.agrees], item.note)
+        (
+            item.what,
+            item.paper,
+            item.ours,
+            item.verdict.value if item.verdict else "",
+            item.note,
+        )
         for item in section.outcome.findings
     )
-    agrees = "agrees, by one seed" if section.seeds == 1 else "agrees"
-    return Table("The paper and ours", ("", "paper", "ours", agrees, ""), rows)
+    verdict = "verdict, by one seed" if section.seeds == 1 else "verdict"
+    return Table("The paper and ours", ("", "paper", "ours", verdict, ""), rows)
 
 
 def markdown(section: Section) -> str:

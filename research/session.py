@@ -14,9 +14,10 @@ from rich.text import Text
 
 from queryard.cli.failures import RunFailed
 from queryard.core.errors import InvalidRecord, QueryardError
-from research import JOINTS, Experiment, RunOptions
+from research import JOINTS, PAGES, Experiment, RunOptions
 
 from .outcome import of_seeds
+from .pages import Pages
 from .report import LEGEND, Report, markdown
 from .sections import (
     Section,
@@ -32,7 +33,7 @@ FIGURES = "With --report DIR, all tables and figures are written to a page."
 
 
 @dataclass(frozen=True, slots=True)
-class TaskFeatures:
+class Asked:
     """What was asked for on the command line; without `seeds`, as many as are usual of each.
 
     Where all were asked for (not `by_name`), those that lack traces are not missed.
@@ -42,6 +43,7 @@ class TaskFeatures:
     size: float
     traces: Path | None
     report: Path | None
+    pages: Path | None
     by_name: bool
 
     def options(self, experiment: Experiment, aside: Console) -> RunOptions:
@@ -55,12 +57,13 @@ class TaskFeatures:
 
 
 def run_all(
-    chosen: Sequence[Experiment], asked: TaskFeatures, console: Console, as_markdown: bool
+    chosen: Sequence[Experiment], asked: Asked, console: Console, as_markdown: bool
 ) -> None:
     """Run them; a failure is noted and the others go on, but the command has failed then."""
     aside = Console(stderr=True)
     told = ran(chosen, asked)
     report = Report(asked.report) if asked.report is not None else None
+    pages = Pages(asked.pages) if asked.pages is not None else None
     sections: list[Section] = []
     failures: dict[str, Exception] = {}
 
@@ -73,6 +76,9 @@ def run_all(
         if report is not None:
             so_far = "" if ended == len(chosen) else f" {ended} of {len(chosen)} have ended."
             report.write(sections, told + so_far)
+        if pages is not None and not section.failure:
+            page = pages.put(PAGES[section.name], section)
+            aside.print(f"Page: {page}", highlight=False, soft_wrap=True)
 
     for ended, experiment in enumerate(chosen, 1):
         add(_run(experiment, asked, aside, failures), ended)
@@ -89,7 +95,7 @@ def run_all(
 
 
 def _run(
-    experiment: Experiment, asked: TaskFeatures, aside: Console, failures: dict[str, Exception]
+    experiment: Experiment, asked: Asked, aside: Console, failures: dict[str, Exception]
 ) -> Section:
     began = time.perf_counter()
     try:
@@ -110,13 +116,13 @@ def _complain(chosen: Sequence[Experiment], failures: Mapping[str, Exception]) -
         raise next(iter(failures.values()))
     for error in failures.values():
         if not isinstance(error, QueryardError):
-            # A fault of ours: where it happened helps whoever mends it.
+            # A fault of ours: where it happened helps to mend it.
             traceback.print_exception(error)
     lines = "".join(f"\n  {name}: {reason(error)}" for name, error in failures.items())
     raise RunFailed(f"{len(failures)} of {len(chosen)} experiments failed:{lines}")
 
 
-def ran(chosen: Sequence[Experiment], asked: TaskFeatures) -> str:
+def ran(chosen: Sequence[Experiment], asked: Asked) -> str:
     """With what experiments ran."""
     seeds = {experiment.name: asked.seeds_of(experiment) for experiment in chosen}
     most = max(seeds.values())

@@ -124,14 +124,6 @@ def change(ours: Sequence[float], theirs: Sequence[float]) -> Interval:
     return interval([new / old - 1.0 for new, old in zip(ours, theirs, strict=True)])
 
 
-def as_percent(share: float) -> str:
-    """
-    >>> as_percent(-0.4394), as_percent(0.2)
-    ('-43.9 %', '+20.0 %')
-    """
-    return f"{100 * share:+.1f} %"
-
-
 def pick(
     runs: Mapping[str, Sequence[Summary]], value: Callable[[Summary], float]
 ) -> dict[str, list[float]]:

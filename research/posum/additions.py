@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from statistics import fmean, geometric_mean
 
+from research.numbers import ROUNDED
 from research.outcome import RunOptions, Table, interval, of_seeds
 
 from .schedulers import (
@@ -46,7 +47,7 @@ def additions_table(options: RunOptions, title: str, draws: Sequence[Draw]) -> T
         rows.append(
             (
                 told,
-                interval(_scores(played)).text("{:,.0f}".format),
+                interval(_scores(played)).text(ROUNDED),
                 text_of(found),
                 f"{_of_hindsight(played, list(fixed.values())):.2f}",
                 f"{decisions:,.0f}",

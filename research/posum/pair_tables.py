@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from queryard.portfolio import in_force
+from research.numbers import ROUNDED, as_percent
 from research.outcome import Table, interval, of_seeds
-from research.trials import as_percent
 
 from .pairs import COST_WEIGHT, Runs, begun_hours, best_pair, node_hours, scored
 from .schedulers import Played
@@ -20,7 +20,7 @@ def pairs_table(title: str, runs: Runs, names: Sequence[str]) -> Table:
         rows.append(
             (
                 name,
-                interval([scored(run) for run in of]).text("{:,.0f}".format),
+                interval([scored(run) for run in of]).text(ROUNDED),
                 f"{fmean(run.batch for run in of):,.0f}",
                 f"{fmean(run.deadline for run in of):,.0f}",
                 f"{fmean(begun_hours(run) for run in of):.1f}",

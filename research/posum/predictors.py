@@ -17,7 +17,8 @@ from queryard.estimate.tasks import PREDICTORS, Seen, make_predictor
 from queryard.figures.palette import policy_colour
 from queryard.figures.panels import Axis, Line, Panel
 from queryard.metrics.response import quantile
-from research.judging import TIMES, remark, same_side
+from research.judging import around, judge, target, times_printed, with_size
+from research.numbers import TIMES
 from research.outcome import (
     Chart,
     Experiment,
@@ -26,6 +27,7 @@ from research.outcome import (
     Outcome,
     RunOptions,
     Table,
+    Verdict,
     interval,
     of_seeds,
     without_traces,
@@ -191,32 +193,32 @@ def printed_findings(runs: Sequence[Run]) -> Iterable[Finding]:
             if not values:
                 continue
             ours = interval(values)
-            agrees, notes = None, []
+            found: Verdict | None = None
+            notes = []
             if before is not None:
                 base, base_printed, base_values = before
                 ratio = interval([own / of for own, of in zip(values, base_values, strict=True)])
-                agrees = _agrees(printed / base_printed, ratio)
+                found = _judged(printed / base_printed, ratio)
                 said = f"{TIMES(printed / base_printed)} printed, {ratio.text(TIMES)} ours"
                 notes.append(f"over {base}: {said}")
-            # By the mean alone: of sizes, no interval has another side.
-            notes.append(remark(printed, interval([ours.mean])))
+            notes.append(times_printed(ours.mean, printed))
             yield Finding(
                 f"{where}, {name}: {statistic} relative error of {kind}s",
                 f"{printed:.4g}",
                 ours.text(),
-                agrees,
+                with_size(found, ours.mean, around(printed)),
                 "; ".join(filter(None, notes)),
             )
             before = name, printed, values
 
 
-def _agrees(printed: float, ours: Interval) -> bool | None:
-    """Whether a ratio is on the printed side of 1; no difference at all is not the printed one."""
+def _judged(printed: float, ours: Interval) -> Verdict | None:
+    """On a ratio, beside 1; no difference at all is not the printed one."""
     if printed == 1:
         return None
     if max(abs(ours.low - 1), abs(ours.high - 1)) < SAME:
-        return False
-    return same_side(printed, ours, 1.0)
+        return Verdict.DIFFERS
+    return judge(printed, ours, neutral=1.0)
 
 
 def _targets(gathered: Mapping[str, Sequence[Run]]) -> Iterable[Finding]:
@@ -237,7 +239,7 @@ def _targets(gathered: Mapping[str, Sequence[Run]]) -> Iterable[Finding]:
                 "below, below, below 5",
                 f"{ours.mean:.2f} : {standard.mean:.2f}, {ours.median:.3f} : "
                 f"{standard.median:.3f}, {ours.p99:.2f}",
-                _is_met(ours, standard),
+                target(_is_met(ours, standard)),
                 f"all seeds together; so in {met} of {len(runs)} alone" if len(runs) > 1 else "",
             )
 
@@ -289,8 +291,9 @@ NOTES: Mapping[str, tuple[str, ...]] = {
         "POSUM-like tasks are drawn as a constant and a rate, times log-normal luck: the very "
         "lines that the regression fits. That it is ahead there says that it finds such lines, not "
         "that tasks are like that; recorded tasks are the test of it",
-        "Agrees, in rows of the thesis, is whether a predictor is on the printed side of the one "
-        "above it. Table 5.2 is of its first runs, which predicted maps by the rule printed first "
+        "In rows of the thesis, a predictor agrees if its error over that of the one above it is "
+        "on the printed side of 1, and both this ratio and the error itself have the printed "
+        "size. Table 5.2 is of its first runs, which predicted maps by the rule printed first "
         "(standard-printed here); for reduces we know of no other rule, so that ours are the same "
         "beside both tables. Between its two tables the thesis itself differs as to whether "
         "Standard is better than Basic on reduces",

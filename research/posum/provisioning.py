@@ -15,8 +15,8 @@ from queryard.policies import resolve_profile
 from queryard.portfolio import PortfolioSettings
 from queryard.portfolio.settings import NEW_ALLOCATIONS, PROVISIONINGS
 from research.bars import bar_keys, bar_panel
+from research.numbers import as_percent
 from research.outcome import Chart, Experiment, Finding, Interval, Outcome, RunOptions
-from research.trials import as_percent
 
 from .pair_tables import in_force_table, pairs_table, weights_table
 from .pairs import (

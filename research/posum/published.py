@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-# Student's t for 90 %, by degrees of freedom; beyond, that of the normal distribution.
-_T90 = (6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812)
-_T90_MANY = 1.645
+from research.numbers import margin
 
 
 class Score(NamedTuple):
@@ -63,18 +60,6 @@ PUBLISHED: Mapping[int, Mapping[str, Published]] = {
 }
 
 
-def margin_90(values: Sequence[float]) -> float:
-    """Half of the interval of a mean at 90 %, as the thesis has it; 0 from one run.
-
-    >>> round(margin_90([640.0, 700.0, 760.0, 824.0]))
-    93
-    """
-    if len(values) < 2:
-        return 0.0
-    t = _T90[len(values) - 2] if len(values) - 2 < len(_T90) else _T90_MANY
-    return t * statistics.stdev(values) / math.sqrt(len(values))
-
-
 def score(values: Sequence[float]) -> Score:
     """Ours in the same terms."""
-    return Score(statistics.fmean(values), margin_90(values))
+    return Score(statistics.fmean(values), margin(values, 90))

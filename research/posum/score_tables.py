@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from research.numbers import ROUNDED, as_percent
 from research.outcome import Interval, Table, interval, of_seeds
-from research.trials import as_percent
 
 from .published import PUBLISHED, Published, Score, score
 from .schedulers import MODES, POLICIES, TITLES, Played, best_of, gap
@@ -39,7 +39,7 @@ def parts_table(title: str, runs: Runs) -> Table:
                 cells.append(str(theirs(paper[name])))
             cells.append(str(score(values)))
             if ours is measures[0][0]:
-                cells.append(interval(values).text("{:,.0f}".format))
+                cells.append(interval(values).text(ROUNDED))
         rows.append(tuple(cells))
     columns = ["scheduler"]
     for measure in ("mixed", "batch", "deadline"):
@@ -60,7 +60,7 @@ def objectives_table(groups: Mapping[str, Runs]) -> Table:
             for objective, factor in (("batch", 10), ("deadline", 1000)):
                 printed = f"{factor * paper[name].by(objective):,.0f}" if paper else ""
                 values = [run.score(objective) for run in runs[name]]
-                cells += [printed, interval(values).text("{:,.0f}".format)]
+                cells += [printed, interval(values).text(ROUNDED)]
             rows.append(tuple(cells))
     columns = (
         "workload, scheduler",
@@ -116,10 +116,7 @@ def ours_table(groups: Mapping[str, Runs], ours: Runs) -> Table:
         rows.append(
             (
                 f"{title} (best policy: {TITLES[best]})",
-                *(
-                    interval([run.score("mixed") for run in of]).text("{:,.0f}".format)
-                    for of in scores
-                ),
+                *(interval([run.score("mixed") for run in of]).text(ROUNDED) for of in scores),
                 text_of(gap_of(runs, "mixed", best, "mixed")),
                 text_of(own),
             )

@@ -7,9 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from research.bars import bar_keys, bar_panel
-from research.judging import remark, verdict
-from research.outcome import Chart, Experiment, Finding, Interval, Outcome, RunOptions, interval
-from research.trials import as_percent
+from research.judging import judge, remark, whether
+from research.numbers import HUNDREDTHS, as_percent
+from research.outcome import (
+    Chart,
+    Experiment,
+    Finding,
+    Interval,
+    Outcome,
+    RunOptions,
+    Verdict,
+    interval,
+)
 
 from .additions import additions_table
 from .published import PUBLISHED, Published
@@ -93,7 +102,7 @@ def _findings(number: int, runs: Runs) -> Iterable[Finding]:
             f"{where}: the best policy for the {objective} objective",
             TITLES[specialist],
             TITLES[best],
-            best == specialist,
+            whether(best == specialist),
         )
         found = gap_of(runs, objective, best, objective)
         share = paper[objective].by(objective) / paper[specialist].by(objective)
@@ -101,8 +110,8 @@ def _findings(number: int, runs: Runs) -> Iterable[Finding]:
             f"{where}: the portfolio in {objective} mode against it",
             as_percent(share - 1),
             text_of(found),
-            is_above(found),
-            _doubt(found),
+            _judged(found, share - 1),
+            _doubt(found, share - 1),
         )
     yield from _on_mixed(where, paper, runs)
     for name in ("edls-sh", "edls-pr"):
@@ -113,8 +122,8 @@ def _findings(number: int, runs: Runs) -> Iterable[Finding]:
         yield Finding(
             f"{where}: batch part of {TITLES[name]} over that of SRTF",
             f"{printed:.1f}",
-            ours.text("{:.2f}".format),
-            verdict(ours.mean > 1, ours, 1.0),
+            ours.text(HUNDREDTHS),
+            judge(printed, ours, neutral=1.0),
             remark(printed, ours, neutral=1.0),
         )
     yield less_violation(where, paper, runs)
@@ -123,7 +132,7 @@ def _findings(number: int, runs: Runs) -> Iterable[Finding]:
 def less_violation(where: str, paper: Mapping[str, Published], runs: Runs) -> Finding:
     """Which modes of the portfolio violate deadlines less than SRTF; all must be the printed ones.
 
-    Where a mode is not beyond chance on either side, nobody can tell.
+    There is no verdict where a mode is not beyond chance on either side.
     """
     violations = {name: [run.deadline for run in runs[name]] for name in (*MODES, "srtf")}
     means = {name: statistics.fmean(values) for name, values in violations.items()}
@@ -133,7 +142,7 @@ def less_violation(where: str, paper: Mapping[str, Published], runs: Runs) -> Fi
     ours = [mode for mode in MODES if means[mode] < means["srtf"]]
     unsure = [mode for mode in MODES if is_above(gap(violations[mode], violations["srtf"])) is None]
     other = [mode for mode in MODES if (mode in printed) != (mode in ours)]
-    agrees: bool | None = not other
+    agrees: Verdict | None = whether(not other)
     if unsure and set(other) <= set(unsure):
         agrees = None
     notes = [
@@ -161,36 +170,38 @@ def _on_mixed(where: str, paper: Mapping[str, Published], runs: Runs) -> Iterabl
         f"{where}: mixed mode against the best policy on the mixed score",
         f"{as_percent(printed)} ({TITLES[printed_best]})",
         f"{text_of(found)} ({TITLES[best]})",
-        _agrees(found, printed),
-        _doubt(found),
+        _judged(found, printed),
+        _doubt(found, printed),
     )
     mode = best_of(runs, MODES, "mixed")
     printed_mode = min(MODES, key=lambda name: paper[name].mixed.average)
     found = gap_of(runs, mode, best, "mixed")
+    printed = paper[printed_mode].mixed.average / base - 1
     yield Finding(
         f"{where}: the best mode against the best policy on the mixed score",
-        f"{as_percent(paper[printed_mode].mixed.average / base - 1)} ({printed_mode})",
+        f"{as_percent(printed)} ({printed_mode})",
         f"{text_of(found)} ({mode})",
-        _agrees(found, -1.0),
-        _doubt(found),
+        _judged(found, printed),
+        _doubt(found, printed),
     )
     if found is not None and found.seeds > 1:
         yield Finding(
             f"{where}: is that difference more than chance?",
             "no (90 %)",
             "no (95 %)" if found.low < 0 < found.high else "yes (95 %)",
-            found.low < 0 < found.high,
+            whether(found.low < 0 < found.high),
         )
 
 
-def _agrees(found: Interval | None, printed: float) -> bool | None:
-    """Whether a gap has the printed sign; nobody can tell where chance may have made it."""
-    above = is_above(found)
-    return None if above is None else above == (printed > 0)
+def _judged(found: Interval | None, printed: float) -> Verdict | None:
+    """On a gap; there is no verdict where chance may have made it."""
+    return None if found is None or is_above(found) is None else judge(printed, found)
 
 
-def _doubt(found: Interval | None) -> str:
-    return "" if is_above(found) is not None else "within chance"
+def _doubt(found: Interval | None, printed: float) -> str:
+    if found is None or is_above(found) is None:
+        return "within chance"
+    return remark(printed, found)
 
 
 def _chart(groups: Mapping[str, Runs]) -> Chart:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from statistics import fmean
 
+from research.numbers import as_percent
 from research.outcome import RunOptions, Table, of_seeds
-from research.trials import as_percent
 
 from .schedulers import (
     POLICIES,

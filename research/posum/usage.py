@@ -8,6 +8,8 @@ from statistics import fmean
 
 from queryard.portfolio import Decision, in_force
 from research.bars import bar_keys, bar_panel
+from research.judging import judge, remark, whether
+from research.numbers import as_share
 from research.outcome import (
     Chart,
     Experiment,
@@ -16,6 +18,7 @@ from research.outcome import (
     Outcome,
     RunOptions,
     Table,
+    Verdict,
     interval,
 )
 
@@ -83,10 +86,6 @@ def run(options: RunOptions) -> Outcome:
     return Outcome(tuple(findings), tables, (_chart(used),), NOTES)
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
-
-
 # --- findings --------------------------------------------------------------------------------
 
 
@@ -95,10 +94,10 @@ def _by_mode(used: Mapping[tuple[str, str], _Usage]) -> Iterable[Finding]:
     srtf = {mode: usage.share("srtf") for mode, usage in here.items()}
     yield Finding(
         "SRTF in batch mode, share of the time",
-        _percent(PRINTED_SRTF),
-        srtf["batch"].text(_percent),
-        srtf["batch"].low <= PRINTED_SRTF <= srtf["batch"].high,
-        "agrees if the printed share is in the interval",
+        as_share(PRINTED_SRTF),
+        srtf["batch"].text(as_share),
+        judge(PRINTED_SRTF, srtf["batch"]),
+        remark(PRINTED_SRTF, srtf["batch"]),
     )
     most = {
         mode: max(POLICIES, key=lambda name: usage.share(name).mean) for mode, usage in here.items()
@@ -107,19 +106,19 @@ def _by_mode(used: Mapping[tuple[str, str], _Usage]) -> Iterable[Finding]:
         "the policy that is most in force, by mode",
         "SRTF in all three",
         ", ".join(f"{mode}: {TITLES[name]}" for mode, name in most.items()),
-        all(name == "srtf" for name in most.values()),
+        whether(all(name == "srtf" for name in most.values())),
     )
     yield Finding(
         "SRTF is most predominant in",
         "batch mode",
-        ", ".join(f"{mode}: {_percent(share.mean)}" for mode, share in srtf.items()),
+        ", ".join(f"{mode}: {as_share(share.mean)}" for mode, share in srtf.items()),
         *_more(srtf["batch"], srtf["deadline"]),
     )
     edls = {mode: usage.share(*EDLS) for mode, usage in here.items()}
     yield Finding(
         "EDLS in deadline mode against batch mode",
         "more",
-        f"{edls['deadline'].text(_percent)} against {edls['batch'].text(_percent)}",
+        f"{edls['deadline'].text(as_share)} against {edls['batch'].text(as_share)}",
         *_more(edls["deadline"], edls["batch"]),
     )
     unused = [name for name in POLICIES if not any(u.share(name).mean for u in here.values())]
@@ -127,7 +126,7 @@ def _by_mode(used: Mapping[tuple[str, str], _Usage]) -> Iterable[Finding]:
         "policies that are never in force",
         "none",
         ", ".join(TITLES[name] for name in unused) or "none",
-        not unused,
+        whether(not unused),
     )
 
 
@@ -140,7 +139,7 @@ def _by_load(used: Mapping[tuple[str, str], _Usage]) -> Iterable[Finding]:
         yield Finding(
             f"{what} in mixed mode, light load against heavy",
             paper,
-            f"{light.text(_percent)} against {heavy.text(_percent)}",
+            f"{light.text(as_share)} against {heavy.text(as_share)}",
             *(_more(light, heavy) if what == "SRTF" else _more(heavy, light)),
         )
 
@@ -165,11 +164,11 @@ def _cost(used: Mapping[tuple[str, str], _Usage], double: _Usage) -> Iterable[Fi
     )
 
 
-def _more(one: Interval, other: Interval) -> tuple[bool | None, str]:
+def _more(one: Interval, other: Interval) -> tuple[Verdict | None, str]:
     """Whether one share is above another, or that chance may have made the difference."""
     if one.low <= other.high and other.low <= one.high:
         return None, "within chance"
-    return one.mean > other.mean, ""
+    return whether(one.mean > other.mean), ""
 
 
 # --- tables and chart ------------------------------------------------------------------------
@@ -178,7 +177,7 @@ def _more(one: Interval, other: Interval) -> tuple[bool | None, str]:
 def _shares_table(used: Iterable[_Usage]) -> Table:
     rows = []
     for usage in used:
-        cells = (usage.share(name).text(_percent) for name in POLICIES)
+        cells = (usage.share(name).text(as_share) for name in POLICIES)
         jobs = fmean(peak_queue(run.schedule) for run in usage.runs)
         title = f"{usage.load}, {usage.mode} mode"
         rows.append((title, f"{len(usage.runs)}", f"{jobs:.0f}", *cells))
@@ -199,7 +198,7 @@ def _cost_table(used: Iterable[_Usage]) -> Table:
                 f"{max(decision.queries for decision in decisions)}",
                 f"{len(decisions) / hours:.0f}",
                 f"{sum(decision.chose_another for decision in decisions) / hours:.0f}",
-                _percent(fmean(_is_indifferent(decision) for decision in decisions)),
+                as_share(fmean(_is_indifferent(decision) for decision in decisions)),
                 f"{fmean(launches):,.0f}",
                 f"{max(launches):,}",
                 f"{1000 * fmean(decision.wall_s for decision in decisions):.0f}",
@@ -234,7 +233,7 @@ def _chart(used: Mapping[tuple[str, str], _Usage]) -> Chart:
         ("By load, in mixed mode", tuple(LOADS), [(load, "mixed") for load in LOADS]),
     ):
         values: dict[str, list[Interval | None]] = {
-            TITLES[name]: [_in_percent(used[key].share(name)) for key in keys] for name in POLICIES
+            TITLES[name]: [_inas_share(used[key].share(name)) for key in keys] for name in POLICIES
         }
         panel = bar_panel(title, "share of the time (%)", groups, values)
         panels.append(replace(panel, y=replace(panel.y, high=100.0)))
@@ -242,7 +241,7 @@ def _chart(used: Mapping[tuple[str, str], _Usage]) -> Chart:
     return Chart("posum-usage", "Which policy is in force", tuple(panels), bar_keys(names))
 
 
-def _in_percent(share: Interval) -> Interval:
+def _inas_share(share: Interval) -> Interval:
     return Interval(100 * share.mean, 100 * share.low, 100 * share.high, share.seeds)
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 
+from research.judging import target
 from research.outcome import Finding, Outcome, Table
 
 from .comparison import GOALS, Compared, portfolio_name
@@ -59,7 +60,7 @@ def _of_goal(compared: Sequence[Compared], goal: str) -> Iterable[Finding]:
         f"{goal}: the portfolio's score, of the best fixed policy over all runs ({best})",
         f"to reach: at most {MOST_OF_FIXED:.1f}",
         f"{of_fixed:.4f}",
-        is_reached,
+        target(is_reached),
         "" if is_reached else _worst(compared, goal, best),
     )
     ratios = hindsight_ratios(compared, goal)
@@ -68,7 +69,7 @@ def _of_goal(compared: Sequence[Compared], goal: str) -> Iterable[Finding]:
         f"{goal}: runs in which it is at most {MOST_OF_HINDSIGHT:.1f} of the best in hindsight",
         f"to reach: at least {SHARE_OF_RUNS:.0%}",
         f"{within:.0%} of {len(ratios)} (geometric mean {geometric_mean(ratios):.2f})",
-        within >= SHARE_OF_RUNS,
+        target(within >= SHARE_OF_RUNS),
     )
 
 

@@ -13,7 +13,16 @@ from dataclasses import replace
 from queryard.figures.palette import policy_colour
 from queryard.figures.panels import Axis, Line, Panel
 from research.bars import bar_keys, bar_panel
-from research.judging import verdict
+from research.judging import (
+    FACTOR,
+    around,
+    direction,
+    judge,
+    remark,
+    times_printed,
+    with_size,
+)
+from research.numbers import as_percent
 from research.outcome import (
     Chart,
     Experiment,
@@ -22,10 +31,11 @@ from research.outcome import (
     Outcome,
     RunOptions,
     Table,
+    Verdict,
     interval,
     of_seeds,
 )
-from research.trials import as_percent, change, parts
+from research.trials import change, parts
 
 from .errors import (
     BY_CHANCE,
@@ -54,6 +64,8 @@ LEAST_SHARES = (0.25, 0.5, 1.0)
 BASE_S = 120
 # Printed crossing points by gap.
 PRINTED = {10: 0.952, BASE_S: 0.997}
+# The gaps at which the gain is printed to be largest.
+PRINTED_BEST_S = (120, 160)
 AT = 0.9
 # A crossing point lies between these, or the two do not cross where answers are any good.
 HALF = 0.5
@@ -124,21 +136,26 @@ def _crossing_findings(by_gap: Mapping[int, Found]) -> Iterable[Finding]:
         points = {gap_s: interval(crossings(by_gap[gap_s], reading)) for gap_s in PRINTED}
         for gap_s, printed in PRINTED.items():
             point = points[gap_s]
-            agrees = verdict(HALF < point.mean < EXACT, point, HALF, EXACT)
+            crosses = direction(HALF < point.mean < EXACT, point, HALF, EXACT)
+            # Close to 100 % the size of a crossing point is what is left of the error there.
+            left, printed_left = EXACT - point.mean, EXACT - printed
+            agrees = with_size(crosses, left, around(printed_left))
+            note = f"error left there: {times_printed(left, printed_left)}"
             yield Finding(
                 f"crossing point ({word}), gap {gap_s} s",
                 f"{printed:.1%}",
                 point.text("{:.1%}".format),
                 agrees,
-                BY_CHANCE if agrees is None else "",
+                {None: BY_CHANCE, Verdict.OTHER_SIZE: note}.get(agrees, ""),
             )
         rise = _difference(by_gap[BASE_S], by_gap[10], reading)
+        printed_rise = PRINTED[BASE_S] - PRINTED[10]
         yield Finding(
             f"the faster queries come, the lower the crossing point ({word})",
             "95.2 % at 10 s, 99.7 % at 120 s",
             f"{points[10].mean:.1%} at 10 s, {points[BASE_S].mean:.1%} at {BASE_S} s",
-            verdict(rise.mean > 0, rise, 0.0),
-            chance(rise),
+            judge(printed_rise, rise),
+            chance(rise) or remark(printed_rise, rise),
         )
 
 
@@ -157,15 +174,25 @@ def _gain_findings(by_gap: Mapping[int, Found]) -> Iterable[Finding]:
             "120 to 160 s; small",
             f"{best} s: {found[best]:.1%}; {found[GAPS_S[0]]:.1%} at {GAPS_S[0]} s, "
             f"{found[GAPS_S[-1]]:.1%} at {GAPS_S[-1]} s",
-            found[best] > 0 and best not in (GAPS_S[0], GAPS_S[-1]),
+            _where_largest(found, best),
         )
+
+
+def _where_largest(found: Mapping[int, float], best: int) -> Verdict:
+    """Largest between the ends; agrees at the printed gaps, if the ends are small."""
+    ends = found[GAPS_S[0]], found[GAPS_S[-1]]
+    if found[best] <= 0 or best in (GAPS_S[0], GAPS_S[-1]):
+        return Verdict.DIFFERS
+    if best in PRINTED_BEST_S and max(ends) * FACTOR < found[best]:
+        return Verdict.AGREES
+    return Verdict.OTHER_SIZE
 
 
 def _others(limits: Mapping[str, Found], by_share: Mapping[float, Found]) -> Iterable[Finding]:
     for title, found in limits.items():
         for reading in (SAMPLING, LAW):
             gain = gains(found, reading)
-            agrees = verdict(abs(gain.mean) < SAME, gain, -SAME, SAME)
+            agrees = direction(abs(gain.mean) < SAME, gain, -SAME, SAME)
             yield Finding(
                 f"{title}: gain at 90 % ({WORDS[reading]})",
                 "none",
@@ -181,7 +208,7 @@ def _others(limits: Mapping[str, Found], by_share: Mapping[float, Found]) -> Ite
             f"crossing point by least share {', '.join(f'{share:g}' for share in shares)} ({word})",
             "falls",
             ", ".join(f"{point:.1%}" for point in points),
-            verdict(points[-1] < points[0], moved, 0.0),
+            direction(points[-1] < points[0], moved, 0.0),
             chance(moved),
         )
     exact = [-gains(by_share[share], SAMPLING, EXACT).mean for share in shares]
@@ -192,7 +219,7 @@ def _others(limits: Mapping[str, Found], by_share: Mapping[float, Found]) -> Ite
         "exact answers against fair, by least share",
         "less late the larger it is",
         ", ".join(map(as_percent, exact)),
-        verdict(exact[-1] < exact[0], sooner, 0.0),
+        direction(exact[-1] < exact[0], sooner, 0.0),
         chance(sooner),
     )
 

@@ -16,7 +16,7 @@ from queryard.figures.palette import policy_colour
 from queryard.figures.panels import Axis, Line, Panel
 from queryard.policies.orders.progress_claims import RECENT
 from research.bars import bar_keys, bar_panel
-from research.judging import verdict
+from research.judging import around, direction, times_printed, with_size
 from research.outcome import (
     Chart,
     Experiment,
@@ -154,9 +154,14 @@ def _metric_findings(judged: Mapping[str, Judged]) -> Iterable[Finding]:
             )
         ]
     )
-    closer = verdict(nearer.mean < 0, nearer, 0.0)
-    yield Finding("progress and true error differ by", "5.15 %", _percent(ours), closer)
-    yield Finding("change of interval width and true error", "7.9 %", _percent(widths), closer)
+    closer = direction(nearer.mean < 0, nearer, 0.0)
+    for what, printed, found in (
+        ("progress and true error differ by", 5.15, ours),
+        ("change of interval width and true error", 7.9, widths),
+    ):
+        judged_size = with_size(closer, found.mean, around(printed))
+        note = times_printed(found.mean, printed)
+        yield Finding(what, f"{printed:g} %", _percent(found), judged_size, note)
 
 
 def _percent(value: Interval) -> str:
@@ -169,7 +174,7 @@ def _forecast_findings(judged: Mapping[str, Judged]) -> Iterable[Finding]:
             found = {name: interval(of.misses[fit, ahead]) for name, of in judged.items()}
             mean = sum(value.mean for value in found.values()) / len(found)
             worst = max(found, key=lambda name: found[name].mean)
-            agrees = verdict(found[worst].mean < most, found[worst], most)
+            agrees = direction(found[worst].mean < most, found[worst], most)
             yield Finding(
                 f"{ahead} ahead, {fit}: mean, worst query",
                 f"below {most:g} %",

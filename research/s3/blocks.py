@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
+from research.judging import SLIGHTLY, whether
 from research.outcome import Experiment, Finding, Outcome, RunOptions, interval
 
 from .chosen import CHOSEN
@@ -39,7 +40,7 @@ CLAIMS = {
         Claim("longest ART of MRShare", "3.86", MRSHARE, "ART", max, why=_DEAR),
     ),
     128: (
-        Claim("FIFO, TET", "slightly above 1", ("FIFO",), "TET"),
+        Claim("FIFO, TET", "slightly above 1", ("FIFO",), "TET", words=SLIGHTLY),
         Claim("FIFO, ART", "above 1", ("FIFO",), "ART"),
         Claim("shortest TET of MRShare", "above 1", MRSHARE, "TET", why=_SO),
         Claim("shortest ART of MRShare", "above 1", MRSHARE, "ART", why=_SO),
@@ -87,7 +88,7 @@ def _fastest(found: Mapping[int, Runs]) -> Finding:
         "TET of S³ with 32, 64 and 128 MB",
         "falls for all schedulers",
         f"{small:,.0f}, {middle:,.0f}, {large:,.0f} s",
-        ordered,
+        whether(ordered),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -9,8 +10,18 @@ from typing import Literal
 from queryard.figures.palette import INK
 from queryard.figures.panels import Line, Panel
 from research.bars import bar_keys, bar_panel
-from research.judging import CHANCE, verdict
-from research.outcome import Chart, Finding, Interval, RunOptions, Table, interval, of_seeds
+from research.judging import CHANCE, Sizes, around, direction, times_printed, with_size
+from research.numbers import HUNDREDTHS, ROUNDED
+from research.outcome import (
+    Chart,
+    Finding,
+    Interval,
+    RunOptions,
+    Table,
+    Verdict,
+    interval,
+    of_seeds,
+)
 from research.trials import Setting
 
 from .cluster import HEARTBEAT_S, JOB_START_S
@@ -70,7 +81,8 @@ class Claim:
     """What the paper says of some of the others, as a multiple of S³.
 
     Of several schedulers `pick` says which counts. `side` is +1 where S³ is said to be ahead,
-    -1 where the other is. `why` says, for either kind of S³, why ours differs.
+    -1 where the other is. `why` says, for either kind of S³, why ours differs; `words` stands for a
+    size that the paper gives in words, as a distance from 1.
     """
 
     what: str
@@ -80,6 +92,24 @@ class Claim:
     pick: Callable[[Iterable[float]], float] = min
     side: int = 1
     why: Mapping[str, str] = field(default_factory=dict)
+    words: Sizes = (0.0, math.inf)
+
+    @property
+    def printed(self) -> float | None:
+        """The number that was printed, if one was.
+
+        >>> Claim("", "1.03 (MRS2)", (), "TET").printed, Claim("", "above 1", (), "TET").printed
+        (1.03, None)
+        """
+        try:
+            return float(self.paper.split()[0])
+        except ValueError:
+            return None
+
+    @property
+    def sizes(self) -> Sizes:
+        """The distances from 1 that agree."""
+        return self.words if self.printed is None else around(abs(self.printed - 1.0))
 
     def found(self, runs: Runs, base: str) -> Interval:
         ours = values(runs[base], self.measure)
@@ -94,10 +124,14 @@ def judged(claims: Iterable[Claim], runs: Runs, context: str = "") -> list[Findi
         for claim in claims:
             found = claim.found(runs, base)
             ahead = (found.mean - 1.0) * claim.side > DRAW
-            agrees = verdict(ahead, found, 1.0 + DRAW * claim.side)
+            size = abs(found.mean - 1.0)
+            agrees = with_size(direction(ahead, found, 1.0 + DRAW * claim.side), size, claim.sizes)
             what = f"{context}{claim.what}, {reading}"
-            ours = found.text("{:.2f}".format)
-            note = CHANCE if agrees is None else claim.why.get(base, "")
+            ours = found.text(HUNDREDTHS)
+            notes = [claim.why.get(base, "")]
+            if agrees is Verdict.OTHER_SIZE and claim.printed is not None:
+                notes.insert(0, times_printed(size, abs(claim.printed - 1.0)))
+            note = CHANCE if agrees is None else "; ".join(filter(None, notes))
             findings.append(Finding(what, claim.paper, ours, agrees, note))
     return findings
 
@@ -106,7 +140,7 @@ def results(title: str, runs: Runs) -> Table:
     """Seconds, and multiples of both kinds of S³."""
     rows = []
     for name, times in runs.items():
-        seconds = (interval(values(times, what)).text("{:,.0f}".format) for what in MEASURES)
+        seconds = (interval(values(times, what)).text(ROUNDED) for what in MEASURES)
         multiples = (
             f"{ratio(times, runs[base], what).mean:.2f}" for base in READINGS for what in MEASURES
         )

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from queryard.core.model import MAP
 from queryard.metrics.runs import read_run
 from research.bars import bar_keys, bar_panel
-from research.judging import verdict
+from research.judging import FAR, beside, direction, with_size
+from research.numbers import HUNDREDTHS, as_percent
 from research.outcome import (
     Chart,
     Experiment,
@@ -20,7 +21,7 @@ from research.outcome import (
     Table,
     interval,
 )
-from research.trials import Setting, as_percent, change
+from research.trials import Setting, change
 
 from .chosen import CHOSEN
 from .cluster import (
@@ -85,8 +86,7 @@ def run_all(options: RunOptions) -> Outcome:
         ours = grown[JOBS][name]
         note = "" if name == "reduce" else _SET
         what = f"{JOBS} merged jobs against one, {name}"
-        agrees = verdict(ours.mean > 0, ours, 0.0)
-        findings.append(Finding(what, as_percent(printed), ours.text(as_percent), agrees, note))
+        findings.append(replace(beside(what, printed, ours, as_percent), note=note))
     one_by_one = [JOBS * each.total for each in found[1]]
     gain = change([each.total for each in found[JOBS]], one_by_one)
     findings.append(
@@ -94,7 +94,7 @@ def run_all(options: RunOptions) -> Outcome:
             f"{JOBS} merged jobs against {JOBS} one after another",
             "far less",
             gain.text(as_percent),
-            verdict(gain.mean < 0, gain, 0.0),
+            with_size(direction(gain.mean < 0, gain, 0.0), -gain.mean, FAR),
         )
     )
     groups = [*(f"{count} jobs" for count in TRIED[1:]), "10 jobs, paper"]
@@ -120,7 +120,7 @@ def _seconds(found: dict[int, list[Costs]]) -> Table:
         (
             str(count),
             *(
-                interval([getattr(each, name) for each in of]).text("{:.2f}".format)
+                interval([getattr(each, name) for each in of]).text(HUNDREDTHS)
                 for name in Costs._fields
             ),
         )

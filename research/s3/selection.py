@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from research.judging import FAR
 from research.outcome import Experiment, Outcome, RunOptions
 
 from .chosen import CHOSEN
@@ -27,8 +28,8 @@ SELECTION = replace(NORMAL, table="lineitem", gb=TABLE_GB, reduce_s=REDUCE_S * O
 GAPS_S = (GAP_S / 2, 2.5 * GAP_S)
 _STARTS = {WHOLE: "32 starts of 20 s", LIGHT: "32 starts of 3 s"}
 CLAIMS = (
-    Claim("FIFO, TET", "far above 1", ("FIFO",), "TET"),
-    Claim("FIFO, ART", "far above 1", ("FIFO",), "ART"),
+    Claim("FIFO, TET", "far above 1", ("FIFO",), "TET", words=FAR),
+    Claim("FIFO, ART", "far above 1", ("FIFO",), "ART", words=FAR),
     Claim("shortest TET of MRShare", "above 1", MRSHARE, "TET", why=_STARTS),
     Claim("shortest ART of MRShare", "above 1", MRSHARE, "ART", why=_STARTS),
 )

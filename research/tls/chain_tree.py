@@ -8,7 +8,8 @@ from random import Random
 from statistics import fmean
 
 from research.bars import bar_keys, bar_panel
-from research.judging import TIMES, remark, same_side, verdict
+from research.judging import beside, direction
+from research.numbers import TIMES
 from research.outcome import (
     Chart,
     Experiment,
@@ -98,18 +99,18 @@ def ratio(by_group: Mapping[str, Sequence[float]]) -> Interval:
 
 def ratio_findings(found: BySeed, prefix: str = "") -> list[Finding]:
     findings = [
-        Finding(
+        beside(
             f"{prefix}slowdown of chains over that of trees, {who}",
-            TIMES(printed),
-            ratio(found[who]).text(TIMES),
-            same_side(printed, ratio(found[who]), neutral=1.0),
-            remark(printed, ratio(found[who]), neutral=1.0),
+            printed,
+            ratio(found[who]),
+            TIMES,
+            neutral=1.0,
         )
         for who, printed in PRINTED.items()
     ]
     ours = ratio(found["TLS"])
     bounds = (1 / COMPARABLE, COMPARABLE)
-    agrees = verdict(bounds[0] < ours.mean < bounds[1], ours, *bounds)
+    agrees = direction(bounds[0] < ours.mean < bounds[1], ours, *bounds)
     note = BEYOND_COMPARABLE if agrees is None else ""
     what = f"{prefix}slowdown of chains over that of trees, TLS"
     return [*findings, Finding(what, "comparable", ours.text(TIMES), agrees, note)]

@@ -8,7 +8,8 @@ from random import Random
 from statistics import fmean
 
 from research.bars import bar_keys, bar_panel
-from research.judging import remark, same_side
+from research.judging import beside, whether
+from research.numbers import as_percent
 from research.outcome import (
     Chart,
     Experiment,
@@ -19,7 +20,7 @@ from research.outcome import (
     interval,
     of_seeds,
 )
-from research.trials import Setting, as_percent, change
+from research.trials import Setting, change
 
 from .plans import PLANS
 from .yard import OPEN_PARAMETERS, SCHEDULERS, USUAL, World, build_query, responses_s, workload_of
@@ -86,9 +87,7 @@ def findings_of(ends: Ends, prefix: str = "", few: str = "five") -> list[Finding
     found = []
     for what, printed, values_of, (one, other) in claims:
         ours = change(values_of(ends, one), values_of(ends, other))
-        paper, agrees = as_percent(printed), same_side(printed, ours)
-        note = remark(printed, ours)
-        found.append(Finding(f"{prefix}{what}", paper, ours.text(as_percent), agrees, note))
+        found.append(beside(f"{prefix}{what}", printed, ours, as_percent))
     evenness = {
         who: interval([max(of.values()) / min(of.values()) for of in ends[who]])
         for who in SCHEDULERS
@@ -98,7 +97,7 @@ def findings_of(ends: Ends, prefix: str = "", few: str = "five") -> list[Finding
             f"{prefix}slowest over fastest of the {few}, HCS and TLS",
             "similar, far apart",
             f"{evenness['HCS'].mean:.1f}, {evenness['TLS'].mean:.1f}",
-            evenness["HCS"].mean < evenness["TLS"].mean,
+            whether(evenness["HCS"].mean < evenness["TLS"].mean),
         )
     )
     return found

@@ -8,18 +8,18 @@ from typing import Any
 
 from queryard.policies.profiles import PROFILES
 from research.bars import bar_keys, bar_panel
-from research.judging import remark, same_side
+from research.judging import beside
+from research.numbers import as_percent
 from research.outcome import (
     Chart,
     Experiment,
-    Finding,
     Outcome,
     RunOptions,
     Table,
     interval,
     of_seeds,
 )
-from research.trials import Setting, as_percent, change
+from research.trials import Setting, change
 
 from .plans import PLANS
 from .yard import OPEN_PARAMETERS, USUAL, World, build_query, responses_s, workload_of
@@ -86,9 +86,7 @@ def run(options: RunOptions) -> Outcome:
     for (query, other), printed in PRINTED.items():
         ours = change(found[query]["LoDFA"], found[query][other])
         what = f"{query} alone: response, LoDFA against {other}"
-        paper, agrees = as_percent(printed), same_side(printed, ours)
-        note = remark(printed, ours)
-        findings.append(Finding(what, paper, ours.text(as_percent), agrees, note))
+        findings.append(beside(what, printed, ours, as_percent))
     table = alone_table(f"Response in seconds, alone at {SCALE_GB:.0f} GB", found)
     panel = bar_panel(
         f"Alone at {SCALE_GB:.0f} GB",

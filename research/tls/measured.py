@@ -21,7 +21,8 @@ from queryard.workload.generate import submit_poisson
 from queryard.workload.mix import PRESETS
 from queryard.workload.model import Arrival
 from queryard.workload.traces import read_trace
-from research.judging import remark, same_side
+from research.judging import beside
+from research.numbers import as_percent
 from research.outcome import (
     Experiment,
     Finding,
@@ -31,7 +32,7 @@ from research.outcome import (
     of_seeds,
     without_traces,
 )
-from research.trials import Setting, as_percent, change, parts, pick, run_one
+from research.trials import Setting, change, parts, pick, run_one
 
 from .chain_tree import group_slowdowns, ratio_findings
 from .chain_tree import slowdown_table as shape_table
@@ -181,8 +182,7 @@ def _findings(name: str, runs: Mapping[str, Sequence[Summary]]) -> list[Finding]
     for other, printed in PRINTED[name].items():
         ours = change(means["TLS"], means[other])
         what = f"{name}: mean response, TLS against {other}"
-        paper, agrees = as_percent(printed), same_side(printed, ours)
-        found.append(Finding(what, paper, ours.text(as_percent), agrees, remark(printed, ours)))
+        found.append(beside(what, printed, ours, as_percent))
     return found
 
 

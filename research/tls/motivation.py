@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from research.bars import bar_keys, bar_panel
-from research.judging import TIMES, verdict
+from research.judging import beside, direction
+from research.numbers import HUNDREDTHS, TIMES
 from research.outcome import (
     Chart,
     Experiment,
@@ -16,6 +17,7 @@ from research.outcome import (
     Outcome,
     RunOptions,
     Table,
+    Verdict,
     interval,
     of_seeds,
 )
@@ -81,11 +83,12 @@ def run(options: RunOptions) -> Outcome:
     options.tell("Q14, Q17, Q14 one after another")
     found = all_slowdowns(options.seeds, Start())
     findings = [
-        Finding(
+        beside(
             f"{name} (Q14, 10 GB): slowdown under HCS",
-            f"{PRINTED:.0f}x",
-            interval(found["HCS"][name]).text(TIMES),
-            _stalls(interval(found["HCS"][name])),
+            PRINTED,
+            interval(found["HCS"][name]),
+            TIMES,
+            neutral=1.0,
         )
         for name in SMALL
     ]
@@ -114,8 +117,8 @@ def run(options: RunOptions) -> Outcome:
     return Outcome(tuple(findings), (table, _sensitivity(options)), (chart,), NOTES)
 
 
-def _stalls(slowed: Interval) -> bool | None:
-    return verdict(slowed.mean > STALLED, slowed, STALLED)
+def _stalls(slowed: Interval) -> Verdict | None:
+    return direction(slowed.mean > STALLED, slowed, STALLED)
 
 
 def _sensitivity(options: RunOptions) -> Table:
@@ -124,7 +127,7 @@ def _sensitivity(options: RunOptions) -> Table:
     for title, start in OTHERWISE.items():
         found = all_slowdowns(seeds, start)
         cells = (interval(found[who][name]).mean for who in SCHEDULERS for name in SMALL)
-        rows.append((title, *map("{:.2f}".format, cells)))
+        rows.append((title, *map(HUNDREDTHS, cells)))
     columns = ("", *(f"{name}, {who}" for who in SCHEDULERS for name in SMALL))
     title = "Slowdown of the small ones, if something open is chosen otherwise"
     title += f" ({of_seeds(seeds)})"

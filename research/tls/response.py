@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from queryard.metrics import Summary
 from research.bars import bar_keys, bar_panel
-from research.judging import remark, same_side
+from research.judging import beside
+from research.numbers import as_percent
 from research.outcome import (
     Chart,
     Experiment,
@@ -18,7 +19,7 @@ from research.outcome import (
     interval,
     of_seeds,
 )
-from research.trials import as_percent, change, pick
+from research.trials import change, pick
 
 from .mixes import BIN_TITLES, BINS, USUAL_TRAFFIC, WORKLOADS, Traffic, mix_run, mix_runs
 from .plans import MIXED
@@ -70,23 +71,16 @@ def _findings(name: str, runs: Runs) -> list[Finding]:
     for other, printed in PRINTED[name].items():
         ours = change(means["TLS"], means[other])
         found.append(
-            Finding(
-                f"{name}: mean response, TLS against {other}",
-                as_percent(printed),
-                ours.text(as_percent),
-                same_side(printed, ours),
-                remark(printed, ours),
-            )
+            beside(f"{name}: mean response, TLS against {other}", printed, ours, as_percent)
         )
     implied = (1 + PRINTED[name]["HCS"]) / (1 + PRINTED[name]["HFS"]) - 1
     fair = change(means["HFS"], means["HCS"])
     found.append(
-        Finding(
+        beside(
             f"{name}: mean response, HFS against HCS (follows from both)",
-            as_percent(implied),
-            fair.text(as_percent),
-            same_side(implied, fair),
-            remark(implied, fair),
+            implied,
+            fair,
+            as_percent,
         )
     )
     return found

@@ -7,7 +7,16 @@ from statistics import fmean
 
 from queryard.metrics import Summary
 from research.bars import bar_keys, bar_panel
-from research.judging import CHANCE, TIMES, remark, same_side, verdict
+from research.judging import (
+    CHANCE,
+    around,
+    beside,
+    direction,
+    remark,
+    whether,
+    with_size,
+)
+from research.numbers import TIMES, as_percent
 from research.outcome import (
     Chart,
     Experiment,
@@ -18,7 +27,7 @@ from research.outcome import (
     interval,
     of_seeds,
 )
-from research.trials import as_percent, change
+from research.trials import change
 
 from .mixes import BIN_TITLES, BINS, USUAL_TRAFFIC, WORKLOADS, Traffic, mix_run, mix_runs
 from .response import EXPERIMENT as RESPONSE
@@ -81,20 +90,18 @@ def _maxima(name: str, runs: Runs) -> list[Finding]:
         if name not in PRINTED_MAXIMA:
             found.append(Finding(what, "", ours.text(as_percent)))
             continue
-        printed = PRINTED_MAXIMA[name][other]
-        paper, agrees = as_percent(printed), same_side(printed, ours)
-        found.append(Finding(what, paper, ours.text(as_percent), agrees, remark(printed, ours)))
+        found.append(beside(what, PRINTED_MAXIMA[name][other], ours, as_percent))
     return found
 
 
 def _ends_of_bing(runs: Runs) -> list[Finding]:
-    """Both agree if small queries are slowed more than large ones, run by run."""
+    """The direction is that small queries are slowed more than large ones, run by run."""
     small, large = (
         [slowdown(summary, size_bin, "mean") for summary in runs["HCS"]]
         for size_bin in (BINS[0], BINS[-1])
     )
     more = change(small, large)
-    agrees = verdict(more.mean > 0, more, 0.0)
+    agrees = direction(more.mean > 0, more, 0.0)
     found = []
     for title, printed, values in (
         (BIN_TITLES[0], PRINTED_SMALL, small),
@@ -103,7 +110,8 @@ def _ends_of_bing(runs: Runs) -> list[Finding]:
         ours = interval(values)
         note = UNEVEN_BY_CHANCE if agrees is None else remark(printed, ours, neutral=1.0)
         what = f"Bing under HCS: mean slowdown, {title}"
-        found.append(Finding(what, TIMES(printed), ours.text(TIMES), agrees, note))
+        judged = with_size(agrees, ours.mean - 1.0, around(printed - 1.0))
+        found.append(Finding(what, TIMES(printed), ours.text(TIMES), judged, note))
     return found
 
 
@@ -119,7 +127,7 @@ def _evenness(name: str, runs: Runs) -> Finding:
     what = f"{name}: bins of five in which TLS has the least mean slowdown"
     if name not in PRINTED_MAXIMA:
         return Finding(what, "", str(least))
-    return Finding(what, "5", str(least), least == len(BINS))
+    return Finding(what, "5", str(least), whether(least == len(BINS)))
 
 
 def _large_under_fair(runs: Runs) -> Finding:
@@ -130,7 +138,7 @@ def _large_under_fair(runs: Runs) -> Finding:
 
     ours = change(means("HFS"), means("HCS"))
     what = "Facebook: mean slowdown of bins 4 and 5, HFS against HCS"
-    agrees = verdict(ours.mean > 0, ours, 0.0)
+    agrees = direction(ours.mean > 0, ours, 0.0)
     note = CHANCE if agrees is None else ""
     return Finding(what, "much more", ours.text(as_percent), agrees, note)
 

@@ -7,13 +7,14 @@ from functools import partial
 
 from queryard.policies.splits.best_static import best_static
 from research.bars import bar_keys, bar_panel
-from research.judging import verdict
+from research.judging import beside, judge, whether
+from research.numbers import ROUNDED, as_percent
 from research.outcome import Chart, Experiment, Finding, Outcome, RunOptions, Table, interval
-from research.trials import Profiles, Setting, as_percent, change, over_seeds, pick
+from research.trials import Profiles, Setting, change, over_seeds, pick
 
 from .clusters import HOMOGENEOUS, SLOW_START, setting
 from .jobs import BATCH, BENCHMARKS, CLASSIFICATION, GREP, INVERTED_INDEX, Benchmark, batch
-from .shared import COMMON_PARAMETERS, STATIC, TUMM, fell, makespan_s, seconds
+from .shared import COMMON_PARAMETERS, STATIC, TUMM, makespan_s
 from .variants import Gains, measure_variants, variants_table
 
 COMPARED: Profiles = {
@@ -96,19 +97,21 @@ def _against_two_two(found: Makespans) -> list[Finding]:
         if all(sum(of["TuMM"]) < sum(of[ratio]) for ratio in (*STATIC, "Fair, 2:2"))
     ]
     return [
-        fell("TuMM against 2:2: mean of the five benchmarks", "-20 %", interval(by_seed)),
-        fell("TuMM against 2:2: Inverted Index", "-28 %", gains[INVERTED_INDEX.name]),
+        beside(
+            "TuMM against 2:2: mean of the five benchmarks", -0.2, interval(by_seed), as_percent
+        ),
+        beside("TuMM against 2:2: Inverted Index", -0.28, gains[INVERTED_INDEX.name], as_percent),
         Finding(
             "Inverted Index gains most",
             "yes",
             "yes" if min(gains, key=lambda name: gains[name].mean) == INVERTED_INDEX.name else "no",
-            min(gains, key=lambda name: gains[name].mean) == INVERTED_INDEX.name,
+            whether(min(gains, key=lambda name: gains[name].mean) == INVERTED_INDEX.name),
         ),
         Finding(
             "TuMM is faster than every fixed ratio",
             "5 of 5 benchmarks",
             f"{len(wins)} of {len(found)}",
-            len(wins) == len(found),
+            whether(len(wins) == len(found)),
         ),
     ]
 
@@ -117,7 +120,9 @@ def _best(found: Makespans) -> list[Finding]:
     findings = []
     for name, printed in BEST_STATIC.items():
         ours = min(STATIC, key=lambda ratio: sum(found[name][ratio]))
-        findings.append(Finding(f"Best fixed ratio: {name}", printed, ours, ours == printed))
+        findings.append(
+            Finding(f"Best fixed ratio: {name}", printed, ours, whether(ours == printed))
+        )
     return findings
 
 
@@ -131,7 +136,7 @@ def _longer_phases() -> list[Finding]:
                 f"Longer phase with 2:2: {kind.name}",
                 printed,
                 f"{ours} ({maps_s:,.0f} s of maps, {reduces_s:,.0f} s of reduces)",
-                ours == printed,
+                whether(ours == printed),
                 "" if ours == printed else "Table 4, 160 maps and 80 reduces leave no other",
             )
         )
@@ -145,7 +150,7 @@ def _utilisation(found: Makespans) -> Finding:
         "CPU use of Classification, 3:1 against 2:2",
         "+20 %",
         gain.text(as_percent),
-        verdict(gain.mean > 0, gain, 0.0),
+        judge(0.2, gain),
         "the same work in less time: ours is the ratio of makespans; processors are not simulated",
     )
 
@@ -159,7 +164,7 @@ def _makespans(found: Makespans) -> Table:
         rows.append(
             (
                 kind.name,
-                *(interval(of[name]).text(seconds) for name in COMPARED),
+                *(interval(of[name]).text(ROUNDED) for name in COMPARED),
                 change(of["TuMM"], of["2:2"]).text(as_percent),
                 f"{maps}:{reduces}",
             )

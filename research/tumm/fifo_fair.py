@@ -7,13 +7,14 @@ from dataclasses import replace
 from functools import partial
 
 from research.bars import bar_keys, bar_panel
-from research.judging import verdict
+from research.judging import judge, remark
+from research.numbers import ROUNDED, as_percent
 from research.outcome import Chart, Experiment, Finding, Outcome, RunOptions, Table, interval
-from research.trials import Profiles, Setting, as_percent, change, over_seeds, pick
+from research.trials import Profiles, Setting, change, over_seeds, pick
 
 from .clusters import SLOW_START, setting
 from .jobs import BATCH, GREP, Benchmark, batch
-from .shared import COMMON_PARAMETERS, STATIC, makespan_s, seconds
+from .shared import COMMON_PARAMETERS, STATIC, makespan_s
 
 COMPARED: Profiles = {"FIFO": STATIC["2:2"], "Fair": {"order": "fair-jobs", **STATIC["2:2"]}}
 PRINTED_S = {"FIFO": 594.0, "Fair": 772.0}
@@ -49,7 +50,8 @@ def run(options: RunOptions) -> Outcome:
         "Makespan of three Greps, Fair against FIFO",
         f"{as_percent(printed)} (772 s, 594 s)",
         gain.text(as_percent),
-        verdict(gain.mean > 0, gain, 0.0),
+        judge(printed, gain),
+        remark(printed, gain),
     )
     return Outcome(
         (finding,),
@@ -67,10 +69,10 @@ def run(options: RunOptions) -> Outcome:
 
 def _table(cases: Mapping[str, Found]) -> Table:
     rows = [
-        ("printed", *(seconds(value) for value in PRINTED_S.values()), as_percent(772 / 594 - 1))
+        ("printed", *(ROUNDED(value) for value in PRINTED_S.values()), as_percent(772 / 594 - 1))
     ]
     for title, found in cases.items():
-        times = (interval(found[name]).text(seconds) for name in COMPARED)
+        times = (interval(found[name]).text(ROUNDED) for name in COMPARED)
         rows.append((title, *times, change(found["Fair"], found["FIFO"]).text(as_percent)))
     return Table("Makespan (s)", ("jobs", *COMPARED, "Fair against FIFO"), tuple(rows))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from research.bars import bar_keys, bar_panel
+from research.numbers import ROUNDED, as_percent
 from research.outcome import (
     Chart,
     Experiment,
@@ -16,11 +17,11 @@ from research.outcome import (
     interval,
     of_seeds,
 )
-from research.trials import Setting, as_percent, change, parts, pick, run_one
+from research.trials import Setting, change, parts, pick, run_one
 
 from .clusters import HETEROGENEOUS, OTHER_WORLDS, Groups, World, setting
 from .jobs import BATCH, BENCHMARKS, HETEROGENEOUS_MAPS, MIXED, Benchmark, batch, draw_mix
-from .shared import H_TUMM, HETEROGENEOUS_PARAMETERS, TUMM, fell, makespan_s, seconds
+from .shared import H_TUMM, HETEROGENEOUS_PARAMETERS, TUMM, fell, makespan_s
 from .static_by_node import COMPARED, compare
 from .task_times import maps_chart, times_finding, times_table
 
@@ -125,7 +126,7 @@ def _table(cluster: str, found: Makespans) -> Table:
     rows = tuple(
         (
             name,
-            *(interval(of[scheduler]).text(seconds) for scheduler in COMPARED),
+            *(interval(of[scheduler]).text(ROUNDED) for scheduler in COMPARED),
             change(of["TuMM"], of["FIFO"]).text(as_percent),
             change(of["H_TuMM"], of["FIFO"]).text(as_percent),
         )

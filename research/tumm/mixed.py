@@ -8,6 +8,8 @@ from functools import partial
 from random import Random
 
 from research.bars import bar_keys, bar_panel
+from research.judging import whether
+from research.numbers import ROUNDED, as_percent
 from research.outcome import (
     Chart,
     Experiment,
@@ -19,11 +21,11 @@ from research.outcome import (
     interval,
     of_seeds,
 )
-from research.trials import Profiles, Setting, as_percent, change, over_seeds, parts, pick, run_one
+from research.trials import Profiles, Setting, change, over_seeds, parts, pick, run_one
 
 from .clusters import CONDITIONS, HOMOGENEOUS, SLOW_START, setting
 from .jobs import BENCHMARKS, CONTENTION, MIXED, Benchmark, batch, draw_mix, johnson
-from .shared import COMMON_PARAMETERS, STATIC, TUMM, fell, makespan_s, seconds
+from .shared import COMMON_PARAMETERS, STATIC, TUMM, fell, makespan_s
 from .slots_over_time import halves_finding, run_under_tumm, slots_chart, turns_finding
 
 COMPARED: Profiles = {**STATIC, **TUMM}
@@ -125,7 +127,7 @@ def _findings(found: Makespans) -> list[Finding]:
             "Slowest order against the fastest, TuMM; 1:3, 2:2, 3:1",
             "nearly none for TuMM, some for each ratio",
             f"{ours.text(as_percent)}; " + ", ".join(as_percent(value) for value in theirs),
-            ours.mean < min(theirs),
+            whether(ours.mean < min(theirs)),
             STILL_FOLLOWS,
         )
     )
@@ -146,20 +148,20 @@ def _even_findings(found: Makespans) -> list[Finding]:
             "Even mix: best fixed ratio in each order",
             "2:2 in all three",
             ", ".join(f"{order} {ratio}" for order, ratio in best.items()),
-            set(best.values()) == {"2:2"},
+            whether(set(best.values()) == {"2:2"}),
         ),
         Finding(
             "Even mix: orders in which TuMM is the fastest",
             "3 of 3",
             f"{len(won)} of {len(found)}",
-            len(won) == len(found),
+            whether(len(won) == len(found)),
             "2:2 has hardly anything idle in Johnson's order of an even mix",
         ),
         Finding(
             "Even mix: slowest order against the fastest, TuMM; 1:3, 2:2, 3:1",
             "nearly none for TuMM, some for each ratio",
             f"{ours.text(as_percent)}; " + ", ".join(as_percent(value) for value in theirs),
-            ours.mean < min(theirs),
+            whether(ours.mean < min(theirs)),
             STILL_FOLLOWS,
         ),
     ]
@@ -169,7 +171,7 @@ def _table(title: str, found: Makespans) -> Table:
     rows = []
     for order, of in found.items():
         gain = change(of["TuMM"], of["2:2"]).text(as_percent)
-        rows.append((order, *(interval(of[name]).text(seconds) for name in COMPARED), gain))
+        rows.append((order, *(interval(of[name]).text(ROUNDED) for name in COMPARED), gain))
     columns = ("order", *COMPARED, "TuMM against 2:2")
     return Table(f"Makespan (s): {title}", columns, tuple(rows))
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from queryard.metrics import Summary
-from research.judging import verdict
+from research.judging import CHANCE, direction
+from research.numbers import as_percent
 from research.outcome import Finding, Interval
-from research.trials import Profiles, as_percent
+from research.trials import Profiles
 
 STATIC: Profiles = {
     "1:3": {"slots": {"name": "static", "maps": 1, "reduces": 3}},
@@ -40,11 +41,7 @@ def makespan_s(summary: Summary) -> float:
 
 
 def fell(what: str, paper: str, gain: Interval) -> Finding:
-    """A finding that something took less, in a share; no verdict if that may be chance."""
-    agrees = verdict(gain.mean < 0, gain, 0.0)
-    note = "not beyond chance" if agrees is None else ""
+    """A finding that something took less, where no size was printed."""
+    agrees = direction(gain.mean < 0, gain, 0.0)
+    note = CHANCE if agrees is None else ""
     return Finding(what, paper, gain.text(as_percent), agrees, note)
-
-
-def seconds(value: float) -> str:
-    return f"{value:,.0f}"

@@ -9,6 +9,7 @@ from queryard.figures.panels import Axis, Line, Panel
 from queryard.metrics import RunRows, read_run
 from queryard.metrics.utilisation import slots_in_use
 from queryard.sim import simulate
+from research.judging import whether
 from research.outcome import Chart, Finding
 
 from .clusters import HOMOGENEOUS, setting
@@ -41,7 +42,7 @@ def halves_finding(run: RunRows) -> Finding:
         f"Johnson's order, TuMM: slots of {SLOTS} with maps, first and second half",
         "fewer, then more (Fig. 8)",
         f"{first:.1f}, {last:.1f}",
-        first < last,
+        whether(first < last),
     )
 
 
@@ -59,7 +60,7 @@ def turns_finding(run: RunRows) -> Finding:
         "Johnson's order, TuMM: reduces have most slots from, maps again from, end",
         "100 s, 1,200 s, 2,400 s (Fig. 8)",
         ours,
-        0 < reduces_s < maps_s < run.closed_s,
+        whether(0 < reduces_s < maps_s < run.closed_s),
         "the paper's ten jobs are not known; ours are an even mix",
     )
 

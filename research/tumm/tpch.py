@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from queryard.metrics import Summary
 from research.bars import bar_keys, bar_panel
+from research.judging import beside, whether
+from research.numbers import ROUNDED, as_percent
 from research.outcome import (
     Chart,
     Experiment,
@@ -17,10 +19,10 @@ from research.outcome import (
     interval,
     of_seeds,
 )
-from research.trials import Setting, as_percent, change
+from research.trials import Setting, change
 
 from .clusters import CONDITIONS, HETEROGENEOUS, OTHER_WORLDS, Groups, World
-from .shared import HETEROGENEOUS_PARAMETERS, fell, seconds
+from .shared import HETEROGENEOUS_PARAMETERS
 from .static_by_node import COMPARED, compare
 from .tpch_queries import QUERIES, REDUCES, tpch_batch
 
@@ -86,16 +88,17 @@ def _findings(found: Found) -> list[Finding]:
     findings = []
     for (cluster, query), of in found.items():
         fifo_s, h_tumm_s = PRINTED_S[cluster, query]
-        printed = as_percent(h_tumm_s / fifo_s - 1.0)
+        printed = h_tumm_s / fifo_s - 1.0
         gain = change(of["H_TuMM"], of["FIFO"])
-        findings.append(fell(f"{cluster}, {query}: H_TuMM against FIFO", printed, gain))
+        what = f"{cluster}, {query}: H_TuMM against FIFO"
+        findings.append(beside(what, printed, gain, as_percent))
     ours = [interval(found["Heter1", query]["FIFO"]).mean for query in QUERIES]
     findings.append(
         Finding(
             "Order in which the queries end under FIFO, Heter1",
             "Q15, Q16, Q18",
             ", ".join(query for _, query in sorted(zip(ours, QUERIES, strict=True))),
-            ours == sorted(ours),
+            whether(ours == sorted(ours)),
         )
     )
     faster = [
@@ -107,7 +110,7 @@ def _findings(found: Found) -> list[Finding]:
             "Heter2 against Heter1 under FIFO: Q15, Q16, Q18",
             "-13.7 %, -12.8 %, -13.2 %",
             ", ".join(map(as_percent, faster)),
-            max(faster) < 0,
+            whether(max(faster) < 0),
             "reduces are most of the work, and by memory alone those of c1.xlarge are slow",
         )
     )
@@ -123,7 +126,7 @@ def _table(found: Found) -> Table:
                 f"{cluster}, {query}",
                 f"{fifo_s:.0f}",
                 f"{h_tumm_s:.0f}",
-                *(interval(of[name]).text(seconds) for name in COMPARED),
+                *(interval(of[name]).text(ROUNDED) for name in COMPARED),
                 change(of["TuMM"], of["FIFO"]).text(as_percent),
                 change(of["H_TuMM"], of["FIFO"]).text(as_percent),
             )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from research.numbers import as_percent
 from research.outcome import RunOptions, Table, interval, of_seeds
-from research.trials import Setting, as_percent, parts, run_one
+from research.trials import Setting, parts, run_one
 
 from .clusters import CONDITIONS, SLOW_START, setting
 from .jobs import BATCH, BENCHMARKS, CONTENTION, INVERTED_INDEX, SHUFFLE, Benchmark, batch

@@ -9,6 +9,8 @@ import pytest
 from queryard.policies import compose
 from queryard.portfolio import Decision, QueryEnd, Schedule
 from research import EXPERIMENTS, Outcome, RunOptions
+from research.numbers import margin
+from research.outcome import Verdict
 from research.posum.jobs import KINDS
 from research.posum.pairs import (
     COST_WEIGHT,
@@ -18,7 +20,7 @@ from research.posum.pairs import (
     pairs,
     scored,
 )
-from research.posum.published import PUBLISHED, margin_90
+from research.posum.published import PUBLISHED
 from research.posum.schedulers import (
     MODES,
     POLICIES,
@@ -122,8 +124,8 @@ def test_margins_are_those_of_the_thesis() -> None:
     # Four runs of mean 731 and standard deviation 80 have a margin of 94.
     spread = 80 * (3 / 4) ** 0.5
     values = [731 - spread, 731 - spread, 731 + spread, 731 + spread]
-    assert margin_90(values) == pytest.approx(94, abs=0.5)
-    assert margin_90([731.0]) == 0
+    assert margin(values, 90) == pytest.approx(94, abs=0.5)
+    assert margin([731.0], 90) == 0
 
 
 def test_a_score_and_its_parts() -> None:
@@ -176,17 +178,17 @@ def test_modes_that_violate_less_must_be_the_printed_ones() -> None:
     better, worse = late(1.0, 1.1), late(9.0, 9.1)
     runs = {"srtf": late(5.0, 5.1), "mixed": better, "deadline": better}
     found = less_violation("workload 1", PUBLISHED[1], {**runs, "batch": better})
-    assert (found.agrees, found.note) == (True, "")
+    assert (found.verdict, found.note) == (Verdict.AGREES, "")
     found = less_violation("workload 1", PUBLISHED[1], {**runs, "batch": worse})
     assert found.ours == "mixed, deadline"
-    assert (found.agrees, found.note) == (False, "other than printed: batch")
+    assert (found.verdict, found.note) == (Verdict.DIFFERS, "other than printed: batch")
 
 
 def test_modes_that_violate_less_by_chance_are_said_to() -> None:
     better, unsure = late(1.0, 1.1), late(1.0, 9.0)
     runs = {"srtf": late(5.0, 5.1), "mixed": better, "deadline": better, "batch": unsure}
     found = less_violation("workload 1", PUBLISHED[1], runs)
-    assert found.agrees is None
+    assert found.verdict is None
     assert found.note == "other than printed: batch; within chance: batch"
 
 

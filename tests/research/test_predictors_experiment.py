@@ -10,7 +10,7 @@ import pytest
 
 from queryard.estimate.tasks import Seen, TaskFeatures
 from research import EXPERIMENTS, Outcome, RunOptions
-from research.outcome import interval
+from research.outcome import Verdict, interval
 from research.posum.jobs import KINDS, NOISE, posum_tasks
 from research.posum.predictors import (
     Run,
@@ -65,19 +65,20 @@ def test_a_predictor_is_judged_beside_the_one_before() -> None:
         found[f"table 5.3, {name}: mean relative error of reduces"]
         for name in ("basic", "standard", "detailed")
     )
-    assert basic.agrees is None
+    assert basic.verdict is None
     assert basic.ours == interval([1.0, 3.0]).text()
-    assert standard.agrees is True
+    assert standard.verdict is Verdict.OTHER_SIZE
     assert "over basic: 4.86x printed, 2.00x (2.00x to 2.00x) ours" in standard.note
-    assert detailed.agrees is False
-    assert "less than half" in detailed.note
+    assert detailed.verdict is Verdict.DIFFERS
+    assert "0.055 times the printed size" in detailed.note
     # The first runs had it the other way round.
-    assert found["table 5.2, standard-printed: mean relative error of reduces"].agrees is False
+    first = found["table 5.2, standard-printed: mean relative error of reduces"]
+    assert first.verdict is Verdict.DIFFERS
     assert not any("maps" in what for what in found)
 
 
 def test_luck_alone_makes_an_error() -> None:
-    """The 0.21 of a note: what is missed on maps by who knows all but their luck."""
+    """The 0.21 of a note: what a predictor misses on maps that knows all but their luck."""
     rng = Random(1)
     lucks = [exp(rng.gauss(0.0, NOISE) - NOISE**2 / 2) for _ in range(20_000)]
     assert fmean(abs(1 - luck) / luck for luck in lucks) == pytest.approx(0.21, abs=0.005)
@@ -101,7 +102,7 @@ def outcome() -> Outcome:
 def test_the_regression_is_better_than_standard_and_does_not_explode(outcome: Outcome) -> None:
     judged = [finding for finding in outcome.findings if "regression" in finding.what]
     assert len(judged) == 2
-    assert all(finding.agrees for finding in judged)
+    assert {finding.verdict for finding in judged} == {Verdict.REACHED}
 
 
 def test_all_that_each_predicts_is_shown_beside_what_is_compared(outcome: Outcome) -> None:

@@ -10,6 +10,7 @@ import pytest
 from queryard.core.errors import QueryardError
 from queryard.policies.profiles import PROFILES
 from research import EXPERIMENTS, JOINTS, Outcome, RunOptions
+from research.outcome import Verdict
 from research.recorded import comparison
 from research.recorded.comparison import LEFT_OUT, POLICIES, Compared, Ran, left_out
 from research.recorded.verdict import (
@@ -133,7 +134,7 @@ def test_what_comes_out_of_each_and_of_both(traces: Path, few: None) -> None:
 
 def check_outcome(name: str, outcome: Outcome) -> None:
     assert len(outcome.findings) == 4
-    assert all(finding.agrees is not None for finding in outcome.findings)
+    assert all(finding.verdict is not None for finding in outcome.findings)
     tables = [table for table in outcome.tables if table.columns[0] == "policy"]
     assert len(tables) == 2
     assert all(table.title.endswith("1 seed") for table in tables)
@@ -192,10 +193,10 @@ def test_the_best_fixed_policy_is_the_best_over_all_runs() -> None:
     assert best_fixed(runs, "mixed") == "tls"
     of_fixed, of_hindsight = verdict(runs)[:2]
     assert "(tls)" in of_fixed.what
-    assert (of_fixed.ours, of_fixed.agrees) == ("0.7937", True)
+    assert (of_fixed.ours, of_fixed.verdict) == ("0.7937", Verdict.REACHED)
     # In hindsight it is 2, 2 and 0.5 times as much as the best of the run.
     assert of_hindsight.ours == "33% of 3 (geometric mean 1.26)"
-    assert of_hindsight.agrees is False
+    assert of_hindsight.verdict is Verdict.MISSED
 
 
 def test_a_perfect_score_does_not_make_a_policy_the_best_over_all() -> None:

@@ -7,6 +7,7 @@ import pytest
 from queryard.core.model import MAP
 from queryard.metrics.runs import read_run
 from research import EXPERIMENTS, RunOptions
+from research.outcome import Verdict
 from research.s3.blocks import load_of
 from research.s3.cluster import (
     HEARTBEAT_S,
@@ -117,7 +118,7 @@ def test_batches_are_those_of_the_paper() -> None:
     assert (named[WHOLE].start_s, named[LIGHT].start_s) == (JOB_START_S, HEARTBEAT_S)
 
 
-def test_a_claim_is_judged_by_its_side_and_a_draw_agrees_with_nobody() -> None:
+def test_a_claim_is_judged_by_its_side_and_a_draw_agrees_with_neither() -> None:
     runs = {
         WHOLE: [Times(100.0, 10.0)],
         LIGHT: [Times(100.0, 10.0)],
@@ -128,7 +129,11 @@ def test_a_claim_is_judged_by_its_side_and_a_draw_agrees_with_nobody() -> None:
     behind = Claim("TET", "below", ("MRS1", "MRS3"), "TET", side=-1)
     longest = Claim("ART", "3", ("MRS1", "MRS3"), "ART", max)
     found = judged((ahead, behind, longest), runs)
-    assert [each.agrees for each in found] == [False, True, True] * 2
+    assert [each.verdict for each in found] == [
+        Verdict.DIFFERS,
+        Verdict.AGREES,
+        Verdict.AGREES,
+    ] * 2
     assert [each.ours for each in found[:3]] == ["1.01", "0.90", "3.00"]
 
 

@@ -170,7 +170,7 @@ def test_slowdowns_of_qmix_are_shown_and_agree_with_nothing_as_none_were_printed
     outcome = small("tls-slowdown")
     of_qmix = [finding for finding in outcome.findings if finding.what.startswith("QMix")]
     assert len(of_qmix) == 3
-    assert all((finding.paper, finding.agrees) == ("", None) for finding in of_qmix)
+    assert all((finding.paper, finding.verdict) == ("", None) for finding in of_qmix)
     for table in outcome.tables[:2]:
         assert sum(row[0].startswith("QMix") for row in table.rows) == 5
     for chart in outcome.charts:

@@ -7,6 +7,7 @@ import pytest
 from queryard.core.model import MAP
 from queryard.metrics import RunRows, read_run
 from research import EXPERIMENTS, Outcome, RunOptions
+from research.outcome import Verdict
 from research.trials import run_one
 from research.tumm.clusters import (
     HETER1,
@@ -146,10 +147,11 @@ def test_an_experiment_gives_findings_tables_and_charts(
 
 def test_fair_takes_longer_than_fifo(outcomes: dict[str, Outcome]) -> None:
     (finding,) = outcomes["tumm-fifo-fair"].findings
-    assert finding.agrees
+    assert finding.verdict in (Verdict.AGREES, Verdict.OTHER_SIZE)
 
 
 def test_h_tumm_ends_every_query_sooner(outcomes: dict[str, Outcome]) -> None:
     findings = outcomes["htumm-tpch"].findings
     gains = [finding for finding in findings if "H_TuMM against FIFO" in finding.what]
-    assert [finding.agrees for finding in gains] == [True] * 6
+    assert len(gains) == 6
+    assert {finding.verdict for finding in gains} <= {Verdict.AGREES, Verdict.OTHER_SIZE}
