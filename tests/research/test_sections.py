@@ -78,7 +78,7 @@ def test_experiments_are_judged_together_once_all_have_ended() -> None:
     one, two, other = map(section, ("one", "two", "other"))
     assert joint_sections([joint], [one]) == []
     (found,) = joint_sections([joint], [one, other, two])
-    assert (found.name, found.command) == ("both", "queryard experiment one two")
+    assert (found.name, found.command) == ("both", "python -m research one two")
     # It has been said, and is not said again after the next one.
     assert joint_sections([joint], [one, two, found, other]) == []
 
