@@ -54,7 +54,7 @@ def bar_keys(names: Sequence[str]) -> tuple[Key, ...]:
 
 
 class Column(NamedTuple):
-    """A bar as it is told: of which group, whose, how high, and in words with its interval."""
+    """A bar in words: its group, its name, its height, and the height with its interval."""
 
     group: str
     name: str
@@ -63,7 +63,7 @@ class Column(NamedTuple):
 
 
 def columns_of(panel: Panel) -> list[Column]:
-    """The values of a `bar_panel`, for those who cannot look at it, in the order they came in.
+    """The values of a `bar_panel`, to be shown as text, in the order they came in.
 
     >>> panel = bar_panel("Response", "s", ["small"], {"fair": [Interval(2.0, 1.5, 2.5, 3)]})
     >>> columns_of(panel)

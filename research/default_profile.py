@@ -3,7 +3,7 @@
     python -m research.default_profile            all profiles, 30 seeds
     python -m research.default_profile --quick    5 seeds, two slots
 
-Queries are divisible jobs that can use all slots; estimates err by a factor whose median is
+Queries are divisible jobs that can use all slots; estimates err by a factor with a median of
 1.5 and are corrected once a query has done more than was expected of it; slots come back 30 ms
 after they are revoked. Beside the profiles stand ideal processor sharing, which is about what
 an engine does that runs all queries at once, and clairvoyant SRPT. Figures are means over the
@@ -52,7 +52,7 @@ LOAD = 0.8
 
 @dataclass(frozen=True)
 class TaskFeatures:
-    """A query as it is drawn: when, how many core-seconds, by whom, by when."""
+    """A query as it is drawn: arrival, core-seconds, tenant, deadline."""
 
     at_s: float
     work_s: float

@@ -1,7 +1,7 @@
-"""How long experiments take, for those who have to wait.
+"""How long experiments take.
 
-Rounded from the pages of the runs whose results are in docs/experiments: 5 seeds and size 1,
-one process beside another on two cores. For the recorded workloads, reckoned from what single
+Rounded from the runs with the results in docs/experiments: 5 seeds and size 1,
+one process beside another on two cores. For the recorded workloads, summed from what single
 policies took.
 """
 

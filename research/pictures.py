@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from .outcome import Chart
 
-# Of a chart with its title; nobody would look at more between two tables.
+# Of a chart with its title: more between two tables would be too much to read.
 MOST_LINES = 25
 # Wider, a bar would end too far from its name.
 MOST_WIDTH = 100

@@ -27,7 +27,7 @@ class NeverEnded(QueryardError):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A cluster and what arrives there. `alone_s` is found out when somebody asks for slowdowns."""
+    """A cluster and what arrives there. `alone_s` is measured when slowdowns are needed."""
 
     workload: Workload
     nodes: tuple[Node, ...]
@@ -75,7 +75,7 @@ class Setting:
 
 
 def kernel_with(change: Callable[[Policy], Policy]) -> type[Scheduler]:
-    """A kernel whose policies are changed after they were composed: for parts no profile names."""
+    """A kernel that changes policies after they were composed: for parts no profile names."""
 
     class Changed(Scheduler):
         def __init__(self, compose: Compose, *args: Any, **kwargs: Any) -> None:

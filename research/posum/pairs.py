@@ -58,7 +58,7 @@ def node_hours(run: Played) -> float:
 
 
 def best_pair(runs: Runs, names: Iterable[str], weight: float = COST_WEIGHT) -> str:
-    """Who was best in hindsight; ties by the order of names."""
+    """The pair that was best in hindsight; ties by the order of names."""
     return min(names, key=lambda name: sum(scored(run, weight) for run in runs[name]))
 
 

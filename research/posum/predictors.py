@@ -101,7 +101,7 @@ def replayed(tasks: Iterable[tuple[float, Seen]]) -> Run:
 
 
 def shared(tasks: Iterable[Errors]) -> list[Errors]:
-    """Those that all four predictors had an idea of."""
+    """The tasks that all four predictors could predict."""
     return [task for task in tasks if all(name in task for name in MAIN)]
 
 
@@ -154,7 +154,7 @@ def _spreads(name: str, kind: Kind, runs: Sequence[Run]) -> list[Spread]:
 
 
 def counts_table(gathered: Mapping[str, Sequence[Run]]) -> Table:
-    """How many tasks there are, and who had an idea of how many."""
+    """How many tasks there are, and how many each predictor could predict."""
     rows = []
     for title, runs in gathered.items():
         for kind, tasks in _pooled(runs).items():
@@ -164,7 +164,7 @@ def counts_table(gathered: Mapping[str, Sequence[Run]]) -> Table:
                 share = f"{common:,} ({100 * common / len(tasks):.0f} %)"
                 rows.append((f"{title}, {kind}s", f"{len(tasks):,}", share, *known))
     columns = ("", "tasks", "by all four: compared", *MAIN)
-    return Table("How many tasks are predicted, by whom", columns, tuple(rows))
+    return Table("How many tasks each predictor predicts", columns, tuple(rows))
 
 
 def _table(title: str, runs: Sequence[Run]) -> Table:
@@ -249,7 +249,7 @@ def _is_met(ours: Spread, standard: Spread) -> bool:
 
 
 def _chart(title: str, errors: Run) -> Chart:
-    """The share of tasks below an error, a line a predictor."""
+    """The share of tasks below an error, a line per predictor."""
     panels = []
     for kind, tasks in errors.items():
         lines = []
@@ -300,9 +300,9 @@ NOTES: Mapping[str, tuple[str, ...]] = {
         "Maps: all errors are smaller than printed and close together. The splits of a job are of "
         "one size but for the last, so that Basic knows nearly as much as a rate does, and luck "
         "(log-normal, 0.25, as the thesis says that maps vary by a third) makes an error of 0.21 "
-        "whoever predicts. The thesis is left with 0.35 at best: we believe that its maps differed "
-        "by more. In its table 5.3 Detailed is as good as Standard to the last digit, as it is "
-        "here without places (detailed-unplaced)",
+        "under any predictor. The thesis is left with 0.35 at best: we believe that its maps "
+        "differed by more. In its table 5.3 Detailed is as good as Standard to the last digit, as "
+        "it is here without places (detailed-unplaced)",
         "Reduces: Detailed is the same as Standard here. None counts as of a first wave (of "
         "recorded ones, time counts from the end of the maps) and all phases are measured of the "
         "same tasks, so that the rates of shuffle, merge and the rest add up to Standard's rate; "
@@ -314,8 +314,8 @@ NOTES: Mapping[str, tuple[str, ...]] = {
         "Reduces: few tasks make up our mean of Standard, too, hence its p99 and wide interval. "
         "Before any reduce of its class has ended, a job gets the rate of its tenant's others; "
         "WordCount and Naive Bayes take seconds for next to no bytes, far too high a rate "
-        "for Sort and Indexing. How often that happens depends on who comes first, so the size "
-        "of this mean, here and we believe in the thesis, is mostly chance",
+        "for Sort and Indexing. How often that happens depends on which job comes first, so the "
+        "size of this mean, here and we believe in the thesis, is mostly chance",
         "Here a task is predicted as it begins, and left out if nothing is known. The author's "
         "public code (org.apache.hadoop.tools.posum) predicts all waiting tasks at intervals and "
         "takes a default where it knows nothing; if the thesis measured so, its errors hold tasks "

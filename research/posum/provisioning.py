@@ -195,9 +195,9 @@ NOTES = (
     "small cluster. With allocations that mind deadlines they do far less harm",
     "What comes of the portfolio depends on the pair it begins with, and is no merit of its choice "
     "where it never switches: at first all pairs score alike and the one in force stays, and nodes "
-    "whose hour has begun cost nothing more, so that a cluster that has grown is kept",
-    "Those who come in its trials are queries that have ended, once more: before eight have, it "
-    "sees what a smaller cluster saves on those that are there, and not what others will lose",
+    "with an hour that has begun cost nothing more, so that a cluster that has grown is kept",
+    "The arrivals in its trials are queries that have ended, once more: before eight have ended, "
+    "it sees what a smaller cluster saves on present queries, and not what later ones will lose",
 )
 
 EXPERIMENT = Experiment(

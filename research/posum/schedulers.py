@@ -199,5 +199,5 @@ def is_above(found: Interval | None) -> bool | None:
 
 
 def best_of(runs: Mapping[str, Sequence[Played]], names: Sequence[str], objective: str) -> str:
-    """Who was best on an objective in hindsight, on average; ties by the order of names."""
+    """The best on an objective in hindsight, on average; ties by the order of names."""
     return min(names, key=lambda name: sum(run.score(objective) for run in runs[name]))

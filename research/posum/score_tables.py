@@ -1,4 +1,4 @@
-"""The tables of `posum-scores`: everybody by everything, beside what was printed."""
+"""The tables of `posum-scores`: all schedulers by all measures, beside what was printed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def parts_table(title: str, runs: Runs) -> Table:
 
 
 def objectives_table(groups: Mapping[str, Runs]) -> Table:
-    """Everybody by every objective, as the thesis weighs them."""
+    """All schedulers by every objective, as the thesis weighs them."""
     rows = []
     for title, runs in groups.items():
         paper = _published(title)
@@ -131,7 +131,7 @@ def ours_table(groups: Mapping[str, Runs], ours: Runs) -> Table:
 
 def gap_of(runs: Runs, name: str, best: str, objective: str) -> Interval | None:
     """How far a scheduler is above another on an objective."""
-    ours, theirs = ([run.score(objective) for run in runs[who]] for who in (name, best))
+    ours, theirs = ([run.score(objective) for run in runs[scheduler]] for scheduler in (name, best))
     return gap(ours, theirs)
 
 

@@ -2,7 +2,7 @@
 
 A workload is drawn once (`Draw`) and can be run again and again: what arrives when, how large it
 is, where its data lies and until when it is wanted stay the same, and only the luck of its tasks
-differs, as in the thesis, whose margins are over re-runs of two workloads.
+differs, as in the thesis: its margins are over re-runs of two workloads.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PARAMETERS = {
     "arrivals": f"a Poisson process, a job every {INTERVAL_S:g} s on average: FIFO then has a mean "
     "response of 6.5 minutes, as printed",
     "task times": f"those of the experiment on predictors, reduces {REDUCE_PACE:g} times as long: "
-    "about 18 s a map and 250 s a reduce, as table 5.3 suggests",
+    "about 18 s per map and 250 s per reduce, as table 5.3 suggests",
     "runs": "the same jobs, sizes, places and deadlines, with other luck of the tasks",
     "time alone": "a run of the job by itself with luck of its own",
     "the portfolio": "a decision every 30 s, whatever scores best, as it seems; it begins with "

@@ -37,7 +37,7 @@ LEFT_OUT: Mapping[tuple[str, ...], str] = {
     ("capacity", "hierarchical", "tenant-tls"): "a single tenant asks everything: one queue, in "
     "which single jobs are served as by fifo, and nothing to divide by tenant",
     ("relaqs", "online-tls"): "no query is answered online",
-    ("priority",): "nobody has a priority",
+    ("priority",): "no query has a priority",
     ("query-fair", "largest-slowdown", "hlfet", "dfa", "lodfa", "tls-dfa"): "for the sake of time: "
     "plainer relatives of those that are compared",
 }
@@ -95,7 +95,7 @@ class Compared:
         return {name: self.runs[name] for name in POLICIES if name in self.runs}
 
     def hindsight(self, goal: str) -> tuple[str, float]:
-        """The fixed policy that was best, which nobody knows beforehand."""
+        """The fixed policy that was best, which is not known beforehand."""
         best = min(self.fixed, key=lambda name: (self.fixed[name].scores[goal], name))
         return best, self.fixed[best].scores[goal]
 

@@ -2,7 +2,7 @@
 
 Facebook's days are replayed as they were recorded. The queries of Spark logs and of Decima's TPC-H
 stages are a stock from which a Poisson stream is drawn: the logs are of tests and benchmarks that
-ask one query after another, and nobody recorded when Decima's came.
+ask one query after another, and the arrivals of Decima's were not recorded.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ STREAMS = {"Spark": (100, 1.0), "Decima": (40, 0.6)}
 STREAM_NODES = parse_nodes("5x10")
 # What deciding may take of a core: 0.5 % of the cluster; for days, what one can wait for.
 STREAM_SHARE, DAY_SHARE = 0.25, 0.004
-# What most would begin with who know of none better.
+# The policy to begin with if no better one is known.
 OTHER_FIRST = "fair"
 # Of the work of a workload's queries: up to the median, to the ninth decile, above.
 BINS = (("small", 0.5), ("medium", 0.9), ("large", 1.0))

@@ -230,7 +230,10 @@ def _table(title: str, found: Mapping[str, Found]) -> Table:
         rows.append(
             (
                 name,
-                *(f"{interval(times(of[who], SAMPLING, AT)).mean:.0f}" for who in (FAIR, RELAQS)),
+                *(
+                    f"{interval(times(of[scheduler], SAMPLING, AT)).mean:.0f}"
+                    for scheduler in (FAIR, RELAQS)
+                ),
                 *(gains(of, reading).text("{:+.1%}".format) for reading in READINGS),
                 *(f"{interval(crossings(of, reading)).mean:.1%}" for reading in READINGS),
                 as_percent(-gains(of, SAMPLING, EXACT).mean),
@@ -290,7 +293,7 @@ def _share_chart(by_share: Mapping[float, Found]) -> Chart:
                 WORDS[reading].capitalize(), x_axis, Axis("mean time (s)", 0.0, top_s), lines=lines
             )
         )
-    return Chart("relaqs-least-share", "A least share for everybody", tuple(panels))
+    return Chart("relaqs-least-share", "A least share for every query", tuple(panels))
 
 
 EXPERIMENT = Experiment(

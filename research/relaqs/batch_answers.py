@@ -1,13 +1,13 @@
 """Answers of online queries batch by batch, drawn from a stated distribution.
 
 What a batch adds to one number of an answer (a column of a group) is a sum over some hundreds or
-millions of rows: a gamma with mean 1 whose shape is rows / (1 + CV²), CV = 1 being the spread of
+millions of rows: a gamma with mean 1 and shape rows / (1 + CV²), CV = 1 being the spread of
 the values. The answer after i batches is the mean of these; the last one is exact. In a nested
 query rows near the inner aggregate are decided anew with every batch, which adds a fresh normal
 error, a part of the sampling error at that time. Bootstrap trials each weigh the rows of a batch
 by chance and keep their own answer, as in iOLAP; the width is what 95 % of them span.
 
-Rows a batch are those of TPC-H at 100 GB in 50 batches. Left out are 3 and 11, whose groups have
+Rows per batch are those of TPC-H at 100 GB in 50 batches. Left out are 3 and 11: their groups have
 a handful of rows each (§4.6 lets these be ignored).
 """
 
@@ -25,7 +25,7 @@ TRIALS = 100
 
 @dataclass(frozen=True, slots=True)
 class AnswerKind:
-    """A query's answer: how many numbers it has, and how many rows a batch each rests on.
+    """A query's answer: how many numbers it has, and how many rows per batch each rests on.
 
     `redecided` is the fresh error of a nested query, of its sampling error.
     """

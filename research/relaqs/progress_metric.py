@@ -213,7 +213,7 @@ def _sensitivity(options: RunOptions, seeds: int, draws: int) -> Table:
     cases = [
         *((f"one number, {batches} batches", plain, batches) for batches in (10, 25, 50, 100)),
         *((f"{n} numbers", replace(plain, numbers=n), BATCHES) for n in (4, 16)),
-        *((f"{n} rows a batch", replace(plain, rows=n), BATCHES) for n in (4, 100)),
+        *((f"{n} rows per batch", replace(plain, rows=n), BATCHES) for n in (4, 100)),
         *(
             (f"nested, fresh error {part:g}", replace(nested, redecided=part), BATCHES)
             for part in (0.15, 0.3, 0.6)
@@ -279,7 +279,7 @@ EXPERIMENT = Experiment(
     "ReLAQS §4.3 and §6.3, figs. 6 and 10",
     run,
     {
-        "answers": "means of gamma-distributed batches; rows a batch as of TPC-H at 100 GB",
+        "answers": "means of gamma-distributed batches; rows per batch as of TPC-H at 100 GB",
         "batches": "50",
         "nested query": "17; a fresh error of 0.3 of the sampling error after every batch",
         "intervals": "of 100 bootstrap trials that go on from batch to batch",

@@ -21,7 +21,7 @@ from research.trials import Setting
 
 GB = 1e9
 CORES = 256
-# A slot a core, as published; and four cores a slot, which takes a third of the time to run.
+# A slot a core, as published; and four cores per slot, which takes a third of the time to run.
 SINGLE_CORES, FOUR_CORES = "16x16", "16x4@4"
 # MB of the tables at scale 1 (TPC-H §4.2.5): 956 in all.
 LINEITEM, ORDERS, PARTSUPP, PART, CUSTOMER, SUPPLIER = 641, 149, 110, 30, 26, 2
@@ -101,7 +101,7 @@ def setting(scene: Scene, seed: int) -> Setting:
         Workload("ReLAQS", tuple(arrivals)),
         parse_nodes(scene.nodes),
         Conditions(revoke_delay_s=scene.release_s),
-        # The schedulers compared go by answers and by slots held: nobody tells them more.
+        # The schedulers compared go by answers and by slots held, and are told no more.
         estimates="observed",
     )
 

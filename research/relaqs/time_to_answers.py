@@ -68,12 +68,12 @@ class Variant:
 
 def variants(scene: Scene) -> Iterable[Variant]:
     """The parameters that matter most, halved, doubled or left out."""
-    yield Variant("four cores a slot", scene, BOTH)
-    yield Variant("four cores a slot, epochs of 10 s: base of what follows", scene)
+    yield Variant("four cores per slot", scene, BOTH)
+    yield Variant("four cores per slot, epochs of 10 s: base of what follows", scene)
     for batches in (25, 100):
         yield Variant(f"{batches} batches instead of 50", replace(scene, batches=batches))
-    yield Variant("no overhead a batch instead of 1 s", replace(scene, overhead_s=0.0))
-    yield Variant("2 s overhead a batch", replace(scene, overhead_s=2.0))
+    yield Variant("no overhead per batch instead of 1 s", replace(scene, overhead_s=0.0))
+    yield Variant("2 s overhead per batch", replace(scene, overhead_s=2.0))
     for hours in (0.5, 2.0):
         yield Variant(f"{hours:g} h of work instead of 1", replace(scene, hours=hours))
     yield Variant("10 GB to 1 TB instead of from 100 GB", replace(scene, least_gb=10.0))
@@ -86,7 +86,7 @@ def run(options: RunOptions) -> Outcome:
     seeds = min(options.seeds, SENSITIVITY_SEEDS)
     published = {name: runs[:seeds] for name, runs in found.items()}
     sensitivity: list[tuple[str, Mapping[str, Sequence[Curve]]]] = [
-        ("as chosen: a core a slot, epochs of 5 s", published)
+        ("as chosen: a core per slot, epochs of 5 s", published)
     ]
     sensitivity += [
         (item.title, curves(options, item.title, item.scene, seeds, item.profiles))
@@ -151,7 +151,7 @@ def _table(reading: str, found: Mapping[str, Sequence[Curve]]) -> Table:
 
 
 def _by_size(found: Mapping[str, Sequence[Curve]]) -> Table:
-    """Who gains and who pays: thirds of the queries, by their work."""
+    """Which queries gain and which pay: thirds of them, by their work."""
     rows = []
     for third, title in enumerate(("smallest third", "middle third", "largest third")):
         row = [title]
@@ -249,7 +249,7 @@ EXPERIMENT = Experiment(
     run,
     {
         "what an error is": "its standard error, the actual one, and 1/i: all three are shown",
-        "batches": "50 a query: from the printed times and an error of 1/i a batch takes 27 s",
+        "batches": "50 per query: from the printed times and an error of 1/i a batch takes 27 s",
         "work": "an hour of all cores for the 12 queries, in proportion to the bytes they read",
         "sizes": "100 GB to 1 TB, evenly by logarithm, dealt to the queries by the seed",
         "queries": "the seven and 17 once each, four of the seven again",

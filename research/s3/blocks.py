@@ -118,7 +118,7 @@ EXPERIMENT = Experiment(
     run_all,
     {
         **CHOSEN,
-        "segment": "5 blocks a slot whatever their size: 26, 13 and 7 sub-jobs",
+        "segment": "5 blocks per slot whatever their size: 26, 13 and 7 sub-jobs",
         "a job alone": ", ".join(f"{size} MB {load_of(size).alone_s:.0f} s" for size in SIZES_MB),
     },
 )

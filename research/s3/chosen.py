@@ -30,7 +30,7 @@ CHOSEN = {
         "in the paper are 30 merged ones; reduces start at 5 % of the maps (Hadoop 0.20)"
     ),
     "reduces of S³": "once at the end of a job, not after each sub-job; the work is the same",
-    "segment": f"{WAVES} blocks a slot: 2,560 blocks in the 13 sub-jobs the paper reports",
+    "segment": f"{WAVES} blocks per slot: 2,560 blocks in the 13 sub-jobs the paper reports",
     "slot check": f"after {CHECK_S:.0f} s: all nodes are alike",
     "blocks": "64 on every node, in an order drawn by lot",
     "reading from another node": f"+{100 * REMOTE_PENALTY:.0f} % of the time of a map",

@@ -1,11 +1,11 @@
 """The cluster of S³ §V, its files and jobs, and what starting things costs there.
 
 Printed: 40 workers with one map slot, 30 reduces a job, 64 MB blocks, one copy of each, 160 GB of
-text (2,560 maps) or 400 GB of lineitem, about 240 s a job, and ten merged jobs against one
+text (2,560 maps) or 400 GB of lineitem, about 240 s per job, and ten merged jobs against one
 (§V.C): +25.5 % in all, +28.8 % in the maps. Costs of starting are not printed. They follow from
 these figures and not from the comparisons of schedulers:
 
-* if only maps grow with the riders, they are 0.255 / 0.288 of a job, 212.5 s or 3.32 s a wave,
+* if only maps grow with the riders, they are 0.255 / 0.288 of a job, 212.5 s or 3.32 s per wave,
   and 27.5 s of it do not grow: its start, its last reduces, its end;
 * of these we give 7.5 s to the reduces (8 million records each, about a million a second) and
   20 s to the start. An S³ sub-job "is processed as a normal MapReduce job" (§IV.D), so it pays

@@ -47,4 +47,4 @@ def by_waves(options: RunOptions, build: Build, runs: Runs) -> Table:
     }
     found = trials(options, "segments", build, tried, FEWER_SEEDS)
     rows = [row(label, first_of(runs), times) for label, times in found.items()]
-    return dependence("The length of a segment", "blocks a slot", rows)
+    return dependence("The length of a segment", "blocks per slot", rows)

@@ -1,4 +1,4 @@
-"""S³ on a cluster whose nodes keep slots for maps apart from those for reduces.
+"""S³ on a cluster with slots for maps apart from slots for reduces.
 
 A segment of S³ has as many blocks as there are concurrent *map* slots. The part `circular` counts
 all free slots, which is the same where slots have no kind. Here they have one, so that the ring
@@ -43,5 +43,5 @@ def _with_lanes(policy: Policy) -> Policy:
     return policy
 
 
-# The kernel, whose circular scans count map slots.
+# The kernel with circular scans that count map slots.
 LaneKernel = kernel_with(_with_lanes)

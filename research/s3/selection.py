@@ -61,7 +61,7 @@ EXPERIMENT = Experiment(
     {
         **CHOSEN,
         "arrivals": CHOSEN["arrivals"] + ", as for wordcount",
-        "segment": "5 blocks a slot: 6,400 blocks in 32 sub-jobs",
+        "segment": "5 blocks per slot: 6,400 blocks in 32 sub-jobs",
         "a job alone": f"{SELECTION.alone_s:.0f} s",
         "a map of lineitem": "as one of text of the same size",
         "map output": f"{OUTPUT_GB:.0f} GB, and reduces in proportion",

@@ -92,15 +92,15 @@ def _by_rider(options: RunOptions, load: Load, runs: Runs) -> Iterator[tuple[str
 NOTES = (
     "Against FIFO the direction is the paper's with both prices of a sub-job. Against MRShare "
     "it is not. With jobs of 240 s and +25.5 % for ten riders, a batch of three takes 260 s and is "
-    "over long before the next group comes after 465 s. MRS3, whose batches are the groups, then "
+    "over long before the next group comes after 465 s. In MRS3 the batches are the groups: it "
     "waits for nothing: S³ can only be its equal, and falls behind by what 13 sub-jobs cost more "
     "to start than one batch. MRS1 does make its first jobs wait, as printed",
     "S³ is ahead of MRS2 and MRS3 in both measures where its reasons hold: groups that come while "
     "the one before is still read (a gap of 116 s, half a job) and sub-jobs that start in 3 s. "
-    "With 20 s a sub-job it is ahead in ART only of batches that wait for later groups, and in "
-    "TET only of MRS3 when all jobs come together. With one block a slot and segment, as the "
+    "With 20 s per sub-job it is ahead in ART only of batches that wait for later groups, and in "
+    "TET only of MRS3 when all jobs come together. With one block per slot and segment, as the "
     "paper defines segments, even 3 s are too much",
-    "The paper's figures do not fit one another. FIFO's TET of 2.2 x 1,388 s is 305 s a job, not "
+    "The paper's figures do not fit one another. FIFO's TET of 2.2 x 1,388 s is 305 s per job, not "
     "240 s. The ART of MRS1, 2.54 x 467 s, less the 418 s that its jobs wait on average, leaves "
     "768 s for a batch of ten, 2.5 times a job of 305 s, where its figure 3 has 1.255. And that "
     "MRS2 has a shorter TET than MRS3 needs batches longer than the gap. We know no costs that "

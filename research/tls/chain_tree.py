@@ -1,4 +1,4 @@
-"""Whether queries whose jobs form a chain are slowed more than those whose jobs form a tree."""
+"""Whether queries with a chain of jobs are slowed more than queries with a tree of jobs."""
 
 from __future__ import annotations
 
@@ -78,16 +78,16 @@ def crowd_setting(seed: int, crowd: Crowd, world: World = USUAL) -> Setting:
 
 def group_slowdowns(settings: Iterable[Setting], groups: Mapping[str, Sequence[str]]) -> BySeed:
     """The mean slowdown of each group of classes under every scheduler, setting by setting."""
-    found: BySeed = {who: {group: [] for group in groups} for who in SCHEDULERS}
+    found: BySeed = {scheduler: {group: [] for group in groups} for scheduler in SCHEDULERS}
     for seed, setting in enumerate(settings):
         alone_s = setting.alone_s(seed)
         class_of = {a.query.id: a.query.class_name for a in setting.workload.arrivals}
-        for who, profile in SCHEDULERS.items():
+        for scheduler, profile in SCHEDULERS.items():
             took_s = responses_s(setting, profile, seed)
             slowed = {query: took_s[query] / alone_s[query] for query in took_s}
             for group, classes in groups.items():
                 of_group = [value for query, value in slowed.items() if class_of[query] in classes]
-                found[who][group].append(fmean(of_group))
+                found[scheduler][group].append(fmean(of_group))
     return found
 
 
@@ -100,13 +100,13 @@ def ratio(by_group: Mapping[str, Sequence[float]]) -> Interval:
 def ratio_findings(found: BySeed, prefix: str = "") -> list[Finding]:
     findings = [
         beside(
-            f"{prefix}slowdown of chains over that of trees, {who}",
+            f"{prefix}slowdown of chains over that of trees, {scheduler}",
             printed,
-            ratio(found[who]),
+            ratio(found[scheduler]),
             TIMES,
             neutral=1.0,
         )
-        for who, printed in PRINTED.items()
+        for scheduler, printed in PRINTED.items()
     ]
     ours = ratio(found["TLS"])
     bounds = (1 / COMPARABLE, COMPARABLE)
@@ -118,8 +118,12 @@ def ratio_findings(found: BySeed, prefix: str = "") -> list[Finding]:
 
 def slowdown_table(title: str, found: BySeed) -> Table:
     rows = tuple(
-        (who, *(interval(values).text() for values in by_group.values()), ratio(by_group).text())
-        for who, by_group in found.items()
+        (
+            scheduler,
+            *(interval(values).text() for values in by_group.values()),
+            ratio(by_group).text(),
+        )
+        for scheduler, by_group in found.items()
     )
     return Table(title, ("", *GROUPS, "chain / tree"), rows)
 
@@ -130,7 +134,9 @@ def run(options: RunOptions) -> Outcome:
     few = min(SENSITIVITY_SEEDS, options.seeds)
     for title, (crowd, world) in OTHERWISE.items():
         by_group = _crowd(options, title, crowd, few, world)
-        rows.append((title, *(f"{ratio(by_group[who]).mean:.2f}" for who in SCHEDULERS)))
+        rows.append(
+            (title, *(f"{ratio(by_group[scheduler]).mean:.2f}" for scheduler in SCHEDULERS))
+        )
     open_table = Table(
         "Slowdown of chains over that of trees, if something open is chosen otherwise "
         f"({of_seeds(few)})",
@@ -141,7 +147,10 @@ def run(options: RunOptions) -> Outcome:
         "Mean slowdown",
         "slowdown",
         tuple(SCHEDULERS),
-        {group: [interval(found[who][group]) for who in SCHEDULERS] for group in GROUPS},
+        {
+            group: [interval(found[scheduler][group]) for scheduler in SCHEDULERS]
+            for group in GROUPS
+        },
     )
     chart = Chart("tls-chain-tree", "Chains and trees", (panel,), bar_keys(tuple(GROUPS)))
     table = slowdown_table("Mean slowdown by shape", found)

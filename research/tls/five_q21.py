@@ -51,24 +51,24 @@ def all_ends(seeds: int, world: World = USUAL, query: str = "Q21") -> Ends:
 
 def ends_of(settings: Iterable[Setting]) -> Ends:
     """When each query ended, setting by setting; its id is its size."""
-    found: Ends = {who: [] for who in SCHEDULERS}
+    found: Ends = {scheduler: [] for scheduler in SCHEDULERS}
     for seed, setting in enumerate(settings):
-        for who, profile in SCHEDULERS.items():
+        for scheduler, profile in SCHEDULERS.items():
             took_s = responses_s(setting, profile, seed)
-            found[who].append({int(gb): end_s for gb, end_s in took_s.items()})
+            found[scheduler].append({int(gb): end_s for gb, end_s in took_s.items()})
     return found
 
 
-def _mean_response_s(ends: Ends, who: str) -> list[float]:
-    return [fmean(of_seed.values()) for of_seed in ends[who]]
+def _mean_response_s(ends: Ends, scheduler: str) -> list[float]:
+    return [fmean(of_seed.values()) for of_seed in ends[scheduler]]
 
 
-def _last_s(ends: Ends, who: str) -> list[float]:
-    return [max(of_seed.values()) for of_seed in ends[who]]
+def _last_s(ends: Ends, scheduler: str) -> list[float]:
+    return [max(of_seed.values()) for of_seed in ends[scheduler]]
 
 
-def _smallest_s(ends: Ends, who: str) -> list[float]:
-    return [of_seed[min(of_seed)] for of_seed in ends[who]]
+def _smallest_s(ends: Ends, scheduler: str) -> list[float]:
+    return [of_seed[min(of_seed)] for of_seed in ends[scheduler]]
 
 
 def findings_of(ends: Ends, prefix: str = "", few: str = "five") -> list[Finding]:
@@ -89,8 +89,8 @@ def findings_of(ends: Ends, prefix: str = "", few: str = "five") -> list[Finding
         ours = change(values_of(ends, one), values_of(ends, other))
         found.append(beside(f"{prefix}{what}", printed, ours, as_percent))
     evenness = {
-        who: interval([max(of.values()) / min(of.values()) for of in ends[who]])
-        for who in SCHEDULERS
+        scheduler: interval([max(of.values()) / min(of.values()) for of in ends[scheduler]])
+        for scheduler in SCHEDULERS
     }
     found.append(
         Finding(
@@ -111,8 +111,8 @@ def run(options: RunOptions) -> Outcome:
         "response (s)",
         tuple(f"{gb} GB" for gb in SIZES_GB),
         {
-            who: [interval([of_seed[gb] for of_seed in ends[who]]) for gb in SIZES_GB]
-            for who in SCHEDULERS
+            scheduler: [interval([of_seed[gb] for of_seed in ends[scheduler]]) for gb in SIZES_GB]
+            for scheduler in SCHEDULERS
         },
     )
     chart = Chart("tls-five-q21", "Five times Q21", (panel,), bar_keys(tuple(SCHEDULERS)))
@@ -124,11 +124,16 @@ def ends_table(title: str, ends: Ends, sizes_gb: Sequence[int] = SIZES_GB) -> Ta
     rows = [
         (
             f"{gb} GB",
-            *(interval([of_seed[gb] for of_seed in ends[who]]).text() for who in SCHEDULERS),
+            *(
+                interval([of_seed[gb] for of_seed in ends[scheduler]]).text()
+                for scheduler in SCHEDULERS
+            ),
         )
         for gb in sizes_gb
     ]
-    rows.append(("mean", *(interval(_mean_response_s(ends, who)).text() for who in SCHEDULERS)))
+    rows.append(
+        ("mean", *(interval(_mean_response_s(ends, scheduler)).text() for scheduler in SCHEDULERS))
+    )
     return Table(title, ("", *SCHEDULERS), tuple(rows))
 
 
@@ -152,7 +157,7 @@ def _sensitivity(options: RunOptions) -> Table:
 OTHERWISE: Mapping[str, tuple[World, str]] = {
     "as chosen": (USUAL, "Q21"),
     "nothing stays in memory": (replace(USUAL, memory_cache_bytes=0.0), "Q21"),
-    "8 GB of memory a node": (replace(USUAL, memory_cache_bytes=8e9), "Q21"),
+    "8 GB of memory per node": (replace(USUAL, memory_cache_bytes=8e9), "Q21"),
     "memory saves 70 %": (replace(USUAL, memory_gain=0.7), "Q21"),
     "reduces start after all maps": (replace(USUAL, slow_start=1.0), "Q21"),
     "5 s to start a job": (replace(USUAL, job_start_s=5.0), "Q21"),

@@ -26,7 +26,7 @@ from .yard import OPEN_PARAMETERS, USUAL, World, build_query, responses_s, workl
 
 SCALE_GB = 200.0
 QUERIES: Mapping[str, str] = {"Q9": "Q9 tree", "Q17": "Q17", "Q18": "Q18", "Q21": "Q21"}
-# Those whose jobs can read a table together.
+# Queries with jobs that can read a table together.
 SHARING = ("Q17", "Q21")
 SENSITIVITY_SEEDS = 2
 SCHEDULERS: Mapping[str, Mapping[str, Any]] = {
@@ -69,13 +69,13 @@ def responses_in(
     build: Callable[[str, int], Setting], queries: Iterable[str], seeds: int
 ) -> Responses:
     """What each query took alone, in the setting that is built for it and a seed."""
-    found: Responses = {query: {who: [] for who in SCHEDULERS} for query in queries}
+    found: Responses = {query: {scheduler: [] for scheduler in SCHEDULERS} for query in queries}
     for query, of_query in found.items():
         for seed in range(seeds):
             setting = build(query, seed)
-            for who, profile in SCHEDULERS.items():
+            for scheduler, profile in SCHEDULERS.items():
                 (took_s,) = responses_s(setting, profile, seed).values()
-                of_query[who].append(took_s)
+                of_query[scheduler].append(took_s)
     return found
 
 
@@ -92,7 +92,10 @@ def run(options: RunOptions) -> Outcome:
         f"Alone at {SCALE_GB:.0f} GB",
         "response (s)",
         tuple(QUERIES),
-        {who: [interval(found[query][who]) for query in QUERIES] for who in SCHEDULERS},
+        {
+            scheduler: [interval(found[query][scheduler]) for query in QUERIES]
+            for scheduler in SCHEDULERS
+        },
     )
     chart = Chart("tls-lodfa", "One query alone", (panel,), bar_keys(tuple(SCHEDULERS)))
     return Outcome(tuple(findings), (table, _sensitivity(options)), (chart,), NOTES)
@@ -113,7 +116,10 @@ def _sensitivity(options: RunOptions) -> Table:
         options.tell(f"otherwise: {title}")
         found = responses(SHARING, seeds, scale_gb, world)
         rows.append((title, *_changes(found, "HCS"), *_changes(found, "HFS")))
-    columns = ("", *(f"{query} vs {who}" for who in ("HCS", "HFS") for query in SHARING))
+    columns = (
+        "",
+        *(f"{query} vs {scheduler}" for scheduler in ("HCS", "HFS") for query in SHARING),
+    )
     title = f"Response of LoDFA, if something open is chosen otherwise ({of_seeds(seeds)})"
     return Table(title, columns, tuple(rows))
 
@@ -127,8 +133,8 @@ def _changes(found: Responses, other: str) -> Sequence[str]:
 OTHERWISE: Mapping[str, tuple[float, World]] = {
     "as chosen": (SCALE_GB, USUAL),
     "nothing stays in memory": (SCALE_GB, replace(USUAL, memory_cache_bytes=0.0)),
-    "2 GB of memory a node": (SCALE_GB, replace(USUAL, memory_cache_bytes=2e9)),
-    "8 GB of memory a node": (SCALE_GB, replace(USUAL, memory_cache_bytes=8e9)),
+    "2 GB of memory per node": (SCALE_GB, replace(USUAL, memory_cache_bytes=2e9)),
+    "8 GB of memory per node": (SCALE_GB, replace(USUAL, memory_cache_bytes=8e9)),
     "memory saves 18 %": (SCALE_GB, replace(USUAL, memory_gain=0.18)),
     "memory saves 70 %": (SCALE_GB, replace(USUAL, memory_gain=0.7)),
     "reduces start after all maps": (SCALE_GB, replace(USUAL, slow_start=1.0)),

@@ -1,4 +1,4 @@
-"""TLS's comparisons on TPC-H stages whose tasks were measured, as a second truth.
+"""TLS's comparisons on TPC-H stages with measured tasks, as a second truth.
 
 The stages are those of Spark, published with Decima: every task has the time it took, stages read
 no tables here, and nothing stays in memory. What is left of TLS is its order of queries and depth
@@ -197,13 +197,13 @@ def _tables(runs: Mapping[str, Mapping[str, Sequence[Summary]]], seeds: int) -> 
 def _mix_runs(
     options: RunOptions, name: str, measured: Measured, seeds: int
 ) -> dict[str, list[Summary]]:
-    found: dict[str, list[Summary]] = {who: [] for who in SCHEDULERS}
+    found: dict[str, list[Summary]] = {scheduler: [] for scheduler in SCHEDULERS}
     for seed in range(seeds):
         options.tell(f"{name}, seed {seed}")
         setting = mix_setting(name, measured, seed, PART * options.size)
         alone_s = setting.alone_s(seed)
-        for who, profile in SCHEDULERS.items():
-            found[who].append(run_one(setting, profile, seed, alone_s))
+        for scheduler, profile in SCHEDULERS.items():
+            found[scheduler].append(run_one(setting, profile, seed, alone_s))
     return found
 
 

@@ -95,7 +95,7 @@ def _query(
 
 @lru_cache(maxsize=128)
 def _alone_s(name: str, seed: int, size: float) -> dict[str, float]:
-    """Times alone, which are the same whenever queries come and whoever they belong to."""
+    """Times alone, which depend neither on arrivals nor on tenants."""
     return mix_setting(name, seed, size).alone_s(seed)
 
 

@@ -68,13 +68,13 @@ def three_setting(seed: int, start: Start) -> Setting:
 
 
 def all_slowdowns(seeds: int, start: Start) -> Slowed:
-    found: Slowed = {who: {name: [] for name in QUERIES} for who in SCHEDULERS}
+    found: Slowed = {scheduler: {name: [] for name in QUERIES} for scheduler in SCHEDULERS}
     for seed in range(seeds):
         setting = three_setting(seed, start)
         alone_s = setting.alone_s(seed)
-        for who, profile in SCHEDULERS.items():
+        for scheduler, profile in SCHEDULERS.items():
             took_s = responses_s(setting, profile, seed)
-            for name, of_name in found[who].items():
+            for name, of_name in found[scheduler].items():
                 of_name.append(took_s[name] / alone_s[name])
     return found
 
@@ -100,7 +100,7 @@ def run(options: RunOptions) -> Outcome:
     rows = tuple(
         (
             f"{name} ({query}, {gb:.0f} GB)",
-            *(interval(found[who][name]).text() for who in SCHEDULERS),
+            *(interval(found[scheduler][name]).text() for scheduler in SCHEDULERS),
         )
         for name, (query, gb) in QUERIES.items()
     )
@@ -109,7 +109,10 @@ def run(options: RunOptions) -> Outcome:
         "Q14, Q17, Q14 one after another",
         "slowdown",
         tuple(f"{name} ({query})" for name, (query, _) in QUERIES.items()),
-        {who: [interval(found[who][name]) for name in QUERIES] for who in SCHEDULERS},
+        {
+            scheduler: [interval(found[scheduler][name]) for name in QUERIES]
+            for scheduler in SCHEDULERS
+        },
     )
     chart = Chart(
         "tls-motivation", "A large query between small ones", (panel,), bar_keys(tuple(SCHEDULERS))
@@ -126,9 +129,11 @@ def _sensitivity(options: RunOptions) -> Table:
     seeds = min(SENSITIVITY_SEEDS, options.seeds)
     for title, start in OTHERWISE.items():
         found = all_slowdowns(seeds, start)
-        cells = (interval(found[who][name]).mean for who in SCHEDULERS for name in SMALL)
+        cells = (
+            interval(found[scheduler][name]).mean for scheduler in SCHEDULERS for name in SMALL
+        )
         rows.append((title, *map(HUNDREDTHS, cells)))
-    columns = ("", *(f"{name}, {who}" for who in SCHEDULERS for name in SMALL))
+    columns = ("", *(f"{name}, {scheduler}" for scheduler in SCHEDULERS for name in SMALL))
     title = "Slowdown of the small ones, if something open is chosen otherwise"
     title += f" ({of_seeds(seeds)})"
     return Table(title, columns, tuple(rows))

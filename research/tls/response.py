@@ -91,11 +91,13 @@ def response_table(runs: Mapping[str, Runs], bin_titles: Sequence[str] = BIN_TIT
     rows = []
     for name, of_name in runs.items():
         means = pick(of_name, mean_s)
-        rows.append((f"{name}, all", *(interval(means[who]).text() for who in SCHEDULERS)))
+        rows.append(
+            (f"{name}, all", *(interval(means[scheduler]).text() for scheduler in SCHEDULERS))
+        )
         for size_bin, title in zip(BINS, bin_titles, strict=True):
             cells = (
-                interval([bin_mean_s(summary, size_bin) for summary in of_name[who]])
-                for who in SCHEDULERS
+                interval([bin_mean_s(summary, size_bin) for summary in of_name[scheduler]])
+                for scheduler in SCHEDULERS
             )
             rows.append((f"{name}, {title}", *(cell.from_zero().text() for cell in cells)))
     return Table("Mean response in seconds, by input size", ("", *SCHEDULERS), tuple(rows))
@@ -104,7 +106,11 @@ def response_table(runs: Mapping[str, Runs], bin_titles: Sequence[str] = BIN_TIT
 def _sensitivity(options: RunOptions) -> Table:
     columns = [
         "",
-        *(f"{name}: vs {who}" for name in ("Bing", "Facebook") for who in ("HFS", "HCS")),
+        *(
+            f"{name}: vs {scheduler}"
+            for name in ("Bing", "Facebook")
+            for scheduler in ("HFS", "HCS")
+        ),
     ]
     rows = []
     seeds = min(SENSITIVITY_SEEDS, options.seeds)
@@ -131,18 +137,20 @@ def response_chart(
         "seconds",
         tuple(runs),
         {
-            who: [interval([mean_s(summary) for summary in of[who]]) for of in runs.values()]
-            for who in SCHEDULERS
+            scheduler: [
+                interval([mean_s(summary) for summary in of[scheduler]]) for of in runs.values()
+            ]
+            for scheduler in SCHEDULERS
         },
     )
     panels = [overall]
     for workload, of in runs.items():
         values = {
-            who: [
-                interval([bin_mean_s(summary, size_bin) for summary in of[who]])
+            scheduler: [
+                interval([bin_mean_s(summary, size_bin) for summary in of[scheduler]])
                 for size_bin in BINS
             ]
-            for who in SCHEDULERS
+            for scheduler in SCHEDULERS
         }
         panels.append(bar_panel(f"{workload}, by input size", "seconds", bin_titles, values))
     return Chart(name, title, tuple(panels), bar_keys(tuple(SCHEDULERS)))
@@ -153,9 +161,10 @@ NOTES = (
     "Facebook and QMix not beyond chance: on 192 slots a query of 1-10 GB has at most some 40 maps "
     "at a time, for which a fair share is about as good as all "
     "slots. Queries that contend more come near what was printed: those of Bing at twice the load, "
-    "and the measured ones of tls-measured, most of whose work is in stages that fill the cluster",
+    "and the measured ones of tls-measured, with most of their work in stages that fill the "
+    "cluster",
     "The paper has HFS behind HCS on Bing; here it is far ahead. In one queue, served by job, each "
-    "of a query's jobs lines up behind everybody's, those of large queries too. Four queues, or "
+    "of a query's jobs lines up behind all jobs, also those of large queries. Four queues, or "
     "reduces that do not hold slots while they wait, take away much of what HCS loses. What the "
     "paper's HFS loses (containers for application masters, and reduces granted to all jobs while "
     "maps wait) is not modelled",

@@ -77,9 +77,9 @@ def slowdown(summary: Summary, size_bin: str, what: str) -> float:
     return found
 
 
-def _over_bins(runs: Runs, who: str) -> list[float]:
+def _over_bins(runs: Runs, scheduler: str) -> list[float]:
     """The mean of the bins' largest slowdowns, seed by seed."""
-    return [fmean(slowdown(summary, b, "max") for b in BINS) for summary in runs[who]]
+    return [fmean(slowdown(summary, b, "max") for b in BINS) for summary in runs[scheduler]]
 
 
 def _maxima(name: str, runs: Runs) -> list[Finding]:
@@ -118,8 +118,10 @@ def _ends_of_bing(runs: Runs) -> list[Finding]:
 def _evenness(name: str, runs: Runs) -> Finding:
     """In how many bins TLS has the least mean slowdown of the three."""
     means = {
-        who: [fmean(slowdown(summary, b, "mean") for summary in runs[who]) for b in BINS]
-        for who in SCHEDULERS
+        scheduler: [
+            fmean(slowdown(summary, b, "mean") for summary in runs[scheduler]) for b in BINS
+        ]
+        for scheduler in SCHEDULERS
     }
     least = sum(
         min(column) == own for own, *column in zip(means["TLS"], *means.values(), strict=True)
@@ -133,8 +135,10 @@ def _evenness(name: str, runs: Runs) -> Finding:
 def _large_under_fair(runs: Runs) -> Finding:
     """§5.3: against HCS, HFS serves Facebook's large queries worse."""
 
-    def means(who: str) -> list[float]:
-        return [fmean(slowdown(summary, b, "mean") for b in BINS[-2:]) for summary in runs[who]]
+    def means(scheduler: str) -> list[float]:
+        return [
+            fmean(slowdown(summary, b, "mean") for b in BINS[-2:]) for summary in runs[scheduler]
+        ]
 
     ours = change(means("HFS"), means("HCS"))
     what = "Facebook: mean slowdown of bins 4 and 5, HFS against HCS"
@@ -151,8 +155,8 @@ def slowdown_table(
     for name, of_name in runs.items():
         for size_bin, bin_title in zip(BINS, bin_titles, strict=True):
             cells = (
-                interval([slowdown(summary, size_bin, what) for summary in of_name[who]])
-                for who in SCHEDULERS
+                interval([slowdown(summary, size_bin, what) for summary in of_name[scheduler]])
+                for scheduler in SCHEDULERS
             )
             rows.append((f"{name}, {bin_title}", *(cell.from_zero().text() for cell in cells)))
     return Table(title, ("", *SCHEDULERS), tuple(rows))
@@ -166,7 +170,7 @@ def _sensitivity(options: RunOptions) -> Table:
         cells = []
         for name, printed in PRINTED_MAXIMA.items():
             by_seed = [mix_run(name, seed, options.size, USUAL, traffic) for seed in range(seeds)]
-            runs = {who: [found[who] for found in by_seed] for who in SCHEDULERS}
+            runs = {scheduler: [found[scheduler] for found in by_seed] for scheduler in SCHEDULERS}
             for other in printed:
                 ours = change(_over_bins(runs, "TLS"), _over_bins(runs, other))
                 cells.append(as_percent(ours.mean))
@@ -187,8 +191,11 @@ def _chart(name: str, runs: Mapping[str, Runs], what: str) -> Chart:
             "slowdown",
             BIN_TITLES,
             {
-                who: [interval([slowdown(summary, b, what) for summary in of[who]]) for b in BINS]
-                for who in SCHEDULERS
+                scheduler: [
+                    interval([slowdown(summary, b, what) for summary in of[scheduler]])
+                    for b in BINS
+                ]
+                for scheduler in SCHEDULERS
             },
         )
         for workload, of in runs.items()

@@ -68,8 +68,8 @@ class World:
 USUAL = World()
 
 OPEN_PARAMETERS: Mapping[str, str] = {
-    "time of a map": "15 s a block of 256 MB, plus 2 s to start; tasks differ by 20 %",
-    "time of a reduce": "as much a byte as a map, a quarter of it shuffle, plus 2 s to start",
+    "time of a map": "15 s per block of 256 MB, plus 2 s to start; tasks differ by 20 %",
+    "time of a reduce": "as much per byte as a map, a quarter of it shuffle, plus 2 s to start",
     "reduces of a job": "one for each GB it reads, one for a sort (Hive's default)",
     "when reduces start": "at 5 % of the maps (Hadoop's default), holding their slots",
     "memory": "a block among the last 4 GB read on a node saves 35 % of a map",
@@ -160,5 +160,5 @@ def responses_s(setting: Setting, profile: Mapping[str, Any], seed: int) -> dict
 
 
 def _pieces(size_bytes: float, piece_bytes: float) -> int:
-    # Bytes are sums of splits, whose rounding must not make one piece more.
+    # Bytes are sums of splits: their rounding must not make one piece more.
     return max(1, math.ceil(size_bytes / piece_bytes - 1e-6))

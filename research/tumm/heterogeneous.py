@@ -74,8 +74,8 @@ def run(options: RunOptions) -> Outcome:
         (_chart(found), maps_chart(all_five)),
         (
             "The paper prints no makespans here, only Fig. 10, in which H_TuMM ends first",
-            "How much is gained follows from the jobs drawn: with many Inverted Indexes, whose "
-            "reduces are four times the work of their maps, the fixed slots are far from right",
+            "How much is gained follows from the jobs drawn: with many Inverted Indexes "
+            "(reduces with four times the work of their maps), the fixed slots are far from right",
             "H_TuMM is ahead of TuMM where maps are most of the work, but on equal nodes too: it "
             "has no least number of reduce slots, in which TuMM's early reduces wait. What is left "
             "for its regard for the nodes is less than the paper's argument promises: a fast "

@@ -100,7 +100,7 @@ BENCHMARKS = (INVERTED_INDEX, HISTOGRAM, WORD_COUNT, CLASSIFICATION, GREP)
 
 
 def job_truth(map_s: float, reduce_s: float, shuffle: float = SHUFFLE) -> JobTruth:
-    """Times of a job whose reduces spend the given share on fetching."""
+    """Times of a job if its reduces spend the given share on fetching."""
     rest_s = reduce_s * (1 - shuffle)
     return JobTruth(
         map_s=map_s,

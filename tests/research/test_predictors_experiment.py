@@ -37,7 +37,7 @@ def test_a_task_is_predicted_from_those_that_had_ended() -> None:
     assert errors["reduce"] == []
 
 
-# Of two maps that all four predict, one that two do, and one that nobody does.
+# Of two maps that all four predict, one that two do, and one that none does.
 MAPS = [
     {"basic": 1.0, "standard": 2.0, "detailed": 2.0, "regression": 0.5},
     {"basic": 3.0, "standard": 4.0, "detailed": 4.0, "regression": 1.5},

@@ -196,7 +196,7 @@ def test_of_five_sizes_the_smallest_is_soon_done_under_tls() -> None:
 def test_tls_is_ahead_of_hcs_where_queries_wait() -> None:
     traffic = replace(USUAL_TRAFFIC, load=1.6)
     found = mix_run("Facebook", 0, 0.3, USUAL, traffic)
-    means = {who: summary.response_s.mean for who, summary in found.items()}
+    means = {scheduler: summary.response_s.mean for scheduler, summary in found.items()}
     assert means["TLS"] is not None
     assert means["HCS"] is not None
     assert means["TLS"] < 0.8 * means["HCS"]
