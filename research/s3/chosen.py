@@ -26,7 +26,7 @@ CHOSEN = {
     "rider cost": f"{RIDER_COST:.4f} of a map without its start, which is +28.8 % for ten riders",
     "last reduces": f"{REDUCE_S:g} s: 8 million records each, about a million a second",
     "reduce slots": (
-        f"{REDUCE_SLOTS} a node beside the map slot, enough for the reduces of ten riders, which "
+        f"{REDUCE_SLOTS} per node beside the map slot, enough for the reduces of ten riders, which "
         "in the paper are 30 merged ones; reduces start at 5 % of the maps (Hadoop 0.20)"
     ),
     "reduces of S³": "once at the end of a job, not after each sub-job; the work is the same",

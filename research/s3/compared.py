@@ -191,7 +191,7 @@ def _panel(what: Measure, cases: Mapping[str, Runs], printed: Mapping[str, float
             bars[other].append(None if figure is None else Interval(figure, figure, figure, 1))
     for case, runs in cases.items():
         for base, start_s in ((WHOLE, JOB_START_S), (LIGHT, HEARTBEAT_S)):
-            groups.append(f"{case}\n{start_s:.0f} s a sub-job")
+            groups.append(f"{case}\n{start_s:.0f} s per sub-job")
             for other in OTHERS:
                 bars[other].append(ratio(runs[other], runs[base], what))
     panel = bar_panel(what, "multiple of S³", groups, bars)

@@ -11,7 +11,8 @@ import pytest
 from research import EXPERIMENTS, JOINTS, PAGES, PAPERS
 from research.outcome import Finding, Outcome, Verdict
 from research.pages import with_section
-from research.sections import Section
+from research.report import markdown
+from research.sections import Section, section_of
 
 FOLDER = Path(__file__).parents[2] / "docs" / "experiments"
 VERDICTS = {"", *(verdict.value for verdict in Verdict)}
@@ -44,6 +45,13 @@ def test_every_experiment_has_its_section_in_the_stored_page(paper: str) -> None
             assert f"\n## {item.title}\n" in text
             names = item.of if item in JOINTS else (item.name,)
             assert f"`python -m research {' '.join(names)}`; {item.source}." in text
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_the_stored_page_says_what_was_chosen_as_the_code_does(name: str) -> None:
+    text = (FOLDER / f"{PAGES[name]}.md").read_text("utf-8")
+    chosen = markdown(section_of(EXPERIMENTS[name], Outcome(), 5, 1.0)).splitlines()[-1]
+    assert chosen in text
 
 
 @pytest.mark.parametrize("paper", PAPERS)
