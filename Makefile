@@ -8,11 +8,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTHON ?=
+# Names and options for `make research`.
+RUN ?=
 
 # Tests start many programs, none of which should have to be compiled once more.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-all test-declared check docs bench soak clean
+.PHONY: help demo test test-all test-declared check docs bench soak research clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +51,9 @@ bench: $(STAMP) ## run the benchmarks
 
 soak: $(STAMP) ## an hour of mixed load in which everything goes wrong that can
 	$(BIN)/python -m bench.soak --seconds 3600
+
+research: $(STAMP) ## list the papers' experiments, or run some: RUN="NAME..." or RUN="all --seeds 1 --size 0.1"
+	$(BIN)/python -m research $(RUN)
 
 clean: ## remove .venv, caches, builds and the demonstration's figures
 	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from queryard.experiments import EXPERIMENTS
-from queryard.experiments.recorded.workloads import FACEBOOK_2009, FACEBOOK_2010
 from queryard.workload.traces import read_trace
+from research import EXPERIMENTS
+from research.recorded.workloads import FACEBOOK_2009, FACEBOOK_2010
 
 WORKLOAD = str(Path(__file__).parents[2] / "examples" / "first.toml")
 TINY = str(Path(__file__).parents[2] / "examples" / "tiny.json")

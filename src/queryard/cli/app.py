@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-from queryard.core.errors import QueryardError
 from queryard.version import __version__
 
 from .analyze import analyze
 from .compare import compare
 from .experiment import experiment
 from .explain import explain
-from .failures import FAILED, USER_ERROR, RunFailed, complain
+from .failures import exit_codes
 from .history import history
 from .load import load
 from .parts import parts
@@ -55,7 +53,10 @@ app.command(rich_help_panel=_LOADS)(replay)
 app.command(rich_help_panel=_SCHEDULERS)(compare)
 app.command(rich_help_panel=_SCHEDULERS)(simulate)
 app.add_typer(trace, name="trace", rich_help_panel=_SCHEDULERS)
-app.command(rich_help_panel=_SCHEDULERS)(experiment)
+app.command(
+    rich_help_panel=_SCHEDULERS,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)(experiment)
 app.command(rich_help_panel=_SCHEDULERS)(policies)
 app.command(rich_help_panel=_SCHEDULERS)(parts)
 
@@ -81,20 +82,6 @@ def root(
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Run the command line; what went wrong is told on stderr, without a traceback.
-
-    The exit code is 2 for a wrong command and 1 for a statement that failed.
-    """
-    try:
+    """Run the command line; `exit_codes` says what becomes of errors."""
+    with exit_codes():
         app(list(args) if args is not None else None)
-    except RunFailed as error:
-        complain(str(error))
-        sys.exit(FAILED)
-    except QueryardError as error:
-        complain(" ".join(str(error).split()))
-        sys.exit(USER_ERROR)
-    except OSError as error:
-        if error.filename is None:
-            raise
-        complain(f"{error.filename}: {error.strerror}")
-        sys.exit(USER_ERROR)

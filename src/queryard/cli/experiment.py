@@ -1,141 +1,52 @@
-"""`queryard experiment`: the papers' tables and figures, run again."""
+"""`queryard experiment`: where the papers' experiments are, which are not installed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from queryard.core.errors import InvalidRecord, unknown_name
+from queryard.core.errors import QueryardError
+from queryard.version import __version__
 
-from .experiment_tables import table_of
-
-if TYPE_CHECKING:
-    from queryard.experiments import Experiment
-
-ALL = "all"
+PACKAGE = Path("research", "__main__.py")
 
 
-def experiment(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="NAME",
-            help="Which ones, or `all`; left out, they are listed with how long they take.",
-            show_default=False,
-        ),
-    ] = None,
-    seeds: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Runs with other arrivals and luck; usually 5, and 1 of recorded days.",
-            show_default=False,
-        ),
-    ] = None,
-    size: Annotated[
-        float, typer.Option(min=0.01, help="How many queries, of as many as were published.")
-    ] = 1.0,
-    traces: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="A folder of public traces, for experiments on recorded tasks.",
-            show_default=False,
-        ),
-    ] = None,
-    report: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Write a page with all tables and figures, anew after each that has ended.",
-            show_default=False,
-        ),
-    ] = None,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print Markdown instead of tables and pictures.")
-    ] = False,
-) -> None:
-    """Run published experiments again and show what came out beside what was printed.
+class NotInstalled(QueryardError):
+    """A command that runs from a checkout only."""
 
-    Charts are drawn as text here, and as figures on the page of `--report`. Most experiments take
-    seconds to minutes at full size, a recorded day hours. If one of several fails, the others are
-    run nevertheless.
 
-    Examples:
+def experiment(context: typer.Context) -> None:
+    """Say how to run the papers' experiments: from a checkout, by `python -m research`.
 
-    - `queryard experiment`: what there is
-    - `queryard experiment predictors --seeds 3`
-    - `queryard experiment all --report out/`
+    They are not part of the installed package. In a checkout, `python -m research` lists them and
+    `python -m research NAME` runs one.
     """
-    # It needs all of the simulator, and most commands need none of it.
-    from .experiment_session import TaskFeatures, run_all
-
-    console = Console()
-    if report is not None:
-        check_folder(report)
-    if not names:
-        for option, given in (("--report", report), ("--seeds", seeds)):
-            if given is not None:
-                raise InvalidRecord(f"{option}: name an experiment as well, or `all`")
-        _list(console)
-        return
-    if traces is not None and not traces.is_dir():
-        raise InvalidRecord(f"--traces {traces}: there is no such folder")
-    chosen = choose(names, traces)
-    run_all(chosen, TaskFeatures(seeds, size, traces, report, ALL not in names), console, markdown)
+    own_root = Path(__file__).parents[3]
+    checkout = checkout_of([Path.cwd(), *Path.cwd().parents, own_root])
+    raise NotInstalled(advice(checkout, context.args))
 
 
-def choose(names: Sequence[str], traces: Path | None) -> list[Experiment]:
-    """Those of these names, each once; of all, those that lack traces say so themselves."""
-    from queryard.experiments import EXPERIMENTS
-
-    for name in names:
-        if name != ALL and name not in EXPERIMENTS:
-            known = unknown_name("experiment", name, [*EXPERIMENTS, ALL])
-            raise InvalidRecord(f"{known}; `queryard experiment` says what they are")
-    if ALL in names:
-        return list(EXPERIMENTS.values())
-    for name in names:
-        if traces is None and EXPERIMENTS[name].needs_traces:
-            raise InvalidRecord(
-                f"{name} replays recorded workloads: name their folder with --traces"
-            )
-    return [EXPERIMENTS[name] for name in dict.fromkeys(names)]
+def checkout_of(folders: Iterable[Path]) -> Path | None:
+    """The first of these folders that holds the experiments."""
+    return next((folder for folder in folders if (folder / PACKAGE).is_file()), None)
 
 
-def check_folder(report: Path) -> None:
-    """Make the folder of a report, and see whether figures can be drawn, before hours are spent on
-    what goes into it.
+def advice(checkout: Path | None, args: Iterable[str]) -> str:
+    """How to run the experiments with these arguments.
+
+    >>> advice(Path.cwd(), ["tls-lodfa", "--report", "my page"]).split(": ")[1]
+    "python -m research tls-lodfa --report 'my page'"
     """
-    from queryard.figures import check_figure_path
-
-    try:
-        report.mkdir(parents=True, exist_ok=True)
-    except FileExistsError:
-        raise InvalidRecord(f"--report {report}: is a file; name a folder") from None
-    except OSError as error:
-        raise InvalidRecord(
-            f"--report {report}: cannot be made: {error.strerror}; name a folder elsewhere"
-        ) from error
-    check_figure_path(str(report / "figure.png"))
-
-
-def _list(console: Console) -> None:
-    from queryard.experiments import EXPERIMENTS
-    from queryard.experiments.durations import TAKES
-
-    rows = tuple(
-        (
-            item.name,
-            item.title,
-            item.source,
-            TAKES.get(item.name, "") + ("; needs --traces" if item.needs_traces else ""),
+    command = shlex.join(["python", "-m", "research", *args])
+    if checkout is None:
+        return (
+            "the experiments are not part of the installed package: get a checkout of Queryard's "
+            f"repository, or unpack the source archive queryard-{__version__}.tar.gz, and run "
+            f"there: make .venv/.installed && .venv/bin/{command}"
         )
-        for item in EXPERIMENTS.values()
-    )
-    columns = ("name", "what", "source", "takes about")
-    console.print(table_of("Experiments", columns, rows, numbers=False))
+    if checkout != Path.cwd():
+        command = f"cd {shlex.quote(str(checkout))} && {command}"
+    return f"the experiments run from a checkout: {command}"

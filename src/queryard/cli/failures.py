@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -32,6 +33,27 @@ def running() -> Iterator[None]:
     except KeyboardInterrupt:
         complain("cancelled", "")
         raise typer.Exit(INTERRUPTED) from None
+
+
+@contextmanager
+def exit_codes() -> Iterator[None]:
+    """What goes wrong inside is told on stderr, without a traceback, and ends the process.
+
+    The exit code is 2 for a wrong command and 1 for a statement that failed.
+    """
+    try:
+        yield
+    except RunFailed as error:
+        complain(str(error))
+        sys.exit(FAILED)
+    except QueryardError as error:
+        complain(" ".join(str(error).split()))
+        sys.exit(USER_ERROR)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        complain(f"{error.filename}: {error.strerror}")
+        sys.exit(USER_ERROR)
 
 
 @contextmanager

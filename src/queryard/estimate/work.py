@@ -1,7 +1,7 @@
 """The work of a query in core-seconds, and its memory, before it runs.
 
-What is known best counts. A query whose template has run before takes about what it took then. One
-that has not is reckoned from what its plan does: so many seconds for each value decoded, each row
+What is known best counts. A query of a template that has run before takes about what it took
+then. For any other, the plan decides: so many seconds for each value decoded, each row
 joined, grouped or sorted. The constants are those of one machine; `Rates` carry them to another,
 and a bias learnt from ended queries to whatever else is different there. Failing all that, there
 are the bytes of the tables it names.
@@ -63,7 +63,7 @@ class Price(NamedTuple):
 # Fitted to the CPU time of the 22 queries of TPC-H at scale 1, drawn towards prices of single
 # operators on made-up rows, and rounded. What TPC-H hardly has (windows, text files, regular
 # expressions, large answers, cross products and other joins without keys) is as measured there.
-# `bench/prediction.py` says how good they are.
+# `research/prediction.py` says how good they are.
 PRICES: Mapping[Amount, Price] = {
     "chunks": Price(6e-6, "computing"),
     "scan_bytes": Price(1.6e-9, "computing"),

@@ -1,0 +1,5 @@
+"""`python -m research`, from a checkout."""
+
+from .command import main
+
+main()

@@ -1,0 +1,9 @@
+"""The tables and figures of ReLAQS."""
+
+from research.outcome import Experiment
+
+from .arrival_gaps import EXPERIMENT as _CROSSING
+from .progress_metric import EXPERIMENT as _METRIC
+from .time_to_answers import EXPERIMENT as _TIME
+
+EXPERIMENTS: tuple[Experiment, ...] = (_TIME, _CROSSING, _METRIC)
