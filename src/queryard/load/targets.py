@@ -12,7 +12,6 @@ from queryard.core.model import Tenant
 from queryard.engine.calibration import machine_rates
 from queryard.engine.errors import QueryCancelled
 from queryard.engine.plain import PlainCursor, PlainDuckDB
-from queryard.history import schema  # noqa: F401  # a third of a second, before anything is timed
 from queryard.live import Handle, Session
 from queryard.workload.load import Request
 
