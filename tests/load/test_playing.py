@@ -106,7 +106,7 @@ def test_ctrl_c_cancels_all_and_still_tells_what_ended(policy: str, ground: Grou
     assert played.interrupted
     assert [outcome.state for outcome in played.outcomes] == ["finished", "cancelled", "to come"]
     found = report(played, {})
-    # Only what had ended counts: nobody knows what would have become of the others.
+    # Only what had ended counts: the ends of the others are not known.
     assert found.summary.counts.submitted == 1
     assert found.requests == 3
 

@@ -1,4 +1,4 @@
-"""Answers: read as they come, kept when collected, and never left running for nobody."""
+"""Answers: read as they come, kept when collected, and never left running without a reader."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ from .ground import Ground
 from .outcome import Cost, Glance, Outcome
 
 PLAIN = "duckdb"
-"""The policy that is none: plain DuckDB, one cursor a query."""
-# Run once before the start, so that what is loaded but once is not part of any query.
+"""The policy that is none: plain DuckDB, one cursor per query."""
+# Run once before the start, so that loading of modules is not part of any query.
 FIRST = "SELECT 42 -- before the start"
 
 Profile = str | Mapping[str, Any]
@@ -177,7 +177,7 @@ class _SentQuery:
 
 
 class PlainTarget:
-    """DuckDB with as many threads as there are slots; whoever asks runs at once."""
+    """DuckDB with as many threads as there are slots; every request runs at once."""
 
     name = PLAIN
 
