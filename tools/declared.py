@@ -16,13 +16,7 @@ from pathlib import Path
 from typing import Any
 
 # Declared, although nothing imports them, and why.
-NOT_IMPORTED = {
-    "fastapi": "the service is still to come",
-    "prometheus-client": "the service is still to come",
-    "ray": "the backend is still to come",
-    "tpchgen-cli": "a program, started as a process",
-    "uvicorn": "the service is still to come",
-}
+NOT_IMPORTED = {"tpchgen-cli": "a program, started as a process"}
 # Libraries of which a module has another name than they have.
 OTHER_NAMES = {"_duckdb": "duckdb"}
 # For work on the project; what is installed with it may still be imported within functions.

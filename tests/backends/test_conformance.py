@@ -8,7 +8,6 @@ from collections import Counter
 import pytest
 
 from queryard.backends.protocol import (
-    Capability,
     JoinRefused,
     LaunchFailed,
     QueryUsed,
@@ -35,7 +34,6 @@ def test_its_nodes_join_when_it_starts(ground):
     joined = kinds(ground.until(lambda told: len(told) >= len(NODES)), NodeJoined)
     assert [event.node.id for event in joined] == [node.id for node in NODES]
     assert ground.backend.slots == sum(node.slots for node in NODES)
-    assert ground.backend.capabilities == frozenset(Capability)
 
 
 def test_a_run_that_ends_is_told_before_its_slots_are_back(ground):

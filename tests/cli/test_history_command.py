@@ -197,7 +197,7 @@ def test_help_teaches_and_needs_neither_engine_nor_store(command: str) -> None:
         "from queryard.cli import main\n"
         f"try: main(['{command}', '--help'])\n"
         "except SystemExit: pass\n"
-        "slow = {'duckdb', 'pyarrow', 'sqlalchemy', 'sqlglot'}\n"
+        "slow = {'duckdb', 'pyarrow', 'sqlglot', 'sqlite3'}\n"
         "sys.exit(' '.join(slow & set(sys.modules)) or 0)\n"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

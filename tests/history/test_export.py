@@ -14,20 +14,20 @@ from queryard.history import HistoryError, HistoryReader, export, schema
 def test_every_table_becomes_a_file_with_all_its_rows(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export, "CHUNK", 7)  # several chunks a table
+    monkeypatch.setattr(export, "CHUNK", 7)  # several chunks per table
     record(file, queries=20)
     with HistoryReader(file) as reader:
         rows = reader.export(tmp_path / "new" / "out")
         queries = reader.queries()
     out = tmp_path / "new" / "out"
     assert sorted(path.name for path in out.iterdir()) == sorted(
-        f"{table.name}.parquet" for table in schema.metadata.sorted_tables
+        f"{table}.parquet" for table in schema.COLUMNS
     )
     assert (rows["asked"], rows["steps"], rows["tasks"], rows["leases"]) == (20, 81, 0, 40)
     for name, number in rows.items():
         found = pq.read_table(out / f"{name}.parquet")
         assert found.num_rows == number
-        assert found.column_names == [c.name for c in schema.metadata.tables[name].columns]
+        assert found.column_names == schema.COLUMNS[name].split(", ")
     asked = pq.read_table(out / "asked.parquet")
     assert asked["query"].to_pylist() == [row.query for row in queries]
     assert str(asked.schema.field("deadline_s").type) == "double"

@@ -256,7 +256,7 @@ def test_where_nothing_can_be_written_lost_queries_are_shown_all_the_same(file: 
 
 
 def test_no_new_version_of_the_file_is_needed(file: Path) -> None:
-    """Histories of before stay readable where nothing can be written, and by who wrote them."""
+    """Earlier histories stay readable where nothing can be written."""
     record(file)
     connection = sqlite3.connect(file)
     assert connection.execute("PRAGMA user_version").fetchone() == (2,)

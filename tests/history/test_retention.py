@@ -31,7 +31,7 @@ def _rows(file: Path) -> dict[str, int]:
     connection = sqlite3.connect(file)
     try:
         return {
-            table.name: connection.execute(f"SELECT count(*) FROM {table.name}").fetchone()[0]
+            table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
             for table in schema.OF_A_SESSION
         }
     finally:

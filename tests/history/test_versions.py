@@ -6,36 +6,29 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from history_samples import is_sound, record, session_row
-from sqlalchemy import Float, Integer
+from history_samples import NODE_STEP, cost_row, is_sound, record, session_row, steps_of
 
 from queryard.history import (
+    ForecastRow,
     History,
     HistoryError,
     HistoryReader,
     HistoryWarning,
+    PastRow,
     migrations,
     opening,
     schema,
 )
 
+FILES = Path(__file__).parent / "files"
+VERSIONS = range(1, migrations.VERSION + 1)
 
-def _first_version(file: Path) -> None:
-    """A file as the first version left it, with a session of three queries."""
+
+def _written_by(version: int, file: Path) -> None:
+    """A file as that version left it: a session that was closed, and one that was killed."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    connection = opening._engine(str(file), "BEGIN IMMEDIATE").connect()
-    with connection.begin():
-        migrations.migrate(connection, str(file), upto=1)
-        for text in (
-            "INSERT INTO sessions VALUES ('old', 100, 4e9, 4e9, '0.0', 1, 2, 1000, '{}', '{}')",
-            "INSERT INTO asked VALUES ('old', 'q1', 1, 'select 1', 'select ?', 'a', 0, NULL, "
-            "'native', 10, 2.0, NULL, 'plan', '')",
-            "INSERT INTO asked VALUES ('old', 'q2', 1, 'select 1', 'select ?', 'a', 0, NULL, "
-            "'native', 10, 2.0, NULL, 'plan', 'q1')",
-            "INSERT INTO ended VALUES ('old', 'q1', 4, 2, 'finished', '', 1.5, 2.5, 77, 1)",
-            "INSERT INTO ended VALUES ('old', 'q2', 4, 2, 'finished', '', 0.0, 0.0, 77, 1)",
-        ):
-            connection.exec_driver_sql(text)
+    connection = sqlite3.connect(file)
+    connection.executescript((FILES / f"version_{version}.sql").read_text("utf-8"))
     connection.close()
 
 
@@ -47,35 +40,77 @@ def _version(file: Path) -> int:
         connection.close()
 
 
-def test_a_file_of_the_first_version_is_brought_up_to_date_by_recording(file: Path) -> None:
-    _first_version(file)
-    assert _version(file) == 1
-    record(file, "new")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_file_of_every_version_is_read_and_brought_up_to_date(file: Path, version: int) -> None:
+    _written_by(version, file)
+    assert _version(file) == version
+    with HistoryReader(file) as reader:
+        closed, killed = reader.sessions()
+        assert (closed.queries, closed.steps, closed.last_s, closed.lost) == (3, 6, 16.0, False)
+        assert (killed.queries, killed.steps, killed.last_s, killed.lost) == (1, 3, 4.0, True)
+        assert closed.profile == {"order": "fifo", "name": "fifo"}
+        told = [(q.query, q.outcome, q.started_s, q.work_s, q.held_s) for q in reader.queries()]
+        assert told == [
+            ("q1", "finished", 10.0, 1.0, 2.5),
+            ("q2", "finished", 10.0, 0.0, 0.0),
+            ("q3", "cancelled", 13.5, 1.25, 2.5),
+            ("q1", "lost", 1.0, None, 3.0),
+        ]
+        first, *_, last = reader.queries()
+        assert (first.tenant, first.deadline_s, first.burst_s) == ("sales/emea", 30.0, 0.0)
+        assert first.first_forecast == ForecastRow("q1", 10.0, 11.0, 14.0)
+        assert first.last_forecast == ForecastRow("q1", 11.0, 12.0, 13.0)
+        assert (last.ended_s, last.burst_s, last.first_forecast) == (None, None, None)
+        assert reader.past() == [
+            PastRow("select ?", 1.0, 5000, 1_700_000_012.0, 2.5),
+            PastRow("select ?", 1.25, 5000, 1_700_000_015.0, 2.5, "cancelled"),
+        ]
+        steps = [NODE_STEP, *steps_of("q1", 10.0)]
+        assert reader.journal("closed").steps[:-1] == steps
+        assert [row["profile"]["name"] for row in reader.policies("closed")] == ["fair"]
+        assert [row["outcome"] for row in reader.leases("closed")] == ["revoked", "finished"]
+        assert [row["ended_s"] for row in reader.tasks("killed")] == [None]
+        assert len(reader.costs("closed")) == (0 if version == 1 else 1)
+    assert _version(file) == migrations.VERSION
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_file_of_every_version_is_written_to(file: Path, version: int) -> None:
+    _written_by(version, file)
+    record(file, "new", queries=2)
     assert _version(file) == migrations.VERSION
     with HistoryReader(file) as reader:
-        assert [session.session for session in reader.sessions()] == ["old", "new"]
-        old = reader.queries(session="old")
-        assert [(row.query, row.work_s, row.burst_s) for row in old] == [
-            ("q1", 1.5, 0.0),
-            ("q2", 0.0, 0.0),
-        ]
-        assert len(reader.costs("new")) == 1
+        # The one that was killed was last seen years ago, and is removed.
+        assert {row.session for row in reader.sessions()} == {"closed", "new"}
+        assert [row.burst_s for row in reader.queries(session="new")] == [0.0, 0.0]
+        assert reader.costs("new") == [cost_row()]
+        assert len(reader.past()) == 4
     assert is_sound(file)
 
 
-def test_a_file_of_the_first_version_is_brought_up_to_date_by_reading(file: Path) -> None:
-    _first_version(file)
-    with HistoryReader(file) as reader:
-        (past,) = reader.past()
-        assert (past.template, past.work_s, past.ended_at) == ("select ?", 1.5, 104.0)
-        assert past.peak_memory_bytes == 77
-    assert _version(file) == migrations.VERSION
+def test_a_file_that_was_brought_up_to_date_has_the_tables_of_a_new_one(file: Path) -> None:
+    new = file.with_name("new.sqlite")
+    opening.open_for_writing(new).close()
+    for version in VERSIONS:
+        old = file.with_name(f"{version}.sqlite")
+        _written_by(version, old)
+        opening.open_for_writing(old).close()
+        assert _tables(old) == _tables(new)
+
+
+def _tables(file: Path) -> set[tuple[str, str]]:
+    connection = sqlite3.connect(file)
+    try:
+        rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+        return set(rows)
+    finally:
+        connection.close()
 
 
 def test_a_migration_that_fails_leaves_the_file_as_it_was(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _first_version(file)
+    _written_by(1, file)
     broken = (*migrations.MIGRATIONS[1], "CREATE TABLE sessions (again TEXT)")
     monkeypatch.setattr(migrations, "MIGRATIONS", (migrations.MIGRATIONS[0], broken))
     with pytest.raises(HistoryError, match="already exists"):
@@ -83,24 +118,19 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(
     monkeypatch.undo()
     assert _version(file) == 1
     with HistoryReader(file) as reader:
-        assert len(reader.queries()) == 2
+        assert len(reader.queries()) == 4
 
 
 def test_the_tables_of_a_new_file_are_those_of_the_schema(file: Path) -> None:
     record(file)
     connection = sqlite3.connect(file)
-    for table in schema.metadata.sorted_tables:
-        found = {
-            name: kind
-            for _, name, kind, *_ in connection.execute(f"PRAGMA table_info({table.name})")
-        }
-        known = {}
-        for column in table.columns:
-            number = "INTEGER" if isinstance(column.type, Integer) else "TEXT"
-            known[column.name] = "FLOAT" if isinstance(column.type, Float) else number
-        assert found == known
-        indexes = connection.execute(f"PRAGMA index_list({table.name})").fetchall()
-        assert indexes, f"{table.name} is removed by session, so it needs an index"
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    assert {name for (name,) in tables} == set(schema.COLUMNS)
+    for table, columns in schema.COLUMNS.items():
+        found = connection.execute(f"PRAGMA table_info({table})").fetchall()
+        assert [name for _, name, *_ in found] == columns.split(", ")
+        indexes = connection.execute(f"PRAGMA index_list({table})").fetchall()
+        assert indexes, f"{table} is removed by session, so it needs an index"
     connection.close()
 
 

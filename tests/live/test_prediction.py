@@ -15,6 +15,7 @@ from queryard.engine.staged.times import task_seconds
 from queryard.estimate.work import FIGURES, GUESS_S, Rates
 from queryard.live.estimates import prediction as module
 from queryard.live.estimates.prediction import Predictor
+from queryard.live.estimates.refinement import revised_work
 from queryard.live.request import QueryRequest
 from queryard.sql.catalog import open_catalog
 from queryard.sql.planner import plan_staged
@@ -211,8 +212,8 @@ def test_queries_that_earlier_sessions_cancelled_are_recalled_as_lower_bounds(da
 def test_running_longer_than_predicted_is_taken_into_account(predictor):
     predictor.learn(asked(SUM), 1.0)
     prediction = predictor.first(asked(SUM))
-    assert predictor.revise(prediction, 0.5, 0.2) == pytest.approx(1.0, rel=0.02)
-    assert predictor.revise(prediction, 4.0, 0.2) > 4.2
+    assert revised_work(prediction, 1.0, 0.5, 0.2) == 1.0
+    assert revised_work(prediction, 1.0, 4.0, 0.2) > 4.2
 
 
 def test_only_so_many_templates_are_remembered(data, monkeypatch):

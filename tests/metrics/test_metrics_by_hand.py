@@ -34,7 +34,6 @@ from queryard.metrics.utilisation import (
     mean_utilisation,
     slots_in_use,
     slots_present,
-    utilisation_over_time,
 )
 
 ALONE_S = {"a": 5.0, "b": 7.0, "c": 6.0, "d": 1.0, "f": 1.0}
@@ -122,7 +121,6 @@ def test_utilisation_is_over_the_makespan(run: RunRows) -> None:
     assert found.map == pytest.approx(map_s / present_s)
     assert (found.reduce, found.lease) == (0, pytest.approx(34 / present_s))
     assert found.all == pytest.approx((map_s + 34) / present_s)
-    assert utilisation_over_time(run)["map"].at(45) == 1 / 2
 
 
 def test_locality_counts_placed_map_tasks(run: RunRows) -> None:

@@ -11,7 +11,7 @@ PROJECT = {
     "name": "yard",
     "dependencies": ["duckdb>=2.0,<3", "prompt-toolkit"],
     "optional-dependencies": {
-        "more": ["fastapi", "plotly", "prometheus-client", "ray", "tpchgen-cli", "uvicorn"],
+        "more": ["plotly", "tpchgen-cli"],
         "dev": ["yard[more]", "pytest"],
     },
 }

@@ -21,7 +21,6 @@ from .protocol import (
     NATIVE_JOB,
     BackendCommand,
     BackendReport,
-    Capability,
     JoinRefused,
     LaunchFailed,
     Leased,
@@ -87,8 +86,6 @@ class _Run:
 
 class FakeBackend:
     """Nodes with slots; `advance` lets time pass."""
-
-    capabilities = frozenset({Capability.LEASES, Capability.TASKS, Capability.SCALE})
 
     def __init__(self, nodes: Sequence[Node], script: Script | None = None) -> None:
         self.now_s = 0.0

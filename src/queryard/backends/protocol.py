@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
 from queryard.core.commands import Grant, Kill, Launch, Release, Revoke, Scale
@@ -21,14 +20,6 @@ from queryard.core.model import TaskId
 
 NATIVE_JOB = "native"
 """The one job of a native query: its id is the query's, and this."""
-
-
-class Capability(Enum):
-    """What a backend can do."""
-
-    LEASES = "runs divisible jobs on slots that are granted and revoked"
-    TASKS = "runs the tasks of staged queries"
-    SCALE = "adds and removes nodes on command"
 
 
 # --- work ----------------------------------------------------------------------------------------
@@ -177,9 +168,6 @@ BackendCommand = Grant | Revoke | Launch | Kill | Scale | Release
 
 class Backend(Protocol):
     """Where work runs. Calls come from one thread, but for `report` and `close`."""
-
-    @property
-    def capabilities(self) -> frozenset[Capability]: ...
 
     @property
     def slots(self) -> int:

@@ -45,7 +45,7 @@ def why(scheduler: Kernel, query_id: str) -> Why:
         raise QueryardError(unknown_name("active query", query_id, state.queries))
     leaf = scheduler.tree.pools[query.pool]
     assert leaf.order is not None
-    ahead = _ahead(scheduler, leaf, query)
+    ahead = _ahead(leaf, query)
     return Why(
         query=query.id,
         stage=query.stage,
@@ -57,7 +57,7 @@ def why(scheduler: Kernel, query_id: str) -> Why:
     )
 
 
-def _ahead(scheduler: Kernel, leaf: Pool, query: QueryState) -> tuple[str, ...]:
+def _ahead(leaf: Pool, query: QueryState) -> tuple[str, ...]:
     """Queries that stand before this one in some ranking it stands in."""
     own = {job.uid for job in query.jobs} | {query.uid}
     ahead: dict[str, None] = {}

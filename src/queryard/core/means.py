@@ -10,33 +10,30 @@ LATEST = 0.02
 
 
 class Mean:
-    """Values are only put down when they come, and reckoned with when somebody looks.
+    """Values are only appended when they come; the mean takes them in when it is read.
 
     >>> mean = Mean()
     >>> for value in (2.0, 4.0, 9.0): mean.add(value)
-    >>> mean.n, mean.mean, round(mean.variance, 2)
-    (3, 5.0, 13.0)
+    >>> mean.n, mean.mean
+    (3, 5.0)
     """
 
-    __slots__ = ("_m2", "_mean", "_n", "_new", "add")
+    __slots__ = ("_mean", "_n", "_new", "add")
 
-    def __init__(self, n: int = 0, mean: float = 0.0, m2: float = 0.0) -> None:
+    def __init__(self, n: int = 0, mean: float = 0.0) -> None:
         self._n = n
         self._mean = mean
-        self._m2 = m2
         self._new: list[float] = []
         self.add: Callable[[float], None] = self._new.append
 
     def _look(self) -> None:
-        """Reckon with what has come since the last look."""
-        n, mean, m2 = self._n, self._mean, self._m2
+        """Take in what has come since the last look."""
+        n, mean = self._n, self._mean
         for value in self._new:
             n += 1
-            delta = value - mean
-            mean += delta / n
-            m2 += delta * (value - mean)
+            mean += (value - mean) / n
         self._new.clear()
-        self._n, self._mean, self._m2 = n, mean, m2
+        self._n, self._mean = n, mean
 
     @property
     def n(self) -> int:
@@ -47,17 +44,6 @@ class Mean:
         if self._new:
             self._look()
         return self._mean
-
-    @property
-    def m2(self) -> float:
-        """The sum of squared distances from the mean."""
-        if self._new:
-            self._look()
-        return self._m2
-
-    @property
-    def variance(self) -> float:
-        return self.m2 / (self.n - 1) if self.n > 1 else 0.0
 
     def or_else(self, default: float) -> float:
         """The mean, or this while there is none.
@@ -73,22 +59,21 @@ class Mean:
     def merge(self, other: Mean) -> None:
         """Add all values of another mean.
 
-        >>> a, b = Mean(2, 3.0, 2.0), Mean(1, 9.0)
-        >>> a.merge(b); a.n, a.mean, a.m2
-        (3, 5.0, 26.0)
+        >>> a, b = Mean(2, 3.0), Mean(1, 9.0)
+        >>> a.merge(b); a.n, a.mean
+        (3, 5.0)
         """
         n = self.n + other.n
         if not n:
             return
         delta = other.mean - self.mean
-        self._m2 = self.m2 + (other.m2 + delta * delta * self.n * other.n / n)
         self._mean += delta * other.n / n
         self._n = n
 
     def fork(self) -> Mean:
         if self._new:
             self._look()
-        return Mean(self._n, self._mean, self._m2)
+        return Mean(self._n, self._mean)
 
 
 class Typical:

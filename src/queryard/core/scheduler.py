@@ -31,7 +31,6 @@ from .standing import Standing
 from .state import Settings, State
 from .validate import validate
 
-_new = tuple.__new__
 # How early the live clock may ring.
 EARLY_S = 1e-3
 Compose = Callable[[Mapping[str, Any]], Policy]

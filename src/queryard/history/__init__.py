@@ -1,7 +1,7 @@
 """What happened, kept: an append-only store in one SQLite file beside the data.
 
 `History` records a session without ever making it wait; `HistoryReader` reads any number of
-sessions, also while they are being recorded. Neither loads SQLAlchemy before it is needed.
+sessions, also while they are being recorded.
 """
 
 from .errors import HistoryError, HistoryWarning

@@ -1,22 +1,19 @@
-"""A history as Parquet files, one a table, a chunk of rows at a time."""
+"""A history as Parquet files, one per table, a chunk of rows at a time."""
 
 from __future__ import annotations
 
 import os
+import sqlite3
 from pathlib import Path
-from typing import Any
 
-from sqlalchemy import Connection, Float, Integer, Table, select
-from sqlalchemy.exc import DatabaseError
-
-from . import schema
 from .errors import HistoryError
 from .opening import reason_of
+from .schema import COLUMNS
 
 CHUNK = 10_000
 
 
-def export(connection: Connection, folder: Path) -> dict[str, int]:
+def export(connection: sqlite3.Connection, folder: Path) -> dict[str, int]:
     """Write all tables as they are at one moment; how many rows each has."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -24,32 +21,34 @@ def export(connection: Connection, folder: Path) -> dict[str, int]:
         raise HistoryError(
             f"{folder}: no folder can be made there ({error.strerror}); name another"
         ) from error
-    tables = schema.metadata.sorted_tables
     try:
-        with connection.begin():
-            return {table.name: _write(connection, table, folder) for table in tables}
+        with connection:
+            connection.execute("BEGIN")
+            return {table: _write(connection, table, folder) for table in sorted(COLUMNS)}
     except OSError as error:
         reason = error.strerror or str(error)
         raise HistoryError(
             f"{folder}: cannot be written to ({reason}); make room there, or name another folder"
         ) from error
-    except DatabaseError as error:
+    except sqlite3.Error as error:
         raise HistoryError(reason_of(error, "the history")) from error
 
 
-def _write(connection: Connection, table: Table, folder: Path) -> int:
+def _write(connection: sqlite3.Connection, table: str, folder: Path) -> int:
     """One file; it appears whole or not at all."""
     import pyarrow as pa
     from pyarrow import parquet
 
-    columns = pa.schema([(column.name, _type(column.type)) for column in table.columns])
-    file, unfinished = folder / f"{table.name}.parquet", folder / f".{table.name}.parquet.part"
+    types = {"FLOAT": pa.float64(), "INTEGER": pa.int64(), "TEXT": pa.string()}
+    declared = connection.execute(f"PRAGMA table_info({table})")
+    columns = pa.schema([(column["name"], types[column["type"]]) for column in declared])
+    file, unfinished = folder / f"{table}.parquet", folder / f".{table}.parquet.part"
     rows = 0
     try:
         with parquet.ParquetWriter(unfinished, columns, compression="zstd") as out:
             # In the order they were written, which keeps equal values together.
-            chosen = select(table).execution_options(yield_per=CHUNK)
-            for part in connection.execute(chosen).partitions():
+            found = connection.execute(f"SELECT {COLUMNS[table]} FROM {table}")
+            while part := found.fetchmany(CHUNK):
                 values = zip(*part, strict=True)
                 arrays = [
                     pa.array(column, field.type)
@@ -61,11 +60,3 @@ def _write(connection: Connection, table: Table, folder: Path) -> int:
     finally:
         unfinished.unlink(missing_ok=True)
     return rows
-
-
-def _type(kind: Any) -> Any:
-    import pyarrow as pa
-
-    if isinstance(kind, Float):
-        return pa.float64()
-    return pa.int64() if isinstance(kind, Integer) else pa.string()

@@ -131,7 +131,7 @@ class Fold:
             if self._jobs[job]["ended_s"] is None:
                 self._end_job(job, now_s, outcome)
             del self._jobs[job], self._left[job]
-            # Grants that nobody gave back, were there any, stay open.
+            # Grants that were never returned, if there are any, stay open.
             for key in [key for key in self._leases if key[0] == job]:
                 del self._leases[key]
 

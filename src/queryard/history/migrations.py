@@ -1,15 +1,14 @@
 """From any earlier form of the file to the present one.
 
-A form is never edited once it has been in use: whatever changes is a further migration, at the
+A form is never edited once it has been in use: a change is a further migration, at the
 end of the list, and the tables in `schema.py` follow. The version of a file is the number of
 migrations it has been through, kept in SQLite's own `user_version`.
 """
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
-
-from sqlalchemy import Connection
 
 from .errors import HistoryError
 
@@ -63,12 +62,15 @@ MIGRATIONS: Sequence[Sequence[str]] = (_FIRST, _COSTS_AND_PAST)
 VERSION = len(MIGRATIONS)
 
 
-def version_of(connection: Connection, file: str) -> int:
-    """The version of a file, 0 for an empty one; complains about files that are no history."""
-    application = connection.exec_driver_sql("PRAGMA application_id").scalar_one()
-    version: int = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+def version_of(connection: sqlite3.Connection, file: str) -> int:
+    """The version of a file, 0 for an empty one; refuses files that are no history.
+
+    In the transaction that the caller has begun: another process may be making the tables.
+    """
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION_ID:
-        if connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one():
+        if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             raise HistoryError(
                 f"{file}: a SQLite database, but not a history of Queryard's; name another file"
             )
@@ -81,11 +83,11 @@ def version_of(connection: Connection, file: str) -> int:
     return version
 
 
-def migrate(connection: Connection, file: str, upto: int = VERSION) -> None:
+def migrate(connection: sqlite3.Connection, file: str, upto: int = VERSION) -> None:
     """Bring a file up to date, in the transaction that the caller has begun."""
     version = version_of(connection, file)
     for statements in MIGRATIONS[version:upto]:
         for statement in statements:
-            connection.exec_driver_sql(statement)
+            connection.execute(statement)
     if version < upto:
-        connection.exec_driver_sql(f"PRAGMA user_version = {upto}")
+        connection.execute(f"PRAGMA user_version = {upto}")

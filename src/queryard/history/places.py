@@ -96,8 +96,8 @@ def tighten(file: Path) -> None:
 
 
 def _cached(folder: Path) -> Path:
-    # It brings DuckDB and Arrow with it, which nobody needs to read a history.
+    # Imported here: it loads DuckDB and Arrow, which reading a history does not need.
     from queryard.sql.statistics.store import cache_folder
 
-    whose = os.path.abspath(folder).encode("utf-8", "surrogateescape")
-    return cache_folder() / "history" / hashlib.sha256(whose).hexdigest()[:16] / NAME
+    path = os.path.abspath(folder).encode("utf-8", "surrogateescape")
+    return cache_folder() / "history" / hashlib.sha256(path).hexdigest()[:16] / NAME

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from queryard.core.codec import decode_command, decode_event
 from queryard.core.journal import Journal, Step
 
+from . import selections
 from .errors import HistoryError
+from .export import export
+from .opening import open_for_reading, reason_of
+from .presence import is_gone
 from .rows import CostRow, ForecastRow, PastRow, QueryRecord, SessionRecord
-
-if TYPE_CHECKING:
-    from sqlalchemy import Select, Table
 
 PAST_RUNS = 16
 
@@ -25,13 +27,7 @@ class HistoryReader:
     """Reads and changes nothing; close it, or use it with `with`. Use it from one thread."""
 
     def __init__(self, file: str | os.PathLike[str]) -> None:
-        # A third of a second, which no session should wait for that only records.
-        from . import schema, selections
-        from .opening import open_for_reading
-
         self.file = Path(file)
-        self._tables = schema
-        self._selections = selections
         self._connection = open_for_reading(self.file)
 
     def close(self) -> None:
@@ -48,7 +44,7 @@ class HistoryReader:
     def sessions(self) -> list[SessionRecord]:
         """All of them, the oldest first."""
         gone = self._gone()
-        rows = self._rows(self._selections.sessions())
+        rows = self._rows(selections.SESSIONS)
         return [_session(row, row["session"] in gone) for row in rows]
 
     def session(self, name: str | None = None) -> SessionRecord:
@@ -70,7 +66,7 @@ class HistoryReader:
         """All steps of a session, with what its kernel was started with."""
         record = self.session(session)
         journal = Journal(record.settings, record.profile)
-        for number, row in enumerate(self._of(self._tables.steps, record.session, "number"), 1):
+        for number, row in enumerate(self._of("steps", record.session, "number"), 1):
             if row["number"] != number:
                 raise HistoryError(
                     f"session {record.session}: its steps begin with {row['number']}, because the "
@@ -103,78 +99,81 @@ class HistoryReader:
         `tenant` stands for those below it, too; `since` is in seconds since 1970. The outcome of a
         query without an end is "open" while its session lives, and "lost" once that is gone.
         """
-        wanted = self._selections.queries(
-            session, tenant, since, limit, template, outcomes, self._gone()
+        chosen = {
+            "session": session,
+            "tenant": tenant,
+            "since": since,
+            "template": template,
+            "outcomes": None if outcomes is None else json.dumps(list(outcomes)),
+        }
+        wanted = selections.queries([name for name, value in chosen.items() if value is not None])
+        rows = self._rows(
+            wanted,
+            **chosen,
+            limit=-1 if limit is None else limit,  # SQLite takes -1 for all
+            gone=json.dumps(self._gone()),
         )
-        return [_query(row) for row in self._rows(wanted)]
+        return [_query(row) for row in rows]
 
     def past(self, limit: int = PAST_RUNS) -> list[PastRow]:
         """What the last `limit` queries of every template took, the oldest first."""
-        return [PastRow(**row) for row in self._rows(self._selections.past(limit))]
+        return [PastRow(**row) for row in self._rows(selections.PAST, limit=limit)]
 
     def forecasts(self, session: str) -> list[ForecastRow]:
-        rows = self._of(self._tables.forecasts, session, "made_s")
+        rows = self._of("forecasts", session, "made_s")
         return [ForecastRow(**_without_session(row)) for row in rows]
 
     # --- the rest of a session ---------------------------------------------------------------
 
     def costs(self, session: str) -> list[CostRow]:
-        rows = self._of(self._tables.costs, session, "time_s")
+        rows = self._of("costs", session, "time_s")
         return [CostRow(**_without_session(row)) for row in rows]
 
     def jobs(self, session: str) -> list[Mapping[str, Any]]:
-        """Rows as in `schema.jobs`, like those of the four below; what is open has no end."""
-        return self._of(self._tables.jobs, session, "submitted_s")
+        """Rows of the table, like those of the four below; what is open has no end."""
+        return self._of("jobs", session, "submitted_s")
 
     def tasks(self, session: str) -> list[Mapping[str, Any]]:
-        return self._of(self._tables.tasks, session, "launch")
+        return self._of("tasks", session, "launch")
 
     def leases(self, session: str) -> list[Mapping[str, Any]]:
-        return self._of(self._tables.leases, session, "number")
+        return self._of("leases", session, "number")
 
     def estimates(self, session: str) -> list[Mapping[str, Any]]:
-        return self._of(self._tables.estimates, session, "time_s")
+        return self._of("estimates", session, "time_s")
 
     def policies(self, session: str) -> list[Mapping[str, Any]]:
         """Changes of the policy; the first one is the session's `profile`."""
-        rows = self._of(self._tables.policies, session, "time_s")
+        rows = self._of("policies", session, "time_s")
         return [{**row, "profile": json.loads(row["profile"])} for row in rows]
 
     # --- all of it ---------------------------------------------------------------------------
 
     def export(self, folder: str | os.PathLike[str]) -> dict[str, int]:
-        """Write one Parquet file a table into a folder; how many rows each has.
+        """Write one Parquet file per table into a folder; how many rows each has.
 
         All of them are of the same moment. Files of the same names are replaced.
         """
-        from .export import export
-
         return export(self._connection, Path(folder))
 
     def _gone(self) -> list[str]:
         """Sessions that were killed."""
-        from .presence import is_gone
-
         now = time.time()
         return [
             row["session"]
-            for row in self._rows(self._selections.unclosed())
+            for row in self._rows(selections.UNCLOSED)
             if is_gone(self.file, row["session"], row["seen_at"], now)
         ]
 
-    def _of(self, table: Table, session: str, order: str) -> list[Mapping[str, Any]]:
-        wanted = self._selections.of_session(table, session, order)
-        return list(self._rows(wanted))
+    def _of(self, table: str, session: str, order: str) -> list[Mapping[str, Any]]:
+        """All rows of a session, in an order; equal ones as they were written."""
+        wanted = f"SELECT * FROM {table} WHERE session = :session ORDER BY {order}, rowid"
+        return list(self._rows(wanted, session=session))
 
-    def _rows(self, wanted: Select[Any]) -> list[dict[str, Any]]:
-        from sqlalchemy.exc import DatabaseError
-
-        from .opening import reason_of
-
+    def _rows(self, wanted: str, **values: str | float | None) -> list[dict[str, Any]]:
         try:
-            with self._connection.begin():
-                return [row._asdict() for row in self._connection.execute(wanted)]
-        except DatabaseError as error:
+            return [dict(row) for row in self._connection.execute(wanted, values)]
+        except sqlite3.Error as error:
             raise HistoryError(reason_of(error, str(self.file))) from error
 
 
@@ -189,6 +188,7 @@ def _session(row: dict[str, Any], lost: bool) -> SessionRecord:
 
 
 def _query(row: dict[str, Any]) -> QueryRecord:
+    del row["row"]
     for which in ("first", "last"):
         made_s, start_s, end_s = (row.pop(f"{which}_{name}") for name in _FORECAST)
         found = None if made_s is None else ForecastRow(row["query"], made_s, start_s, end_s)

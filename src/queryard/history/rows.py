@@ -36,7 +36,7 @@ class SessionRow:
 class AskedRow:
     """A query as it was asked for, and what was expected of it.
 
-    `twin_of` names the query whose run answers this one too.
+    `twin_of` names the query that this one shares a run with: that run answers both.
     """
 
     query: str
@@ -110,7 +110,7 @@ Recorded = Step | AskedRow | EndedRow | ForecastRow | CostRow | SessionRow
 class PastRow(NamedTuple):
     """What a query of a template took; only of those that ran on their own.
 
-    One whose outcome is "cancelled" would have taken more.
+    A query with the outcome "cancelled" would have taken more.
     """
 
     template: str
@@ -149,8 +149,8 @@ class SessionRecord:
 class QueryRecord:
     """A query from the asking to the end, with the first and the last forecast made of it.
 
-    `outcome` is "open" for one whose end is not recorded yet, and "lost" for one whose session was
-    killed: it has no end, and what it held is the least it needs.
+    `outcome` is "open" while no end is recorded, and "lost" if the session was killed before: the
+    query has no end, and what it held is the least it needs.
     """
 
     session: str

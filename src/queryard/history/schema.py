@@ -1,4 +1,4 @@
-"""The tables as SQLAlchemy sees them; `migrations.py` is what makes them.
+"""The tables as they are now, and how a row goes into each; `migrations.py` makes them.
 
 Everything belongs to a session. `steps` is the journal, and jobs, tasks, leases, estimates and
 policies are read off it. `past` outlives the sessions: what the queries of a template took.
@@ -6,182 +6,55 @@ policies are read off it. `past` outlives the sessions: what the queries of a te
 
 from __future__ import annotations
 
-from typing import Any
-
-from sqlalchemy import Column, Float, Integer, MetaData, Table, Text
-from sqlalchemy.types import TypeEngine
-
-metadata = MetaData()
-
-
-def _table(name: str, *columns: tuple[str, type[TypeEngine[Any]]], key: int = 0) -> Table:
-    """A table; the first `key` columns tell its rows apart."""
-    return Table(
-        name,
-        metadata,
-        *(Column(column, kind, primary_key=i < key) for i, (column, kind) in enumerate(columns)),
-    )
-
-
-sessions = _table(
-    "sessions",
-    ("session", Text),
-    ("began_at", Float),
-    ("seen_at", Float),
-    ("closed_at", Float),
-    ("version", Text),
-    ("pid", Integer),
-    ("slots", Integer),
-    ("memory_bytes", Integer),
-    ("settings", Text),
-    ("profile", Text),
-    key=1,
-)
-steps = _table(
-    "steps",
-    ("session", Text),
-    ("number", Integer),
-    ("time_s", Float),
-    ("events", Text),
-    ("commands", Text),
-    key=2,
-)
-asked = _table(
-    "asked",
-    ("session", Text),
-    ("query", Text),
-    ("time_s", Float),
-    ("sql", Text),
-    ("template", Text),
-    ("tenant", Text),
-    ("priority", Float),
-    ("deadline_s", Float),
-    ("plan", Text),
-    ("memory_bytes", Integer),
-    ("predicted_work_s", Float),
-    ("predicted_memory_bytes", Integer),
-    ("predicted_by", Text),
-    ("twin_of", Text),
-)
-ended = _table(
-    "ended",
-    ("session", Text),
-    ("query", Text),
-    ("time_s", Float),
-    ("started_s", Float),
-    ("outcome", Text),
-    ("error", Text),
-    ("work_s", Float),
-    ("held_s", Float),
-    ("peak_memory_bytes", Integer),
-    ("rows", Integer),
-    ("burst_s", Float),
-)
-forecasts = _table(
-    "forecasts",
-    ("session", Text),
-    ("query", Text),
-    ("made_s", Float),
-    ("start_s", Float),
-    ("end_s", Float),
-)
-costs = _table(
-    "costs",
-    ("session", Text),
-    ("time_s", Float),
-    ("decisions", Integer),
-    ("decide_s", Float),
-    ("driver_cpu_s", Float),
-    ("watch_cpu_s", Float),
-    ("history_cpu_s", Float),
-    ("process_cpu_s", Float),
-    ("rss_bytes", Integer),
-    ("waiting", Integer),
-    ("running", Integer),
-    ("bursts", Integer),
-    ("burst_s", Float),
-)
-jobs = _table(
-    "jobs",
-    ("session", Text),
-    ("job", Text),
-    ("query", Text),
-    ("operator", Text),
-    ("upstream", Text),
-    ("width", Integer),
-    ("maps", Integer),
-    ("reduces", Integer),
-    ("submitted_s", Float),
-    ("started_s", Float),
-    ("ended_s", Float),
-    ("outcome", Text),
-    key=2,
-)
-tasks = _table(
-    "tasks",
-    ("session", Text),
-    ("launch", Integer),
-    ("job", Text),
-    ("kind", Text),
-    ("task", Integer),
-    ("node", Text),
-    ("round", Text),
-    ("started_s", Float),
-    ("ended_s", Float),
-    ("outcome", Text),
-    ("cause", Text),
-    key=5,
-)
-leases = _table(
-    "leases",
-    ("session", Text),
-    ("number", Integer),
-    ("job", Text),
-    ("node", Text),
-    ("slots", Integer),
-    ("started_s", Float),
-    ("ended_s", Float),
-    ("outcome", Text),
-    ("cause", Text),
-    key=2,
-)
-estimates = _table(
-    "estimates",
-    ("session", Text),
-    ("time_s", Float),
-    ("job", Text),
-    ("map_s", Float),
-    ("reduce_s", Float),
-    ("work_s", Float),
-)
-policies = _table(
-    "policies",
-    ("session", Text),
-    ("time_s", Float),
-    ("profile", Text),
-)
-past = _table(
-    "past",
-    ("template", Text),
-    ("ended_at", Float),
-    ("work_s", Float),
-    ("held_s", Float),
-    ("peak_memory_bytes", Integer),
-)
+COLUMNS = {
+    "sessions": (
+        "session, began_at, seen_at, closed_at, version, pid, slots, memory_bytes, settings, "
+        "profile"
+    ),
+    "steps": "session, number, time_s, events, commands",
+    "asked": (
+        "session, query, time_s, sql, template, tenant, priority, deadline_s, plan, memory_bytes, "
+        "predicted_work_s, predicted_memory_bytes, predicted_by, twin_of"
+    ),
+    "ended": (
+        "session, query, time_s, started_s, outcome, error, work_s, held_s, peak_memory_bytes, "
+        "rows, burst_s"
+    ),
+    "forecasts": "session, query, made_s, start_s, end_s",
+    "costs": (
+        "session, time_s, decisions, decide_s, driver_cpu_s, watch_cpu_s, history_cpu_s, "
+        "process_cpu_s, rss_bytes, waiting, running, bursts, burst_s"
+    ),
+    "jobs": (
+        "session, job, query, operator, upstream, width, maps, reduces, submitted_s, started_s, "
+        "ended_s, outcome"
+    ),
+    "tasks": "session, launch, job, kind, task, node, round, started_s, ended_s, outcome, cause",
+    "leases": "session, number, job, node, slots, started_s, ended_s, outcome, cause",
+    "estimates": "session, time_s, job, map_s, reduce_s, work_s",
+    "policies": "session, time_s, profile",
+    "past": "template, ended_at, work_s, held_s, peak_memory_bytes",
+}
 
 # The largest first, so that most of a session is gone if removing it is interrupted.
 OF_A_SESSION = (
-    steps,
-    leases,
-    tasks,
-    estimates,
-    jobs,
-    forecasts,
-    costs,
-    policies,
-    ended,
-    asked,
-    sessions,
+    "steps",
+    "leases",
+    "tasks",
+    "estimates",
+    "jobs",
+    "forecasts",
+    "costs",
+    "policies",
+    "ended",
+    "asked",
+    "sessions",
 )
 # Of these a later row takes the place of an earlier one: what was open has ended.
-REWRITTEN = (jobs, tasks, leases)
+REWRITTEN = ("jobs", "tasks", "leases")
+
+INSERT = {
+    table: f"INSERT {'OR REPLACE ' if table in REWRITTEN else ''}INTO {table} ({columns}) "
+    f"VALUES (:{columns.replace(', ', ', :')})"
+    for table, columns in COLUMNS.items()
+}

@@ -1,244 +1,126 @@
-"""What readers ask of the file."""
+"""What readers ask of the file, in SQL. Every statement takes the named values that it mentions.
+
+Lists of names are handed over as JSON arrays, as SQLite binds single values only.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    FromClause,
-    Select,
-    Table,
-    and_,
-    func,
-    literal,
-    literal_column,
-    null,
-    or_,
-    select,
-    union_all,
-)
-
-from . import schema
-from .schema import asked, ended, forecasts, jobs, leases, steps, tasks
-
-OPEN = "open"
 TIMED_OUT = "the query ran into its time limit"
 """How the error begins of a query that was stopped, although its outcome is that it failed."""
-LOST = "lost"
+
+SESSIONS = """
+SELECT sessions.*,
+    (SELECT count(*) FROM asked WHERE asked.session = sessions.session) AS queries,
+    coalesce(
+        (SELECT max(number) FROM steps WHERE steps.session = sessions.session), 0
+    ) AS steps,
+    coalesce(
+        (SELECT time_s FROM steps WHERE steps.session = sessions.session
+         ORDER BY number DESC LIMIT 1), 0.0
+    ) AS last_s
+FROM sessions ORDER BY began_at, session
+"""
+
+# Sessions that run, or were killed.
+UNCLOSED = "SELECT session, seen_at FROM sessions WHERE closed_at IS NULL"
+
+# The last few runs of each template, and the last few that were cancelled; the oldest first. The
+# latter stand nowhere but among the queries of their sessions, and are forgotten with them.
+PAST = f"""
+WITH runs AS (
+    SELECT template, ended_at, work_s, held_s, peak_memory_bytes, 'finished' AS outcome FROM past
+    UNION ALL
+    SELECT template, began_at + ended.time_s, work_s, held_s, peak_memory_bytes, 'cancelled'
+    FROM ended JOIN asked USING (session, query) JOIN sessions USING (session)
+    WHERE (outcome = 'cancelled' OR error LIKE '{TIMED_OUT}%')
+        AND started_s IS NOT NULL AND work_s > 0 AND twin_of = '' AND plan != 'staged'
+), ranked AS (
+    SELECT *, row_number() OVER (PARTITION BY template, outcome ORDER BY ended_at DESC) AS place
+    FROM runs
+)
+SELECT template, ended_at, work_s, held_s, peak_memory_bytes, outcome
+FROM ranked WHERE place <= :limit ORDER BY ended_at
+"""
+
+# What is known of the queries that were on their way when their session was killed; `:gone` are
+# such sessions. They never ended, so they have no time. What they held until the last step of the
+# session is known; what they took is not.
+LOST = """
+WITH gone AS (
+    SELECT value AS session,
+        (SELECT time_s FROM steps WHERE steps.session = value ORDER BY number DESC LIMIT 1)
+            AS last_s
+    FROM json_each(:gone)
+), held AS (
+    SELECT session, job,
+        slots * (coalesce(ended_s, last_s) - coalesce(started_s, last_s)) AS held_s
+    FROM gone JOIN leases USING (session)
+    UNION ALL
+    SELECT session, job, coalesce(ended_s, last_s) - coalesce(started_s, last_s)
+    FROM gone JOIN tasks USING (session)
+), held_by_job AS (
+    SELECT session, job, sum(held_s) AS held_s FROM held GROUP BY session, job
+), ran AS (
+    SELECT session, query, min(started_s) AS started_s, sum(held_s) AS held_s
+    FROM gone JOIN jobs USING (session) LEFT JOIN held_by_job USING (session, job)
+    GROUP BY session, query
+)
+SELECT asked.session, asked.query, ran.started_s, 'lost' AS outcome,
+    'the process of its session ended before the query did' AS error,
+    coalesce(ran.held_s, 0.0) AS held_s
+FROM gone JOIN asked USING (session)
+    LEFT JOIN ended USING (session, query) LEFT JOIN ran USING (session, query)
+WHERE ended.query IS NULL
+"""
+
+_WANTED = {
+    "session": "asked.session = :session",
+    "tenant": "(tenant = :tenant OR substr(tenant, 1, length(:tenant) + 1) = :tenant || '/')",
+    "since": "began_at + asked.time_s >= :since",
+    "template": "template = :template",
+    "outcomes": (
+        "coalesce(ended.outcome, lost.outcome, 'open') IN (SELECT value FROM json_each(:outcomes))"
+    ),
+}
 
 
-def of_session(table: Table, session: str, order: str) -> Select[Any]:
-    """All rows of a session, in an order; equal ones as they were written."""
-    rowid: ColumnElement[int] = literal_column(f"{table.name}.rowid")
-    return select(table).where(table.c.session == session).order_by(table.c[order], rowid)
+def queries(given: Collection[str]) -> str:
+    """Queries with their ends and forecasts; the last `:limit`, in the order they were asked.
 
-
-def sessions() -> Select[Any]:
-    """Sessions, with how much there is of each."""
-    row = schema.sessions
-    queries = select(func.count()).where(asked.c.session == row.c.session).scalar_subquery()
-    number = select(func.max(steps.c.number)).where(steps.c.session == row.c.session)
-    last = (
-        select(steps.c.time_s)
-        .where(steps.c.session == row.c.session)
-        .order_by(steps.c.number.desc())
-        .limit(1)
-    )
-    return select(
-        row,
-        queries.label("queries"),
-        func.coalesce(number.scalar_subquery(), 0).label("steps"),
-        func.coalesce(last.scalar_subquery(), 0.0).label("last_s"),
-    ).order_by(row.c.began_at, row.c.session)
-
-
-def past(limit: int) -> Select[Any]:
-    """The last few runs of each template, and the last few that were cancelled; the oldest first.
-
-    The latter stand nowhere but among the queries of their sessions, and are forgotten with them.
+    `given` are those of `_WANTED` by which queries are chosen. A query of a session among `:gone`
+    is lost if its end was never recorded.
     """
-    finished = select(schema.past, literal("finished").label("outcome"))
-    stopped = or_(ended.c.outcome == "cancelled", ended.c.error.startswith(TIMED_OUT))
-    cancelled = (
-        select(
-            asked.c.template,
-            (schema.sessions.c.began_at + ended.c.time_s).label("ended_at"),
-            *(ended.c[name] for name in ("work_s", "held_s", "peak_memory_bytes")),
-            literal("cancelled").label("outcome"),
-        )
-        .join_from(ended, asked, _same(ended, asked))
-        .join(schema.sessions, schema.sessions.c.session == ended.c.session)
-        .where(stopped, ended.c.started_s.is_not(None), ended.c.work_s > 0)
-        .where(asked.c.twin_of == "", asked.c.plan != "staged")
-    )
-    row = union_all(finished, cancelled).subquery()
-    place = func.row_number().over(
-        partition_by=(row.c.template, row.c.outcome), order_by=row.c.ended_at.desc()
-    )
-    ranked = select(row, place.label("place")).subquery()
-    kept = (c for c in ranked.c if c.name != "place")
-    return select(*kept).where(ranked.c.place <= limit).order_by(ranked.c.ended_at)
+    wanted = " AND ".join(text for name, text in _WANTED.items() if name in given) or "true"
+    return f"""
+WITH lost AS ({LOST}), chosen AS (
+    SELECT asked.rowid AS row, asked.session, asked.query, began_at + asked.time_s AS asked_at,
+        asked.time_s AS asked_s, sql, template, tenant, priority, deadline_s, plan,
+        asked.memory_bytes, predicted_work_s, predicted_memory_bytes, predicted_by, twin_of,
+        ended.time_s AS ended_s, coalesce(ended.started_s, lost.started_s) AS started_s,
+        coalesce(ended.outcome, lost.outcome, 'open') AS outcome,
+        coalesce(ended.error, lost.error, '') AS error,
+        ended.work_s, coalesce(ended.held_s, lost.held_s) AS held_s,
+        ended.peak_memory_bytes, ended.rows, ended.burst_s
+    FROM asked JOIN sessions USING (session)
+        LEFT JOIN ended USING (session, query) LEFT JOIN lost USING (session, query)
+    WHERE {wanted}
+    ORDER BY asked_at DESC, asked.rowid DESC LIMIT :limit
+)
+SELECT chosen.*,
+    first.made_s AS first_made_s, first.start_s AS first_start_s, first.end_s AS first_end_s,
+    last.made_s AS last_made_s, last.start_s AS last_start_s, last.end_s AS last_end_s
+FROM chosen
+    LEFT JOIN forecasts AS first ON first.rowid = ({_forecast("made_s")})
+    LEFT JOIN forecasts AS last ON last.rowid = ({_forecast("made_s DESC")})
+ORDER BY asked_at, row
+"""
 
 
-def unclosed() -> Select[Any]:
-    """Sessions that run, or were killed."""
-    row = schema.sessions
-    return select(row.c.session, row.c.seen_at).where(row.c.closed_at.is_(None))
-
-
-def lost_ends(gone: Collection[str]) -> Select[Any]:
-    """The rows of `ended` for queries that were on their way when their session was killed.
-
-    They never ended, so they have no time. What they held until the last step of the session is
-    known; what they took is not.
-    """
-    slots_s = leases.c.slots * (func.coalesce(leases.c.ended_s, _last_s(leases)) - _began(leases))
-    task_s = func.coalesce(tasks.c.ended_s, _last_s(tasks)) - _began(tasks)
-    held = union_all(
-        select(leases.c.session, leases.c.job, slots_s.label("held_s")).where(_of(leases, gone)),
-        select(tasks.c.session, tasks.c.job, task_s.label("held_s")).where(_of(tasks, gone)),
-    ).subquery()
-    by_job = (
-        select(held.c.session, held.c.job, func.sum(held.c.held_s).label("held_s"))
-        .group_by(held.c.session, held.c.job)
-        .subquery()
-    )
-    same_job = and_(by_job.c.session == jobs.c.session, by_job.c.job == jobs.c.job)
-    ran = (
-        select(
-            jobs.c.session,
-            jobs.c.query,
-            func.min(jobs.c.started_s).label("started_s"),
-            func.sum(by_job.c.held_s).label("held_s"),
-        )
-        .outerjoin_from(jobs, by_job, same_job)
-        .where(_of(jobs, gone))
-        .group_by(jobs.c.session, jobs.c.query)
-        .subquery()
-    )
-    known: dict[str, Any] = {
-        "session": asked.c.session,
-        "query": asked.c.query,
-        "started_s": ran.c.started_s,
-        "outcome": literal_column(f"'{LOST}'"),
-        "error": literal_column("'the process of its session ended before the query did'"),
-        "held_s": func.coalesce(ran.c.held_s, 0.0),
-    }
+def _forecast(order: str) -> str:
+    """Which forecast of a chosen query is the first in an order."""
     return (
-        select(*(known.get(c.name, null()).label(c.name) for c in ended.c))
-        .outerjoin_from(asked, ended, _same(asked, ended))
-        .outerjoin(ran, _same(asked, ran))
-        .where(_of(asked, gone), ended.c.query.is_(None))
+        "SELECT rowid FROM forecasts WHERE session = chosen.session AND query = chosen.query "
+        f"ORDER BY {order}, rowid LIMIT 1"
     )
-
-
-def _of(table: Table, gone: Collection[str]) -> ColumnElement[bool]:
-    return table.c.session.in_(sorted(gone))
-
-
-def _began(table: Table) -> ColumnElement[float]:
-    return func.coalesce(table.c.started_s, _last_s(table))
-
-
-def _last_s(table: Table) -> ColumnElement[float]:
-    """The time of the last step of a row's session."""
-    of_session = steps.c.session == table.c.session
-    last = select(steps.c.time_s).where(of_session).order_by(steps.c.number.desc()).limit(1)
-    return last.correlate(table).scalar_subquery()
-
-
-def queries(
-    session: str | None,
-    tenant: str | None,
-    since: float | None,
-    limit: int | None,
-    template: str | None,
-    outcomes: Collection[str] | None,
-    gone: Collection[str],
-) -> Select[Any]:
-    """Queries with their ends and forecasts; the last `limit`, in the order they were asked.
-
-    Those of sessions that are `gone` are lost if their end was never recorded.
-    """
-    ends: FromClause = ended
-    if gone:
-        ends = union_all(select(ended), lost_ends(gone)).subquery("ends")
-    chosen = _chosen(session, tenant, since, template, outcomes, ends).limit(limit).subquery()
-    first, last = forecasts.alias("first"), forecasts.alias("last")
-    made = forecasts.c.made_s
-    return (
-        select(
-            *(c for c in chosen.c if c.name != "row"),
-            *(c.label(f"first_{c.name}") for c in _times(first)),
-            *(c.label(f"last_{c.name}") for c in _times(last)),
-        )
-        .outerjoin_from(chosen, first, _is(first, chosen, made.asc()))
-        .outerjoin(last, _is(last, chosen, made.desc()))
-        .order_by(chosen.c.asked_at, chosen.c.row)
-    )
-
-
-def _chosen(
-    session: str | None,
-    tenant: str | None,
-    since: float | None,
-    template: str | None,
-    outcomes: Collection[str] | None,
-    ends: FromClause,
-) -> Select[Any]:
-    """The queries that are wanted, the last first."""
-    asked_at = schema.sessions.c.began_at + asked.c.time_s
-    outcome = func.coalesce(ends.c.outcome, OPEN)
-    renamed = {"time_s": "asked_s"}
-    wanted = (
-        select(
-            *(c.label(renamed.get(c.name, c.name)) for c in asked.c),
-            asked_at.label("asked_at"),
-            ends.c.time_s.label("ended_s"),
-            ends.c.started_s,
-            outcome.label("outcome"),
-            func.coalesce(ends.c.error, "").label("error"),
-            *(ends.c[name] for name in ("work_s", "held_s", "peak_memory_bytes", "rows")),
-            ends.c.burst_s,
-            literal_column("asked.rowid").label("row"),
-        )
-        .join_from(asked, schema.sessions, asked.c.session == schema.sessions.c.session)
-        .outerjoin(ends, _same(asked, ends))
-        .order_by(asked_at.desc(), literal_column("asked.rowid").desc())
-    )
-    if session is not None:
-        wanted = wanted.where(asked.c.session == session)
-    if tenant is not None:
-        below = asked.c.tenant.startswith(f"{tenant}/", autoescape=True)
-        wanted = wanted.where(or_(asked.c.tenant == tenant, below))
-    if since is not None:
-        wanted = wanted.where(asked_at >= since)
-    if template is not None:
-        wanted = wanted.where(asked.c.template == template)
-    if outcomes is not None:
-        wanted = wanted.where(outcome.in_(outcomes))
-    return wanted
-
-
-def _times(table: Any) -> list[ColumnElement[Any]]:
-    return [table.c[name] for name in ("made_s", "start_s", "end_s")]
-
-
-def _same(one: FromClause, other: FromClause) -> ColumnElement[bool]:
-    """That two rows are of the same query."""
-    return and_(one.c.session == other.c.session, one.c.query == other.c.query)
-
-
-def _is(table: Any, chosen: Any, order: ColumnElement[Any]) -> ColumnElement[bool]:
-    """That `table` is the first of a query's forecasts in an order."""
-    found = (
-        select(literal_column("forecasts.rowid"))
-        .where(_same(forecasts, chosen))
-        .order_by(order, literal_column("forecasts.rowid"))
-        .limit(1)
-        .correlate(chosen)
-        .scalar_subquery()
-    )
-    return literal_column(f"{table.name}.rowid") == found

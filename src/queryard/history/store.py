@@ -1,4 +1,4 @@
-"""Recording a session: from any thread, in microseconds, and never in anybody's way.
+"""Recording a session: from any thread, in microseconds, without ever making a query wait.
 
 Rows go into a queue. One thread takes them out and commits them twice a second, so that a crash
 of the process loses no more than that. If nothing more can be written, recording ends with a
@@ -19,8 +19,10 @@ from pathlib import Path
 from queryard.core.journal import Step
 
 from .errors import HistoryWarning
+from .opening import reason_of
 from .retention import Retention
 from .rows import AskedRow, CostRow, EndedRow, ForecastRow, Recorded, SessionRow
+from .writing import Writer
 
 COMMIT_S = 0.4
 CLOSE_S = 5.0
@@ -50,7 +52,7 @@ class History:
         self._queue: deque[Recorded | _Mark] = deque()
         self._something = threading.Event()
         self._hurry = threading.Event()
-        self._hurry.set()  # what has come while SQLAlchemy was loaded has waited long enough
+        self._hurry.set()  # the first rows are written at once
         self._closed = False
         self._given_up = False
         self._thread = threading.Thread(target=self._run, name="queryard-history", daemon=True)
@@ -122,9 +124,6 @@ class History:
         try:
             self._record(marks)
         except BaseException as error:
-            self.error = f"{self.file}: {error}"  # whatever the import below leads to
-            from .opening import reason_of
-
             self.error = reason_of(error, str(self.file))
             marks.extend(row for row in self._taken() if isinstance(row, _Mark))
             for mark in marks:
@@ -133,9 +132,7 @@ class History:
         self.history_cpu_s = time.thread_time()
 
     def _record(self, marks: list[_Mark]) -> None:
-        # All of it lives on this thread's stack, so that a fork has nothing to close.
-        from .writing import Writer
-
+        # It lives on this thread's stack, so that a fork has nothing to close.
         writer = Writer(self.file, self._keep)
         try:
             while not self._given_up:
@@ -169,7 +166,7 @@ class History:
 
 
 def _warn(problem: str) -> None:
-    # Where warnings are errors, this thread has nobody to raise them to.
+    # Where warnings are errors, this thread has no caller to raise them to.
     with contextlib.suppress(HistoryWarning):
         warnings.warn(problem, HistoryWarning, stacklevel=2)
 
@@ -178,7 +175,7 @@ class Steps(list[Step]):
     """The steps of a kernel's journal that go to a history and are kept nowhere else.
 
     `Journal(settings, profile, Steps(history))` is the journal of a kernel that may run for weeks.
-    To whoever looks into it, it is empty.
+    Read as a list, it is empty.
     """
 
     def __init__(self, history: History) -> None:

@@ -9,30 +9,50 @@ What the queries of a template took is kept apart (`past`) and goes by other rul
 
 from __future__ import annotations
 
+import json
+import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from sqlalchemy import ColumnElement, Connection, Table, func, literal_column, select
-
 from . import presence
 from .presence import DAY_S
 from .retention import Retention
-from .schema import OF_A_SESSION, ended, past, sessions, steps
-from .selections import LOST, lost_ends, unclosed
+from .schema import OF_A_SESSION
+from .selections import LOST, UNCLOSED
 
 # Rows removed in one transaction, so that other sessions wait for milliseconds only.
 CHUNK = 2_000
 PAGES = 1_000
 RUNS = 32
 MOST_PAST = 20_000
-_ROWID: ColumnElement[int] = literal_column("rowid")
+
+_CLOSE_LOST = f"""
+INSERT INTO ended (session, query, started_s, outcome, error, held_s, burst_s)
+SELECT session, query, started_s, outcome, error, held_s, NULL FROM ({LOST})
+"""
+_ENDED = """
+SELECT session FROM sessions
+WHERE seen_at < :before AND session != :own AND NOT (closed_at IS NULL AND seen_at > :alive)
+ORDER BY seen_at
+"""
+_FORGET_PAST = """
+DELETE FROM past WHERE rowid IN (
+    SELECT row FROM (
+        SELECT rowid AS row,
+            row_number() OVER (ORDER BY ended_at DESC) AS newest,
+            row_number() OVER (PARTITION BY template ORDER BY ended_at DESC) AS of_template
+        FROM past
+    ) WHERE newest > :most OR of_template > :runs
+)
+"""
 
 
-def tidy(connection: Connection, file: Path, keep: Retention, own: str) -> Iterator[None]:
+def tidy(connection: sqlite3.Connection, file: Path, keep: Retention, own: str) -> Iterator[None]:
     """Close and remove what is over; each step is one short transaction."""
     now = time.time()
-    with connection.begin():
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
         give_sign_of_life(connection, own, now)
     yield
     yield from _close_lost(connection, file, own, now)
@@ -48,25 +68,24 @@ def tidy(connection: Connection, file: Path, keep: Retention, own: str) -> Itera
     yield from _give_back(connection)
 
 
-def give_sign_of_life(connection: Connection, own: str, now: float) -> None:
+def give_sign_of_life(connection: sqlite3.Connection, own: str, now: float) -> None:
     """Say that a session is there, also where another one took it for gone."""
-    connection.execute(sessions.update().where(sessions.c.session == own).values(seen_at=now))
-    connection.execute(ended.delete().where(ended.c.session == own, ended.c.outcome == LOST))
+    connection.execute("UPDATE sessions SET seen_at = ? WHERE session = ?", (now, own))
+    connection.execute("DELETE FROM ended WHERE session = ? AND outcome = 'lost'", (own,))
 
 
-def _close_lost(connection: Connection, file: Path, own: str, now: float) -> Iterator[None]:
+def _close_lost(connection: sqlite3.Connection, file: Path, own: str, now: float) -> Iterator[None]:
     """Give the queries of killed sessions an end."""
-    with connection.begin():
-        rows = connection.execute(unclosed()).all()
-        gone = {
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
+        signs = dict(connection.execute(UNCLOSED).fetchall())
+        gone = [
             session
-            for session, seen_at in rows
+            for session, seen_at in signs.items()
             if session != own and presence.is_gone(file, session, seen_at, now)
-        }
-        if gone:
-            connection.execute(ended.insert().from_select(ended.c.keys(), lost_ends(gone)))
+        ]
+        connection.execute(_CLOSE_LOST, {"gone": json.dumps(gone)})
     # For a day the lock file tells that a session was killed; afterwards its silence does.
-    signs = {row.session: row.seen_at for row in rows}
     for session in presence.known(file):
         seen_at = signs.get(session)
         if seen_at is not None and seen_at >= now - DAY_S:
@@ -77,81 +96,60 @@ def _close_lost(connection: Connection, file: Path, own: str, now: float) -> Ite
     yield
 
 
-def _ended(connection: Connection, own: str, now: float, before: float) -> list[str]:
+def _ended(connection: sqlite3.Connection, own: str, now: float, before: float) -> list[str]:
     """Sessions last seen before a time, the oldest first, without those that may be running.
 
     A session says once an hour that it is there; one that has not for a day was killed.
     """
-    runs = sessions.c.closed_at.is_(None) & (sessions.c.seen_at > now - DAY_S)
-    wanted = (
-        select(sessions.c.session)
-        .where(sessions.c.seen_at < before, sessions.c.session != own, ~runs)
-        .order_by(sessions.c.seen_at)
-    )
-    with connection.begin():
-        return list(connection.scalars(wanted))
+    values = {"before": before, "own": own, "alive": now - DAY_S}
+    return [session for (session,) in connection.execute(_ENDED, values)]
 
 
-def _remove_session(connection: Connection, session: str) -> Iterator[None]:
+def _remove_session(connection: sqlite3.Connection, session: str) -> Iterator[None]:
     for table in OF_A_SESSION:
-        yield from _remove(connection, table, table.c.session == session)
+        yield from _remove(connection, table, "session = ?", session)
 
 
-def _remove_older_steps(connection: Connection, session: str) -> Iterator[None]:
-    mine = steps.c.session == session
-    ends = select(func.min(steps.c.number), func.max(steps.c.number)).where(mine)
-    with connection.begin():
-        first, last = connection.execute(ends).one()
+def _remove_older_steps(connection: sqlite3.Connection, session: str) -> Iterator[None]:
+    ends = "SELECT min(number), max(number) FROM steps WHERE session = ?"
+    first, last = connection.execute(ends, (session,)).fetchone()
     if first is not None:
-        yield from _remove(connection, steps, mine & (steps.c.number < (first + last) // 2))
+        which, middle = "session = ? AND number < ?", (first + last) // 2
+        yield from _remove(connection, "steps", which, session, middle)
 
 
-def _forget_past(connection: Connection) -> Iterator[None]:
-    newest = func.row_number().over(order_by=past.c.ended_at.desc())
-    of_template = func.row_number().over(
-        partition_by=past.c.template, order_by=past.c.ended_at.desc()
-    )
-    ranked = select(
-        _ROWID.label("row"), newest.label("newest"), of_template.label("of_template")
-    ).select_from(past)
-    places = ranked.subquery()
-    wanted = select(places.c.row).where(
-        (places.c.newest > MOST_PAST) | (places.c.of_template > RUNS)
-    )
-    with connection.begin():
-        connection.execute(past.delete().where(_ROWID.in_(wanted)))
+def _forget_past(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute(_FORGET_PAST, {"most": MOST_PAST, "runs": RUNS})
     yield
 
 
-def _remove(connection: Connection, table: Table, which: ColumnElement[bool]) -> Iterator[None]:
-    some = select(_ROWID).select_from(table).where(which).limit(CHUNK)
-    removal = table.delete().where(_ROWID.in_(some))
+def _remove(
+    connection: sqlite3.Connection, table: str, which: str, *values: str | int
+) -> Iterator[None]:
+    some = f"SELECT rowid FROM {table} WHERE {which} LIMIT {CHUNK}"
+    removal = f"DELETE FROM {table} WHERE rowid IN ({some})"
     while True:
-        with connection.begin():
-            removed = connection.execute(removal).rowcount
+        removed = connection.execute(removal, values).rowcount
         yield
         if removed < CHUNK:
             return
 
 
-def _give_back(connection: Connection) -> Iterator[None]:
+def _give_back(connection: sqlite3.Connection) -> Iterator[None]:
     """Pages that are free go back to the file system."""
     while free := _pragma(connection, "freelist_count"):
-        # It frees a page a step, and only a script is stepped to its end.
-        raw = connection.connection.cursor()
-        raw.executescript(f"PRAGMA incremental_vacuum({PAGES})")
-        raw.close()
+        # It frees one page per step, and only a script is stepped to its end.
+        connection.executescript(f"PRAGMA incremental_vacuum({PAGES})")
         yield
         if _pragma(connection, "freelist_count") >= free:
             return
 
 
-def _used_bytes(connection: Connection) -> int:
+def _used_bytes(connection: sqlite3.Connection) -> int:
     pages = _pragma(connection, "page_count") - _pragma(connection, "freelist_count")
     return pages * _pragma(connection, "page_size")
 
 
-def _pragma(connection: Connection, name: str) -> int:
-    with connection.begin():
-        value: int = connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    value: int = connection.execute(f"PRAGMA {name}").fetchone()[0]
     return value

@@ -3,43 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from sqlalchemy import Table
-from sqlalchemy.exc import DatabaseError
-
 from queryard.core.codec import encode, encode_named
 from queryard.core.journal import Step
 
-from . import schema
 from .errors import HistoryError
 from .fold import Fold, Row, compact
 from .opening import is_busy, open_for_writing
 from .presence import Presence
 from .retention import Retention
 from .rows import AskedRow, CostRow, EndedRow, ForecastRow, Recorded, SessionRow
+from .schema import INSERT
 from .tidying import give_sign_of_life, tidy
 
 TIDY_EVERY_S = 3600.0
 # A part of the tidying after each commit, so that rows never wait for it.
 TIDY_PART_S = 0.05
-# Rows that may wait for somebody else's lock before recording is given up.
+# Rows that may wait for another connection's lock before recording is given up.
 MOST_WAITING = 200_000
 
-_PLAIN: dict[type, Table] = {
-    AskedRow: schema.asked,
-    EndedRow: schema.ended,
-    ForecastRow: schema.forecasts,
-    CostRow: schema.costs,
-}
-_INSERT = {
-    table.name: table.insert().prefix_with("OR REPLACE")
-    if table in schema.REWRITTEN
-    else table.insert()
-    for table in schema.metadata.sorted_tables
-}
+_TABLE = {AskedRow: "asked", EndedRow: "ended", ForecastRow: "forecasts", CostRow: "costs"}
 
 
 class Writer:
@@ -53,7 +40,7 @@ class Writer:
         self._presence: Presence | None = None
         self._steps = 0
         self._fold = Fold()
-        self._rows: dict[str, list[Row]] = {name: [] for name in _INSERT}
+        self._rows: dict[str, list[Row]] = {name: [] for name in INSERT}
         self._waiting = 0
         # Template of the queries on their way, of those that run on their own.
         self._templates: dict[str, str] = {}
@@ -79,7 +66,7 @@ class Writer:
         if isinstance(record, Step):
             self._add_step(record)
             return
-        self._put(_PLAIN[type(record)].name, _values(record))
+        self._put(_TABLE[type(record)], _values(record))
         if isinstance(record, AskedRow):
             if not record.twin_of:
                 self._templates[record.query] = record.template
@@ -131,18 +118,18 @@ class Writer:
     def commit(self) -> bool:
         """Write what waits, in one transaction; whether nothing waits any more.
 
-        While somebody else holds the file, it goes on waiting.
+        While another connection holds the file, it goes on waiting.
         """
         for table, rows in self._fold.take().items():
             for row in rows:
                 self._put(table, row)
         if self._waiting:
             try:
-                with self._connection.begin():
-                    for name, insert in _INSERT.items():
-                        if rows := self._rows[name]:
-                            self._connection.execute(insert, rows)
-            except DatabaseError as error:
+                with self._connection as connection:
+                    connection.execute("BEGIN IMMEDIATE")
+                    for table, rows in self._rows.items():
+                        connection.executemany(INSERT[table], rows)
+            except sqlite3.Error as error:
                 if not is_busy(error) or self._waiting > MOST_WAITING:
                     raise
                 return False
@@ -164,13 +151,13 @@ class Writer:
             for _ in self._tidying:
                 if time.monotonic() > until:
                     return
-        except DatabaseError as error:
+        except sqlite3.Error as error:
             if not is_busy(error):
                 raise
         self._tidying = None
 
     def close(self) -> None:
-        with contextlib.suppress(DatabaseError):
+        with contextlib.suppress(sqlite3.Error):
             if self._session is not None:
                 self._mark_closed(self._session.session)
         self._connection.close()
@@ -178,10 +165,12 @@ class Writer:
 
     def _mark_closed(self, session: str) -> None:
         now = time.time()
-        change = schema.sessions.update().where(schema.sessions.c.session == session)
-        with self._connection.begin():
-            give_sign_of_life(self._connection, session, now)
-            self._connection.execute(change.values(closed_at=now))
+        with self._connection as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            give_sign_of_life(connection, session, now)
+            connection.execute(
+                "UPDATE sessions SET closed_at = ? WHERE session = ?", (now, session)
+            )
 
     def _leave(self) -> None:
         if self._presence is not None:

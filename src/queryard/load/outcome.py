@@ -16,7 +16,7 @@ LATE_S = 0.05
 
 @dataclass(slots=True)
 class Outcome:
-    """One request. Times are seconds from the start of the run, on the clock of whoever asks.
+    """One request. Times are seconds from the start of the run, on the clock of the client.
 
     `sent_s` is when it was really submitted, `started_s` when it first got a slot, `ended_s` when
     its last row was there. Core-seconds `work_s` and slot-seconds `held_s` are known of queries
@@ -71,7 +71,7 @@ class Glance:
 
 @dataclass(slots=True)
 class Board:
-    """A run while it goes on, for whoever shows it."""
+    """A run while it goes on, for a display."""
 
     name: str
     slots: int

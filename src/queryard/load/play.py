@@ -92,7 +92,7 @@ class _Run:
     # --- asking ----------------------------------------------------------------------------------
 
     def _send(self, outcome: Outcome) -> None:
-        """Wait for the moment of a request, submit it, and have somebody read its answer."""
+        """Wait for the moment of a request, submit it, and start a thread that reads its answer."""
         request = outcome.request
         while (wait_s := request.time_s - self._board.now_s()) > 0:
             time.sleep(min(wait_s, NAP_S))
@@ -148,7 +148,7 @@ class _Run:
                 under_way = [sent for _, sent in self._sent.values()]
             if not under_way:
                 return
-            # Again and again: whoever has not begun yet does not hear it.
+            # Again and again: a request that has not begun yet ignores it.
             for sent in under_way:
                 sent.cancel()
             with self._changed:
@@ -157,7 +157,7 @@ class _Run:
     # --- looking ---------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        """For whoever shows the run: ask the target now and then what is on its way."""
+        """For the display: ask the target now and then what is on its way."""
         pause_s = LOOK_S
         while not self._over.wait(pause_s):
             began_s = time.thread_time()

@@ -1,7 +1,7 @@
 """What a run was like, in the same numbers as a simulated one; and what ideals would have reached.
 
 A run becomes rows of `queryard.metrics`, so that everything that is computed and drawn from rows
-serves loads, too. Slots are not in these rows: only the session knows who had which.
+serves loads, too. Slots are not in these rows: only the session knows which query had which slot.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ from queryard.core.model import Tenant
 from queryard.engine.calibration import machine_rates
 from queryard.engine.errors import QueryCancelled
 from queryard.engine.plain import PlainCursor, PlainDuckDB
-from queryard.history import schema  # noqa: F401  # a third of a second, before anything is timed
 from queryard.live import Handle, Session
 from queryard.workload.load import Request
 
@@ -20,8 +19,8 @@ from .ground import Ground
 from .outcome import Cost, Glance, Outcome
 
 PLAIN = "duckdb"
-"""The policy that is none: plain DuckDB, one cursor a query."""
-# Run once before the start, so that what is loaded but once is not part of any query.
+"""The policy that is none: plain DuckDB, one cursor per query."""
+# Run once before the start, so that loading of modules is not part of any query.
 FIRST = "SELECT 42 -- before the start"
 
 Profile = str | Mapping[str, Any]
@@ -178,7 +177,7 @@ class _SentQuery:
 
 
 class PlainTarget:
-    """DuckDB with as many threads as there are slots; whoever asks runs at once."""
+    """DuckDB with as many threads as there are slots; every request runs at once."""
 
     name = PLAIN
 

@@ -39,20 +39,6 @@ def slots_present(run: RunRows) -> StepSeries:
     return StepSeries.of_changes(changes)
 
 
-def utilisation_over_time(run: RunRows) -> dict[SlotKind, StepSeries]:
-    """The share (0 to 1) of the present slots that work for each kind."""
-    present = slots_present(run)
-    return {kind: _ratio(used, present) for kind, used in slots_in_use(run).items()}
-
-
-def _ratio(used: StepSeries, present: StepSeries) -> StepSeries:
-    times_s = sorted({*used.times_s, *present.times_s})
-    return StepSeries.of_points(
-        (time_s, used.at(time_s) / slots if (slots := present.at(time_s)) else 0.0)
-        for time_s in times_s
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Utilisation:
     """Mean shares (0 to 1) of the slots by kind; None where there were no slots to use."""

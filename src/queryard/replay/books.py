@@ -13,7 +13,7 @@ from queryard.core.means import Mean
 from queryard.core.model import MAP, REDUCE, Job, Kind
 from queryard.workload.model import JobTruth
 
-# What nobody has ever seen run: it must take some time.
+# The work of a job that never ran: it must take some time.
 LEAST_S = 1e-6
 
 

@@ -3,11 +3,11 @@
 The workload is made of what the kernel's own books say. A divisible job takes the slot-seconds it
 held, as wide as it could be used at that point of its work; the tasks of a staged job take their
 mean. Policies are told what was told at the time: estimates and widths come back when as much of
-the job is done as then. Queries that were answered by the run of another are left out, and the
-slots they brought to it are counted as that one's.
+the job is done as then. A query that was answered by the run of another query is left out, and
+the slots it brought are counted as those of the other query.
 
-A query whose reader was slow is simulated as if it had been quick, and one that was cancelled or
-never ended as large as it was expected to be.
+A query with a slow reader is simulated as if the reader had been quick. A query that was cancelled
+or never ended is simulated with its expected size.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Recorded:
     """A session as it was, and as a workload; times are those of its clock.
 
     `real` has the queries that gave a result and can be simulated, from the asking to the end;
-    `shared` is how many more there were that another's run answered.
+    `shared` is how many more queries the run of another query answered.
     """
 
     session: SessionRecord
@@ -180,7 +180,7 @@ def recorded(reader: HistoryReader, session: str | None = None) -> Recorded:
     run = read_run(journal)
     for query, row in run.queries.items():
         _see_as_asked(row, asked.get(query))
-    runs_of = {query: _whose_run(query, asked, run) for query in run.queries}
+    runs_of = {query: _run_of(query, asked, run) for query in run.queries}
     members: defaultdict[str, list[str]] = defaultdict(list)
     for query, runs in runs_of.items():
         members[runs].append(query)
@@ -233,8 +233,8 @@ def _told(
     return found
 
 
-def _whose_run(query: str, asked: Mapping[str, QueryRecord], run: RunRows) -> str:
-    """The query whose run answers this one; itself, if it ran on its own."""
+def _run_of(query: str, asked: Mapping[str, QueryRecord], run: RunRows) -> str:
+    """The query with the run that answers this one; itself, if it ran on its own."""
     seen = {query}
     while (record := asked.get(query)) is not None and record.twin_of in run.queries:
         query = record.twin_of
@@ -245,7 +245,7 @@ def _whose_run(query: str, asked: Mapping[str, QueryRecord], run: RunRows) -> st
 
 
 def _see_as_asked(row: QueryRow, record: QueryRecord | None) -> None:
-    """When a query ended is what those say who asked; to the kernel it may go on for a moment."""
+    """Take the end that the client saw; in the kernel a query may go on for a moment longer."""
     if record is not None and record.outcome == "finished":
         row.outcome, row.end_s = "finished", record.ended_s
 
@@ -262,7 +262,7 @@ def _answered(run: RunRows, members: Iterable[str], asked: Mapping[str, QueryRec
 
 
 def _arrival(row: QueryRow, members: Iterable[QueryRow], books: Books) -> Arrival:
-    """A query with all the work that was done for it and for those who share its run."""
+    """A query with all the work that was done for it and for the queries that share its run."""
     query = replace(row.query, submit_s=row.submit_s)
     finished = row.outcome == "finished"
     truth = {}

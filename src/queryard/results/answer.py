@@ -34,7 +34,7 @@ class Answer:
     and one after another. Iteration, `fetchone`, `fetchmany`, `batches`, `reader` and Arrow's own
     protocol (`polars.DataFrame(answer)`, `pyarrow.table(answer)`) hand rows over as they come, in
     bounded memory and once; if the rows were collected before, they hand over what is kept. A query
-    whose rows are not taken is paused. An answer that is closed, or that is not held any more,
+    is paused while its rows are not read. An answer that is closed, or that is not held any more,
     cancels its query.
     """
 
@@ -44,7 +44,7 @@ class Answer:
         """`release` is called once the rows are wanted no more; it must not hold the answer."""
         self._stream = stream
         self._process = Owner()
-        # Whoever holds the rows holds the session they come from.
+        # A reference to the session: it stays open as long as the rows are in use.
         self._owner = owner
         # Read, but not handed over.
         self._ahead: deque[Any] = deque()
@@ -54,7 +54,7 @@ class Answer:
         self._rest: tuple[list[Row], Any] | None = None
         self._used = False
         self._closed = False
-        # Runs once: at the end of the rows, when closed, or when nobody holds the answer.
+        # Runs once: at the end of the rows, when closed, or when the answer is garbage.
         self._release = weakref.finalize(self, release)
         self._release.atexit = False
 
@@ -227,7 +227,7 @@ class Answer:
 
     @property
     def _source(self) -> ResultStream:
-        """Where rows come from; only the process whose query it is may wait for them."""
+        """Where rows come from; only the process that asked may wait for them."""
         self._process.check()
         return self._stream
 

@@ -1,4 +1,4 @@
-"""The rows of one query for everybody who asked the same at the same time."""
+"""The rows of one query for all requests that asked the same at the same time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from .streams import ResultStream, Returns
 
-# Whoever comes late is given the rows so far as long as there are no more than this.
+# A late reader is given the rows so far as long as there are no more than this.
 KEPT_BYTES = 8 << 20
 
 

@@ -112,7 +112,7 @@ def _quoted(texts: Any) -> Any:
 
 
 def json_lines(batch: Any, types: Sequence[str]) -> bytes:
-    """One object a row, each with the end of its line.
+    """One object per row, each with the end of its line.
 
     >>> json_lines(pa.record_batch({"n": [1, None], "t": ["a", "b"]}), ["BIGINT", "VARCHAR"])
     b'{"n": 1, "t": "a"}\\n{"n": null, "t": "b"}\\n'

@@ -1,8 +1,8 @@
-"""Where the rows of a query go until somebody reads them, in bounded memory.
+"""Where the rows of a query go until they are read, in bounded memory.
 
-A stream that is full pauses its query until the reader has caught up. One that has a file to
-overflow into never is: the session's own connection uses that, because a paused statement would
-block everything that follows it there, and so do queries whose memory others wait for.
+A stream that is full pauses its query until the reader has caught up (backpressure). A stream that
+spills to a file is never full. The session's own connection uses such a stream, because a paused
+statement would block all later ones there; so do queries that hold memory other queries wait for.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ Interval = Callable[[Any], Any]
 
 
 def python_values(column: Any, sql_type: str) -> list[Any]:
-    """The values of an Arrow column whose SQL type is known.
+    """The values of an Arrow column of a known SQL type.
 
     >>> python_values(pa.array([1, None]), "BIGINT")
     [1, None]
@@ -40,7 +40,7 @@ def python_values(column: Any, sql_type: str) -> list[Any]:
 
 
 def written_values(column: Any, sql_type: str) -> list[Any]:
-    """The same for whoever writes them down: intervals are texts, as DuckDB writes them.
+    """The same for files: intervals are texts, as DuckDB writes them.
 
     >>> written_values(pa.array([pa.MonthDayNano([14, -3, 0])]), "INTERVAL")
     ['1 year 2 months -3 days']

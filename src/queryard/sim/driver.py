@@ -75,7 +75,6 @@ class SimDriver:
         self.now = scheduler.state.now
         self.estimates = estimates
         self._learner = estimates if isinstance(estimates, Predicting) else None
-        self._seed = seed
         self._on_end = on_end
         self._heap: list[tuple[float, int, int, Any]] = []
         self._sequence = 0

@@ -25,10 +25,10 @@ def shapes(found: StagedPlan) -> list[tuple[str, int, int]]:
 def test_a_grouping_is_one_job_with_partial_results() -> None:
     found = plan("SELECT shop, sum(price) FROM sale GROUP BY shop")
     assert [(job.operator, job.partitions) for job in found.jobs] == [("groupby", 1)]
-    sql = found.task_sql("j1", "map", 0)
+    sql = found.task("j1", "map", 0).sql
     assert "GROUP BY" in sql
     assert "sale_0" in sql
-    assert "GROUP BY" in found.task_sql("j1", "reduce", 0)
+    assert "GROUP BY" in found.task("j1", "reduce", 0).sql
 
 
 def test_tasks_are_sized_by_work_unless_told() -> None:
@@ -42,7 +42,7 @@ def test_a_small_side_is_shared_by_all_tasks() -> None:
     found = plan("SELECT name, sum(price) FROM sale JOIN item USING (item) GROUP BY name")
     small, main = found.jobs
     assert main.builds == (small.name,) == main.upstream
-    assert f"build_{small.name}" in found.task_sql(main.name, "map", 0)
+    assert f"build_{small.name}" in found.task(main.name, "map", 0).sql
     assert small.map_tasks == 1
 
 
@@ -58,7 +58,7 @@ def test_two_large_sides_are_brought_together_by_key() -> None:
 
 def test_keys_of_different_types_are_hashed_as_one() -> None:
     found = plan("SELECT count(*) FROM sale s JOIN line l ON s.item = l.id", broadcast_bytes=0)
-    texts = [found.task_sql("j1", "map", i) for i in range(found.jobs[0].map_tasks)]
+    texts = [found.task("j1", "map", i).sql for i in range(found.jobs[0].map_tasks)]
     assert all("AS HUGEINT" in text for text in texts)
 
 
@@ -79,8 +79,8 @@ def test_a_third_side_joins_the_same_partitions() -> None:
 
 def test_conditions_and_columns_go_to_the_scan() -> None:
     found = plan("SELECT x FROM (SELECT id AS x, price, day FROM sale) WHERE x = 3")
-    assert '"day"' not in found.task_sql("j1", "map", 0)
-    assert "= 3" in found.task_sql("j1", "map", 0)
+    assert '"day"' not in found.task("j1", "map", 0).sql
+    assert "= 3" in found.task("j1", "map", 0).sql
 
 
 def test_the_same_condition_of_all_alternatives_becomes_a_join_key() -> None:
@@ -88,8 +88,8 @@ def test_the_same_condition_of_all_alternatives_becomes_a_join_key() -> None:
              (sale.item = item.item AND name = 'a' AND price < 1)
              OR (sale.item = item.item AND name = 'b' AND price > 2)"""
     found = plan(sql)
-    assert "'a'" in found.task_sql("j1", "map", 0)
-    assert "'b'" in found.task_sql("j1", "map", 0)
+    assert "'a'" in found.task("j1", "map", 0).sql
+    assert "'b'" in found.task("j1", "map", 0).sql
     assert found.jobs[-1].builds
 
 
@@ -114,7 +114,7 @@ def test_an_empty_table_is_one_task_without_rows() -> None:
     found = plan("SELECT id FROM gone")
     assert shapes(found) == [("extract", 1, 0)]
     with duckdb.connect() as connection:
-        assert connection.execute(found.task_sql("j1", "map", 0)).fetchall() == []
+        assert connection.execute(found.task("j1", "map", 0).sql).fetchall() == []
 
 
 def test_names_and_types_are_duckdbs() -> None:
@@ -130,8 +130,8 @@ def test_names_and_types_are_duckdbs() -> None:
 
 def test_literals_that_look_like_placeholders_stay() -> None:
     found = plan("SELECT '{}' AS a, '{source}' AS b FROM item WHERE name <> '{}'")
-    assert found.task_sql("j1", "map", 0).count("'{}'") == 2
-    assert "'{source}'" in found.task_sql("j1", "map", 0)
+    assert found.task("j1", "map", 0).sql.count("'{}'") == 2
+    assert "'{source}'" in found.task("j1", "map", 0).sql
 
 
 def test_a_plan_travels_and_the_kernel_takes_its_jobs() -> None:
@@ -159,11 +159,11 @@ def test_a_plan_describes_itself() -> None:
 def test_asking_for_a_task_that_is_not_there_names_the_job() -> None:
     found = plan("SELECT id FROM gone")
     with pytest.raises(InvalidModel, match="unknown job 'j9'"):
-        found.task_sql("j9", "map", 0)
+        found.task("j9", "map", 0)
     with pytest.raises(InvalidModel, match="has 1 map tasks"):
-        found.task_sql("j1", "map", 7)
+        found.task("j1", "map", 7)
     with pytest.raises(InvalidModel, match="no reduce task"):
-        found.task_sql("j1", "reduce", 0)
+        found.task("j1", "reduce", 0)
 
 
 def test_a_wrong_number_of_partitions_is_refused() -> None:

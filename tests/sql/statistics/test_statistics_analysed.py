@@ -6,7 +6,6 @@ import datetime
 import math
 import random
 import shutil
-from collections import Counter
 from decimal import Decimal
 
 import duckdb
@@ -84,12 +83,12 @@ def test_any_column(column):
 @given(st.lists(st.integers(-1000, 1000), min_size=1, max_size=300))
 def test_buckets_hold_the_values_of_their_ranges(values):
     histogram = analysed(pa.table({"c": values})).columns["c"].histogram
-    for value, times in Counter(values).items():
-        bucket = histogram.bucket_at(value)
-        assert bucket.count >= times
-    for bucket in histogram:
-        inside = [v for v in values if bucket.low <= v <= bucket.high]
-        assert bucket.count <= len(inside)
+    for number, count in enumerate(histogram.counts):
+        low = histogram.low + number * histogram.width
+        high = low + histogram.width
+        near = 1e-6  # a value on a border may lie on either side of it
+        assert sum(low + near < v < high - near for v in values) <= count
+        assert count <= sum(low - near <= v <= high + near for v in values)
 
 
 def test_few_integers_have_a_bucket_each():
@@ -97,7 +96,6 @@ def test_few_integers_have_a_bucket_each():
     histogram = analysed(pa.table({"c": values})).columns["c"].histogram
     assert histogram.counts == (3, 1, 0, 1, 0, 0, 1)
     assert histogram.distincts == (1, 1, 0, 1, 0, 0, 1)
-    assert [histogram.count_at(value) for value in (1, 2, 7, 8)] == [3, 1, 1, 0]
 
 
 def test_infinite_values_count_and_do_not_stretch_the_range():

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from queryard.backends.protocol import (
     BackendCommand,
     BackendReport,
-    Capability,
     Leased,
     Post,
     Staged,
@@ -30,8 +29,6 @@ from .tasks import LocalTasks
 
 class LocalBackend:
     """Slots of this process, on nodes that stand for groups of them."""
-
-    capabilities = frozenset({Capability.LEASES, Capability.TASKS, Capability.SCALE})
 
     def __init__(self, engine: Engine, nodes: Sequence[Node]) -> None:
         self._nodes = LocalNodes(nodes)

@@ -32,7 +32,6 @@ class JobActuals:
     bytes: float
     seconds: float
     tasks_done: int
-    shuffled_rows: int
     shuffled_bytes: float
 
 
@@ -246,7 +245,6 @@ class StagedQuery:
                 bytes=sum(o.output_bytes for o in results),
                 seconds=sum(o.seconds for o in mine.values()),
                 tasks_done=len(mine),
-                shuffled_rows=sum(o.rows for o in sent),
                 shuffled_bytes=sum(o.output_bytes for o in sent),
             )
         return found

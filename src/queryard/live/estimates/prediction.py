@@ -11,7 +11,6 @@ from typing import Literal, Protocol
 
 from queryard.core.errors import QueryardError
 from queryard.engine.planning import Planner
-from queryard.estimate.revision import revised
 from queryard.estimate.work import (
     BYTE_S,
     GUESS_S,
@@ -157,10 +156,6 @@ class Predictor:
         return Prediction(max(LEAST_S, work_s * bias), None, by, max(spread, least_spread))
 
     # --- while it runs, and afterwards -----------------------------------------------------------
-
-    def revise(self, prediction: Prediction, done_s: float, progress: float) -> float:
-        """Its total work, now that `done_s` of it is done."""
-        return revised(prediction.work_s, done_s, progress, prediction.spread)
 
     def running(self, request: QueryRequest, done_s: float) -> bool:
         """Note what a running query has taken so far; whether to predict its template again.

@@ -32,21 +32,6 @@ class SplitLike(Protocol):
     def frame(self) -> Any: ...
 
 
-class ColumnStatisticsLike(Protocol):
-    """What is known of the values of a column; None where it is not."""
-
-    @property
-    def null_share(self) -> float | None: ...
-    @property
-    def min(self) -> Any: ...
-    @property
-    def max(self) -> Any: ...
-    @property
-    def distinct(self) -> float | None: ...
-    @property
-    def average_width_bytes(self) -> float | None: ...
-
-
 class TableStatisticsLike(Protocol):
     """What is known of a table."""
 

@@ -203,9 +203,6 @@ class StagedPlan:
         side = branch.side if job.partitions else None
         return TaskText(branch.sql(place), branch.builds, side)
 
-    def task_sql(self, job_name: str, kind: Kind, index: int) -> str:
-        return self.task(job_name, kind, index).sql
-
     def unpacked(self, job_name: str) -> str:
         """The select list that gives the result of a job its types again."""
         fields = self.job(job_name).fields
@@ -216,7 +213,7 @@ class StagedPlan:
         return tuple(_kernel_job(job) for job in self.jobs)
 
     def describe(self) -> list[dict[str, Any]]:
-        """What EXPLAIN shows, one entry a job."""
+        """What EXPLAIN shows, one entry per job."""
         return [
             {
                 "job": job.name,

@@ -2,7 +2,6 @@
 
 from .analyse import NotAllAnalysed, analyze
 from .model import (
-    Bucket,
     ColumnStatistics,
     Histogram,
     StatisticsError,
@@ -12,7 +11,6 @@ from .positions import position
 from .store import StatisticsWarning
 
 __all__ = [
-    "Bucket",
     "ColumnStatistics",
     "Histogram",
     "NotAllAnalysed",

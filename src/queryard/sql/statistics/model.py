@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,16 +17,6 @@ class StatisticsError(QueryardError):
 
 
 @dataclass(frozen=True, slots=True)
-class Bucket:
-    """The values from `low` on and below `high` (the last bucket has its `high` too)."""
-
-    low: float
-    high: float
-    count: float
-    distinct: float
-
-
-@dataclass(frozen=True, slots=True)
 class Histogram:
     """An equi-width histogram of the values of a column that are not null.
 
@@ -35,10 +25,8 @@ class Histogram:
     has one bucket without width.
 
     >>> h = Histogram(0.0, 10.0, counts=(4.0, 6.0), distincts=(2.0, 5.0))
-    >>> [(bucket.low, bucket.high) for bucket in h]
-    [(0.0, 5.0), (5.0, 10.0)]
-    >>> h.count_below(2.5), h.total
-    (2.0, 10.0)
+    >>> h.width, h.count_below(2.5), h.total
+    (5.0, 2.0, 10.0)
     """
 
     low: float
@@ -68,22 +56,6 @@ class Histogram:
     def __len__(self) -> int:
         return len(self.counts)
 
-    def __iter__(self) -> Iterator[Bucket]:
-        last = len(self.counts) - 1
-        for number, (count, distinct) in enumerate(zip(self.counts, self.distincts, strict=True)):
-            low = self.low + number * self.width
-            high = self.high if number == last else self.low + (number + 1) * self.width
-            yield Bucket(low, high, count, distinct)
-
-    def bucket_at(self, value: float) -> Bucket | None:
-        """The bucket a position falls into, or None outside."""
-        if not self.low <= value <= self.high:
-            return None
-        buckets = list(self)
-        if not self.width:
-            return buckets[0]
-        return buckets[min(len(buckets) - 1, int((value - self.low) / self.width))]
-
     def count_below(self, value: float) -> float:
         """About how many values lie below a position."""
         if value <= self.low:
@@ -95,11 +67,6 @@ class Histogram:
         buckets = (value - self.low) / self.width
         whole = min(int(buckets), len(self.counts) - 1)
         return sum(self.counts[:whole]) + self.counts[whole] * (buckets - whole)
-
-    def count_at(self, value: float) -> float:
-        """About how many values equal a position: its bucket's values are equally frequent."""
-        bucket = self.bucket_at(value)
-        return 0.0 if bucket is None else bucket.count / max(1.0, bucket.distinct)
 
 
 @dataclass(frozen=True, slots=True)
