@@ -13,7 +13,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from . import readable
+from queryard.core import readable
+
 from .scores import ERROR_CUT, Scores
 
 BEST = "bold green"

@@ -12,9 +12,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from queryard.core import readable
 from queryard.experiments.bars import Column, columns_of
 
-from . import readable
 from .trace_tables import STEPS
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console, Group
 
+from queryard.core import readable
 from queryard.core.errors import QueryardError
 
-from . import options, readable
+from . import options
 from .data_options import Memory, Slots
 
 if TYPE_CHECKING:
@@ -257,8 +258,9 @@ class _Call:
         work_s = self.measured.work_s
         total_s = sum(work_s.get(request.template, 0.0) for request in requests)
         return (
-            f"{self.spec.name}: {readable.count(len(requests))} queries, "
-            f"{readable.seconds(total_s)} core-seconds of work on {self.ground.slots} slots"
+            f"{self.spec.name}: {readable.several(len(requests), 'query')}, "
+            f"{readable.seconds(total_s)} core-seconds of work on "
+            f"{readable.several(self.ground.slots, 'slot')}"
         )
 
     def draw(self, files: Sequence[Path], run: _SeedRun) -> None:

@@ -11,7 +11,8 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from . import readable
+from queryard.core import readable
+
 from .run_tables import facts_table, fairness, spread_tables
 from .scores import Scores, scores_of_run
 

@@ -13,10 +13,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from queryard.core import readable
 from queryard.metrics import read_run
 from queryard.portfolio import Decision, Objective, in_force
 
-from . import readable
 from .run import PORTFOLIO, Result
 
 

@@ -11,9 +11,10 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from queryard.core import readable
 from queryard.core.events import PolicyChosen
 
-from . import history_place, readable, run
+from . import history_place, run
 from .comparison_table import comparison_table
 from .failures import FAILED
 from .scores import Scores, scores_of_reference, scores_of_run

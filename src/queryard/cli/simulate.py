@@ -10,9 +10,10 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from queryard.core import readable
 from queryard.core.errors import InvalidProfile
 
-from . import options, readable, run
+from . import options, run
 from .progress import tracking
 from .run_tables import run_tables
 from .scores import scores_of_run

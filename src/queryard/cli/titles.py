@@ -6,11 +6,11 @@ from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
+from queryard.core import readable
 from queryard.estimate.tasks import PREDICTORS
 from queryard.workload import Workload
 from queryard.workload.traces import Trace
 
-from . import readable
 from .run import Settings
 
 _KNOWN = {"oracle": "policies know what every task takes"}

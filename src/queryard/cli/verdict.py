@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import readable
-from .readable import seconds, several
+from queryard.core import readable
+from queryard.core.readable import seconds, several
+
 from .run import RECORDED
 from .scores import ERROR_CUT, Scores
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from queryard.core.errors import InvalidRecord
-from queryard.workload.quantities import several
+from queryard.core.readable import several
 
 _HEAD = 64 * 1024
 # How files begin that are compressed, and who reads them.
