@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.tree import Tree
 
+from queryard.comparison import PORTFOLIO
 from queryard.core.errors import InvalidProfile, unknown_name
 from queryard.core.parts import PoolSpec
 from queryard.policies import (
@@ -26,7 +27,6 @@ from queryard.policies import (
 from . import options
 from .part_table import part_table
 from .policy_details import describe_policy
-from .run import PORTFOLIO
 
 
 def policies(
