@@ -135,8 +135,9 @@ def test_a_portfolio_brings_its_candidates_and_says_what_it_did():
     assert found.to_dict()["portfolios"]["portfolio:response:fifo/srtf"]["best_fixed"] == "srtf"
 
 
-def test_a_former_name_of_a_policy_is_its_present_one():
-    assert list(queryard.compare(STALL, policies="dearest").scores) == ["cost-of-delay"]
+def test_a_former_name_of_a_policy_is_valid():
+    found = queryard.compare(STALL, policies="dearest,cost-of-delay").scores
+    assert found["dearest"] == replace(found["cost-of-delay"], name="dearest")
 
 
 def test_a_figure_is_drawn(found, tmp_path: Path):

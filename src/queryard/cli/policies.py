@@ -23,6 +23,7 @@ from queryard.policies import (
     load_profiles,
     resolve_profile,
 )
+from queryard.policies.catalogue import profile_name
 
 from . import options
 from .part_table import part_table
@@ -55,7 +56,7 @@ def policies(
         raise InvalidProfile(
             "a portfolio chooses among policies and has no parts of its own; see docs/portfolio.md"
         )
-    if name not in names:
+    if name not in names and profile_name(name) not in names:
         raise InvalidProfile(unknown_name("policy", name, names))
     chosen = own[name] if name in own else resolve_profile(name)
     info, detail = about(chosen), describe_policy(chosen)

@@ -32,7 +32,7 @@ def choose_profiles(
 ) -> dict[str, Profile]:
     """Profiles by name, in the order asked for; the user's `own` come before the built-in ones.
 
-    `all` stands for every built-in profile, and a former name for the present one. If no name is
+    `all` stands for every built-in profile; former names of profiles are valid, too. If no name is
     one of `own`, all of them join. A portfolio brings its candidates. `others` are names that the
     caller knows besides.
     """
@@ -43,8 +43,8 @@ def choose_profiles(
             chosen |= {known: resolve_profile(known) for known in built_in}
         elif name in own:
             chosen[name] = own[name]
-        elif (present := profile_name(name)) in built_in:
-            chosen[present] = resolve_profile(present)
+        elif profile_name(name) in built_in:
+            chosen[name] = resolve_profile(name)
         elif name.partition(":")[0] == PORTFOLIO and PORTFOLIO in others:
             name = name.rstrip(":")  # nothing after a colon is what is usual
             # Its candidates run by themselves, too: one of them is the best in hindsight.
