@@ -9,8 +9,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from queryard.core.readable import several
 from queryard.figures.panels import Key, Panel
-from queryard.workload.quantities import several
 
 from .numbers import margin
 

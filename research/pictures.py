@@ -12,8 +12,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from queryard.cli import readable
 from queryard.cli.trace_tables import STEPS
+from queryard.core import readable
 
 from .bars import Column, columns_of
 

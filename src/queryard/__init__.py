@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from queryard.version import __version__
 
 if TYPE_CHECKING:
+    from queryard.comparison import Comparison, compare
     from queryard.core.errors import QueryardError
     from queryard.engine.errors import (
         NotAllowed,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer",
+    "Comparison",
     "Handle",
     "NotAllowed",
     "OutOfMemory",
@@ -34,10 +36,12 @@ __all__ = [
     "Refused",
     "Session",
     "__version__",
+    "compare",
     "connect",
 ]
 
 _MODULES = {
+    "queryard.comparison": ("Comparison", "compare"),
     "queryard.live": ("Answer", "Handle", "Refused", "Session", "connect"),
     "queryard.core.errors": ("QueryardError",),
     "queryard.engine.errors": (

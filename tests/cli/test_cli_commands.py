@@ -57,6 +57,11 @@ def test_one_policy_part_by_part(queryard) -> None:
         assert text in outcome.out
 
 
+def test_a_former_name_of_a_policy_is_valid(queryard) -> None:
+    assert "cost-of-delay" in queryard("policies", "dearest").out
+    assert "12 of 12" in queryard("simulate", *SMALL, "--policy", "dearest").out
+
+
 def test_a_policy_of_ones_own_part_by_part(queryard) -> None:
     file = str(EXAMPLES / "profiles.toml")
     outcome = queryard("policies", "office", "--profile", file)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from queryard.cli.run import PORTFOLIO, choose_profiles
+from queryard.comparison import PORTFOLIO, choose_profiles
 from queryard.policies import resolve_profile
 
 SMALL = ("--generate", "queries=15,bins=80:1-2/20:8,deadlines=0.4,load=1.1", "--nodes", "4x4")
@@ -35,7 +35,7 @@ def test_the_best_is_one_of_its_own_and_another_is_named_where_it_is_better(call
 
 
 def test_a_policy_beside_a_portfolio_is_the_one_that_is_compared_without():
-    beside = choose_profiles(("portfolio:mixed:cost-of-delay/edf:+x",), None, (PORTFOLIO,))
+    beside = choose_profiles(("portfolio:mixed:cost-of-delay/edf:+x",), {}, (PORTFOLIO,))
     assert beside["edf +x"] == {**resolve_profile("edf"), "provisioning": "+x"}
     (portfolio,) = (of[PORTFOLIO] for of in beside.values() if PORTFOLIO in of)
     assert portfolio.candidates["edf +x"]["slots"] == "reserve-short"
@@ -70,7 +70,7 @@ def test_where_no_node_comes_or_goes_there_is_no_column_for_them(call):
 
 
 def test_a_portfolio_of_nothing_in_particular_is_the_usual_one():
-    *_, name = choose_profiles(["portfolio:"], None, (PORTFOLIO,))
+    *_, name = choose_profiles(["portfolio:"], {}, (PORTFOLIO,))
     assert name == PORTFOLIO
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 
@@ -59,10 +58,14 @@ def test_endless_time_is_refused():
 
 
 def test_an_answer_of_batch_0_or_of_tasks_is_refused():
-    hand = Hand()
-    hand.submit("q", maps("j", 1))
-    with contextlib.suppress(InvalidEvent):
-        hand.scheduler.handle(ev.AnswerReported(0.0, "q/j", 0, 1.0, 1.0))
+    hand = Hand("relaqs", "1x2")
+    hand.submit("tasks", maps("j", 1))
+    hand.submit("online", divisible("j", 1, 6), kind="online")
+    for job, batch in (("tasks/j", 0), ("tasks/j", 1), ("online/j", 0)):
+        with pytest.raises(InvalidEvent, match="answers come from divisible jobs"):
+            hand.scheduler.handle(ev.AnswerReported(hand.now, job, batch, 1.0, 1.0))
+    hand.do(ev.AnswerReported(hand.now, "online/j", 1, 1.0, 1.0))
+    hand.check_replay()
 
 
 def test_an_answer_that_is_no_number_starves_nobody():
@@ -73,8 +76,7 @@ def test_an_answer_that_is_no_number_starves_nobody():
         for id in "xyz":
             hand.wait(1.0)
             change = math.nan if (id, batch) == ("x", 2) else 0.5 / batch
-            with contextlib.suppress(InvalidEvent):
-                hand.obey(hand.do(ev.AnswerReported(hand.now, f"{id}/j", batch, change, 1.0)))
+            hand.obey(hand.do(ev.AnswerReported(hand.now, f"{id}/j", batch, change, 1.0)))
     served = dict.fromkeys("xyz", 0)
     for _ in range(40):
         hand.wait(1.0)

@@ -14,7 +14,7 @@ from blocks import ROOT, blocks_of
 import queryard
 from queryard.sql.catalog import open_catalog
 
-GUIDES = {name: blocks_of(f"docs/{name}.md") for name in ("sql", "live")}
+GUIDES = {name: blocks_of(f"docs/{name}.md") for name in ("compare", "live", "sql")}
 PROGRAMS = [
     pair for blocks in GUIDES.values() for pair in pairwise(blocks) if pair[0].language == "python"
 ]

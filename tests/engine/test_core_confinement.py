@@ -86,7 +86,11 @@ def test_no_thread_and_one_that_has_gone(sleepers):
 
 
 def test_where_cores_cannot_be_chosen(sleepers, monkeypatch):
+    moved = []
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "sched_setaffinity", lambda *given: moved.append(given), raising=False)
     confinement = CoreConfinement(2)
     confinement.confine(sleepers[0].id)
     confinement.release(sleepers[0].id)
+    assert moved == []
+    assert all(sleeper.thread.is_alive() for sleeper in sleepers)

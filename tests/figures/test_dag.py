@@ -59,8 +59,13 @@ def test_no_arrow_runs_through_a_box(nodes: list[DagNode]) -> None:
 
 
 def test_a_box_that_is_read_twice_and_no_box_at_all(tmp_path: Path) -> None:
-    save_dag(str(tmp_path / "twice.svg"), [node("a"), node("b", "a", "a")])
+    twice = [node("a"), node("b", "a", "a")]
+    assert set(_layout(twice).places) == {"a", "b"}
+    assert len(_layout(twice).arrows) == 2
+    save_dag(str(tmp_path / "twice.svg"), twice)
+    assert (tmp_path / "twice.svg").read_text().count("~5 rows") == 2
     save_dag(str(tmp_path / "none.svg"), [])
+    assert "~5 rows" not in (tmp_path / "none.svg").read_text()
 
 
 def test_saving(tmp_path: Path) -> None:

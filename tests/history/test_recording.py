@@ -289,7 +289,10 @@ def test_where_warnings_are_errors_the_session_goes_on_all_the_same(tmp_path: Pa
         warnings.simplefilter("error")
         history = History.open(tmp_path / "in-the-way" / "history.sqlite")
         _wait_for_error(history)
+        history.asked(asked_row())
+    assert not history.flush()
     history.close()
+    assert history.error is not None
 
 
 def test_a_reader_that_was_closed_says_so(file: Path) -> None:

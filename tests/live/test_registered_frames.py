@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 from decimal import Decimal
 
@@ -160,21 +159,15 @@ def test_queries_on_frames_from_many_threads():
 def test_a_frame_cannot_be_changed_by_a_reading_session():
     """Writing into the copy would make later answers differ from the frame."""
     with queryard.connect(tables={"t": FRAMES["arrow"]}, slots=2) as qy:
-        with contextlib.suppress(queryard.core.errors.QueryardError):
+        with pytest.raises(queryard.QueryardError, match="DELETE cannot change"):
             qy.sql("DELETE FROM t")
-        assert qy.sql("SELECT count(*) FROM t").fetchall() in ([(5,)], [(0,)])
+        assert qy.sql("SELECT count(*) FROM t").fetchall() == [(5,)]
 
 
 def test_frames_with_odd_names():
     names = ["Mixed Case", "select", "with.dot", 'with"quote', "ünï"]
     tables = {name: pa.table({"v": [i]}) for i, name in enumerate(names)}
-    try:
-        session = queryard.connect(tables=tables, slots=2)
-    except queryard.core.errors.QueryardError:
-        tables.pop("with.dot")
-        session = queryard.connect(tables=tables, slots=2)
-    with session as qy:
+    with queryard.connect(tables=tables, slots=2) as qy:
         for i, name in enumerate(names):
-            if name in tables and "." not in name:
-                quoted = '"' + name.replace('"', '""') + '"'
-                assert qy.sql(f"SELECT v FROM {quoted}").fetchall() == [(i,)]
+            quoted = ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))
+            assert qy.sql(f"SELECT v FROM {quoted}").fetchall() == [(i,)]

@@ -210,7 +210,12 @@ def test_attempts_are_counted_by_their_end(journal: Journal) -> None:
 )
 def test_empty_runs_have_a_summary_that_is_valid_json(steps: list[Step]) -> None:
     summary = summarise(Journal(steps=steps), alone_s={"q": 1.0}, size_bins={"q": "small"})
-    json.dumps(summary.to_json(), allow_nan=False)
+    plain = json.loads(json.dumps(summary.to_json(), allow_nan=False))
+    submitted = sum(isinstance(event, QuerySubmitted) for step in steps for event in step.events)
+    finished = sum(isinstance(command, Finish) for step in steps for command in step.commands)
+    assert plain["counts"]["submitted"] == submitted
+    assert plain["counts"]["finished"] == finished
+    assert plain["response_s"]["mean"] == (0.0 if finished else None)
 
 
 def test_the_json_has_every_part(journal: Journal) -> None:

@@ -33,10 +33,13 @@ def two_scales(tmp_path_factory: pytest.TempPathFactory) -> duckdb.DuckDBPyConne
 @pytest.mark.parametrize("number", NUMBERS)
 def test_every_drawn_text_runs_in_its_schema(two_scales: duckdb.DuckDBPyConnection, number: int):
     rng = Random(number)
+    columns = two_scales.sql(tpch.in_schema(tpch.query(number), "small")).columns
     for schema in ("small", "big"):
         for _ in range(3):
             sql = tpch.in_schema(tpch.draw_query(number, rng), schema)
-            two_scales.execute(sql).fetchall()
+            answer = two_scales.sql(sql)
+            assert answer.columns == columns
+            assert answer.fetchall() is not None
 
 
 @pytest.mark.parametrize("number", NUMBERS)

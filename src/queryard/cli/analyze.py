@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from queryard.core import readable
 from queryard.core.errors import QueryardError
 
-from . import data_options, readable
+from . import data_options
 from .failures import FAILED, complain, running
 
 if TYPE_CHECKING:

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
+from queryard import comparison
+from queryard.comparison import DEFAULT_POLICIES
 from queryard.core.errors import InvalidProfile
-from queryard.workload import Workload
 
-from . import options, run
-from .comparison_table import comparison_table
-from .portfolio_tables import portfolio_facts, portfolio_tables, scores_by_objective
+from . import options
 from .progress import tracking
-from .scores import Scores, scores_of_run
-from .titles import describe, differences, setting
-from .verdict import verdict
-
-DEFAULT_POLICIES = "fifo,fair,capacity,edf,srtf,s3,tls,tls-circular"
 
 
 def compare(
@@ -72,104 +63,41 @@ def compare(
     - `queryard compare FB-2009.tsv --trace load=0.95,deadlines=0.3 --policy fair,tls,edf`
     """
     figures = figure or []
-    run.check_outputs(figures)
-    names = _split(policy) if policy else DEFAULT_POLICIES.split(",")
+    options.check_outputs(figures)
+    names = options.split_names(policy) if policy else DEFAULT_POLICIES
     if not names:
         raise InvalidProfile("--policy: name at least one policy, such as fair,tls")
-    profiles: Mapping[str, run.Profile] = run.choose_profiles(names, profile, (run.PORTFOLIO,))
-    settings = run.make_settings(
-        estimates=estimates or options.USUAL_ESTIMATES,
-        seed=seed,
-        slow_start=slow_start,
-        by_tenant=by_tenant,
+    conditions = options.read_conditions(
+        condition or (),
         noise=noise,
         contention=contention,
         straggler_share=stragglers,
         task_failure=failures,
         remote_penalty=remote_penalty,
-        more=condition or (),
-        demo=demo,
     )
-    chosen = options.choose_workload(workload, generate, demo, nodes, seed, trace)
-    load = chosen.workload
-    if estimates is None:
-        settings = replace(settings, estimates=chosen.usual_estimates)
-    profiles = run.settle_tenants(profiles, load, settings)
-    alone_s = run.times_alone(load, settings)
-    results = []
-    with tracking(len(load.arrivals), len(profiles)) as tracker:
-        for name, parts in profiles.items():
-            tracker.begin(name)
-            results.append(run.run_policy(load, name, parts, settings, alone_s, tracker))
-    rows = _rows(results, len(load.nodes))
-    references = run.ideals(load, alone_s)
-    if chosen.trace is not None:
-        references = [*run.as_recorded(chosen.trace, alone_s), *references]
-    notes = [*chosen.notes, *_nodes_note(rows, len(load.nodes))]
-    run.save_figures(figures, describe(load), results, references)
-    ideals = [reference.scores for reference in references]
+    options.check_source(workload, generate, demo, trace)
+    with tracking() as show:
+        found = comparison.compare(
+            workload,
+            generate=options.read_mix(generate),
+            demo=demo,
+            trace=options.read_use(trace),
+            policies=names,
+            profiles=profile,
+            nodes=nodes,
+            seeds=seed,
+            estimates=estimates,
+            slow_start=slow_start,
+            by_tenant=by_tenant,
+            conditions=conditions,
+            on_progress=show,
+        )
+    for file in figures:
+        found.figure(file)
     if as_json:
-        plain = {**_plain(load, settings, results, rows, ideals), "notes": notes}
-        typer.echo(json.dumps(plain, indent=1))
+        typer.echo(json.dumps(found.to_dict(), indent=1))
         return
     console = Console()
-    console.print(comparison_table(describe(load), rows, ideals, scores_by_objective(results)))
-    if circumstances := differences(settings, chosen.trace):
-        console.print(f"With {circumstances}.", style="dim", highlight=False)
-    console.print(verdict(rows, ideals), highlight=False)
-    for table in portfolio_tables(results):
-        console.print(table, highlight=False)
-    for note in notes:
-        console.print(f"Note: {escape(note)}.", style="dim", highlight=False)
+    console.print(found)
     for file in figures:
         console.print(f"Figure: {file}", highlight=False, soft_wrap=True)
-
-
-def _split(given: Sequence[str]) -> list[str]:
-    return [name.strip() for part in given for name in part.split(",") if name.strip()]
-
-
-def _rows(results: Sequence[run.Result], nodes: int) -> list[Scores]:
-    """A row a policy, with its nodes where any policy had others than there were at first."""
-    rows = [scores_of_run(result.name, result.summary) for result in results]
-    if all(result.nodes.least == result.nodes.most == nodes for result in results):
-        return rows
-    return [
-        replace(
-            row,
-            mean_nodes=result.nodes.mean,
-            most_nodes=int(result.nodes.most),
-            node_hours=result.summary.cost.node_hours,
-        )
-        for row, result in zip(rows, results, strict=True)
-    ]
-
-
-def _nodes_note(rows: Sequence[Scores], nodes: int) -> list[str]:
-    counted = [(row.most_nodes, row.name) for row in rows if row.most_nodes is not None]
-    if not counted:
-        return []
-    most, name = max(counted, key=lambda pair: pair[0])
-    return [
-        f"nodes came and went, and there were up to {most:,} (under {name}); slowdowns and ideals "
-        f"are for the {nodes:,} at the start"
-    ]
-
-
-def _plain(
-    load: Workload,
-    settings: run.Settings,
-    results: Sequence[run.Result],
-    rows: Sequence[Scores],
-    ideals: Sequence[Scores],
-) -> dict[str, Any]:
-    return {
-        **setting(load, settings),
-        "policies": [
-            {"policy": row.name, "scores": row.to_json(), "summary": result.summary.to_json()}
-            for row, result in zip(rows, results, strict=True)
-        ],
-        "references": [row.to_json() for row in ideals],
-        "verdict": verdict(rows, ideals),
-        "portfolios": portfolio_facts(results),
-    }

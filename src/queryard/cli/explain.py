@@ -110,7 +110,7 @@ def _draw(found: Explanation, path: Path) -> None:
 
 
 def _lines(job: ExplainedJob) -> tuple[str, ...]:
-    from . import readable
+    from queryard.core import readable
 
     lines = [job.what]
     if job.map_tasks is not None:

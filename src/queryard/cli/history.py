@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from queryard.core import readable
 from queryard.core.errors import QueryardError, unknown_name
 
-from . import history_place, readable
+from . import history_place
 
 if TYPE_CHECKING:
     from queryard.history import CostRow, SessionRecord

@@ -9,9 +9,9 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from queryard.core import readable
 from queryard.history import CostRow, QueryRecord, SessionRecord
 
-from . import readable
 from .history_sums import Sum
 
 DAY_S = 86_400.0

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console, Group
 
+from queryard.core import readable
 from queryard.core.errors import QueryardError
 
-from . import options, readable
+from . import options
 from .data_options import Memory, Slots
 
 if TYPE_CHECKING:
+    from queryard.comparison import Scores
     from queryard.load import Ground, LoadSpec, Measured, Report, Request
 
-    from .scores import Scores
 
 _RUN = "How it runs"
 _OUT = "Results"
@@ -102,15 +103,14 @@ def load(
     - `queryard load mine.toml --slots 4 --memory 4GB --save requests.csv`
     """
     from .data_options import check_folder_of
-    from .run import check_outputs
 
     figures = figure or []
-    check_outputs(figures)
+    options.check_outputs(figures)
     if alone is not None:
         check_folder_of(alone, "--alone")
     if history is not None and history not in HISTORIES:
         raise QueryardError(f"--history {history}: choose one of {', '.join(HISTORIES)}")
-    names = [name.strip() for part in compare or () for name in part.split(",") if name.strip()]
+    names = options.split_names(compare)
     call = _Call(spec, names, profile, quiet)
     call.prepare(data_dir, slots, memory)
     seeds = [(call.spec.seed if seed is None else seed) + number for number in range(repeat)]
@@ -156,9 +156,8 @@ class _Call:
     def __init__(
         self, file: Path, names: Sequence[str], profiles: Path | None, quiet: bool
     ) -> None:
+        from queryard.comparison import choose_profiles, own_profiles
         from queryard.load import read_spec, recorded_requests
-
-        from .run import choose_profiles
 
         self.spec: LoadSpec = read_spec(file)
         wanted = list(names) or [self.spec.profile]
@@ -166,7 +165,7 @@ class _Call:
         # A file whose profiles nobody names joins whole, behind the others.
         chosen: dict[str, Mapping[str, Any] | None] = {}
         if scheduled or profiles is not None:
-            chosen |= choose_profiles(scheduled, profiles, (PLAIN,))
+            chosen |= choose_profiles(scheduled, own_profiles(profiles), (PLAIN,))
         if PLAIN in wanted:
             chosen[PLAIN] = None
         places = {name: place for place, name in enumerate(wanted)}
@@ -257,8 +256,9 @@ class _Call:
         work_s = self.measured.work_s
         total_s = sum(work_s.get(request.template, 0.0) for request in requests)
         return (
-            f"{self.spec.name}: {readable.count(len(requests))} queries, "
-            f"{readable.seconds(total_s)} core-seconds of work on {self.ground.slots} slots"
+            f"{self.spec.name}: {readable.several(len(requests), 'query')}, "
+            f"{readable.seconds(total_s)} core-seconds of work on "
+            f"{readable.several(self.ground.slots, 'slot')}"
         )
 
     def draw(self, files: Sequence[Path], run: _SeedRun) -> None:
@@ -270,9 +270,9 @@ class _Call:
             save_load_figure(str(file), rows, references, self.title(run.requests))
 
     def show(self, console: Console, runs: Sequence[_SeedRun]) -> None:
-        from .comparison_table import comparison_table
+        from queryard.comparison import comparison_table, verdict
+
         from .load_tables import report_tables, tenant_table
-        from .verdict import verdict
 
         rows, references = self._scores(runs)
         title = self.title(runs[0].requests)
@@ -309,7 +309,9 @@ class _Call:
 
     def _scores(self, runs: Sequence[_SeedRun]) -> tuple[list[Scores], list[Scores]]:
         """A row a policy and a row an ideal; over several seeds, medians."""
-        from .load_tables import medians, scores_of_report
+        from queryard.comparison import medians
+
+        from .load_tables import scores_of_report
 
         def rows(of: Sequence[Sequence[Report]]) -> list[Scores]:
             by_name: dict[str, list[Scores]] = {}
@@ -321,7 +323,7 @@ class _Call:
         return rows([run.reports for run in runs]), rows([run.ideals for run in runs])
 
     def plain(self, runs: Sequence[_SeedRun]) -> dict[str, Any]:
-        from .verdict import verdict
+        from queryard.comparison import verdict
 
         rows, references = self._scores(runs)
         return {

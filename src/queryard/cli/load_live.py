@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from . import readable
+from queryard.core import readable
 
 if TYPE_CHECKING:
     from queryard.load import Board, Glance, Outcome, Show

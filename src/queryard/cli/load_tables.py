@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
-from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from . import readable
+from queryard.comparison import Scores, scores_of_run
+from queryard.core import readable
+
 from .run_tables import facts_table, fairness, spread_tables
-from .scores import Scores, scores_of_run
 
 if TYPE_CHECKING:
     from queryard.load import Report
@@ -24,17 +24,6 @@ MOST_ERRORS = 5
 def scores_of_report(report: Report) -> Scores:
     """A row of the comparison."""
     return replace(scores_of_run(report.name, report.summary), utilisation=report.utilisation)
-
-
-def medians(rows: Sequence[Scores]) -> Scores:
-    """The median of every number over several seeds; what does not exist is left out of it."""
-    found: dict[str, Any] = {}
-    for field in fields(Scores):
-        values = [getattr(row, field.name) for row in rows]
-        known = [value for value in values if value is not None]
-        if field.name != "name":
-            found[field.name] = statistics.median(known) if known else None
-    return replace(rows[0], **found)
 
 
 def report_tables(report: Report) -> list[Table]:

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from queryard.core.errors import InvalidRecord
-from queryard.workload import (
-    Workload,
-    demo_workload,
-    generate,
-    load_workload,
-    parse_mix,
-    parse_nodes,
-)
+from queryard.comparison import TRACE_ESTIMATES, USUAL_ESTIMATES, Source, find_source
+from queryard.core.errors import InvalidRecord, unknown_name
+from queryard.figures import check_figure_path
+from queryard.sim import Conditions
+from queryard.workload import Mix, parse_mix
 from queryard.workload.generate import DEFAULT_NODES
-from queryard.workload.traces import Trace, Use, is_trace, parse_use, use_trace
+from queryard.workload.traces import Use, parse_use
 
-# What policies believe where nobody says: of made-up workloads the truth, of recorded ones only
-# what could have been learnt until then.
-USUAL_ESTIMATES, TRACE_ESTIMATES = "oracle", "regression"
 _WHAT = "What arrives"
 _WHERE = "The cluster and its ways"
 _OUT = "Results"
@@ -197,66 +192,75 @@ JournalFile = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """The workload asked for; and the trace it comes from, if it does."""
-
-    workload: Workload
-    trace: Trace | None = None
-
-    @property
-    def usual_estimates(self) -> str:
-        return USUAL_ESTIMATES if self.trace is None else TRACE_ESTIMATES
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was done to the trace on the way."""
-        return () if self.trace is None else self.trace.notes
-
-
-def choose_workload(
+def choose_source(
     file: Path | None,
     spec: str | None,
     demo: bool,
     nodes: str | None,
     seed: int,
     use: str | None = None,
-) -> Chosen:
-    """The workload asked for, on the nodes asked for; exactly one source must be named."""
+) -> Source:
+    """The workload of the options."""
+    check_source(file, spec, demo, use)
+    return find_source(file, read_mix(spec), demo, nodes, seed, read_use(use))
+
+
+def check_source(file: Path | None, spec: str | None, demo: bool, use: str | None) -> None:
+    """Exactly one source must be named."""
     given = [name for name, used in (("--generate", spec is not None), ("--demo", demo)) if used]
     if file is not None:
         given.insert(0, f"the file {file}")
     if len(given) != 1:
         problem = f"{' and '.join(given)} are too many" if given else "there is none"
         raise InvalidRecord(f"which workload? {problem}; give a file, --generate SPEC or --demo")
-    if file is not None and (use is not None or not _is_workload_file(file)):
-        trace = open_trace(file, use, nodes, seed)
-        return Chosen(trace.workload, trace)
-    if use is not None:
+    if use is not None and file is None:
         raise InvalidRecord("--trace says how a trace is used; give the file of one")
-    cluster = parse_nodes(nodes) if nodes is not None else ()
-    if spec is not None:
-        try:
-            return Chosen(generate(parse_mix(spec), seed, cluster))
-        except InvalidRecord as error:
-            raise InvalidRecord(f"--generate: {error}") from error
-    if file is None:
-        return Chosen(demo_workload(seed, cluster))
-    workload = load_workload(file, cluster)
-    if not workload.nodes:
-        workload = load_workload(file, parse_nodes(DEFAULT_NODES))
-    return Chosen(workload)
 
 
-def _is_workload_file(file: Path) -> bool:
-    """Whether it is to be read as a workload; what is wrong with it is for its reader to say."""
-    return file.suffix in (".toml", ".json") and not (file.is_file() and is_trace(file))
+def read_mix(spec: str | None) -> Mix | None:
+    with _about("--generate"):
+        return parse_mix(spec) if spec is not None else None
 
 
-def open_trace(file: Path, use: str | None, nodes: str | None, seed: int) -> Trace:
-    """A trace as the options want it."""
+def read_use(use: str | None) -> Use | None:
+    with _about("--trace"):
+        return parse_use(use) if use is not None else None
+
+
+@contextmanager
+def _about(option: str) -> Iterator[None]:
+    """Errors name the option."""
     try:
-        wanted = parse_use(use) if use else Use()
+        yield
     except InvalidRecord as error:
-        raise InvalidRecord(f"--trace: {error}") from error
-    return use_trace(file, wanted, parse_nodes(nodes) if nodes is not None else (), seed)
+        raise InvalidRecord(f"{option}: {error}") from error
+
+
+def read_conditions(more: Sequence[str], **named: float | None) -> dict[str, float]:
+    """The conditions that were given: options of their own, and `more` as NAME=VALUE."""
+    given = {name: value for name, value in named.items() if value is not None}
+    known = [field.name for field in fields(Conditions)]
+    for pair in more:
+        name, _, value = (part.strip() for part in pair.partition("="))
+        if name not in known:
+            raise InvalidRecord(f"--condition: {unknown_name('condition', name, known)}")
+        try:
+            given[name] = float(value)
+        except ValueError as error:
+            problem = f"--condition {pair}: expected a number, as in {name}=0.1"
+            raise InvalidRecord(problem) from error
+    return given
+
+
+def check_outputs(figures: Sequence[Path], journal: Path | None = None) -> None:
+    """Complain about files that cannot be written before anything is simulated."""
+    for file in figures:
+        check_figure_path(str(file))
+    for file in (*figures, *([journal] if journal else [])):
+        if not file.absolute().parent.is_dir():
+            raise InvalidRecord(f"{file}: there is no folder {str(file.parent)!r}; make it first")
+
+
+def split_names(given: Sequence[str] | None) -> list[str]:
+    """Names joined by commas, in an option that may be given again."""
+    return [name.strip() for part in given or () for name in part.split(",") if name.strip()]

@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.tree import Tree
 
+from queryard.comparison import PORTFOLIO
 from queryard.core.errors import InvalidProfile, unknown_name
 from queryard.core.parts import PoolSpec
 from queryard.policies import (
@@ -22,11 +23,11 @@ from queryard.policies import (
     load_profiles,
     resolve_profile,
 )
+from queryard.policies.catalogue import profile_name
 
 from . import options
 from .part_table import part_table
 from .policy_details import describe_policy
-from .run import PORTFOLIO
 
 
 def policies(
@@ -55,7 +56,7 @@ def policies(
         raise InvalidProfile(
             "a portfolio chooses among policies and has no parts of its own; see docs/portfolio.md"
         )
-    if name not in names:
+    if name not in names and profile_name(name) not in names:
         raise InvalidProfile(unknown_name("policy", name, names))
     chosen = own[name] if name in own else resolve_profile(name)
     info, detail = about(chosen), describe_policy(chosen)

@@ -11,12 +11,19 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from queryard.comparison import (
+    RECORDED,
+    Scores,
+    choose_profiles,
+    comparison_table,
+    scores_of_reference,
+    scores_of_run,
+)
+from queryard.core import readable
 from queryard.core.events import PolicyChosen
 
-from . import history_place, readable, run
-from .comparison_table import comparison_table
+from . import history_place, options
 from .failures import FAILED
-from .scores import Scores, scores_of_reference, scores_of_run
 
 if TYPE_CHECKING:
     from queryard.metrics import RunRows
@@ -62,14 +69,13 @@ def replay(
     from queryard.replay import difference, recorded
     from queryard.sim.replay import replay as replay_journal
 
-    names = [name.strip() for part in policy or () for name in part.split(",") if name.strip()]
-    profiles = run.choose_profiles(names, None)
+    profiles = choose_profiles(options.split_names(policy), {})
     with history_place.open_history(data) as reader:
         found = recorded(reader, session)
     parted = replay_journal(found.journal)
     simulated = found.simulate()
     error = difference(found, simulated)
-    runs = {run.RECORDED: found.real, _own(found): simulated}
+    runs = {RECORDED: found.real, _own(found): simulated}
     runs |= {name: found.simulate(profile) for name, profile in profiles.items()}
     rows, ideals = _scores(found, runs)
     if as_json:

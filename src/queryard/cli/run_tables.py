@@ -8,10 +8,9 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
+from queryard.core import readable
 from queryard.metrics import Summary
 from queryard.metrics.response import Counts, Spread
-
-from . import readable
 
 SPREAD = ("mean", "median", "p95", "p99", "max")
 

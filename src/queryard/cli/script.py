@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from queryard.core import readable
 from queryard.results.files import Format, intervals_as_text, write_rows
 
-from . import readable
 from .failures import advising
 from .query_progress import Watch, watching
 from .rows_out import opened

@@ -4,19 +4,39 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
+from queryard.comparison import (
+    ALL,
+    USUAL_ESTIMATES,
+    PolicyResult,
+    Progress,
+    Settings,
+    choose_profiles,
+    describe,
+    differences,
+    ideals,
+    make_conditions,
+    own_profiles,
+    run_policy,
+    save_figures,
+    scores_of_run,
+    setting,
+    settle_tenants,
+    times_alone,
+)
+from queryard.core import readable
 from queryard.core.errors import InvalidProfile
+from queryard.core.journal import Journal
 
-from . import options, readable, run
+from . import options
 from .progress import tracking
 from .run_tables import run_tables
-from .scores import scores_of_run
-from .titles import describe, differences, setting
 
 
 def simulate(
@@ -55,37 +75,42 @@ def simulate(
     - `queryard simulate eventlog.zstd --policy tls --figure replayed.html`
     """
     figures = figure or []
-    run.check_outputs(figures, journal)
-    if "," in policy or policy == run.ALL:
+    options.check_outputs(figures, journal)
+    if "," in policy or policy == ALL:
         raise InvalidProfile(f"--policy {policy}: give one name here; `compare` takes several")
-    chosen = {policy: run.choose_profiles([policy], profile)[policy]}
-    settings = run.make_settings(
-        estimates=estimates or options.USUAL_ESTIMATES,
-        seed=seed,
-        slow_start=slow_start,
-        by_tenant=by_tenant,
+    parts = choose_profiles([policy], own_profiles(profile))[policy]
+    conditions = options.read_conditions(
+        condition or (),
         noise=noise,
         contention=contention,
         straggler_share=stragglers,
         task_failure=failures,
         remote_penalty=remote_penalty,
-        more=condition or (),
-        demo=demo,
     )
-    source = options.choose_workload(workload, generate, demo, nodes, seed, trace)
+    settings = Settings(
+        estimates or USUAL_ESTIMATES, seed, slow_start, by_tenant, make_conditions(conditions, demo)
+    )
+    source = options.choose_source(workload, generate, demo, nodes, seed, trace)
     load = source.workload
     if estimates is None:
         settings = replace(settings, estimates=source.usual_estimates)
-    settled = run.settle_tenants(chosen, load, settings)[policy]
-    alone_s = run.times_alone(load, settings)
-    with tracking(len(load.arrivals), 1) as tracker:
-        tracker.begin(policy)
-        result = run.run_policy(load, policy, settled, settings, alone_s, tracker)
+    if by_tenant:
+        parts = settle_tenants({policy: parts}, load.tenants)[policy]
+    alone_s = times_alone(load, settings)
+    queries = len(load.arrivals)
+    with tracking() as show:
+        result = run_policy(
+            load,
+            policy,
+            parts,
+            settings,
+            alone_s,
+            lambda ended: show(Progress(policy, ended, queries)),
+        )
     if figures:
-        title = f"{policy}: {describe(load)}"
-        run.save_figures(figures, title, [result], run.ideals(load, alone_s))
+        save_figures(figures, f"{policy}: {describe(load)}", [result], ideals(load, alone_s))
     if journal is not None:
-        run.save_journal(journal, result.journal)
+        _save_journal(journal, result.journal)
     if as_json:
         scores = scores_of_run(policy, result.summary).to_json()
         plain = {"policy": policy, "scores": scores, "summary": result.summary.to_json()}
@@ -98,7 +123,7 @@ def simulate(
         console.print(f"With {circumstances}.", style="dim", highlight=False)
     for table in run_tables(result.summary):
         console.print(table)
-    console.print(_effort(len(load.arrivals), result), style="dim", highlight=False)
+    console.print(_effort(queries, result), style="dim", highlight=False)
     for note in source.notes:
         console.print(f"Note: {escape(note)}.", style="dim", highlight=False)
     for what, file in (*(("Figure", file) for file in figures), ("Journal", journal)):
@@ -106,10 +131,15 @@ def simulate(
             console.print(f"{what}: {file}", highlight=False, soft_wrap=True)
 
 
-def _effort(queries: int, result: run.Result) -> str:
+def _effort(queries: int, result: PolicyResult) -> str:
     """What the simulation took. Work under leases is no tasks, so queries count where all is."""
     wall = f"{readable.seconds(result.wall_s)} s"
     if not result.tasks:
         return f"Simulated {readable.several(queries, 'query')}, all under leases, in {wall}."
-    rate = f" ({result.tasks / result.wall_s:,.0f} a second)" if result.wall_s else ""
+    rate = f" ({result.tasks / result.wall_s:,.0f} per second)" if result.wall_s else ""
     return f"Simulated {readable.several(result.tasks, 'task')} in {wall}{rate}."
+
+
+def _save_journal(file: Path, journal: Journal) -> None:
+    with file.open("w", encoding="utf-8") as out:
+        out.writelines(f"{line}\n" for line in journal.to_lines())

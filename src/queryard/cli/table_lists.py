@@ -10,12 +10,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from queryard.core import readable
 from queryard.core.errors import QueryardError
 from queryard.results.display import value_text
 from queryard.sql.catalog import Catalog
 from queryard.sql.catalog.advice import passed_over
-
-from . import readable
 
 LONGEST, SHORTEST = 30, 8  # of the smallest and largest values
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from . import readable
+from queryard.core import readable
 
 
 def tpch(

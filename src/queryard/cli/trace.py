@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 from typing import Annotated
@@ -11,9 +12,14 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from queryard.comparison import open_trace
+from queryard.core.model import MAP, REDUCE, Kind
+from queryard.figures import RecordedTimes, save_trace_figure
+from queryard.workload import parse_nodes
+from queryard.workload.traces import Trace
 from queryard.workload.traces.use import USUAL_LOAD
 
-from . import options, run
+from . import options
 from .trace_tables import facts_of, trace_tables
 
 trace = typer.Typer(
@@ -23,7 +29,7 @@ trace = typer.Typer(
 )
 
 
-# As elsewhere, but for what happens where nobody says.
+# As elsewhere, but for the default.
 Nodes = Annotated[
     str | None,
     typer.Option(
@@ -67,9 +73,10 @@ def info(
     - `queryard trace info 19-jobs.trace.json.gz --figure trace.png`
     """
     figures = figure or []
-    run.check_outputs(figures)
-    found = options.open_trace(file, how, nodes, seed)
-    run.save_trace_figures(figures, found)
+    options.check_outputs(figures)
+    cluster = parse_nodes(nodes) if nodes is not None else ()
+    found = open_trace(file, options.read_use(how), cluster, seed)
+    _save_figures(figures, found)
     if as_json:
         typer.echo(json.dumps(facts_of(found), indent=1))
         return
@@ -87,3 +94,29 @@ def info(
     )
     for saved in figures:
         console.print(f"Figure: {saved}", highlight=False, soft_wrap=True)
+
+
+def _save_figures(files: Sequence[Path], trace: Trace) -> None:
+    submits_s = [arrival.query.submit_s for arrival in trace.workload.arrivals]
+    first_s = min(submits_s)
+    kinds: tuple[Kind, ...] = (MAP, REDUCE)
+    busy = {
+        kind: [
+            (task.start_s - first_s, task.start_s - first_s + task.seconds)
+            for task in trace.tasks
+            if task.kind == kind and task.start_s is not None
+        ]
+        for kind in kinds
+    }
+    spreads = {
+        "responses": list(trace.responses_s.values()),
+        **{f"{kind}s": [t.seconds for t in trace.tasks if t.kind == kind] for kind in kinds},
+        "work of queries": [arrival.work_s for arrival in trace.workload.arrivals],
+    }
+    times = RecordedTimes(
+        [submit_s - first_s for submit_s in submits_s],
+        {kind: spans for kind, spans in busy.items() if spans},
+        {name: values for name, values in spreads.items() if values},
+    )
+    for file in files:
+        save_trace_figure(str(file), f"{trace.name} ({trace.format})", times)

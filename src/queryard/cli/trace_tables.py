@@ -10,12 +10,12 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from queryard.core import readable
 from queryard.core.model import MAP, REDUCE
 from queryard.metrics.response import quantile
 from queryard.workload.alone import capacity_slots
 from queryard.workload.traces import Trace
 
-from . import readable
 from .run_tables import facts_table
 from .trace_counts import bytes_of, failures_of, localities_of
 

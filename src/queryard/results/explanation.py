@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from queryard.core.model import Operator
+from queryard.core.readable import several, size
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -64,7 +64,7 @@ class Explanation:
             text = "native: one job that DuckDB plans and runs"
         else:
             tasks = sum((job.map_tasks or 0) + (job.reduce_tasks or 0) for job in self.jobs)
-            text = f"staged: {_count(len(self.jobs), 'job')}, {_count(tasks, 'task')}"
+            text = f"staged: {several(len(self.jobs), 'job')}, {several(tasks, 'task')}"
         return text if self.seconds is None else f"{text}; took {self.seconds:.3g} s"
 
     def table(self) -> Table:
@@ -152,21 +152,12 @@ class Explanation:
 # --- figures as text -----------------------------------------------------------------------------
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 def _rows(value: float | None) -> str:
     return "" if value is None else f"{value:,.0f}"
 
 
 def _size(value: float | None) -> str:
-    if value is None:
-        return ""
-    if value < 1000:
-        return f"{value:.0f} B"
-    power = min(4, int(math.log10(value) // 3))
-    return f"{value / 1000**power:.1f} {' kMGT'[power]}B"
+    return "" if value is None else size(value)
 
 
 def _seconds(value: float | None) -> str:

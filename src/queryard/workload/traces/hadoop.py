@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from queryard.core.model import MAP, REDUCE, Kind, Node, Query
+from queryard.core.readable import several
 from queryard.workload.model import Arrival, Workload
-from queryard.workload.quantities import several
 
 from .model import Locality, TaskRecord, Trace, as_id, measured_job, peak_at_once
 from .numbers import LARGEST

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from queryard.core.model import Node
-from queryard.workload.quantities import several
+from queryard.core.readable import several
 
 from .model import TaskRecord, as_id, peak_at_once
 from .spark_log import SparkLog

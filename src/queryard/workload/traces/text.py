@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from queryard.core.errors import InvalidRecord
-from queryard.workload.quantities import several
+from queryard.core.readable import several
 
 _HEAD = 64 * 1024
 # The first bytes of compressed files, and the reader of each kind.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from queryard.metrics import RunRows, Summary
@@ -12,8 +13,10 @@ from queryard.metrics.response import spread
 from queryard.metrics.series import StepSeries
 from queryard.workload import Workload
 
-# One level for the table. Who is ahead depends on it: `Summary.online` has several.
+# One level for the table. Which policy is ahead depends on it: `Summary.online` has several.
 ERROR_CUT = 0.7
+# The name of the reference that is no ideal: what a trace says of its own queries.
+RECORDED = "as recorded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,3 +123,25 @@ def scores_of_reference(
         queries=len(answered),
         online=sum(arrival.query.kind == "online" for arrival in answered),
     )
+
+
+def medians(rows: Sequence[Scores]) -> Scores:
+    """The median of every number over several seeds; what does not exist is left out of it."""
+    found: dict[str, Any] = {}
+    for field in fields(Scores):
+        values = [getattr(row, field.name) for row in rows]
+        known = [value for value in values if value is not None]
+        if field.name != "name":
+            found[field.name] = _median(known) if known else None
+    return replace(rows[0], **found)
+
+
+def _median(values: Sequence[float]) -> float:
+    """Of counts a count, where there is one in the middle.
+
+    >>> _median([46, 46]), _median([3, 4]), _median([1.0, 2.0])
+    (46, 3.5, 1.5)
+    """
+    middle = statistics.median(values)
+    counted = all(isinstance(value, int) for value in values) and middle == int(middle)
+    return int(middle) if counted else middle

@@ -1,10 +1,23 @@
-"""Numbers as people read them: three digits or so, no more."""
+"""Numbers as people read them: three digits or so, no more.
+
+`amounts` is the other direction: times and sizes as people write them.
+"""
 
 from __future__ import annotations
 
-from queryard.workload.quantities import several as several
-
 MISSING = "–"
+
+
+def several(number: float, what: str) -> str:
+    """So many of something.
+
+    >>> several(1.2, "row"), several(0, "row"), several(1234, "map task"), several(2, "query")
+    ('1 row', '0 rows', '1,234 map tasks', '2 queries')
+    """
+    text = f"{number:,.0f}"
+    if text == "1":
+        return f"1 {what}"
+    return f"{text} {what[:-1]}ies" if what.endswith("y") else f"{text} {what}s"
 
 
 def seconds(value: float | None) -> str:

@@ -1,19 +1,57 @@
-"""What was run, in a line and as JSON."""
+"""What all runs of a comparison have in common, and what was run, in a line and as JSON."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from queryard.core import readable
+from queryard.core.errors import InvalidRecord, unknown_name
 from queryard.estimate.tasks import PREDICTORS
+from queryard.sim import Conditions
+from queryard.sim.estimates import estimate_source
 from queryard.workload import Workload
 from queryard.workload.traces import Trace
 
-from . import readable
-from .run import Settings
-
 _KNOWN = {"oracle": "policies know what every task takes"}
+# S³'s cost of riders, a remote read a third slower, a cache that holds a few splits per node.
+DEMO_CONDITIONS = {
+    "noise": 0.1,
+    "remote_penalty": 0.3,
+    "memory_gain": 0.3,
+    "memory_cache_bytes": 2e9,
+    "task_start_s": 0.2,
+    "rider_cost": 0.0283,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What all runs of a comparison have in common."""
+
+    estimates: str
+    seed: int
+    slow_start: float
+    by_tenant: bool
+    conditions: Conditions
+
+    def __post_init__(self) -> None:
+        estimate_source(self.estimates)  # rejects an unknown name before anything is simulated
+        if not 0 <= self.slow_start <= 1:
+            raise InvalidRecord(f"slow_start must lie between 0 and 1, got {self.slow_start!r}")
+
+
+def make_conditions(given: Conditions | Mapping[str, float] | None, demo: bool) -> Conditions:
+    """Conditions by name; the others are as in an ideal world, or as usual for the demo."""
+    if isinstance(given, Conditions):
+        return given
+    known = [field.name for field in fields(Conditions)]
+    for name in given or ():
+        if name not in known:
+            raise InvalidRecord(unknown_name("condition", name, known))
+    return Conditions(**{**(DEMO_CONDITIONS if demo else {}), **(given or {})})
 
 
 def describe(workload: Workload) -> str:

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from queryard.cli.comparison_table import comparison_table
-from queryard.cli.scores import Scores, scores_of_reference
-from queryard.cli.verdict import verdict
+from queryard.comparison.scores import Scores, scores_of_reference
+from queryard.comparison.table import comparison_table
+from queryard.comparison.verdict import verdict
 from queryard.core.model import Job, Phase, Query
 from queryard.workload import Arrival, JobTruth, Workload
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import readable
-from .readable import seconds, several
-from .run import RECORDED
-from .scores import ERROR_CUT, Scores
+from queryard.core import readable
+from queryard.core.readable import seconds, several
+
+from .scores import ERROR_CUT, RECORDED, Scores
 
 BASELINE = "fifo"
 
@@ -15,7 +15,7 @@ BASELINE = "fifo"
 def verdict(
     rows: Sequence[Scores], references: Sequence[Scores] = (), baseline: str = BASELINE
 ) -> str:
-    """A few sentences: who answers fastest, who keeps deadlines, how far the ideals are.
+    """A few sentences: the policy with the fastest answers, the deadlines missed, the ideals.
 
     Ratios are to the baseline where it took part, else to the slowest. Where all queries are
     online, what counts is not the exact answer but how soon a good one is there.
@@ -79,7 +79,7 @@ def _response(rows: Sequence[Scores], references: Sequence[Scores], baseline: st
         sentence = f"{timed[0][1].name} answers in {seconds(timed[0][0])} s on average"
     elif found := _lowest(timed, baseline):
         best, ratio = found
-        sentence = f"{_who(best, 'has', 'have')} the lowest mean response: {ratio}"
+        sentence = f"{_subject(best, 'has', 'have')} the lowest mean response: {ratio}"
     else:
         sentence = f"All answer in {seconds(timed[0][0])} s on average"
     ideals = [
@@ -95,18 +95,18 @@ def _error(rows: Sequence[Scores], baseline: str) -> str:
     if not timed:
         return ""
     online = timed[0][1].online
-    whose = f"the error of the {online} online queries" if online > 1 else "the online error"
-    cut = f"{whose} by {ERROR_CUT:.0%}"
+    error = f"the error of the {online} online queries" if online > 1 else "the online error"
+    cut = f"{error} by {ERROR_CUT:.0%}"
     if len(timed) == 1:
         return f"{timed[0][1].name} reduces {cut} in {seconds(timed[0][0])} s on average."
     if found := _lowest(timed, baseline):
         best, ratio = found
-        return f"{_who(best, 'reduces', 'reduce')} {cut} soonest: in {ratio}."
+        return f"{_subject(best, 'reduces', 'reduce')} {cut} soonest: in {ratio}."
     return f"All reduce {cut} in {seconds(timed[0][0])} s on average."
 
 
 def _lowest(timed: Sequence[tuple[float, Scores]], baseline: str) -> tuple[list[str], str] | None:
-    """Who has the lowest time, and "41.3 s, 0.31 of fifo"; None if all times read the same."""
+    """The fastest policies, and "41.3 s, 0.31 of fifo"; None if all times read the same."""
     best_s = min(value_s for value_s, _ in timed)
     slowest_s, slowest = max(timed, key=lambda pair: pair[0])
     if seconds(slowest_s) == seconds(best_s):
@@ -128,7 +128,7 @@ def _ahead(rows: Sequence[Scores], references: Sequence[Scores]) -> str:
     ahead = [name for name, mean_s in means_s.items() if mean_s is not None and mean_s < least_s]
     if not ahead:
         return ""
-    return f"{_who(ahead, 'is', 'are')} ahead of {ideals[least_s]}, which shares no scans."
+    return f"{_subject(ahead, 'is', 'are')} ahead of {ideals[least_s]}, which shares no scans."
 
 
 def _deadlines(rows: Sequence[Scores]) -> str:
@@ -144,10 +144,10 @@ def _deadlines(rows: Sequence[Scores]) -> str:
         return f"All miss {of_all} deadlines."
     best = [row.name for missed, row in judged if missed == least]
     ending = f"the fewest deadlines: {of_all}; {worst.name} the most: {most}."
-    return f"{_who(best, 'misses', 'miss')} {ending}"
+    return f"{_subject(best, 'misses', 'miss')} {ending}"
 
 
-def _who(names: Sequence[str], one: str, several: str) -> str:
+def _subject(names: Sequence[str], one: str, several: str) -> str:
     """Names and the verb that goes with their number."""
     return f"{_listed(names)} {one if len(names) == 1 else several}"
 

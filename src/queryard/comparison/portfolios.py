@@ -13,14 +13,15 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from queryard.core import readable
 from queryard.metrics import read_run
 from queryard.portfolio import Decision, Objective, in_force
 
-from . import readable
-from .run import PORTFOLIO, Result
+from .profiles import PORTFOLIO
+from .runs import PolicyResult
 
 
-def observed_scores(objective: Objective, results: Sequence[Result]) -> dict[str, float]:
+def observed_scores(objective: Objective, results: Sequence[PolicyResult]) -> dict[str, float]:
     """The score that every run really had; lower is better.
 
     Where metrics count in relation to what is usual, that is their mean over all runs.
@@ -33,13 +34,13 @@ def observed_scores(objective: Objective, results: Sequence[Result]) -> dict[str
     return {name: objective.score(vector, usual) for name, vector in vectors.items()}
 
 
-def scores_by_objective(results: Sequence[Result]) -> dict[str, dict[str, float]]:
+def scores_by_objective(results: Sequence[PolicyResult]) -> dict[str, dict[str, float]]:
     """The scores of all runs by what each of the portfolios is after."""
     found = [r.profile[PORTFOLIO].objective for r in results if PORTFOLIO in r.profile]
     return {objective.name: observed_scores(objective, results) for objective in found}
 
 
-def portfolio_tables(results: Sequence[Result]) -> list[RenderableType]:
+def portfolio_tables(results: Sequence[PolicyResult]) -> list[RenderableType]:
     """For every portfolio: what it chose, and its score beside those of the fixed policies."""
     shown: list[RenderableType] = []
     for result in results:
@@ -48,7 +49,7 @@ def portfolio_tables(results: Sequence[Result]) -> list[RenderableType]:
     return shown
 
 
-def _choices(result: Result) -> Table:
+def _choices(result: PolicyResult) -> Table:
     title = f"{result.name}: policies in force"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
     table.add_column("policy")
@@ -64,7 +65,7 @@ def _choices(result: Result) -> Table:
     return table
 
 
-def _usage(result: Result) -> dict[str, float]:
+def _usage(result: PolicyResult) -> dict[str, float]:
     """The share of the run in which each candidate was in force."""
     if not result.decisions:
         return {next(iter(result.profile[PORTFOLIO].candidates)): 1.0}
@@ -72,8 +73,8 @@ def _usage(result: Result) -> dict[str, float]:
     return in_force(result.decisions, run.closed_s, run.first_submit_s)
 
 
-def hindsight(result: Result, results: Sequence[Result]) -> str:
-    """How far the portfolio is from the best fixed policy, which nobody knows beforehand."""
+def hindsight(result: PolicyResult, results: Sequence[PolicyResult]) -> str:
+    """How far the portfolio is from the best fixed policy, which is not known beforehand."""
     objective = result.profile[PORTFOLIO].objective
     scores = observed_scores(objective, results)
     decisions = result.decisions
@@ -93,14 +94,14 @@ def hindsight(result: Result, results: Sequence[Result]) -> str:
 
 
 def _best_fixed(
-    result: Result, results: Sequence[Result], scores: Mapping[str, float]
+    result: PolicyResult, results: Sequence[PolicyResult], scores: Mapping[str, float]
 ) -> tuple[str, str]:
     """Which policy was best by itself: of those the portfolio chooses from, and of all."""
 
     def place(name: str) -> tuple[float, str]:
         return scores[name], name
 
-    # All that it chooses from have run by themselves (`run.choose_profiles`).
+    # All that it chooses from have run by themselves (`choose_profiles`).
     best = min(result.profile[PORTFOLIO].candidates, key=place)
     others = [other.name for other in results if PORTFOLIO not in other.profile]
     return best, min([best, *others], key=lambda name: (scores[name], name != best, name))
@@ -126,7 +127,7 @@ def _gap(own: float, best: float) -> float | None:
     return own / best if best else None
 
 
-def portfolio_facts(results: Sequence[Result]) -> dict[str, Any]:
+def portfolio_facts(results: Sequence[PolicyResult]) -> dict[str, Any]:
     """The same as plain data."""
     facts = {}
     for result in results:
