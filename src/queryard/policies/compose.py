@@ -105,8 +105,10 @@ def make_pools(data: Any, where: str, level: int = 0) -> PoolSpec:
     choice = data.get("choice", "share")
     if choice not in CHOICES:
         raise InvalidProfile(f"{where}.choice: {unknown_name('choice', choice, CHOICES)}")
-    if "quantum_s" in data and choice != "turns":
-        raise InvalidProfile(f'{where}.quantum_s: only pools with choice = "turns" have one')
+    if "quantum_s" in data and choice == "share":
+        raise InvalidProfile(
+            f'{where}.quantum_s: only pools with choice = "turns" or "lottery" have one'
+        )
     children = data.get("children", {})
     if not isinstance(children, Mapping):
         raise InvalidProfile(f"{where}.children: expected a table of pools, got {children!r}")
