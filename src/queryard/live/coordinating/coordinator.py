@@ -67,6 +67,7 @@ class Coordinator:
             told.RunEnded: course.run_ended,
             told.QueryUsed: course.used,
             told.LaunchFailed: course.launch_failed,
+            ev.TaskFinished: course.task_finished,
             ev.WidthChanged: course.width_changed,
             inputs.Cancel: ending.cancel,
             inputs.Release: ending.release,
