@@ -115,6 +115,11 @@ def _reasons(
             yield f"pool {rival.path} is below {due}"
         yield from _turns(pool, query)
         pool = pool.parent
+    for job in query.jobs:
+        end_s = scheduler.sharing.scanned_s(job, state)
+        if end_s is not None:
+            wait_s = end_s - state.now
+            yield f"job {job.spec.name} rides on a shared scan and has read all in {wait_s:.3g} s"
     runnable = [job for job in query.jobs if job.lanes]
     for job in runnable:
         if state.apart and job.host:

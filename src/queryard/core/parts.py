@@ -200,6 +200,10 @@ class ScanSharing(Part):
         """Jobs to look at again after the part woke."""
         return []
 
+    def scanned_s(self, job: JobState, state: State) -> float | None:
+        """When a job that rides on a shared scan will have read all; None if it rides on none."""
+        return None
+
 
 class Provisioning(Part):
     """How many nodes there should be; asked once a period."""
