@@ -73,7 +73,7 @@ def make_part(decision: str, given: Any, where: str) -> Part:
 
 
 def for_arrivals(profile: Mapping[str, Any]) -> dict[str, Any]:
-    """What a profile says for the sake of those who have yet to come.
+    """What a profile says for the sake of queries that are yet to come.
 
     >>> for_arrivals({"order": "srtf", "slots": "reserve-short"})
     {'slots': 'reserve-short'}

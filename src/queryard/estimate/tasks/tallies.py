@@ -165,7 +165,7 @@ class Tallies:
         return [self._jobs[job] for job in others[-self._past_jobs :] if job in self._jobs]
 
     def selectivity(self, task: TaskFeatures) -> float | None:
-        """Of its own maps, else of those of its like."""
+        """Of its own maps, else of those of similar jobs."""
         own = self._jobs.get(task.job)
         if own is not None and own.selectivity is not None:
             return own.selectivity

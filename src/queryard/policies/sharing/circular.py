@@ -14,7 +14,7 @@ from .ring import Ring
 
 
 class Circular(MergedScans):
-    """Read a table in a ring, a segment at a time, for all jobs that still need the segment.
+    """Read a table in a ring, segment by segment, for all jobs that still need the segment.
 
     S³ §IV. A segment has as many blocks as slots are free when its first block is launched,
     times `waves`; jobs that came until then ride on it, others wait for the next. That opens
@@ -23,7 +23,7 @@ class Circular(MergedScans):
     `why` says when a rider will have read all, by the blocks it needs and the pace of the scan.
     Deviations: blocks are tracked, not segment numbers, see `Ring.next_segment`; every table
     has its ring, and the ring of the highest-ranked query is served. Cost: O(riders) a
-    launch, O(jobs in the ring) a segment.
+    launch, O(jobs in the ring) per segment.
 
     Two jobs of 100 s, at 0 and at 20 s: the second reads the last 80 % with the first, then
     the first 20 % alone, and both take 100 s.

@@ -76,7 +76,7 @@ class Ring:
 
         It ends where a rider needs no more, or another job would begin to need something, so
         that nothing is read twice. Blocks that a job must read `again` it reads alone.
-        A query that has not started and whose memory does not fit is left out.
+        A query that has not started is left out if its memory does not fit.
         """
         assert job.map is not None
         own = job.map.open_taken()

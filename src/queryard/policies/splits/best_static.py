@@ -71,7 +71,7 @@ class BestStatic(Static):
     The numbers are of the whole cluster and are kept exactly: each node has map slots in
     proportion to its slots, and what rounding leaves over goes to the nodes with the largest
     remainders. They are found anew when queries were submitted (many waiting: once a sixteenth
-    as many have come) or slots came or went. O(1) a decision; O(n + S·h) for new numbers, h of
+    as many have come) or slots came or went. O(1) per decision; O(n + S·h) for new numbers, h of
     the n jobs lying on the hull.
 
     One job with 40 core-seconds of maps and 10 of reduces on four slots: 3:1. Where 10:6 is best
