@@ -35,6 +35,7 @@ SHARED = {
     "JobState.answers",  # replaced as a whole, never changed
     "Static._divided",  # remembers what a pure function gave
     "BestStatic._divided",
+    "BestStatic._by_node",  # replaced as a whole
     "ReserveShort._from_s",  # replaced as a whole, too
 }
 

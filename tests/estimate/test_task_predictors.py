@@ -128,6 +128,37 @@ def test_standard_reduces_prefer_past_rates_to_their_own() -> None:
     assert by_split.predict(asked) == pytest.approx(0.5 * 400 / 4 * 0.2)
 
 
+@pytest.mark.parametrize("name", ["standard", "standard-split", "detailed", "detailed-unplaced"])
+def test_the_history_of_a_job_is_other_jobs(name: str) -> None:
+    """20 s in the past, 200 s the job's own first reduce: 20 s are predicted, not 110."""
+    predictor = make_predictor(name)
+    for job in ("old", "new"):
+        predictor.learn(Seen(a_map(job, 100.0), 1.0, output_bytes=100.0))
+    asked = a_reduce("new", map_bytes=100.0, map_tasks=1, reduces=1)
+    predictor.learn(Seen(asked._replace(job="old"), 20.0, shuffle_s=10.0, merge_s=5.0))
+    predictor.learn(Seen(asked, 200.0, shuffle_s=100.0, merge_s=50.0))
+    assert predictor.predict(asked) == pytest.approx(20.0)
+    assert predictor.predict(asked._replace(job="next")) == pytest.approx(110.0)
+
+
+@pytest.mark.parametrize("name", ["basic", "standard", "detailed"])
+def test_every_past_job_counts_once_however_many_tasks_it_has(name: str) -> None:
+    predictor = make_predictor(name)
+    for _ in range(9):
+        predictor.learn(Seen(a_map("long", 100.0), 10.0))
+    predictor.learn(Seen(a_map("short", 100.0), 20.0))
+    assert predictor.predict(a_map("new", 100.0)) == pytest.approx(15.0)
+
+
+def test_a_job_does_not_take_the_place_of_one_of_its_past() -> None:
+    standard = Standard(past_jobs=1)
+    standard.learn(Seen(a_reduce("old", shuffled_bytes=100.0, reduces=1), 20.0))
+    own = a_reduce("new", shuffled_bytes=100.0, reduces=1)
+    standard.learn(Seen(own, 200.0))
+    assert standard.predict(own) == pytest.approx(20.0)
+    assert standard.predict(own._replace(job="next")) == pytest.approx(200.0)
+
+
 def test_without_a_past_of_reduces_the_rate_of_maps_is_taken() -> None:
     standard = Standard()
     standard.learn(Seen(a_map("a", 100.0), 2.0, output_bytes=100.0))

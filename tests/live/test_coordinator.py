@@ -281,3 +281,28 @@ def test_the_end_of_the_host_ends_every_query():
     late = host.submit()
     assert isinstance(host.replies[late].error, QueryardError)
     host.check_idle()
+
+
+# --- what is expected of staged tasks ------------------------------------------------------------
+
+
+def test_staged_tasks_teach_what_others_will_take():
+    script = Script(task_s=lambda task, attempt: 4.0)
+    host = FakeHost(script=script)
+    first = host.submit(plan="staged")
+    state = host.coordinator.kernel.state
+    assert state.jobs[f"{first}/scan"].map_s == 1.0  # by the bytes it reads
+    host.run(until_s=4.0)
+    assert state.jobs[f"{first}/scan"].map_s == pytest.approx(4.0)
+    other = host.submit("reads something else", plan="staged")
+    again = host.submit(plan="staged")
+    for query in (other, again):
+        assert state.jobs[f"{query}/scan"].map_s == pytest.approx(4.0)
+    host.run()
+    last = host.submit(plan="staged")
+    assert state.jobs[f"{last}/scan"].reduce_s == pytest.approx(4.0)
+    host.run()
+    assert host.ended.keys() == {first, other, again, last}
+    tasks = host.coordinator._ledger.tasks
+    assert not tasks._jobs, "ended queries are forgotten"
+    assert not tasks._queries

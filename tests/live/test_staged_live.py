@@ -12,8 +12,11 @@ import pytest
 
 import queryard
 from queryard.core.commands import Kill
+from queryard.core.events import EstimateChanged
 from queryard.engine.errors import OutOfMemory, QueryCancelled, QueryFailed, QueryTimedOut
 from queryard.engine.staged import node
+from queryard.history import HistoryReader
+from queryard.sim import replay
 
 ROWS = 200_000
 
@@ -270,3 +273,18 @@ def test_a_kill_stops_one_launch_and_no_other(qy, monkeypatch):
     assert faulty.attempts[killed[0]] == 2
     assert set(faulty.attempts.values()) <= {1, 2}
     assert sum(faulty.attempts.values()) == len(faulty.attempts) + 1
+
+
+def test_staged_tasks_are_estimated_by_those_that_have_ended(folder, tmp_path):
+    with queryard.connect(folder, slots=1, memory="1 GB", history=tmp_path / "h.db") as session:
+        for _ in range(2):
+            session.submit(QUERIES[1], plan="staged").result(60)
+    with HistoryReader(tmp_path / "h.db") as reader:
+        journal = reader.journal(reader.session(None).session)
+    assert replay(journal) is None
+    told = collections.defaultdict(set)
+    for step in journal.steps:
+        for event in step.events:
+            if isinstance(event, EstimateChanged):
+                told[event.job].add(event.map_s)
+    assert max(map(len, told.values())) > 2

@@ -289,6 +289,55 @@ def test_slow_nodes_are_left_out_until_they_finish():
     assert seconds(1.0) < 45.0
 
 
+@pytest.mark.parametrize("check_s", [0.5, 2.0, 7.0])
+def test_checks_are_as_far_apart_as_set(check_s: float):
+    """A round of two blocks, of which the one on the slow node takes 100 s."""
+    yard = Yard(
+        {"sharing": {"name": "circular", "check_s": check_s}},
+        [Node("fast", 1), Node("slow", 1)],
+        [table(4)],
+    )
+    yard.submit("a", [(scan(4), 1.0)])
+    yard.run(0.0)
+    first, _ = yard.state.running
+    yard._events = [each for each in yard._events if not isinstance(each[2], ev.TaskFinished)]
+    yard.post(ev.TaskFinished(1.0, first))
+    yard.run(30.0)
+    # Late is 1.5 times the mean; the first check after that opens the next round.
+    checks = [n * check_s for n in range(1, 40) if n * check_s > 1.5]
+    assert [start for start, *_ in reads(yard)][2] == pytest.approx(checks[0])
+
+
+# --- when a rider has read all ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("at_s", [0.0, 20.5, 50.25, 110.5])
+def test_the_completion_of_each_rider_is_estimated(at_s: float):
+    yard = yard_of(S3, "1x1", 100, {"a": 0.0, "b": 20.0}).run(at_s)
+    for rider, end_s in (("a", 100.0), ("b", 120.0)):
+        job = yard.state.jobs.get(f"{rider}/scan")
+        if job is not None:
+            found_s = yard.scheduler.sharing.scanned_s(job, yard.state)
+            assert found_s == pytest.approx(end_s, abs=1.0)
+            wait_s = found_s - yard.state.now
+            text = f"has read all in {wait_s:.3g} s"
+            assert text in str(yard.scheduler.why(rider))
+
+
+def test_the_pace_is_that_of_the_scan_and_not_of_the_estimate():
+    yard = yard_of(S3, "1x2", 40, {"a": 0.0})
+    yard.post(ev.EstimateChanged(0.0, "a/scan", map_s=9.0))
+    yard.run(10.0)
+    job = yard.state.jobs["a/scan"]
+    assert yard.scheduler.sharing.scanned_s(job, yard.state) == pytest.approx(20.0, abs=1.0)
+
+
+def test_a_job_that_does_not_share_has_no_such_estimate():
+    yard = yard_of(FIFO, "1x1", 10, {"a": 0.0}).run(1.0)
+    assert yard.scheduler.sharing.scanned_s(yard.state.jobs["a/scan"], yard.state) is None
+    assert "shared scan" not in str(yard.scheduler.why("a"))
+
+
 def test_an_even_cluster_has_no_rounds_cut_short():
     arrivals = {"a": 0.0, "b": 3.0}
     often = {"sharing": {"name": "circular", "check_s": 0.1}}

@@ -7,8 +7,12 @@ from collections import Counter
 from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from kernel_driver import Yard
 
+from queryard.core import apportion as apportion_module
+from queryard.core import events as ev
 from queryard.core.model import Divisible, Job, Node, Phase, Query
 from queryard.policies import compose
 from queryard.policies.splits import best_static as best_static_module
@@ -143,11 +147,61 @@ def test_the_best_ratio_beats_the_others_on_the_batch_it_was_found_for():
     assert makespan("best-static") == min(makespan(slots) for slots in static)
 
 
+def three_jobs() -> Yard:
+    """160 maps of 10 s and 80 reduces of 12 s each: 10:6 is the best of 16 slots."""
+    yard = Yard("best-static", "4x4")
+    for number in range(3):
+        job = Job("j", map=Phase(160), reduce=Phase(80))
+        yard.submit(f"q{number}", [(job, 10.0, 12.0)])
+    return yard
+
+
+def test_the_cluster_has_exactly_the_slots_of_algorithm_1():
+    assert best_static([(1600.0, 960.0)] * 3, 16) == (10, 6)
+    yard = three_jobs().run(200.0)
+    assert [(n.maps, n.reduces) for n in yard.state.nodes.values()] == [
+        *((3, 1), (3, 1), (2, 2), (2, 2))
+    ]
+    yard.run()
+    assert peaks(yard, {"map": 10.0, "reduce": 12.0}) == {"map": 10, "reduce": 6}
+    # 640 s by Alg. 1, where work is divisible; 80 reduces do not fill 6 slots evenly.
+    assert max(yard.ends.values()) == pytest.approx(makespan_s([(1600.0, 960.0)] * 3, 10, 6), 0.02)
+
+
+@given(
+    st.lists(st.integers(1, 9), min_size=1, max_size=7).filter(lambda sizes: sum(sizes) > 1),
+    st.integers(1, 300),
+    st.integers(0, 300),
+)
+def test_the_totals_are_exact_whatever_the_nodes(sizes: list[int], maps: int, reduces: int):
+    yard = Yard("best-static", [Node(f"n{i}", slots) for i, slots in enumerate(sizes)])
+    total = sum(sizes)
+    best = best_static([(float(maps), float(reduces))], total)
+    job = Job("j", map=Phase(maps), reduce=Phase(reduces) if reduces else None)
+    yard.submit("a", [(job, 1.0, 1.0)]).run(0.0)
+    split = yard.scheduler._crew.split
+    assert isinstance(split, best_static_module.BestStatic)
+    nodes = yard.state.nodes.values()
+    lanes = [split._slots_of(node) for node in nodes]
+    assert (sum(m for m, _ in lanes), sum(r for _, r in lanes)) == best
+    assert all(m + r == node.spec.slots for (m, r), node in zip(lanes, nodes, strict=True))
+    assert yard.run().ends.keys() == {"a"}
+
+
+def test_a_node_that_takes_the_place_of_another_has_its_slots():
+    yard = Yard("best-static", "2x1")
+    job = Job("j", map=Phase(6), reduce=Phase(6))
+    yard.submit("a", [(job, 1.0, 1.0)]).run(2.0)
+    yard.post(ev.NodeLost(2.5, "n00"))
+    yard.post(ev.NodeJoined(2.5, Node("new", 1)))
+    assert yard.run().ends.keys() == {"a"}
+
+
 def test_wrong_settings_are_named():
     with pytest.raises(Exception, match="maps must be a whole number of at least 1, got 0"):
         compose({"slots": {"name": "static", "maps": 0}})
 
 
 def test_documented_examples():
-    for module in (static_module, best_static_module):
+    for module in (static_module, best_static_module, apportion_module):
         assert doctest.testmod(module).failed == 0

@@ -9,10 +9,11 @@ from queryard.core.errors import InvalidProfile
 from queryard.core.events import EstimateChanged
 from queryard.core.model import Job, Node, Phase, Query, TaskId
 from queryard.estimate.tasks import PREDICTORS, TaskFeatures
+from queryard.estimate.tasks.estimating import Report
 from queryard.estimate.tasks.regression import PHASES, Regression
 from queryard.policies import resolve_profile
 from queryard.sim import simulate
-from queryard.sim.predicting import Predicting, Report
+from queryard.sim.predicting import Predicting
 from queryard.sim.replay import replay
 from queryard.workload import Mix, generate
 from queryard.workload.model import Arrival, JobTruth, Workload

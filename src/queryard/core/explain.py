@@ -6,6 +6,7 @@ start and end is a forecast (`queryard.sim.forecast`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import merge
@@ -105,9 +106,20 @@ def _reasons(
         if pool.spec.cap < 1 and pool.used >= pool.cap:
             yield f"pool {pool.path or 'all'} is at its cap of {pool.cap} slots"
         for rival in _guaranteed(scheduler, pool):
-            yield f"pool {rival.path} is below its guarantee of {rival.guarantee} slots"
+            drawn = pool.parent is not None and pool.parent.drawn_s > -math.inf
+            due = (
+                f"the {rival.guarantee} slots that it drew"
+                if drawn
+                else (f"its guarantee of {rival.guarantee} slots")
+            )
+            yield f"pool {rival.path} is below {due}"
         yield from _turns(pool, query)
         pool = pool.parent
+    for job in query.jobs:
+        end_s = scheduler.sharing.scanned_s(job, state)
+        if end_s is not None:
+            wait_s = end_s - state.now
+            yield f"job {job.spec.name} rides on a shared scan and has read all in {wait_s:.3g} s"
     runnable = [job for job in query.jobs if job.lanes]
     for job in runnable:
         if state.apart and job.host:

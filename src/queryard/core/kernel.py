@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .admission import Admission
 from .filling import Crew, Filling
-from .parts import Part, Policy
+from .parts import Part, Policy, ScanSharing
 from .ranks import PoolTree
 from .sizing import Sizing
 from .standing import Standing
@@ -22,6 +22,11 @@ class Kernel:
     filling: Filling
     _crew: Crew
     _sizing: Sizing
+
+    @property
+    def sharing(self) -> ScanSharing:
+        """The part that merges scans, with what it remembers."""
+        return self._crew.sharing
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -200,6 +200,10 @@ class ScanSharing(Part):
         """Jobs to look at again after the part woke."""
         return []
 
+    def scanned_s(self, job: JobState, state: State) -> float | None:
+        """When a job that rides on a shared scan will have read all; None if it rides on none."""
+        return None
+
 
 class Provisioning(Part):
     """How many nodes there should be; asked once a period."""
@@ -230,11 +234,11 @@ class PoolSpec:
     Tenants may be paths: `level` says which component of it a pool by tenant goes by. Where
     the path has ended the child is called "", a default like any other.
     `guarantee` and `cap` are shares of all slots. Without a cap a pool borrows what others
-    leave; a hard reservation is a cap on everybody else.
+    leave; a hard reservation is a cap on all others.
     `weight` "queries" makes the weight the number of active queries. `choice` says how an
     inner pool turns to its children: by `share` of the slots at the moment, by `turns`, whose
-    shares are of the slot-time (a turn lasts about `quantum_s`), or by a `lottery` at every
-    decision, with the weights as odds.
+    shares are of the slot-time (a turn lasts about `quantum_s`), or by a `lottery`, with the
+    weights as odds: for every task, and once per `quantum_s` for leased slots.
     """
 
     order: QueryOrder | None = None
@@ -301,6 +305,19 @@ class PoolSpec:
         """Its guarantee; at least what it guarantees to the pools in it, if its cap allows."""
         inside = sum(child.promised for child in self.children.values())
         return min(self.cap, max(self.guarantee, inside))
+
+    @property
+    def caps_all(self) -> bool:
+        """Whether its children are known, and their caps add up to its own: all it may use."""
+        if self.by is None or self.default is not None:
+            return False
+        return abs(sum(child.cap for child in self.children.values()) - self.cap) < 1e-9
+
+    @property
+    def draws_lots(self) -> bool:
+        """Whether there is a lottery here or below."""
+        below = [*self.children.values(), *([self.default] if self.default else [])]
+        return self.choice == "lottery" or any(child.draws_lots for child in below)
 
     @property
     def orders(self) -> list[QueryOrder]:

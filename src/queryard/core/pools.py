@@ -1,4 +1,4 @@
-"""One pool: its share, who waits in it, and the rankings they stand in."""
+"""One pool: its share, the candidates that wait in it, and the rankings they stand in."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from heapq import merge
 from typing import Any
 
+from .apportion import ROUNDING, apportion
 from .entities import Candidate, JobState, NodeState, QueryState
 from .parts import Key, PoolSpec, QueryOrder
 
@@ -75,7 +76,9 @@ class Pool:
         "by_size",
         "by_slots",
         "cap",
+        "child_caps",
         "children",
+        "drawn_s",
         "drifts",
         "gated",
         "gates",
@@ -84,6 +87,7 @@ class Pool:
         "homes",
         "index",
         "lanes",
+        "lot",
         "members",
         "names",
         "order",
@@ -124,11 +128,11 @@ class Pool:
         self.names: dict[str, Pool] = {}
         self.children = Ranking()
         self.lanes = tuple(Ranking() for _ in range(lanes))
-        # Those who must reserve memory before they may start stand apart: where the first
+        # Candidates that must reserve memory before they may start stand apart: where the first
         # is refused, none behind it need be asked.
         self.gates = tuple(Ranking() for _ in range(lanes))
         self.rankings = self.lanes + self.gates
-        # Host -> rankings, by lane, of those with jobs that can use its slots only; and
+        # Host -> rankings, by lane, of candidates with jobs that can use its slots only; and
         # (candidate, lane) -> the hosts by which it stands there (see `hosts_of`).
         self.apart: dict[str, tuple[Ranking, ...]] = {}
         self.homes: dict[tuple[int, int], tuple[str, ...]] = {}
@@ -142,11 +146,15 @@ class Pool:
         self.served = 0
         self.refreshed_s = -math.inf
         self.cap = 0
+        self.child_caps: dict[str, int] = {}
         self.guarantee = 0
+        # For children that draw lots, see `lots`: the last lot, and when it was drawn.
+        self.lot = 0.0
+        self.drawn_s = -math.inf
         # For children that take turns, see `turns`.
         self.takes_turns = parent is not None and parent.spec.choice == "turns"
         self.share = 1.0
-        # What its children's shares were reckoned for.
+        # What its children's shares were computed for.
         self.among: tuple[Any, ...] = ()
         self.rate = 0.0
         self.virtual_s = 0.0
@@ -154,11 +162,27 @@ class Pool:
         self.held = 0
 
     def resize(self, slots: int) -> None:
-        """Shares in whole slots; a pool that may run at all may use one."""
-        capped = max(1, int(self.spec.cap * slots + 1e-9))
-        self.cap = UNLIMITED if self.spec.cap == 1 else capped
-        promised = 0.0 if self.takes_turns else self.spec.promised
-        self.guarantee = int(promised * slots + 1e-9)
+        """Shares in whole slots, after those of its parent; a pool that may run may use one."""
+        spec, parent = self.spec, self.parent
+        capped = int(spec.cap * slots + ROUNDING)
+        if parent is not None:
+            capped = parent.child_caps.get(self.path.rpartition("/")[2], capped)
+        self.cap = UNLIMITED if spec.cap == 1 else max(1, capped)
+        # Rounded down one by one, caps that add up to everything would leave slots idle.
+        self.child_caps = {}
+        if spec.caps_all:
+            caps = apportion([child.cap * slots for child in spec.children.values()])
+            self.child_caps = dict(zip(spec.children, caps, strict=True))
+        self.guarantee = self._promised_slots(slots)
+
+    def _promised_slots(self, slots: int) -> int:
+        return 0 if self.takes_turns else int(self.spec.promised * slots + ROUNDING)
+
+    def reset_lots(self, slots: int) -> None:
+        """Its children have no more than what is promised to them."""
+        self.drawn_s = -math.inf
+        for child in self.names.values():
+            child.guarantee = child._promised_slots(slots)
 
     def count(self, queries: int) -> None:
         """Queries came or went; they may be what the pool weighs."""
@@ -200,7 +224,7 @@ class Pool:
         return bool(hosts)
 
     def stands_apart(self, uid: int) -> bool:
-        """Whether a candidate stands by its hosts in any lane."""
+        """Whether a candidate stands by its hosts in some lane."""
         return any((uid, lane) in self.homes for lane in range(len(self.lanes)))
 
     def rerank_apart(self, uid: int, key: Key) -> None:
@@ -224,7 +248,7 @@ class Pool:
         return free if bound is None else merge(free, bound[lane].entries)
 
     def key(self) -> float:
-        """Below 0 while the guarantee is not met, else by use over weight; or whose turn it is.
+        """Below 0 while the guarantee is not met, else by use over weight; or by the turns it had.
 
         A slot counts as used for one more quantum. One that is held has a quantum's advance,
         so that it does not change hands at every event.
@@ -267,6 +291,9 @@ class Pool:
         copy.served = self.served
         copy.refreshed_s = self.refreshed_s
         copy.cap = self.cap
+        copy.child_caps = self.child_caps.copy()
+        copy.lot = self.lot
+        copy.drawn_s = self.drawn_s
         copy.guarantee = self.guarantee
         copy.takes_turns = self.takes_turns
         copy.share = self.share

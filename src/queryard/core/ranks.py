@@ -1,8 +1,8 @@
-"""The tree of pools at work: rankings of who is next, and who uses how much.
+"""The tree of pools at work: rankings of candidates, and how many slots each pool uses.
 
 A leaf ranks its candidates by the key of its order, one ranking a lane (see `SlotSplit`). An
 inner pool ranks its children: those below their guarantee first, then by use over weight; or
-they take turns (`turns`).
+they take turns (`turns`), or are drawn by lot (`lots`).
 Only what can use a slot stands in a ranking, so the next candidate is found at its head.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from . import turns
+from . import lots, turns
 from .entities import Candidate, NodeState, QueryState
 from .model import UNBOUNDED
 from .parts import Key, PoolSpec
@@ -34,7 +34,7 @@ class PoolTree:
     def __init__(self, spec: PoolSpec, lanes: int, slots: int, now: float = 0.0) -> None:
         self.lanes = lanes
         self.slots = slots
-        # Set while slots are dealt out on trial: a lottery then goes by its odds as shares.
+        # Set while slots are dealt out on trial: a lottery then goes by what was drawn before.
         self.dealing = False
         # Set by an attempt that failed for want of memory: who needs more need not ask either.
         self.refused_above = UNBOUNDED
@@ -44,6 +44,9 @@ class PoolTree:
         # How many slots were busy after the last decision, where a lone leaf is not metered.
         self.busy_slots = 0
         self._keeps_time = spec.keeps_time
+        # Whether there is a lottery, and whether lots decide over leased slots now: see `lots`.
+        self.draws_lots = spec.draws_lots
+        self.has_lots = False
         # By index; parents come before their children.
         self.pools: dict[int, Pool] = {}
         self._next_index = 0
@@ -290,6 +293,24 @@ class PoolTree:
             if len(ranked) > 1:
                 pool.children.refill([(c.index, c.key()) for c in children if c.index in ranked])
 
+    def draw_lots(self, state: State) -> None:
+        """Draw how many of the leased slots each child of a lottery has, once per quantum."""
+        if not self._keeps_time:
+            self.contended_s = math.inf
+        # The last lease may be on its way from one job to another.
+        leases = state.leaseholders or any(job.map is None for job in state.jobs.values())
+        self.has_lots = False
+        for pool in self.pools.values():
+            if pool.spec.choice != "lottery":
+                continue
+            if leases and lots.draw(pool, self.slots, state):
+                self.contended_s = min(self.contended_s, pool.spec.quantum_s)
+                self.has_lots = True
+            else:
+                pool.reset_lots(self.slots)
+            for child in pool.names.values():
+                self._rerank(child)
+
     def hold(self, is_deal: bool) -> None:
         """A deal begins, before which children who take turns held what they use; or it ends."""
         self.dealing = is_deal
@@ -394,6 +415,8 @@ class PoolTree:
         copy.contended_s = self.contended_s
         copy.busy_slots = self.busy_slots
         copy._keeps_time = self._keeps_time
+        copy.draws_lots = self.draws_lots
+        copy.has_lots = self.has_lots
         copy._next_index = self._next_index
         copy._most = self._most
         copy.pools = {}

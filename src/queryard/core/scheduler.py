@@ -87,6 +87,8 @@ class Scheduler(Kernel):
         self._settle()
         if self.tree.keeps_time:
             self.tree.take_turns(self.admission.is_open_to)
+        if self.tree.draws_lots and (state.leaseholders or self.tree.has_lots):
+            self.tree.draw_lots(state)
         self.filling.fill()
         if self._extras or state.leaseholders:
             self._decide_extras()
@@ -369,6 +371,8 @@ class Scheduler(Kernel):
             self._revoked_s = state.now
         if self._drifts:
             self.tree.refresh_due(state)
+        if self.tree.draws_lots and not self.tree.has_lots:
+            self.tree.draw_lots(state)
         waits = self._rotates and rotate(self)
         for job, node_id, slots in excess_leases(self, grants, self._revoked):
             self._revoked.add((job.id, node_id))

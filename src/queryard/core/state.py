@@ -124,6 +124,8 @@ class State:
         self.class_means: dict[tuple[str, str, Kind], Mean] = {}
         # What queries that were completed took alone, by their last estimates.
         self.alone_s = Typical()
+        # How often nodes came, went, or began or ceased to drain.
+        self.resizes = 0
         # Of nodes that take work, and the nodes that do no longer.
         self.total_slots = 0
         # The most that a divisible job can use which stays on one host.
@@ -238,6 +240,7 @@ class State:
         copy.keys = self.keys.copy()
         copy.class_means = {key: mean.fork() for key, mean in self.class_means.items()}
         copy.alone_s = self.alone_s.fork()
+        copy.resizes = self.resizes
         copy.total_slots = self.total_slots
         copy.host_slots = self.host_slots
         copy.draining = tuple(copy.nodes[node.id] for node in self.draining)

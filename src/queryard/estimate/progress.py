@@ -186,8 +186,8 @@ class BatchTime:
 def fit_pace(batches: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
     """(pace, overhead): wall = pace · core-seconds / slots + overhead, fitted to batches.
 
-    Each is (core-seconds, slots, wall seconds). The line is fitted where core-seconds a slot
-    differ enough to tell the two apart; else a core-second takes a slot a second, and what is
+    Each is (core-seconds, slots, wall seconds). The line is fitted where core-seconds per slot
+    differ enough to tell the two apart; else a core-second takes a slot one second, and what is
     left of the wall time is the overhead. Neither is below 0.
 
     >>> fit_pace([(8.0, 4.0, 3.0), (8.0, 4.0, 3.0)])

@@ -1,7 +1,7 @@
 """The work of a query in core-seconds, and its memory, before it runs.
 
-What is known best counts. A query of a template that has run before takes about what it took
-then. For any other, the plan decides: so many seconds for each value decoded, each row
+What is known best counts. A query of a template that has run before takes about what it took then.
+Any other is estimated from what its plan does: so many seconds for each value decoded, each row
 joined, grouped or sorted. The constants are those of one machine; `Rates` carry them to another,
 and a bias learnt from ended queries to whatever else is different there. Failing all that, there
 are the bytes of the tables it names.
@@ -216,7 +216,7 @@ def noted(figures: Sequence[Figure], new: Figure) -> list[Figure]:
 
 
 def from_past(figures: Sequence[Figure], table_bytes: float = 0.0) -> Prediction:
-    """What the next query of a template takes, from what its like took, the last one last.
+    """What the next query of a template takes, from what earlier ones took, the last one last.
 
     The median of recent ones; where the tables have grown since, in proportion. At least one has
     run to its end. A lower bound below the median of those that have says nothing; one above stands

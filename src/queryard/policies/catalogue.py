@@ -24,7 +24,7 @@ from .profiles import FORMER_PROFILES, PROFILES
 
 @dataclass(frozen=True, slots=True)
 class ProfileInfo:
-    """What `queryard policies` shows of a profile; what nobody wrote down is ""."""
+    """What `queryard policies` shows of a profile; a text that is not given is ""."""
 
     name: str
     composition: str
@@ -110,7 +110,7 @@ def _continue(base: Any, given: Any) -> Any:
 
 
 def composition(profile: Mapping[str, Any]) -> str:
-    """The parts of a profile in one line, without those everybody has."""
+    """The parts of a profile in one line, without the defaults."""
     if "pools" in profile:
         first = _pools(profile["pools"])
     else:

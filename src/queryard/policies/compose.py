@@ -73,7 +73,7 @@ def make_part(decision: str, given: Any, where: str) -> Part:
 
 
 def for_arrivals(profile: Mapping[str, Any]) -> dict[str, Any]:
-    """What a profile says for the sake of those who have yet to come.
+    """What a profile says for the sake of queries that are yet to come.
 
     >>> for_arrivals({"order": "srtf", "slots": "reserve-short"})
     {'slots': 'reserve-short'}
@@ -105,8 +105,10 @@ def make_pools(data: Any, where: str, level: int = 0) -> PoolSpec:
     choice = data.get("choice", "share")
     if choice not in CHOICES:
         raise InvalidProfile(f"{where}.choice: {unknown_name('choice', choice, CHOICES)}")
-    if "quantum_s" in data and choice != "turns":
-        raise InvalidProfile(f'{where}.quantum_s: only pools with choice = "turns" have one')
+    if "quantum_s" in data and choice == "share":
+        raise InvalidProfile(
+            f'{where}.quantum_s: only pools with choice = "turns" or "lottery" have one'
+        )
     children = data.get("children", {})
     if not isinstance(children, Mapping):
         raise InvalidProfile(f"{where}.children: expected a table of pools, got {children!r}")

@@ -1,6 +1,6 @@
 """Which parts of a policy have nothing to go by in a live session, as it is today.
 
-They decide in simulations, whose workloads name scans, places of data and online queries.
+They decide in simulations, where workloads name scans, places of data and online queries.
 """
 
 from __future__ import annotations
@@ -11,9 +11,14 @@ from typing import Any
 from .compose import compose
 
 _NO_SCANS = "no query of a session names the scans it could share, so each reads for itself"
+_NO_PLACES = "the data of a session is as near to one slot as to another"
 _IDLE: Mapping[tuple[str, str], str] = {
-    ("order", "progress"): "no query of a session is an online one, whose answers gain on the way",
-    ("placement", "locf"): "the data of a session is as near to one slot as to another",
+    (
+        "order",
+        "progress",
+    ): "no query of a session is online, with answers that gain on the way",
+    ("placement", "locf"): _NO_PLACES,
+    ("placement", "rack"): _NO_PLACES,
     ("sharing", "circular"): _NO_SCANS,
     ("sharing", "mrshare"): _NO_SCANS,
 }

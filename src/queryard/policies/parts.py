@@ -30,6 +30,7 @@ from .orders.swrd import SmallestDemand
 from .placement.anywhere import Anywhere
 from .placement.local import LocalFirst
 from .placement.locf import SkipLimited
+from .placement.rack import RackFirst
 from .provisioning.dlx import MeetDeadlines
 from .provisioning.fixed import Fixed
 from .provisioning.maxbsd import BoundSlowdown
@@ -68,7 +69,7 @@ SPLITS: tuple[type[SlotSplit], ...] = (
     HeterogeneousTumm,
     ReserveShort,
 )
-PLACEMENTS: tuple[type[Placement], ...] = (LocalFirst, Anywhere, SkipLimited)
+PLACEMENTS: tuple[type[Placement], ...] = (LocalFirst, RackFirst, Anywhere, SkipLimited)
 SHARINGS: tuple[type[ScanSharing], ...] = (Alone, Batches, Circular)
 PROVISIONINGS: tuple[type[Provisioning], ...] = (
     Fixed,

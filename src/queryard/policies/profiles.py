@@ -1,4 +1,4 @@
-"""The published schedulers, and some nobody has published, as data: one line of parts each.
+"""The published schedulers, and some new ones, as data: one line of parts each.
 
 Keys left out take the defaults of `compose`: fifo, jobs by submission, open slots, tasks local
 to a node first, no shared scans, a cluster of fixed size.
@@ -153,6 +153,22 @@ PUBLISHED: tuple[Profile, ...] = (
         },
     },
     {
+        "name": "edls-sh-borrow",
+        "summary": "As edls-sh, with guarantees in place of caps: each part borrows idle slots.",
+        "citation": "POSUM §4.3.1 (EDLS-Sh, as two queues of YARN's Capacity Scheduler)",
+        "pools": {
+            "by": "deadline",
+            "children": {
+                "deadline": {"order": "edf", "guarantee": DELTA, "weight": DELTA},
+                "batch": {
+                    "order": "largest-slowdown",
+                    "guarantee": 1 - DELTA,
+                    "weight": 1 - DELTA,
+                },
+            },
+        },
+    },
+    {
         "name": "edls-pr",
         "summary": "Every slot is drawn: deadlines first with probability 0.7, else batch.",
         "citation": "POSUM §4.3.1 (EDLS-Pr)",
@@ -211,14 +227,14 @@ NEW: tuple[Profile, ...] = (
     },
     {
         "name": "cost-of-delay",
-        "summary": "The query first whose waiting costs most per second of its work.",
+        "summary": "The query first of which the delay costs most per second of its work.",
         "order": "cost-of-delay",
         "jobs": "lodfa",
         "slots": "reserve-short",
     },
     {
         "name": "tls-circular",
-        "summary": "TLS decides whose turn it is, and all who scan that table ride along.",
+        "summary": "TLS picks the query, and all queries that scan its table ride along.",
         "order": "qef",
         "jobs": "lodfa",
         "sharing": "circular",
@@ -233,7 +249,7 @@ NEW: tuple[Profile, ...] = (
     },
     {
         "name": "deadline-first",
-        "summary": "Deadlines are guaranteed 0.7 of the slots; whoever needs fewer lends the rest.",
+        "summary": "Deadlines are guaranteed 0.7 of the slots; slots they leave idle go to batch.",
         "pools": {
             "by": "deadline",
             "children": {

@@ -1,4 +1,4 @@
-"""Any profile, shared between tenants: whose slots first, then the profile's own order.
+"""Any profile, shared between tenants: slots by tenant first, then the profile's own order.
 
 >>> profile = for_tenants("tls", [Tenant("web", weight=3, guarantee=0.25)])
 >>> profile["pools"]["children"]
@@ -69,7 +69,7 @@ def _place(pool: dict[str, Any], path: list[str], tenant: Tenant) -> dict[str, A
 
 
 def _divided(pool: dict[str, Any], how: Mapping[str, Any]) -> dict[str, Any]:
-    """The pool with its shares, divided by tenant, each of whom follows its rule."""
+    """The pool with its shares, divided by tenant, each of which follows its rule."""
     shares = {key: value for key, value in pool.items() if key in SHARES}
     return {"by": "tenant", **how, **shares, "default": _rule(pool)}
 

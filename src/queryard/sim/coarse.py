@@ -34,12 +34,12 @@ def coarsen(fork: Scheduler, every_s: float) -> None:
     for part in fork.parts:
         part.look_every(every_s)
     for pool in fork.tree.pools.values():
-        if pool.spec.choice == "turns" and every_s > pool.spec.quantum_s:
+        if pool.spec.choice != "share" and every_s > pool.spec.quantum_s:
             pool.spec = replace(pool.spec, quantum_s=every_s)
 
 
 def longer_turns(profile: Mapping[str, Any], quantum_s: float) -> Mapping[str, Any]:
-    """The profile with turns of at least this length, where pools take turns.
+    """The profile with quanta of at least this length, where pools take turns or draw lots.
 
     >>> longer_turns({"pools": {"choice": "turns", "default": "fifo"}}, 60.0)
     {'pools': {'choice': 'turns', 'default': 'fifo', 'quantum_s': 60.0}}
@@ -60,7 +60,7 @@ def _longer(pool: Any, quantum_s: float) -> Any:
         found["children"] = {
             name: _longer(child, quantum_s) for name, child in pool["children"].items()
         }
-    if pool.get("choice") == "turns":
+    if pool.get("choice", "share") != "share":
         shortest_s = pool.get("quantum_s", PoolSpec.quantum_s)
         if quantum_s > shortest_s:
             found["quantum_s"] = quantum_s

@@ -16,8 +16,8 @@ class Conditions:
     task starts. `rider_cost` is what one more rider adds to a merged scan: 0.0283 gives the
     25.5 % of ten riders (S³). `memory_gain` is the share of a map's time that is saved when
     its split is among the last `memory_cache_bytes` read on the node.
-    `remote_penalty` is the share added when the split is on no disk of the node,
-    `rack_penalty` when it is at least in the same rack.
+    `remote_penalty` is the share added when the split is on no node of the same rack,
+    `rack_penalty` when it is on another node of the rack. Nodes without a rack are far apart.
     """
 
     noise: float = 0.0

@@ -18,6 +18,7 @@ from queryard.core.errors import QueryardError
 from queryard.core.events import TaskFailed, TaskFinished
 from queryard.core.model import MAP, Node
 from queryard.core.scheduler import Scheduler
+from queryard.estimate.tasks.estimating import Report
 from queryard.workload.model import Arrival
 
 from .conditions import Conditions
@@ -25,7 +26,7 @@ from .estimates import EstimateSource, oracle
 from .leasing import BatchEnds, Leasing, Outgrows, Returns
 from .machines import Machines
 from .ordering import TIMERS, USERS, WORK
-from .predicting import Predicting, Report
+from .predicting import Predicting
 from .shuffling import Shuffling
 from .truth import BY_CHANCE, Truth, is_local
 

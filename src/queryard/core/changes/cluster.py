@@ -58,6 +58,7 @@ def drain(state: State, node_ids: Iterable[str], draining: bool) -> None:
 
 
 def _resized(state: State) -> None:
+    state.resizes += 1
     active = [node for node in state.nodes.values() if not node.draining]
     state.total_slots = sum(node.spec.slots for node in active)
     _count_hosts(state)

@@ -16,7 +16,8 @@ _MAP_S, _REDUCE_S = attrgetter("map_s"), attrgetter("reduce_s")
 class Basic:
     """The mean of its kind, from this job, else from past jobs of its class, else of its tenant.
 
-    POSUM §3.2. Deviations: none. A prediction costs O(past jobs).
+    POSUM §3.2. Deviation: a job counts among the past of others from its first task on, not only
+    when it has ended. A prediction costs O(past jobs).
 
     >>> basic = Basic()
     >>> basic.learn(Seen(TaskFeatures("a", "map", "sort"), 4.0))

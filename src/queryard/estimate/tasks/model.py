@@ -8,10 +8,10 @@ from queryard.core.model import Job, Kind, Query
 
 
 class TaskFeatures(NamedTuple):
-    """A task before it runs, by what is known of it then; None is what nobody knows.
+    """A task before it runs, by what is known of it then; None is what is not known.
 
     `map_bytes` is the input of all maps of its job and `map_tasks` their number. Of a reduce,
-    `shuffled_bytes` is what all maps have left for it and its like, where that is known already.
+    `shuffled_bytes` is what all maps have left for all reduces of the job, where that is known.
     """
 
     job: str

@@ -23,7 +23,7 @@ from queryard.core.model import MAP
 from .model import Seen, TaskFeatures
 from .tallies import Tallies
 
-# Below, a deviation is no longer reckoned in relation to the time.
+# Below, a deviation is no longer relative to the time.
 LEAST_S = 0.1
 # How many tasks a circle remembers, how many it needs for a line, how far sizes must lie apart.
 MEMORY, ENOUGH, APART = 256, 12, 1.5
@@ -41,7 +41,7 @@ PHASES = ("map", "reduce", "first shuffle", "shuffle", "merge", "rest")
 GROWTH = 0.1
 
 Point = tuple[float, float]
-# With what its deviations are reckoned in relation to.
+# With what its deviations are relative to.
 Scaled = tuple[float, float, float]
 
 
@@ -252,7 +252,7 @@ class _Phase:
         self._circles.pop(("job", job), None)
 
     def fork(self) -> _Phase:
-        """Without the circles of jobs, of which nobody else learns."""
+        """Without the circles of jobs, from which no other job learns."""
         fork = _Phase()
         fork._circles = {
             key: circle.fork() for key, circle in self._circles.items() if key[0] != "job"
@@ -285,7 +285,7 @@ def _circles_of(task: TaskFeatures) -> list[tuple[str, ...]]:
 
 
 class _Places:
-    """By how much maps whose input is near, or far, differ from what is predicted of all."""
+    """By how much maps with near, or far, input differ from what is predicted of all."""
 
     def __init__(self) -> None:
         self._ratios: dict[tuple[str, str, bool], deque[float]] = {}
@@ -313,8 +313,7 @@ class _Places:
 class Regression:
     """A line per phase in four circles, and a factor for the place of a map's input.
 
-    Cost: O(256) a refit, which is due as circles grow by 10 %. Deviations from the paper: there is
-    none to deviate from.
+    Cost: O(256) per refit, which is due as circles grow by 10 %. No paper has such a rule.
 
     >>> regression = Regression()
     >>> for size in range(10, 40):

@@ -1,4 +1,4 @@
-"""POSUM's Standard predictor: a task takes so many seconds for each byte it reads."""
+"""POSUM's Standard predictor: seconds per byte that a task reads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class Standard:
     POSUM eq. 3.1, with the amendment of its §5.4.1 for maps; `maps="mean"` is the printed rule,
     the job's mean map time once one has ended. f is the selectivity of the maps. d is printed as
     the mean split, `share="split"`; here it is the input of all maps over the number of reduces.
-    Without a past of reduces the rate of maps is taken. A prediction costs O(past jobs).
+    Without a past of reduces the rate of maps is taken. The past is other jobs of the class, else
+    of the tenant, each with equal weight. A prediction costs O(past jobs).
 
     >>> standard = Standard()
     >>> seen = TaskFeatures("a", "map", "sort", input_bytes=100.0)

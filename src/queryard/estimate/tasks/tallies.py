@@ -1,9 +1,13 @@
-"""Sums over tasks that have ended, job by job, and which jobs are like one another."""
+"""Sums over tasks that have ended, job by job, and which jobs are like one another.
+
+The past of a job is other jobs: the latest of its class or tenant of which tasks have ended, at
+most `past_jobs`. Each counts once, however many tasks it has.
+"""
 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from queryard.core.model import MAP, Kind
 
@@ -28,6 +32,10 @@ class Average:
         self.total += value
         self.count += 1
 
+    @property
+    def mean(self) -> float | None:
+        return self.total / self.count if self.count else None
+
     def fork(self) -> Average:
         fork = Average()
         fork.total, fork.count = self.total, self.count
@@ -35,7 +43,7 @@ class Average:
 
 
 class JobTally:
-    """What was seen of one job. Rates are seconds a byte, a mean over its tasks."""
+    """What was seen of one job. Rates are seconds per byte, a mean over its tasks."""
 
     __slots__ = (
         "first_shuffle_s",
@@ -124,7 +132,8 @@ class Tallies:
             if len(self._jobs) > MOST_JOBS:
                 self._jobs.popitem(last=False)
         for key in _keys(seen.asked):
-            alike = self._alike.setdefault(key, deque(maxlen=self._past_jobs))
+            # One more than count, as one of them may be the job that is asked for.
+            alike = self._alike.setdefault(key, deque(maxlen=self._past_jobs + 1))
             if job not in alike:
                 alike.append(job)
         tally.add(seen, self.input_bytes(seen.asked))
@@ -140,23 +149,28 @@ class Tallies:
     def own(self, task: TaskFeatures, pick: Pick) -> float | None:
         """The mean of the task's own job."""
         tally = self._jobs.get(task.job)
-        return None if tally is None else _mean([pick(tally)])
+        return None if tally is None else pick(tally).mean
 
     def past(self, task: TaskFeatures, pick: Pick) -> float | None:
-        """The mean of the jobs of its class, else of its tenant."""
+        """The mean over past jobs of its class, else of its tenant."""
         for key in _keys(task):
-            jobs = [self._jobs[job] for job in self._alike.get(key, ()) if job in self._jobs]
-            if (mean := _mean(map(pick, jobs))) is not None:
-                return mean
+            means = [mean for job in self._past(key, task) if (mean := pick(job).mean) is not None]
+            if means:
+                return sum(means) / len(means)
         return None
 
+    def _past(self, key: tuple[str, Kind, str], task: TaskFeatures) -> list[JobTally]:
+        """The latest jobs of a kind, without the task's own."""
+        others = [job for job in self._alike.get(key, ()) if job != task.job]
+        return [self._jobs[job] for job in others[-self._past_jobs :] if job in self._jobs]
+
     def selectivity(self, task: TaskFeatures) -> float | None:
-        """Of its own maps, else of those of its like."""
+        """Of its own maps, else of those of similar jobs."""
         own = self._jobs.get(task.job)
         if own is not None and own.selectivity is not None:
             return own.selectivity
         for key in _keys(task._replace(kind=MAP)):
-            jobs = [self._jobs[job] for job in self._alike.get(key, ()) if job in self._jobs]
+            jobs = self._past(key, task)
             read = sum(job.map_in_bytes for job in jobs)
             if read:
                 return sum(job.map_out_bytes for job in jobs) / read
@@ -176,14 +190,6 @@ class Tallies:
 
 
 def _keys(task: TaskFeatures) -> list[tuple[str, Kind, str]]:
-    """Whose past counts: of the same class first; jobs without a class have only a tenant."""
+    """The past that counts: of the same class first; jobs without a class have only a tenant."""
     named = [("class", task.kind, task.class_name)] if task.class_name else []
     return [*named, ("tenant", task.kind, task.tenant)]
-
-
-def _mean(averages: Iterable[Average]) -> float | None:
-    total, count = 0.0, 0
-    for average in averages:
-        total += average.total
-        count += average.count
-    return total / count if count else None

@@ -67,6 +67,7 @@ class Coordinator:
             told.RunEnded: running.run_ended,
             told.QueryUsed: running.used,
             told.LaunchFailed: running.launch_failed,
+            ev.TaskFinished: running.task_finished,
             ev.WidthChanged: running.width_changed,
             inputs.Cancel: ending.cancel,
             inputs.Release: ending.release,

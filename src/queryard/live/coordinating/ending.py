@@ -66,6 +66,7 @@ class Ending:
     # --- the kernel is done with them ------------------------------------------------------------
 
     def finished(self, query: str) -> None:
+        self._ledger.tasks.forget(query)
         entry = self._ledger.entries.get(query)
         if entry is None or entry.work is None:
             return
@@ -81,6 +82,7 @@ class Ending:
             self._settle(entry)
 
     def failed(self, query: str, cause: str) -> None:
+        self._ledger.tasks.forget(query)
         entry = self._ledger.entries.get(query)
         if entry is None:
             return

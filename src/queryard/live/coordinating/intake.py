@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable
+from dataclasses import replace
 
 from queryard.backends import protocol as told
 from queryard.core import events as ev
@@ -265,6 +266,10 @@ class Intake:
         )
         self._ledger.tell(ev.QuerySubmitted(self._ledger.now, query))
         self._ledger.tell(*work.estimates(entry.expected_s))
+        if work.hands_over:
+            # For the predictor, staged queries of one template are of one class.
+            of_class = replace(query, class_name=request.template)
+            self._ledger.tell(*self._ledger.tasks.submitted(self._ledger.now, of_class))
         self._ledger.note_moved(work.entered())
         if entry.behind:
             self._running.tell_width(entry)

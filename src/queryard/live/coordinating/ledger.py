@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 from queryard.core import events as ev
 from queryard.core.scheduler import Scheduler
+from queryard.estimate.tasks import make_predictor
+from queryard.estimate.tasks.estimating import TaskEstimates
 
 from .. import effects as out
 from ..admission.gate import Gate
@@ -19,6 +21,9 @@ from ..effects import Effect
 from ..work.base import Moved
 from ..work.native import SharedExecutions
 from .entry import Entry
+
+# It predicts the tasks of staged queries: of all predictors it errs least (docs/experiments).
+TASK_PREDICTOR = "regression"
 
 
 class Ledger:
@@ -32,6 +37,7 @@ class Ledger:
         self.reservations = reservations
         self.readers = SlowReaders(reservations.pool_bytes)
         self.runs = SharedExecutions(width)
+        self.tasks = TaskEstimates(make_predictor(TASK_PREDICTOR))
         self.entries: dict[str, Entry] = {}
         self.closed: BaseException | None = None
         self.now = 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from queryard.backends import protocol as told
 from queryard.core import events as ev
 from queryard.core.model import JobId
+from queryard.estimate.tasks.estimating import Report
 
 from .. import effects as out
 from .. import inputs
@@ -99,6 +100,14 @@ class RunningQueries:
                 entry.error = given.error
                 self._ledger.do(out.FailOutput(query, given.error))
             self._ledger.publish(entry)
+
+    def task_finished(self, event: ev.TaskFinished) -> None:
+        """A task of a staged query has ended: others like it may be expected to take as long."""
+        launch = self._ledger.kernel.state.running.get(event.launch)
+        self._ledger.tell(event)
+        if launch is not None:
+            report = Report(output_bytes=event.output_bytes)
+            self._ledger.tell(*self._ledger.tasks.ended(self._ledger.now, launch, report))
 
     def launch_failed(self, given: told.LaunchFailed) -> None:
         entry = self._ledger.entries.get(given.query)

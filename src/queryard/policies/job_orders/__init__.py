@@ -1,1 +1,1 @@
-"""Job orders: which runnable job of a query gets the slot. One file a rule."""
+"""Job orders: which runnable job of a query gets the slot. One file per rule."""

@@ -20,7 +20,7 @@ class LocalDepthFirst(JobOrder):
     """Serve jobs that share an input table side by side, else the deepest. O(jobs).
 
     TLS Alg. 2: LA(e) are the unfinished jobs for which table e is more than half of the input.
-    Of the largest table whose LA holds two or more, serve the runnable job with the largest
+    Of the largest table with an LA of two or more, serve the runnable job with the largest
     WRD; without one, try the next table; without any, follow DFA. As TPC-H Q21 reads lineitem
     in three jobs, their tasks run in turn and find its splits still in memory.
 
@@ -54,7 +54,7 @@ class LocalDepthFirst(JobOrder):
     def _learn(self, query: QueryState, state: State) -> Sharers:
         if len(self._sharers) > 2 * len(state.queries) + 100:
             active = {query.uid for query in state.queries.values()}
-            self._sharers = {uid: who for uid, who in self._sharers.items() if uid in active}
+            self._sharers = {uid: them for uid, them in self._sharers.items() if uid in active}
         found = self._sharers[query.uid] = find_sharers(query, state)
         return found
 

@@ -1,1 +1,1 @@
-"""Query orders: whose turn it is in a leaf of the pool tree. One file a rule."""
+"""Query orders: which query of a leaf of the pool tree is next. One file per rule."""

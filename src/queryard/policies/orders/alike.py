@@ -6,10 +6,10 @@ from heapq import heappop, heappush
 
 
 class Alike:
-    """A leaf whose queries all have equal parts of its slots, imagined beside the real one.
+    """A leaf in which all queries have equal parts of its slots, imagined beside the real one.
 
     `level_s` is the work that a query present from the beginning would have had. A query ends
-    here when the level has risen by its work since it came. O(log n) a change.
+    here when the level has risen by its work since it came. O(log n) per change.
 
     >>> alike = Alike()
     >>> alike.expect(1, 10.0); alike.expect(2, 4.0); alike.serve(6.0); alike.level_s

@@ -1,4 +1,4 @@
-"""Whoever's waiting costs most for the work it needs, by slowdown and lateness together."""
+"""The query first of which a delay costs most for the work it needs, by slowdown and lateness."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class CostOfDelay(QueryOrder):
     next slot saves the part 1 / ((k + 1)(k + 2)) if it holds k. O(log n), amortised.
 
     A second of waiting costs a query `slowdown` / its work; one that is t seconds late costs
-    `violation` · t² / D besides, D being those with deadlines that wait (weights as in POSUM's
-    score, §5.4.3, in which only queries without a deadline have a slowdown). Who goes first takes
-    what it takes alone, who goes last comes after all that wait now. Clock and queue are those of
-    the last refresh.
+    `violation` · t² / D besides, D being the waiting queries with deadlines (weights as in POSUM's
+    score, §5.4.3, in which only queries without a deadline have a slowdown). The first query takes
+    what it takes alone, the last comes after all that wait now. Clock and queue are those of the
+    last refresh.
 
     Without deadlines the least work · work left goes first: of 10 and 60 core-seconds the 10, and
     the 60 before new 10s when less than 1.7 of them are left. While 100 s of work wait, a query
     that must end in 50 s gains from going first; one that must end in 200 s does not yet.
 
-    Who is twice as dear holds 1.4 times the slots of another: tasks are not taken back, and if
-    the long ones of one query filled all slots, whoever comes next would wait for them.
+    A query of which a delay costs twice as much holds 1.4 times the slots: tasks are not taken
+    back, and if the long ones of one query filled all slots, the next query would wait for them.
     """
 
     name = "cost-of-delay"
@@ -56,7 +56,7 @@ class CostOfDelay(QueryOrder):
         self._due = max(1, due)
 
     def key(self, candidate: Candidate, state: State) -> float:
-        # Written out, as it is asked for twice a task.
+        # Written out, as it is asked for twice per task.
         query = candidate.query
         left_s, total_s = query.left_s, query.total_s
         takes_s = query.alone_s * left_s / total_s if total_s else 0.0

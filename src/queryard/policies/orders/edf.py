@@ -10,7 +10,7 @@ from queryard.core.state import State
 
 
 class EarliestDeadline(QueryOrder):
-    """Serve the query whose deadline comes first. O(log n) a decision.
+    """Serve the query with the earliest deadline. O(log n) per decision.
 
     Queries without a deadline come after all others, by submission (POSUM has them in another
     queue). With deadlines 90, 60, none, the order is the second, the first, the third; a

@@ -6,17 +6,17 @@ from queryard.core.entities import Candidate
 from queryard.core.parts import QueryOrder
 from queryard.core.state import State
 
-# How long leased slots are held before those who wait longer may have them.
+# How long leased slots are held before queries that wait longer may have them.
 TURN_S = 1.0
 
 
 class Fair(QueryOrder):
-    """Serve the query that holds the fewest slots; ties by submission. O(log n) a decision.
+    """Serve the query that holds the fewest slots; ties by submission. O(log n) per decision.
 
     Numbers are given in the order of submission, so that they are the whole tie-break.
-    Divisible work would never give way to more of its kind than there are slots. There, whoever
-    has waited longest comes first of those with equally many slots, and whoever has held some
-    for a turn is the last in line.
+    Divisible work would never give way to more of its kind than there are slots. There, of
+    queries with equally many slots the one that has waited longest comes first, and one that has
+    held some for a turn comes last.
     """
 
     name = "fair"

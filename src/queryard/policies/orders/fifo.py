@@ -8,7 +8,7 @@ from queryard.core.state import State
 
 
 class Fifo(QueryOrder):
-    """Serve the query that was submitted first. O(1) a decision.
+    """Serve the query that was submitted first. O(1) per decision.
 
     With arrivals a, b and slots for one task, all of a runs before b.
     """
@@ -24,7 +24,7 @@ class FifoJobs(QueryOrder):
     """Serve the job that became ready first, whatever query it belongs to.
 
     This is FIFO inside a queue of Hadoop's capacity scheduler: a query's later jobs queue
-    behind everybody else's earlier ones, which is what stalls small queries (TLS §2).
+    behind earlier jobs of all others, which is what stalls small queries (TLS §2).
     """
 
     name = "fifo-jobs"

@@ -8,7 +8,7 @@ from queryard.core.state import State
 
 
 class Priority(QueryOrder):
-    """Serve the query of the highest priority; ties by submission. O(log n) a decision.
+    """Serve the query of the highest priority; ties by submission. O(log n) per decision.
 
     A query of priority 5 passes all those of priority 0 that came before it, but takes no slot
     from a task that runs. Nothing keeps a low priority from starving.

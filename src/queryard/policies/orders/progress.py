@@ -41,13 +41,13 @@ class Progress(QueryOrder):
 
     ReLAQS §4.7: every `epoch_s` the slots are allotted by Alg. 1 (see `progress_shares`) to
     the largest predicted fall of error, or by another `objective`; `min_share` of 1/n is left
-    to everybody. Key: (served this epoch + slots · seconds left of it) / allotted, ties to the
+    to each query. Key: (served this epoch + slots · seconds left of it) / allotted, ties to the
     larger gain. With slots for all this deals out whole slots; with more queries than slots it
-    gives turns within the epoch, and who gets none ages. Exact queries in the same leaf get
+    gives turns within the epoch, and a query without any ages. Exact queries in the same leaf get
     1/n. Priority levels count from 1; a query without a priority has level 1.
     Deviations: the curve is fitted from the second batch on, as the first has no change; the
-    slots are the leaf's fair part of all, by queries. Cost: O(log n) a decision, O(n) an event
-    while online queries are active, O(slots · log n + batches) an epoch.
+    slots are the leaf's fair part of all, by queries. Cost: O(log n) per decision, O(n) per event
+    while online queries are active, O(slots · log n + batches) per epoch.
 
     Of two queries on six slots, with predicted errors 1/slots and 0.25/slots: four and two.
     """
@@ -86,7 +86,7 @@ class Progress(QueryOrder):
             self._turn_s *= seconds / self.epoch_s
             self.epoch_s = seconds
 
-    # --- who is next -----------------------------------------------------------------------
+    # --- which query is next ---------------------------------------------------------------
 
     def prepare(self, candidates: Collection[Candidate], state: State) -> None:
         self._count(state)
@@ -94,7 +94,7 @@ class Progress(QueryOrder):
             self._begin(state)
 
     def key(self, candidate: Candidate, state: State) -> tuple[float, float]:
-        # Slots may be tried out here: who held how many until now was noted in `wake_s`.
+        # Slots may be tried out here: how many a query held until now was noted in `wake_s`.
         query = candidate.query
         account = self._accounts.get(query.id)
         fair = state.total_slots / (len(state.queries) or 1)
@@ -128,7 +128,7 @@ class Progress(QueryOrder):
             self._counted_s = state.now
 
     def wake_s(self, state: State) -> float | None:
-        """All is decided: note who holds what; wake when the epoch, or a turn, is over."""
+        """All is decided: note the slots of each query; wake when the epoch, or a turn, is over."""
         if not self._accounts:
             return None
         self._count(state)
@@ -177,13 +177,13 @@ class Progress(QueryOrder):
 
     @staticmethod
     def _close(account: Account, most_surplus_s: float) -> None:
-        """Carry over what turns that were too long gave; note who had nothing."""
+        """Carry over what turns that were too long gave; age a query that had nothing."""
         if account.target_s is None:
             account.served_s = 0.0
             return
         had_some = account.served_s > account.surplus_s
         account.age = 0 if had_some else account.age + 1
-        # Slots that nobody else wanted are not held against a query that was allotted none.
+        # Slots that no other query wanted are not held against a query that was allotted none.
         over_s = account.served_s - account.target_s if account.target_s else 0.0
         account.surplus_s = min(max(0.0, over_s), most_surplus_s)
         account.served_s = account.surplus_s

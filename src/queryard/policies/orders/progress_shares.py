@@ -41,8 +41,8 @@ def allocate(
 ) -> dict[int, float]:
     """Slots for each query over the next epoch (ReLAQS Alg. 1). O(slots · log queries).
 
-    One slot each, then one at a time to whoever gains most. A query without a finished batch
-    has 1/n. Nobody has less than `min_share` of 1/n. With more queries than slots the best
+    One slot each, then one at a time to the query that gains most. A query without a finished batch
+    has 1/n. No query has less than `min_share` of 1/n. With more queries than slots the best
     have one each, by their gain and by how long they had nothing. A priority level multiplies
     what a query would have got; all is then scaled to the slots there are, least shares kept.
 

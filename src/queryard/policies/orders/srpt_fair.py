@@ -15,11 +15,11 @@ from .alike import Alike
 
 
 class SrptFair(QueryOrder):
-    """Serve the smallest (work left - `ageing` · work owed). O(log n) a decision.
+    """Serve the smallest (work left - `ageing` · work owed). O(log n) per decision.
 
     Owed is what a query would have had by now under equal sharing, less what it has had. With
-    `ageing` 0 the least work left goes first (SRPT), with 1 whoever ends first under equal
-    sharing (FSP); keys stand still while a query waits. What is left of work that has begun
+    `ageing` 0 the least work left goes first (SRPT), with 1 the query that ends first under
+    equal sharing (FSP); keys stand still while a query waits. What is left of work that has begun
     counts `begun`, so that slots do not change hands for estimates that err a little; before a
     deadline that is closer than `slack` times what the query takes alone from here, it counts
     `hurry`. A higher priority goes before all of this.

@@ -8,7 +8,7 @@ from queryard.core.state import State
 
 
 class SmallestDemand(QueryOrder):
-    """Serve the query with the smallest weighted resource demand. O(log n) a decision.
+    """Serve the query with the smallest weighted resource demand. O(log n) per decision.
 
     WRD (TLS Eq. 4) is the expected core-seconds of all tasks without a result; the weights α
     and β are 1. A query of 40 core-seconds passes one of 400 of which 300 are done.

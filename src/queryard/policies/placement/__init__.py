@@ -1,1 +1,1 @@
-"""Placement: which pending task of a job runs on a node, and whether here. One file a rule."""
+"""Placement: which pending task of a job runs on a node, and whether here. One file per rule."""

@@ -1,4 +1,4 @@
-"""Placement that prefers tasks whose split lives on the node."""
+"""Placement that prefers tasks of which the split is on the node."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from queryard.core.state import State
 
 
 def find_local(job: JobState, node: str, state: State) -> int | None:
-    """A pending map task whose split prefers this node, if there is one. O(1) amortised."""
+    """A pending map task of which the split prefers this node, if any. O(1) amortised."""
     maps = job.map
     if maps is None:
         return None

@@ -1,1 +1,1 @@
-"""Provisioning: how many nodes there should be. One file a rule."""
+"""Provisioning: how many nodes there should be. One file per rule."""

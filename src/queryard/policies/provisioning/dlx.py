@@ -8,7 +8,7 @@ from .periodic import Periodic, nodes_to_finish
 
 
 class MeetDeadlines(Periodic):
-    """Have as many nodes as meet all deadlines. O(queries · log) a period.
+    """Have as many nodes as meet all deadlines. O(queries · log) per period.
 
     The text (POSUM Table 4.1, DLX) gives no formula: here queries with a deadline are served
     earliest first and nothing else is counted, so that by each deadline d the slots must do

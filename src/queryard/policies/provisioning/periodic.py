@@ -13,7 +13,7 @@ from ..checks import above_zero, whole
 
 
 class Periodic(Provisioning):
-    """Asks `wanted` once a period, and keeps its answer between the bounds.
+    """Asks `wanted` once per period, and keeps its answer between the bounds.
 
     It wakes the scheduler while queries are active, and after the last one until the cluster
     has the size it wants to be idle with.

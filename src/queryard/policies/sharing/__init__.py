@@ -1,1 +1,1 @@
-"""Scan sharing: which tasks ride together on one read of a split. One file a rule."""
+"""Scan sharing: which tasks ride together on one read of a split. One file per rule."""

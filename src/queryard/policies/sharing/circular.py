@@ -14,15 +14,16 @@ from .ring import Ring
 
 
 class Circular(MergedScans):
-    """Read a table in a ring, a segment at a time, for all jobs that still need the segment.
+    """Read a table in a ring, segment by segment, for all jobs that still need the segment.
 
     S³ §IV. A segment has as many blocks as slots are free when its first block is launched,
     times `waves`; jobs that came until then ride on it, others wait for the next. That opens
     when all launches of the round have ended, or at a check every `check_s` that finds the
     rest of them late (1.5 times the mean): slow nodes are left out until they finish.
+    `why` says when a rider will have read all, by the blocks it needs and the pace of the scan.
     Deviations: blocks are tracked, not segment numbers, see `Ring.next_segment`; every table
-    has its ring, and the one whose query is ranked highest is served. Cost: O(riders) a
-    launch, O(jobs in the ring) a segment.
+    has its ring, and the ring of the highest-ranked query is served. Cost: O(riders) a
+    launch, O(jobs in the ring) per segment.
 
     Two jobs of 100 s, at 0 and at 20 s: the second reads the last 80 % with the first, then
     the first 20 % alone, and both take 100 s.
@@ -73,6 +74,7 @@ class Circular(MergedScans):
             table = job.spec.scans[0]
             ring.scan = MergedScan(job, self._new_round(table), riders, first, stop)
             ring.position = stop % ring.blocks
+            ring.opened_s = state.now
         ring.running += 1
         ring.launched_s = state.now
         ring.check_s = state.now + self.check_s
@@ -110,14 +112,14 @@ class Circular(MergedScans):
         if ring.scan is not None and job.id in ring.scan.riders:
             ring.scan.riders.remove(job.id)
             if not ring.scan.riders:
-                ring.scan.unread = 0  # nobody needs the rest of it
+                ring.scan.unread = 0  # no job needs the rest of it
         return self._settle(job.spec.scans[0], state)
 
     def _settle(self, table: str, state: State) -> list[JobState]:
-        """Turn the ring if the round is over; hold back who cannot ride, let go who is through."""
+        """Turn the ring if the round is over; hold back jobs that cannot ride, let others go."""
         ring = self._rings[table]
         if ring.all_launched and not ring.running:
-            ring.scan = None
+            ring.close_round(state.now)
         scan = ring.scan
         riders = set(scan.riders) if scan is not None and scan.unread else set()
         changed = []
@@ -136,6 +138,10 @@ class Circular(MergedScans):
         if not ring.jobs:
             del self._rings[table]
         return changed
+
+    def scanned_s(self, job: JobState, state: State) -> float | None:
+        ring = self._ring_of(job) if job.spec.scans and job.map is not None else None
+        return None if ring is None else ring.scanned_s(job, state)
 
     def wake_s(self, state: State) -> float | None:
         if not self._rings:

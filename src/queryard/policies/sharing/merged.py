@@ -83,8 +83,8 @@ class MergedScan:
 class MergedScans(ScanSharing):
     """Rides on merged scans, and the blocks that a rider must read again alone.
 
-    A block whose read failed, or whose output was lost, is read again by each of its riders
-    on its own, before anything else: a failure in company is nobody's fault yet.
+    A block that could not be read, or the output of which was lost, is read again by each of its
+    riders on its own, before anything else: which rider was at fault is not known yet.
     """
 
     work_conserving = False
@@ -131,12 +131,12 @@ class MergedScans(ScanSharing):
 
 
 def reads_whole_table(job: JobState, state: State) -> bool:
-    """Whether the job reads the table as it is now, a map task a split."""
+    """Whether the job reads the table as it is now, one map task per split."""
     return job.map is not None and job.scanned[0][0] is state.tables[job.spec.scans[0]]
 
 
 def hold(jobs: Iterable[JobState], held_back: bool) -> list[JobState]:
-    """Hold jobs back or let them go; those for whom this is new."""
+    """Hold jobs back or let them go; returns the jobs for which this is new."""
     changed = [job for job in jobs if job.held_back != held_back]
     for job in changed:
         job.held_back = held_back

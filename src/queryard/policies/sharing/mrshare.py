@@ -28,7 +28,7 @@ class Batches(MergedScans):
     whichever comes first, and reads its table from the first block on as one merged job.
     `counts` are the sizes of the first batches of a table where they differ, such as the
     [6, 4] of the paper (with window_s = inf). A job of which a map has already run does not
-    share. Cost: O(riders) a launch.
+    share. Cost: O(riders) per launch.
 
     Two jobs of 100 s, at 0 and at 20 s, in one batch: both end at 120 s.
     """
@@ -108,7 +108,7 @@ class Batches(MergedScans):
     def launched(self, job: JobState, state: State) -> list[JobState]:
         scan = self._scan_for(job, state)
         if scan is not None and not scan.unread:
-            # All is read once. Whoever must read something again does so alone, unaided.
+            # All is read once. A job that must read something again does so alone.
             del self._scans[scan.round]
             for rider in scan.riders:
                 del self._round_of[rider]

@@ -23,9 +23,19 @@ class Segment(NamedTuple):
 
 
 class Ring:
-    """Who reads a table in circles, where the scan is, and the round under way."""
+    """The jobs that read a table in circles, where the scan is, and the round under way."""
 
-    __slots__ = ("blocks", "check_s", "jobs", "launched_s", "position", "running", "scan")
+    __slots__ = (
+        "blocks",
+        "check_s",
+        "jobs",
+        "launched_s",
+        "opened_s",
+        "pace_s",
+        "position",
+        "running",
+        "scan",
+    )
 
     def __init__(self, blocks: int) -> None:
         self.blocks = blocks
@@ -38,6 +48,9 @@ class Ring:
         self.running = 0
         self.launched_s = 0.0
         self.check_s = 0.0
+        # When the round was opened; what a block took in the last one, None before its end.
+        self.opened_s = 0.0
+        self.pace_s: float | None = None
 
     def fork(self) -> Ring:
         copy = Ring(self.blocks)
@@ -47,6 +60,8 @@ class Ring:
         copy.running = self.running
         copy.launched_s = self.launched_s
         copy.check_s = self.check_s
+        copy.opened_s = self.opened_s
+        copy.pace_s = self.pace_s
         return copy
 
     @property
@@ -59,9 +74,9 @@ class Ring:
     ) -> Segment:
         """At most `most` blocks from the first one on that the job needs.
 
-        It ends where a rider needs no more, or somebody else would begin to need something,
-        so that nothing is read twice. Blocks that a job must read `again` it reads alone.
-        A query that has not started and whose memory does not fit is left out.
+        It ends where a rider needs no more, or another job would begin to need something, so
+        that nothing is read twice. Blocks that a job must read `again` it reads alone.
+        A query that has not started is left out if its memory does not fit.
         """
         assert job.map is not None
         own = job.map.open_taken()
@@ -85,6 +100,25 @@ class Ring:
             if needs_it:
                 riders.append((other.uid, job_id))
         return Segment(first, stop, [job_id for _, job_id in sorted(riders)])
+
+    def close_round(self, now: float) -> None:
+        """The round under way is over."""
+        if self.scan is not None and (blocks := self.scan.stop - self.scan.first):
+            self.pace_s = (now - self.opened_s) / blocks
+        self.scan = None
+
+    def scanned_s(self, job: JobState, state: State) -> float:
+        """When a job will have read all: what it still needs, at the pace of the last round.
+
+        Before a round has ended, a block takes what a map is expected to take over the slots.
+        """
+        assert job.map is not None
+        pace_s = self.pace_s
+        if pace_s is None:
+            pace_s = job.map_s / max(1, state.total_slots)
+        # Of the blocks that are being read, some of the time is over.
+        over_s = min(state.now - self.opened_s, job.map.running * pace_s)
+        return state.now + job.map.left * pace_s - over_s
 
     def is_late(self, state: State) -> bool:
         """Whether the launches that have not ended take far longer than the others did."""

@@ -1,1 +1,1 @@
-"""Slot splits: whether a free slot serves maps or reduces. One file a rule."""
+"""Slot splits: whether a free slot serves maps or reduces. One file per rule."""

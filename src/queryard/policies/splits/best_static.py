@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from queryard.core.apportion import apportion
 from queryard.core.entities import NodeState
 from queryard.core.state import State
 
 from .static import Static
 
 Workload = tuple[float, float]
-# The ratio is found anew once this share of the jobs it was found for has come on top.
+# The numbers are found anew once this share of the jobs they were found for has come on top.
 NEWCOMERS = 1 / 16
 
 
@@ -64,14 +65,17 @@ def _is_below(left: Workload, middle: Workload, right: Workload) -> bool:
 
 
 class BestStatic(Static):
-    """Divide the slots as Alg. 1 finds best for the estimated work at hand, then as `static`.
+    """Run as many maps and as many reduces at once as Alg. 1 finds best for the estimated work.
 
     TuMM §3.2. The batch is all active queries, jobs in FIFO order with what is left of them.
-    The ratio is found anew when queries were submitted (many waiting: once a sixteenth as many
-    have come) or slots came or went. O(1) a decision; O(n + S·h) for a new ratio, h of the n
-    jobs lying on the hull.
+    The numbers are of the whole cluster and are kept exactly: each node has map slots in
+    proportion to its slots, and what rounding leaves over goes to the nodes with the largest
+    remainders. They are found anew when queries were submitted (many waiting: once a sixteenth
+    as many have come) or slots came or went. O(1) per decision; O(n + S·h) for new numbers, h of
+    the n jobs lying on the hull.
 
-    One job with 40 core-seconds of maps and 10 of reduces on four slots: 3:1.
+    One job with 40 core-seconds of maps and 10 of reduces on four slots: 3:1. Where 10:6 is best
+    on four nodes of four slots, two nodes have 3:1 and two have 2:2.
     """
 
     name = "best-static"
@@ -80,15 +84,21 @@ class BestStatic(Static):
     def __init__(self) -> None:
         self._set_ratio(1, 1)
         self._next_uid = 0
-        self._slots = 0
+        self._resizes = -1
+        # Node -> its map slots and reduce slots. A fork may share it: it is replaced as a whole.
+        self._by_node: dict[str, tuple[int, int]] = {}
 
     def attach(self, state: State) -> None:
-        self._next_uid = self._slots = 0
+        self._next_uid = 0
 
     def serve(self, node: NodeState, state: State) -> tuple[int, ...]:
-        if state.next_uid >= self._next_uid or state.total_slots != self._slots:
+        if state.next_uid >= self._next_uid or state.resizes != self._resizes:
             self._find(state)
         return super().serve(node, state)
+
+    def _slots_of(self, node: NodeState) -> tuple[int, int]:
+        # A node that drains takes no new tasks, whatever it is said to have.
+        return self._by_node.get(node.id) or self._divide(node.spec.slots)
 
     def _find(self, state: State) -> None:
         workloads = []
@@ -99,6 +109,15 @@ class BestStatic(Static):
                     workloads.append((job.map.left * job.map_s, reduce_s))
         # Every new query and job takes an id, so ids tell how many have come.
         self._next_uid = state.next_uid + 1 + int(len(workloads) * NEWCOMERS)
-        self._slots = state.total_slots
-        if self._slots > 1:
-            self._set_ratio(*best_static(workloads, self._slots))
+        self._resizes = state.resizes
+        nodes = {n.id: n.spec.slots for n in state.nodes.values() if not n.draining}
+        total = state.total_slots
+        if total < 2:
+            self._by_node = dict.fromkeys(nodes, (1, 1))  # a single slot serves both
+            return
+        map_slots, _ = best_static(workloads, total)
+        shares = apportion([slots * map_slots / total for slots in nodes.values()])
+        self._by_node = {
+            node: (maps, slots - maps)
+            for (node, slots), maps in zip(nodes.items(), shares, strict=True)
+        }

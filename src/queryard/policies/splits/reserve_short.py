@@ -1,4 +1,4 @@
-"""Slots that long tasks may not take, so that whoever comes next finds one."""
+"""Slots that long tasks may not take, so that the next query finds one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEGREES, WIDER = 3, 10.0
 # By how much what is typical moves before all jobs are looked at again.
 STEP = 1.1
 # How long a while is over which it is seen how many slots shorter tasks need: as long as tasks of
-# the degree take at most, who will hold their slots for as long.
+# the degree take at most, as these hold their slots for as long.
 WHILE = WIDER
 # Of a job of which no short task runs.
 NONE = (0,) * DEGREES
@@ -29,7 +29,7 @@ SERVED = tuple((lane,) for lane in range(DEGREES + 1))
 
 class ReserveShort(SlotSplit):
     """Keep slots for tasks that take no longer than a typical query does alone, some for those up
-    to ten times as long, and some for up to a hundred. O(1) a change.
+    to ten times as long, and some for up to a hundred. O(1) per change.
 
     Tasks are not taken back. If long ones hold every slot, a query of a second waits for one of
     them to end, however soon its turn comes; and one of a minute, where they take hours. What is
@@ -39,7 +39,7 @@ class ReserveShort(SlotSplit):
     Kept are as many slots as shorter tasks have held of late and the square root of that, as many
     more as they need now and then if they come by chance; at least one, and at most a `share`
     (below a third) of all slots, rounded down, for each degree. Leased slots come back when
-    somebody asks for them, so that nothing is kept beside them. Short riders of a merged scan count
+    they are asked for, so that nothing is kept beside them. Short riders of a merged scan count
     one by one.
 
     On 50 slots where queries typically take 2 s, tasks of 10 s may hold 45 at least, those of 100 s
@@ -56,7 +56,7 @@ class ReserveShort(SlotSplit):
     def __init__(self, share: float = 0.1) -> None:
         self.share = a_share("share", share, below=1 / DEGREES)
         # How many tasks run that are not long by each degree: by job, in all, and on average over
-        # a while, with the time from which and until when that was reckoned.
+        # a while, with the time from which and until when that was computed.
         self._by_job: dict[int, tuple[int, ...]] = {}
         self._short = [0] * DEGREES
         self._usual = [0.0] * DEGREES
@@ -103,7 +103,7 @@ class ReserveShort(SlotSplit):
         if self._from_s[0] / STEP <= state.alone_s.value <= self._from_s[0] * STEP:
             return False
         if math.isinf(self._from_s[0]):
-            # Until now nobody could say what was short.
+            # Until now it was not known what was short.
             self._since_s = self._until_s = state.now
         self._look_anew(state)
         return True

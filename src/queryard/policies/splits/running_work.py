@@ -22,7 +22,7 @@ NOTHING: Portion = (0, 0.0, 0, 0, 0)
 
 
 class RunningWork:
-    """Sums over the running jobs. O(1) a change."""
+    """Sums over the running jobs. O(1) per change."""
 
     __slots__ = (
         "_portions",

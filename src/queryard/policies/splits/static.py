@@ -51,8 +51,12 @@ class Static(SplitByKind):
             divided = self._divided[slots] = divide(slots, *self._ratio)
         return divided
 
+    def _slots_of(self, node: NodeState) -> tuple[int, int]:
+        """How many maps and how many reduces may run on the node."""
+        return self._divide(node.spec.slots)
+
     def serve(self, node: NodeState, state: State) -> tuple[int, ...]:
-        maps, reduces = self._divide(node.spec.slots)
+        maps, reduces = self._slots_of(node)
         free_maps = maps - node.maps
         free_reduces = reduces - node.reduces
         if free_maps <= 0:
