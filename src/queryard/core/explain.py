@@ -59,6 +59,7 @@ def why(scheduler: Kernel, query_id: str) -> Why:
 
 def _ahead(scheduler: Kernel, leaf: Pool, query: QueryState) -> tuple[str, ...]:
     """Queries that stand before this one in some ranking it stands in."""
+    state = scheduler.state
     own = {job.uid for job in query.jobs} | {query.uid}
     ahead: dict[str, None] = {}
     for lane, (ranking, gate) in enumerate(zip(leaf.lanes, leaf.gates, strict=True)):
@@ -66,9 +67,9 @@ def _ahead(scheduler: Kernel, leaf: Pool, query: QueryState) -> tuple[str, ...]:
         hosts = {host for uid in own for host in leaf.homes.get((uid, lane), ())}
         if not hosts or "" in hosts:
             hosts = set(leaf.apart)
-        bound = [leaf.apart[host][lane].entries for host in hosts]
+        bound = [leaf.turns(leaf.apart[host][lane], state) for host in hosts]
         before: list[str] = []
-        for _, uid in merge(ranking.entries, gate.entries, *bound):
+        for _, uid in merge(leaf.turns(ranking, state), leaf.turns(gate, state), *bound):
             if uid in own:
                 ahead.update(dict.fromkeys(before))
                 break

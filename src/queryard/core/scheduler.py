@@ -87,7 +87,7 @@ class Scheduler(Kernel):
             raise
         self._settle()
         if self.tree.keeps_time:
-            self.tree.take_turns(self.admission.is_open_to)
+            self.tree.take_turns(self.admission.is_open_to, state)
         self.filling.fill()
         if self._extras or state.leaseholders:
             self._decide_extras()
