@@ -1,4 +1,4 @@
-"""Puts the helpers of the tests on the path; a slow machine is no reason for a test to fail."""
+"""Puts helpers of tests, and `bench`, on the path; a slow machine is no reason to fail a test."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE / "core"), str(HERE / "sim")]
+sys.path[:0] = [str(HERE), str(HERE / "core"), str(HERE / "sim"), str(HERE.parent)]
 
 # A process started in the background of a script ignores Ctrl-C, and so do the programs it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -177,5 +177,5 @@ def test_load_of_late_outlasts_a_change_of_job_order():
         driver.post(1200.0, 0, ev.PolicyChosen(1200.0, profile))
         driver.run(1260.0)
         (order,) = (pool.order for pool in driver.scheduler.tree.pools.values() if pool.order)
-        found.append(order.threshold)
+        found.append(order.threshold(driver.scheduler.state))
     assert found[0] == found[1] > 2.0

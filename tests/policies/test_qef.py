@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from heapq import merge
+
 import pytest
 
 from queryard.core.entities import QueryState
@@ -25,8 +27,19 @@ def query(uid: int, slowdown: float, left_s: float) -> QueryState:
 def ranked(order: EfficientFair, queries: list[QueryState]) -> list[int]:
     state = State()
     state.now, state.total_slots = NOW, 10
-    order.prepare(queries, state)
-    return [each.uid for each in sorted(queries, key=lambda each: order.key(each, state))]
+    state.random.shuffle(queries)
+    # As many stand in each of two lanes, and one does in both.
+    lanes = (order.ranking(), order.ranking())
+    order._arrive = lambda query: None  # the load stays what it is
+    for number, each in enumerate(queries):
+        for lane in {0, 1} if not number else {number % 2}:
+            lanes[lane].put(each.uid, order.key(each, state))
+    found = [uid for _, uid in merge(*(order.turns(lane, lanes, state) for lane in lanes))]
+    keys = {uid: key for lane in lanes for uid, key in lane.keys.items()}
+    now = {uid: order.key_now(key, lanes, state) for uid, key in keys.items()}
+    assert list(dict.fromkeys(found)) == sorted(keys, key=lambda uid: (now[uid], uid))
+    assert all(lane.is_sound and lane.fork().is_sound for lane in lanes)
+    return list(dict.fromkeys(found))
 
 
 def half_loaded(limit_slow: int = 3) -> EfficientFair:
@@ -37,8 +50,7 @@ def half_loaded(limit_slow: int = 3) -> EfficientFair:
     past = QueryState(1_000, Query("past", (Job("j", map=Phase(1)),)), NOW - 50.0)
     past.total_s, past.alone_s = 5_000.0, 10.0
     order.key(past, state)
-    order.prepare([], state)
-    assert order.threshold == pytest.approx(2.0)
+    assert order.threshold(state) == pytest.approx(2.0)
     return order
 
 
@@ -64,9 +76,10 @@ def test_exactly_at_a_threshold_is_not_beyond_it(slowdown: float, tier: float):
     order = half_loaded(limit_slow=0)
     state = State()
     state.now, state.total_slots = NOW, 10
-    one = query(1, slowdown, 10.0)
-    order.prepare([one], state)
-    assert order.key(one, state)[0] == tier
+    ranking = order.ranking()
+    order._arrive = lambda query: None
+    ranking.put(1, order.key(query(1, slowdown, 10.0), state))
+    assert order.key_now(ranking.keys[1], (ranking,), state)[0] == tier
 
 
 def test_load_is_what_arrived_in_the_window_and_is_clamped():
@@ -79,22 +92,17 @@ def test_load_is_what_arrived_in_the_window_and_is_clamped():
         arrived.total_s, arrived.left_s, arrived.alone_s = work_s, work_s, 1.0
         order.key(arrived, state)
         order.key(arrived, state)  # looked at again: still one arrival
-    order.prepare([], state)
-    assert order.threshold == pytest.approx(1 / (1 - 0.8))
+    assert order.threshold(state) == pytest.approx(1 / (1 - 0.8))
     state.now = 120.0
-    order.prepare([], state)
-    assert order.threshold == pytest.approx(1 / (1 - 0.4))
+    assert order.threshold(state) == pytest.approx(1 / (1 - 0.4))
     order.key(arrived, state)
-    order.prepare([], state)
-    assert order.threshold == pytest.approx(1 / (1 - 0.4))
+    assert order.threshold(state) == pytest.approx(1 / (1 - 0.4))
     state.now = 151.0
-    order.prepare([], state)
-    assert order.threshold == pytest.approx(1.0)
+    assert order.threshold(state) == pytest.approx(1.0)
     arrived = QueryState(9, Query("q9", (Job("j", map=Phase(1)),)), 151.0)
     arrived.total_s = 1e9
     order.key(arrived, state)
-    order.prepare([], state)
-    assert order.threshold == pytest.approx(20.0)
+    assert order.threshold(state) == pytest.approx(20.0)
 
 
 def test_a_fork_sees_its_own_arrivals_only():
@@ -104,7 +112,5 @@ def test_a_fork_sees_its_own_arrivals_only():
     state.now, state.total_slots = NOW, 10
     other = query(77, 1.0, 1_000.0)
     twin.key(other, state)
-    twin.prepare([], state)
-    order.prepare([], state)
-    assert order.threshold == pytest.approx(2.0)
-    assert twin.threshold > 2.0
+    assert order.threshold(state) == pytest.approx(2.0)
+    assert twin.threshold(state) > 2.0

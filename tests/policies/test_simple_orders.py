@@ -47,8 +47,8 @@ def test_largest_slowdown_divides_the_time_since_submission_by_the_work():
     )
     small.total_s, large.total_s, tiny.total_s = 5.0, 100.0, 0.001
     state.now = 10.0
-    order.prepare([small, large, tiny], state)
-    assert [-order.key(query, state) for query in (small, large, tiny)] == [2.0, 0.1, 10.0]
+    keys = [order.key(query, state) for query in (small, large, tiny)]
+    assert [-order.key_now(key, (), state) for key in keys] == pytest.approx([2.0, 0.1, 10.0])
 
 
 def test_largest_slowdown_lets_a_small_query_overtake_with_time():
@@ -58,16 +58,15 @@ def test_largest_slowdown_lets_a_small_query_overtake_with_time():
     assert yard.run().order() == ["old", "new", "old"]
 
 
-def test_slowdowns_are_compared_at_one_time():
-    """A query looked at between two refreshes gains nothing by it."""
+def test_slowdowns_are_compared_at_the_time_of_the_decision():
+    """Whenever a query was last looked at."""
     state = State()
     order = LargestSlowdown()
-    query = QueryState(1, Query("q", (Job("j", map=Phase(1)),)), 0.0)
-    query.total_s = 10.0
-    state.now = 10.0
-    order.prepare([query], state)
-    key = order.key(query, state)
-    state.now = 20.0
-    assert order.key(query, state) == key
-    order.prepare([query], state)
-    assert order.key(query, state) == pytest.approx(-2.0)
+    ranking = order.ranking()
+    for uid, submit_s, total_s in ((1, 0.0, 10.0), (2, 9.0, 1.0)):
+        query = QueryState(uid, Query("q", (Job("j", map=Phase(1)),)), submit_s)
+        query.total_s = total_s
+        state.now = submit_s
+        ranking.put(uid, order.key(query, state))
+    for state.now, first in ((9.5, 1), (11.0, 2)):
+        assert next(iter(order.turns(ranking, (ranking,), state)))[1] == first

@@ -21,8 +21,8 @@ def deficits(queries: list[QueryState], slots: int, now: float) -> list[float]:
     state = State()
     state.total_slots, state.now = slots, now
     order = ShortestRemaining()
-    order.prepare(queries, state)
-    return [order.key(each, state) for each in queries]
+    keys = [order.key(each, state) for each in queries]
+    return [order.key_now(key, (), state) for key in keys]
 
 
 def test_desired_slots_are_in_inverse_proportion_to_remaining_work():
@@ -31,7 +31,7 @@ def test_desired_slots_are_in_inverse_proportion_to_remaining_work():
     assert deficits([query(1, 10, 10, 1), query(2, 30, 30, 1)], 4, 0.0) == pytest.approx([-11, -3])
 
 
-def test_without_a_slot_the_guard_reckons_with_one():
+def test_without_a_slot_the_guard_assumes_one():
     assert deficits([query(1, 10, 10, 0), query(2, 30, 30, 0)], 4, 0.0) == pytest.approx([-12, -4])
 
 
@@ -54,3 +54,18 @@ def test_free_slots_are_dealt_out_as_desired():
 def test_no_estimate_at_all_is_not_a_division_by_zero():
     assert len(deficits([query(1, 0, 0, 0), query(2, 30, 30, 0)], 4, 1.0)) == 2
     assert len(deficits([query(1, 0, 0, 0)], 0, 0.0)) == 1
+
+
+def test_a_candidate_that_leaves_counts_no_more():
+    state = State()
+    state.total_slots = 4
+    order = ShortestRemaining()
+    for each in (query(1, 10, 10, 1), query(2, 30, 30, 1), query(3, 15, 15, 1)):
+        key = order.key(each, state)
+    alone = ShortestRemaining()
+    alone.key(query(3, 15, 15, 1), state)
+    order.left(1)
+    twin = order.fork()
+    order.left(2)
+    assert order.key_now(key, (), state) == pytest.approx(alone.key_now(key, (), state))
+    assert twin.key_now(key, (), state) > order.key_now(key, (), state)

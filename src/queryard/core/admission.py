@@ -73,5 +73,6 @@ class Admission:
     def _overtakes(self, query: QueryState, waiter: QueryState, lane: int) -> bool:
         """Whether the order of their common leaf now puts the query before the waiter."""
         leaf = self._tree.pools[query.pool]
-        own, other = leaf.place(query, lane), leaf.place(waiter, lane)
+        state = self._state
+        own, other = leaf.place(query, lane, state), leaf.place(waiter, lane, state)
         return own is not None and other is not None and own < other

@@ -46,7 +46,7 @@ def why(scheduler: Kernel, query_id: str) -> Why:
         raise QueryardError(unknown_name("active query", query_id, state.queries))
     leaf = scheduler.tree.pools[query.pool]
     assert leaf.order is not None
-    ahead = _ahead(leaf, query)
+    ahead = _ahead(state, leaf, query)
     return Why(
         query=query.id,
         stage=query.stage,
@@ -58,7 +58,7 @@ def why(scheduler: Kernel, query_id: str) -> Why:
     )
 
 
-def _ahead(leaf: Pool, query: QueryState) -> tuple[str, ...]:
+def _ahead(state: State, leaf: Pool, query: QueryState) -> tuple[str, ...]:
     """Queries that stand before this one in some ranking it stands in."""
     own = {job.uid for job in query.jobs} | {query.uid}
     ahead: dict[str, None] = {}
@@ -67,9 +67,9 @@ def _ahead(leaf: Pool, query: QueryState) -> tuple[str, ...]:
         hosts = {host for uid in own for host in leaf.homes.get((uid, lane), ())}
         if not hosts or "" in hosts:
             hosts = set(leaf.apart)
-        bound = [leaf.apart[host][lane].entries for host in hosts]
+        bound = [leaf.turns(leaf.apart[host][lane], state) for host in hosts]
         before: list[str] = []
-        for _, uid in merge(ranking.entries, gate.entries, *bound):
+        for _, uid in merge(leaf.turns(ranking, state), leaf.turns(gate, state), *bound):
             if uid in own:
                 ahead.update(dict.fromkeys(before))
                 break

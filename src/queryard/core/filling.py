@@ -81,7 +81,7 @@ class Filling:
         order = policy.pools.order
         # A lone pool without a cap needs no meter.
         self.meters = order is None or policy.pools.cap < 1
-        self._drifts = order is not None and "time" in order.changes_with
+        self._drifts = tree.root.drifts
         state.notes.every_run = self.meters or self.shares_scans
         # With an order that stands still, whoever is first stays first for many slots.
         still = order is not None and not order.changes_with and not state.notes.every_task
@@ -212,7 +212,7 @@ class Filling:
             return
         ranking, gate = self._front, self._tree.root.gates[0]
         # Not if it was served only because somebody before it declined.
-        if ranking.entries[0][1] == jobs[0].query.uid and not gate.entries:
+        if ranking.entries[0][1] == jobs[0].query.uid and not gate.keys:
             self.head = (jobs[0], maps, ranking.changes)
 
     def pick_job(self, jobs: Sequence[JobState]) -> JobState:

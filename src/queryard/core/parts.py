@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from .entities import Candidate, JobState, NodeState, QueryState
 from .errors import InvalidProfile, unknown_name
 from .phases import PhaseState
+from .rankings import Key, Ranking
 
 if TYPE_CHECKING:
     from .commands import Launch
     from .state import State
 
-Key = float | tuple[float, ...]
 # What a key may depend on: the slots a candidate holds, since when it has leased some, its work
 # left (less with every task that ends), the expected size of the whole of it (which only
 # estimates change), the time.
@@ -74,7 +74,7 @@ class QueryOrder(Part):
     # Whether whole queries are ranked, or their runnable jobs one by one.
     unit: ClassVar[Literal["query", "job"]] = "query"
     # What a candidate's key depends on beyond its submission. With "time" all keys of the
-    # leaf are refreshed on a tick (see `ranks`).
+    # leaf are refreshed on a tick (see `ranks`), unless the order follows the clock by itself.
     changes_with: ClassVar[frozenset[Change]] = frozenset()
 
     def key(self, candidate: Candidate, state: State) -> Key:
@@ -82,6 +82,26 @@ class QueryOrder(Part):
 
     def prepare(self, candidates: Collection[Candidate], state: State) -> None:
         """Look at all candidates of the leaf before their keys are refreshed."""
+
+    def ranking(self) -> Ranking:
+        """An empty ranking for candidates of the leaf; `Moving` if the order follows the clock."""
+        return Ranking()
+
+    def turns(
+        self, ranking: Ranking, leaf: Sequence[Ranking], state: State
+    ) -> Iterable[tuple[Key, int]]:
+        """The candidates of a ranking as they stand now: (key, number), the smallest first.
+
+        Asked at each decision where rankings are `Moving`; `leaf` are all rankings of the leaf.
+        """
+        return ranking.entries
+
+    def key_now(self, key: Key, leaf: Sequence[Ranking], state: State) -> Key:
+        """What a key of a `Moving` ranking is now, to be compared with others of its leaf."""
+        return key
+
+    def left(self, uid: int) -> None:
+        """A candidate can use no slot any more."""
 
     def elapse(self, seconds: float, slots: int, queries: int, state: State) -> Iterable[int]:
         """So long, so many slots have served so many queries of the leaf.

@@ -4,61 +4,19 @@ from __future__ import annotations
 
 import math
 import sys
-from bisect import bisect_left, insort
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import merge
 from typing import Any
 
 from .apportion import ROUNDING, apportion
 from .entities import Candidate, JobState, NodeState, QueryState
-from .parts import Key, PoolSpec, QueryOrder
+from .lines import Moving
+from .parts import PoolSpec, QueryOrder
+from .rankings import Key, Ranking
+from .state import State
 
 # The cap of a pool without one.
 UNLIMITED = sys.maxsize
-
-
-class Ranking:
-    """Numbers sorted by (key, number); a change costs a binary search.
-
-    >>> ranking = Ranking()
-    >>> ranking.put(1, 5.0); ranking.put(2, 3.0); ranking.put(1, 1.0)
-    >>> ranking.entries
-    [(1.0, 1), (3.0, 2)]
-    """
-
-    __slots__ = ("changes", "entries", "keys")
-
-    def __init__(self) -> None:
-        # Goes up whenever the head may be another.
-        self.changes = 0
-        self.entries: list[tuple[Key, int]] = []
-        self.keys: dict[int, Key] = {}
-
-    def put(self, uid: int, key: Key) -> None:
-        old = self.keys.get(uid)
-        if old is not None:
-            if old == key:
-                return
-            del self.entries[bisect_left(self.entries, (old, uid))]
-        self.changes += 1
-        self.keys[uid] = key
-        insort(self.entries, (key, uid))
-
-    def drop(self, uid: int) -> None:
-        self.changes += 1
-        key = self.keys.pop(uid)
-        del self.entries[bisect_left(self.entries, (key, uid))]
-
-    def refill(self, keys: Iterable[tuple[int, Key]]) -> None:
-        self.changes += 1
-        self.keys = dict(keys)
-        self.entries = sorted((key, uid) for uid, key in self.keys.items())
-
-    def fork(self) -> Ranking:
-        copy = Ranking()
-        copy.entries = self.entries.copy()
-        copy.keys = self.keys.copy()
-        return copy
 
 
 def needs_memory(query: QueryState) -> bool:
@@ -89,6 +47,7 @@ class Pool:
         "lanes",
         "lot",
         "members",
+        "moves",
         "names",
         "order",
         "parent",
@@ -123,14 +82,17 @@ class Pool:
         self.by_slots = "slots" in changes
         self.by_size = not changes.isdisjoint({"work", "size"})
         self.rekeys = bool(changes)
-        self.drifts = "time" in changes
+        make = self.order.ranking if self.order is not None else Ranking
+        self.lanes = tuple(make() for _ in range(lanes))
+        # Whether the order follows the clock by itself (see `lines`), or is refreshed for that.
+        self.moves = isinstance(self.lanes[0], Moving)
+        self.drifts = "time" in changes and not self.moves
         self.rotates = "leased" in changes
         self.names: dict[str, Pool] = {}
         self.children = Ranking()
-        self.lanes = tuple(Ranking() for _ in range(lanes))
         # Candidates that must reserve memory before they may start stand apart: where the first
         # is refused, none behind it need be asked.
-        self.gates = tuple(Ranking() for _ in range(lanes))
+        self.gates = tuple(make() for _ in range(lanes))
         self.rankings = self.lanes + self.gates
         # Host -> rankings, by lane, of candidates with jobs that can use its slots only; and
         # (candidate, lane) -> the hosts by which it stands there (see `hosts_of`).
@@ -194,10 +156,14 @@ class Pool:
         """The candidates of a query: itself, or its jobs one by one."""
         return [job.uid for job in query.jobs] if self.by_job else [query.uid]
 
-    def place(self, query: QueryState, lane: int) -> tuple[Key, int] | None:
+    def place(self, query: QueryState, lane: int, state: State) -> tuple[Key, int] | None:
         """Where the first candidate of a query stands at a gate; None if it stands at none."""
         keys = self.gates[lane].keys
-        return min(((keys[uid], uid) for uid in self.uids(query) if uid in keys), default=None)
+        found = [(keys[uid], uid) for uid in self.uids(query) if uid in keys]
+        if self.moves and self.order is not None:
+            rankings = self.all_rankings
+            found = [(self.order.key_now(key, rankings, state), uid) for key, uid in found]
+        return min(found, default=None)
 
     def hosts_of(self, candidate: Candidate, lane: int) -> tuple[str, ...]:
         """The hosts to which jobs of a candidate are bound, "" if some are not; () if none is."""
@@ -210,7 +176,8 @@ class Pool:
         self.homes[uid, lane] = hosts
         for host in hosts:
             if host and host not in self.apart:
-                self.apart[host] = tuple(Ranking() for _ in self.lanes)
+                assert self.order is not None
+                self.apart[host] = tuple(self.order.ranking() for _ in self.lanes)
             (self.apart[host] if host else self.lanes)[lane].put(uid, key)
 
     def drop_apart(self, uid: int, lane: int) -> bool:
@@ -233,19 +200,33 @@ class Pool:
             for host in filter(None, self.homes.get((uid, lane), ())):
                 self.apart[host][lane].put(uid, key)
 
+    @property
+    def all_rankings(self) -> Sequence[Ranking]:
+        """Those of all lanes, at gates and by hosts."""
+        if not self.apart:
+            return self.rankings
+        apart = (ranking for rankings in self.apart.values() for ranking in rankings)
+        return (*self.rankings, *apart)
+
     def refill(self, keys: Mapping[int, Key]) -> None:
         """All candidates have other keys from now on."""
-        apart = (ranking for rankings in self.apart.values() for ranking in rankings)
-        for ranking in (*self.rankings, *apart):
+        for ranking in self.all_rankings:
             ranking.refill([(uid, keys[uid]) for uid in ranking.keys])
 
-    def free_for(self, node: NodeState, lane: int) -> Iterable[tuple[Key, int]]:
+    def turns(self, ranking: Ranking, state: State) -> Iterable[tuple[Key, int]]:
+        """The candidates of a ranking as they stand now, the first one first."""
+        if not self.moves:
+            return ranking.entries
+        assert self.order is not None
+        return self.order.turns(ranking, self.all_rankings, state)
+
+    def free_for(self, node: NodeState, lane: int, state: State) -> Iterable[tuple[Key, int]]:
         """Candidates for a slot of the node that hold memory or need none, in their order."""
         bound = self.apart.get(node.host)
         if node.draining:
-            return bound[lane].entries if bound is not None else ()
-        free = self.lanes[lane].entries
-        return free if bound is None else merge(free, bound[lane].entries)
+            return self.turns(bound[lane], state) if bound is not None else ()
+        free = self.turns(self.lanes[lane], state)
+        return free if bound is None else merge(free, self.turns(bound[lane], state))
 
     def key(self) -> float:
         """Below 0 while the guarantee is not met, else by use over weight; or by the turns it had.
@@ -270,6 +251,7 @@ class Pool:
         copy.by_slots = self.by_slots
         copy.by_size = self.by_size
         copy.rekeys = self.rekeys
+        copy.moves = self.moves
         copy.drifts = self.drifts
         copy.rotates = self.rotates
         copy.names = {}

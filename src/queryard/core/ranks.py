@@ -14,8 +14,9 @@ from collections.abc import Callable
 from . import lots, turns
 from .entities import Candidate, NodeState, QueryState
 from .model import UNBOUNDED
-from .parts import Key, PoolSpec
+from .parts import PoolSpec
 from .pools import Pool, needs_memory
+from .rankings import Key
 from .state import State
 
 Attempt = Callable[[Candidate, int, NodeState], bool]
@@ -165,6 +166,7 @@ class PoolTree:
             leaf.homes and leaf.stands_apart(uid)
         ):
             del leaf.members[uid]
+            leaf.order.left(uid)  # type: ignore[union-attr]
         pool: Pool | None = leaf
         while pool is not None:
             pool.ready[lane] -= 1
@@ -270,7 +272,7 @@ class PoolTree:
                     if uid in pool.members:
                         self.rekey(pool, pool.members[uid], state)
 
-    def take_turns(self, admits: Callable[[QueryState], bool]) -> None:
+    def take_turns(self, admits: Callable[[QueryState], bool], state: State) -> None:
         """Say whose turn it is, now that the events have changed who waits and who uses what."""
 
         def wants_turn(pool: Pool) -> bool:
@@ -279,8 +281,8 @@ class PoolTree:
                 return True
             if pool.order is None:
                 return any(wants_turn(self.pools[index]) for index in pool.children.keys)
-            first = (gate.entries[0][1] for gate in pool.gates if gate.entries)
-            return any(admits(pool.members[uid].query) for uid in first)
+            gates = (iter(pool.turns(gate, state)) for gate in pool.gates if gate.keys)
+            return any(admits(pool.members[next(gate)[1]].query) for gate in gates)
 
         self.contended_s = math.inf
         for pool in self.pools.values():
@@ -344,11 +346,14 @@ class PoolTree:
             if pool.drifts and not self.dealing and self._due(pool, state):
                 self.refresh(pool, state)
             members = pool.members
-            if pool.gates[lane].entries and not node.draining:
-                return self._serve_gated(pool, lane, node, attempt)
+            if pool.gates[lane].keys and not node.draining:
+                return self._serve_gated(pool, lane, node, attempt, state)
             # Where it matters which host a slot is of, some stand apart.
             aside = pool.apart or node.draining
-            turns = pool.free_for(node, lane) if aside else pool.lanes[lane].entries
+            if aside:
+                turns = pool.free_for(node, lane, state)
+            else:
+                turns = pool.turns(pool.lanes[lane], state)
             for _, uid in turns:  # noqa: SIM110 - any() is slower here
                 if attempt(members[uid], lane, node):
                     return True
@@ -364,33 +369,36 @@ class PoolTree:
                 return True
         return False
 
-    def _serve_gated(self, pool: Pool, lane: int, node: NodeState, attempt: Attempt) -> bool:
-        """Ask in order, but nobody who needs memory after one of them was refused as much.
+    def _serve_gated(
+        self, pool: Pool, lane: int, node: NodeState, attempt: Attempt, state: State
+    ) -> bool:
+        """Ask in order, but no candidate that needs as much memory as one that was refused.
 
-        Only the next few behind it are looked at: small ones, for whom some may be kept.
+        Only the next few behind that one are looked at: small ones, for which some may be kept.
         """
-        gated = pool.gates[lane].entries
-        others = iter(pool.free_for(node, lane))
-        free = next(others, None)
-        j = 0
-        end, most_bytes = len(gated), UNBOUNDED
-        while free is not None or j < end:
-            at_gate = j < end and (free is None or gated[j] < free)
-            if at_gate:
-                candidate = pool.members[gated[j][1]]
-                j += 1
+        gate = iter(pool.turns(pool.gates[lane], state))
+        others = iter(pool.free_for(node, lane, state))
+        gated, free = next(gate, None), next(others, None)
+        asked, end, most_bytes = 0, UNBOUNDED, UNBOUNDED
+        while free is not None or gated is not None:
+            if gated is not None and (free is None or gated < free):
+                candidate = pool.members[gated[1]]
+                asked += 1
+                gated = next(gate, None) if asked < end else None
+                if candidate.query.memory_bytes > most_bytes:
+                    continue
             else:
                 assert free is not None
                 candidate = pool.members[free[1]]
                 free = next(others, None)
-            if at_gate and candidate.query.memory_bytes > most_bytes:
-                continue
             self.refused_above = UNBOUNDED
             if attempt(candidate, lane, node):
                 return True
             if self.refused_above < most_bytes:
                 most_bytes = self.refused_above
-                end = min(end, j + PASSING) if most_bytes else j
+                end = min(end, asked + PASSING) if most_bytes else asked
+                if asked >= end:
+                    gated = None
         return False
 
     def _draw(self, pool: Pool, state: State) -> list[tuple[Key, int]]:

@@ -86,7 +86,7 @@ class Scheduler(Kernel):
             raise
         self._settle()
         if self.tree.keeps_time:
-            self.tree.take_turns(self.admission.is_open_to)
+            self.tree.take_turns(self.admission.is_open_to, state)
         if self.tree.draws_lots and (state.leaseholders or self.tree.has_lots):
             self.tree.draw_lots(state)
         self.filling.fill()

@@ -197,9 +197,10 @@ class _Deal:
     def _remember(self, candidate: Candidate, job: JobState) -> None:
         """If no other job can be meant by the first candidate, the next slots are its, too."""
         front, gate = self._front, self._scheduler.tree.root.gates[0]
-        if front is None or gate.entries or not front.entries:
+        if front is None or gate.keys or not front.keys:
             return
-        if front.entries[0][1] == candidate.uid and candidate.query.runnable[0] == [job]:
+        _, first = next(iter(self._scheduler.tree.root.turns(front, self._state)))
+        if first == candidate.uid and candidate.query.runnable[0] == [job]:
             self._head, self._changes = job, front.changes
 
     def _give(self, job: JobState, phase: PhaseState | None, node: NodeState) -> None:

@@ -170,9 +170,8 @@ def _rankings(scheduler: Kernel) -> Iterator[str]:
     for pool in tree.pools.values():
         if pool.order is None:
             continue
-        apart = [ranking for rankings in pool.apart.values() for ranking in rankings]
-        for ranking in (*pool.rankings, *apart):
-            if ranking.entries != sorted((key, uid) for uid, key in ranking.keys.items()):
+        for ranking in pool.all_rankings:
+            if not ranking.is_sound:
                 yield f"a ranking of pool {pool.path!r} is out of order"
             if not ranking.keys.keys() <= pool.members.keys():
                 yield f"pool {pool.path!r} ranks somebody who is not a member"
