@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queryard.workload.quantities import several as several
+from queryard.core.amounts import several as several
 
 MISSING = "–"
 

@@ -1,4 +1,4 @@
-"""Times and sizes as people write them: "2 min", "1 h 30 min", "64 MB". Everything reads them here.
+"""Times and sizes as people write them ("2 min", "64 MB"), and counts as people read them.
 
 A bare number is in the base unit, seconds or bytes. Upper and lower case are not told apart. Sizes
 follow the SI: a MB is a million bytes and a MiB is 1024 * 1024, as in DuckDB.
@@ -77,6 +77,18 @@ def some_bytes(value: object, what: str) -> float:
     (1500000000.0, 4096.0)
     """
     return _above_0(value, _SIZE, what)
+
+
+def several(number: float, what: str) -> str:
+    """A count with its noun, singular or plural.
+
+    >>> several(1.2, "row"), several(0, "row"), several(1234, "map task"), several(2, "query")
+    ('1 row', '0 rows', '1,234 map tasks', '2 queries')
+    """
+    text = f"{number:,.0f}"
+    if text == "1":
+        return f"1 {what}"
+    return f"{text} {what[:-1]}ies" if what.endswith("y") else f"{text} {what}s"
 
 
 def _at_least_0(value: object, kind: _Kind) -> float:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from queryard.core.amounts import several
 from queryard.figures.panels import Key, Panel
-from queryard.workload.quantities import several
 
 # Student's t for 95 %, by degrees of freedom.
 _T95 = (

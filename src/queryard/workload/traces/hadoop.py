@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from queryard.core.amounts import several
 from queryard.core.model import MAP, REDUCE, Kind, Node, Query
 from queryard.workload.model import Arrival, Workload
-from queryard.workload.quantities import several
 
 from .model import Locality, TaskRecord, Trace, as_id, measured_job, peak_at_once
 from .numbers import LARGEST

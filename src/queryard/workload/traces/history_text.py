@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
-from queryard.workload.quantities import several
+from queryard.core.amounts import several
 
 from .hadoop import (
     HadoopJob,

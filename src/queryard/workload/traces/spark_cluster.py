@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from queryard.core.amounts import several
 from queryard.core.model import Node
-from queryard.workload.quantities import several
 
 from .model import TaskRecord, as_id, peak_at_once
 from .spark_log import SparkLog

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+from queryard.core.amounts import several
 from queryard.core.errors import InvalidRecord
-from queryard.workload.quantities import several
 
 _HEAD = 64 * 1024
 # How files begin that are compressed, and who reads them.

@@ -23,14 +23,13 @@ from itertools import pairwise
 from pathlib import Path
 from random import Random
 
-from queryard.core.amounts import parse_bytes, parse_seconds
+from queryard.core.amounts import parse_bytes, parse_seconds, several
 from queryard.core.errors import InvalidRecord, unknown_name
 from queryard.core.model import JobId, Node
 from queryard.workload.alone import alone_time_s, capacity_slots
 from queryard.workload.cluster import MOST_NODES, numbered
 from queryard.workload.generate import SLACK
 from queryard.workload.model import Arrival
-from queryard.workload.quantities import several
 
 from . import decima, swim
 from .formats import WorkloadFile, read_trace
