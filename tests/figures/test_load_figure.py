@@ -1,4 +1,4 @@
-"""Figures of loads: who waited, ran and was late."""
+"""Figures of loads: which queries waited, ran and were late."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 from queryard.core.errors import QueryardError
 from queryard.core.model import Divisible, Job, Query
 from queryard.figures import save_load_figure
-from queryard.figures.load import LATE, build_load_sheet, faded
+from queryard.figures.load import build_load_sheet
+from queryard.figures.palette import LATE, POLICIES, faded
 from queryard.metrics import QueryRow, RunRows
 
 
@@ -40,11 +41,31 @@ def test_a_query_waits_runs_and_is_late(run: RunRows):
         (2.0, 6.0, 1, faded(batch)),
         (6.0, 9.0, 1, faded(LATE)),
         (9.0, 10.0, 1, LATE),
-        (0.0, 4.0, 2, web),
+        (0.0, 4.0, 3, web),
     ]
-    assert chart.y.ticks == ((1.0, "batch"), (2.5, "web"))
+    assert chart.y.ticks == ((1.0, "batch"), (3.5, "web"))
     assert "2 of 2 deadlines missed" in chart.title
     assert {area.name: max(area.y) for area in under_way.areas} == {"batch": 2, "web": 1}
+
+
+def test_queries_of_a_tenant_that_do_not_overlap_share_a_lane_and_runs_share_their_bands():
+    rows = [row("a", "web", 0.0, 0.0, 4.0), row("b", "web", 4.0, 4.0, 6.0)]
+    apart = RunRows(queries={row.query.id: row for row in rows})
+    rows = [row("a", "web", 0.0, 0.0, 5.0), row("b", "web", 4.0, 5.0, 6.0)]
+    at_once = RunRows(queries={row.query.id: row for row in rows})
+    (first, _), (second, _) = build_load_sheet({"one": apart, "two": at_once}, {}).rows
+    assert [int(bar.bottom) for bar in first.bars] == [0, 0]
+    assert [int(bar.bottom) for bar in second.bars] == [0, 1, 1]
+    assert first.y == second.y
+
+
+def test_policies_and_tenants_share_no_colour_and_only_late_is_red(run: RunRows):
+    sheet = build_load_sheet({"marshal": run, "duckdb": run}, {})
+    policies = {line.colour for line in sheet.top.lines}
+    keys = {key.name: key.colour for key in sheet.keys}
+    assert keys.pop("late (past the deadline)") == LATE
+    assert policies <= set(POLICIES)
+    assert not (policies | {LATE}) & set(keys.values())
 
 
 @pytest.mark.parametrize("ending", [".png", ".html", ".svg"])

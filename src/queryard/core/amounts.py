@@ -1,4 +1,4 @@
-"""Times and sizes as people write them: "2 min", "1 h 30 min", "64 MB". Everything reads them here.
+"""Times and sizes as people write them ("2 min", "64 MB"), and counts as people read them.
 
 A bare number is in the base unit, seconds or bytes. Upper and lower case are not told apart. Sizes
 follow the SI: a MB is a million bytes and a MiB is 1024 * 1024, as in DuckDB.

@@ -1,4 +1,4 @@
-"""Figures of runs: who had which slots, how long queries took, how busy the cluster was."""
+"""Figures of runs: which query had which slots, how long queries took, how busy the cluster was."""
 
 from .load import save_load_figure
 from .panels import FigureRun, References

@@ -25,13 +25,16 @@ MOST_POINTS = 1000
 # How much thicker a portfolio's line is.
 HEAVY = 1.6
 LOG_FROM = 50.0
+_RESPONSE_TITLE = "Share of the queries answered within a time: a line further left is better"
+_REFERENCE_TITLE = " (broken lines: ideal schedules)"
+_KIND_NAMES = {"map": "map tasks", "reduce": "reduce tasks", "lease": "leased slots"}
 REFERENCE_STYLES: tuple[tuple[str, Dash], ...] = ((INK, "dash"), (FAINT, "dot"), (INK, "dashdot"))
 
 
 def response_panel(
     runs: Mapping[str, RunRows], references: References, portfolios: Collection[str] = ()
 ) -> Panel:
-    """Which share of the queries had its result after how long, a line a policy.
+    """Which share of the queries had its result after how long, one line per policy.
 
     The share is of all submitted queries: a line that ends below 100 % belongs to a run in
     which some failed, were cancelled or did not finish.
@@ -56,9 +59,9 @@ def response_panel(
         )
     ]
     return Panel(
-        title="Response time",
+        title=_RESPONSE_TITLE + (_REFERENCE_TITLE if references else ""),
         x=axis,
-        y=Axis("share of queries (%)", 0.0, 102.0),
+        y=Axis("queries answered (%)", 0.0, 102.0),
         lines=tuple(
             replace(line, weight=HEAVY) if name in portfolios else line
             for line, (name, _) in zip(lines, policies + ideals, strict=True)
@@ -99,7 +102,7 @@ def _line(
 
 
 def share_panel(title: str, spreads: Mapping[str, Sequence[float]]) -> Panel:
-    """Which share of each set of times lies below what, a line a set."""
+    """Which share of each set of times lies below what, one line per set."""
     axis, unit, least_s = _response_axis([value for values in spreads.values() for value in values])
     lines = [
         _line(name, [max(value, least_s) for value in values], len(values), unit, colour, "solid")
@@ -123,7 +126,7 @@ def kinds_in_use(runs: Iterable[RunRows]) -> tuple[SlotKind, ...]:
 def slots_panel(
     name: str, run: RunRows, kinds: Sequence[SlotKind], most_slots: float, time: Timescale
 ) -> Panel:
-    """Slots in use by kind, one on top of the other, under the number there are."""
+    """Slots in use, kinds stacked, below the number of slots present."""
     start_s = run.first_submit_s or 0.0
     end_s = start_s + time.end_s
     used = slots_in_use(run)
@@ -136,15 +139,16 @@ def slots_panel(
         }
     )
     busy = mean_utilisation(run).all
-    title = f"{name}: slots in use" + ("" if busy is None else f" (mean {busy:.0%})")
+    title = f"{name}: slots in use" + ("" if busy is None else f", {busy:.0%} on average")
     if len(grid_s) > MOST_POINTS:
         cell_s = time.end_s / MOST_POINTS
         grid_s = [start_s + place * cell_s for place in range(MOST_POINTS + 1)]
         used = {kind: averaged(series, grid_s) for kind, series in used.items()}
-        title += f", averaged over {readable(cell_s, 2)}"
+        title += f" (means of {readable(cell_s, 2)})"
     x = tuple(time.scaled(t - start_s) for t in grid_s)
     areas = tuple(
-        Area(kind, x, tuple(used[kind].at(t) for t in grid_s), SLOT_COLOURS[kind]) for kind in kinds
+        Area(_KIND_NAMES[kind], x, tuple(used[kind].at(t) for t in grid_s), SLOT_COLOURS[kind])
+        for kind in kinds
     )
     return Panel(
         title=title,

@@ -1,4 +1,4 @@
-"""A picture of a plan: boxes in layers, with arrows from what is read to who reads it.
+"""A picture of a plan: boxes in layers, with arrows from each box to the boxes that read it.
 
 An arrow that passes a layer has a lane of its own there, so that it never runs through a box.
 """
@@ -15,7 +15,7 @@ from queryard.core.errors import QueryardError
 from .palette import FAINT, INK
 from .save import check_figure_path
 
-KIND_COLOURS = {"join": "#CC6677", "groupby": "#0072B2", "extract": "#117733"}
+KIND_COLOURS = {"join": "#A04FB5", "groupby": "#3B87DB", "extract": "#12857A"}
 BOX_WIDTH = 3.0
 BOX_HEIGHT = 1.0
 GAP_X = 0.5
@@ -150,7 +150,7 @@ def _arrows(
     places: Mapping[str | _Lane, _Place],
     layer_of: Mapping[str, int],
 ) -> list[list[Point]]:
-    """From the top of what is read, straight up through lanes, to the bottom of who reads it."""
+    """From the top of what is read, straight up through lanes, to the bottom of the reader."""
     found = []
     for node in nodes:
         to = places[node.name]

@@ -1,15 +1,16 @@
-"""The Gantt chart: node slots from top to bottom, time from left to right, colour by query."""
+"""The Gantt chart: slots from top to bottom, time from left to right, coloured by their use."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
+from queryard.core.readable import several
 from queryard.metrics.rows import RunRows
 
 from .lanes import Lanes, Piece, busiest, lay_out
-from .palette import WASTED
+from .palette import WASTED, Colouring
 from .panels import Axis, Bar, Panel
 from .timescale import Timescale, readable
 
@@ -19,17 +20,15 @@ MOST_LABELS = 12
 GAP = 0.06
 
 
-def gantt(
-    name: str, run: RunRows, colours: Mapping[str, str], time: Timescale, most_bars: int
-) -> Panel:
+def gantt(name: str, run: RunRows, colours: Colouring, time: Timescale, most_bars: int) -> Panel:
     """The chart of one run; with more bars than a reader can tell apart, an aggregate.
 
-    The aggregate, whose title says so, cuts the chart into cells of equal time and equally many
-    slots. A cell has the colour of the query that used it most and is blank if it was idle for
-    more than half. Neighbours of one colour are one bar; where there are still too many, cells
-    become longer.
+    The aggregate (the title says so) cuts the chart into cells of equal time and equally many
+    slots. A cell has the colour of the query or tenant that used it most, and is blank if it was
+    idle for more than half. Neighbours of one colour are one bar; where there are still too many,
+    cells become longer.
     """
-    title = f"{name}: slots by query"
+    title = f"{name}: the {colours.by} on each slot"
     lanes = lay_out(run)
     if not lanes.pieces:
         return Panel(title, time.axis, _axis([]), note="nothing ran")
@@ -44,12 +43,12 @@ def gantt(
     while len(bars) > most_bars and cells > 1:
         cells //= 2
         bars = _cells(lanes, rows, time.end_s / cells, start_s, colours, time)
-    cell = f"{group} slot{'s' if group > 1 else ''} for {readable(time.end_s / cells, 2)}"
-    title += f" ({len(lanes.pieces):,} bars drawn as the main query of {cell})"
+    cell = f"{several(group, 'slot')} in {readable(time.end_s / cells, 2)}"
+    title += f" (the main one of {cell})"
     return Panel(title, time.axis, _axis(lanes.nodes[::group]), tuple(bars))
 
 
-def _bar(piece: Piece, colours: Mapping[str, str], time: Timescale, start_s: float) -> Bar:
+def _bar(piece: Piece, colours: Colouring, time: Timescale, start_s: float) -> Bar:
     height = (1 - 2 * GAP) / piece.parts
     bottom = piece.lane + GAP + piece.part * height
     began_s, ended_s = piece.start_s - start_s, piece.end_s - start_s
@@ -60,7 +59,7 @@ def _bar(piece: Piece, colours: Mapping[str, str], time: Timescale, start_s: flo
         end=time.scaled(ended_s),
         bottom=bottom,
         top=bottom + height,
-        colour=WASTED if piece.wasted else colours.get(piece.query, WASTED),
+        colour=WASTED if piece.wasted else colours.of(piece.query),
         text=f"{piece.what}{riders}{ending}: {_span(began_s, ended_s)}",
     )
 
@@ -70,22 +69,22 @@ def _cells(
     rows: Sequence[int],
     cell_s: float,
     start_s: float,
-    colours: Mapping[str, str],
+    colours: Colouring,
     time: Timescale,
 ) -> list[Bar]:
-    """A bar for each run of cells in a row that show the same query."""
+    """A bar for each run of cells in a row that show the same query or tenant."""
     slots = [len(list(members)) for _, members in groupby(rows)]
     shown = [
-        (row, query, place)
-        for (row, place), (query, used_s) in sorted(
-            busiest(lanes.pieces, rows, cell_s, start_s).items()
+        (row, subject, place)
+        for (row, place), (subject, used_s) in sorted(
+            busiest(lanes.pieces, colours.subjects, rows, cell_s, start_s).items()
         )
         if used_s >= slots[row] * cell_s / 2
     ]
     bars = []
     # Cells side by side keep the same distance from their number in the list.
     numbered = enumerate(shown)
-    for (row, query, _), members in groupby(
+    for (row, subject, _), members in groupby(
         numbered, key=lambda item: (item[1][0], item[1][1], item[1][2] - item[0])
     ):
         places = [place for _, (_, _, place) in members]
@@ -96,8 +95,8 @@ def _cells(
                 end=min(time.scaled(ended_s), time.axis.high),
                 bottom=row + GAP,
                 top=row + 1 - GAP,
-                colour=colours.get(query, WASTED),
-                text=f"mostly {query}: {_span(began_s, ended_s)}",
+                colour=colours.colours.get(subject, WASTED),
+                text=f"mostly {subject}: {_span(began_s, ended_s)}",
             )
         )
     return bars

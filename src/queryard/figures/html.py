@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from textwrap import wrap
 from typing import Any
 
 from .palette import INK
-from .panels import Axis, Panel, Sheet
+from .panels import Axis, Panel, Sheet, explained
 
 TOP_PX = 330
 ROW_PX = 210
@@ -31,7 +32,7 @@ def draw(sheet: Sheet, path: str) -> None:
 
 
 def figure_of(sheet: Sheet) -> Any:
-    """The plotly figure: the same layout as the image, with a legend a kind of panel."""
+    """The plotly figure: the same layout as the image, with one legend per kind of panel."""
     from plotly.graph_objects import Scatter
     from plotly.subplots import make_subplots
 
@@ -53,7 +54,7 @@ def figure_of(sheet: Sheet) -> Any:
     figure.update_xaxes(domain=[0.0, TOP_WIDTH], row=1, col=1)
     for row, (gantt, slots) in enumerate(sheet.rows, 2):
         _plot(figure, gantt, row, 1, "")
-        _plot(figure, slots, row, 2, "legend3" if row == rows + 1 else "")
+        _plot(figure, slots, row, 2, "legend3" if row == rows + 1 else "", explained(sheet))
     for key in sheet.keys:
         square = {"symbol": "square", "size": 11, "color": key.colour}
         named = Scatter(x=[None], y=[None], mode="markers", marker=square, name=key.name)
@@ -80,11 +81,22 @@ def figure_of(sheet: Sheet) -> Any:
     return figure
 
 
-def _plot(figure: Any, panel: Panel, row: int, col: int, legend: str) -> None:
+def _plot(
+    figure: Any,
+    panel: Panel,
+    row: int,
+    col: int,
+    legend: str,
+    elsewhere: Collection[str] = (),
+) -> None:
     """The traces and axes of one panel; without a legend its traces are not named in any."""
     from plotly.graph_objects import Bar, Scatter
 
-    shown = {"legend": legend, "showlegend": True} if legend else {"showlegend": False}
+    def shown(name: str) -> dict[str, Any]:
+        if not legend or name in elsewhere:
+            return {"showlegend": False}
+        return {"legend": legend, "showlegend": True}
+
     if panel.bars:
         bars = panel.bars
         figure.add_trace(
@@ -111,7 +123,7 @@ def _plot(figure: Any, panel: Panel, row: int, col: int, legend: str) -> None:
                 stackgroup="slots",
                 line={"shape": "hv", "width": 0},
                 fillcolor=area.colour,
-                **shown,
+                **shown(area.name),
             ),
             row=row,
             col=col,
@@ -126,7 +138,7 @@ def _plot(figure: Any, panel: Panel, row: int, col: int, legend: str) -> None:
                 name=_lines_of(line.name, NAME_LETTERS),
                 mode="lines",
                 line={**style, "width": width},
-                **shown,
+                **shown(line.name),
             ),
             row=row,
             col=col,

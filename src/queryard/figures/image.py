@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from textwrap import fill
 from typing import Any
 
 from .palette import INK
-from .panels import Axis, Panel, Sheet
+from .panels import Axis, Panel, Sheet, explained
 
-WIDTH_IN = 14.0
-TOP_IN = 3.6
-ROW_IN = 2.5
+WIDTH_IN = 11.0
+TOP_IN = 3.2
+ROW_IN = 2.2
 EDGE_IN = 1.3
-DPI = 130
-MOST_KEYS, KEY_LETTERS = 6, 96  # in one line of the legend
+DPI = 150
+# In one line of the legend; half of it where there is a second legend beside.
+MOST_KEYS, KEY_LETTERS = 6, 144
 MOST_NAMES = 16  # in one column of the legend
 NAME_LETTERS = 34
-TITLE_LETTERS = 70  # in one line above a panel
+TITLE_LETTERS, TOP_TITLE_LETTERS = 76, 115  # in one line above a panel
 # Of the axes; a bar that is wider and taller has room for a white edge.
 WIDE_BAR, TALL_BAR = 0.005, 0.01
 DASHES: dict[str, Any] = {"solid": "-", "dash": (0, (5, 2)), "dot": (0, (1, 1.5)), "dashdot": "-."}
@@ -41,7 +43,7 @@ def draw(sheet: Sheet, path: str) -> None:
         parts: Any = figure.subfigures(2, 1, height_ratios=(TOP_IN, height_in - TOP_IN))
         upper, lower = parts
         top = upper.subplots()
-        plot(top, sheet.top)
+        plot(top, sheet.top, TOP_TITLE_LETTERS)
         if len(sheet.top.lines) > 1:
             lines, names = top.get_legend_handles_labels()
             names = [fill(name, NAME_LETTERS) for name in names]
@@ -51,21 +53,39 @@ def draw(sheet: Sheet, path: str) -> None:
         for (left, right), panels in zip(plots, sheet.rows, strict=True):
             plot(left, panels[0])
             plot(right, panels[1])
+        _label_once(plots, sheet)
         handles = [Patch(color=key.colour, label=key.name) for key in sheet.keys]
+        beside = dict(zip(*reversed(right.get_legend_handles_labels()), strict=True))
+        beside = {name: drawn for name, drawn in beside.items() if name not in explained(sheet)}
         longest = max((len(key.name) for key in sheet.keys), default=1)
-        most = max(1, min(MOST_KEYS, KEY_LETTERS // (longest + 4)))
+        letters = KEY_LETTERS // 2 if beside else KEY_LETTERS
+        most = max(1, min(MOST_KEYS, letters // (longest + 4)))
         columns = math.ceil(len(handles) / math.ceil(len(handles) / most)) if handles else 1
         lower.legend(handles=handles, loc="outside lower left", ncols=columns, frameon=False)
-        named = right.get_legend_handles_labels()
-        lower.legend(*named, loc="outside lower right", ncols=len(named[1]), frameon=False)
+        if beside:
+            lower.legend(
+                beside.values(),
+                beside.keys(),
+                loc="outside lower right",
+                ncols=len(beside),
+                frameon=False,
+            )
         figure.savefig(path, dpi=DPI)
 
 
-def plot(axes: Any, panel: Panel) -> None:
+def _label_once(plots: Any, sheet: Sheet) -> None:
+    """Panels above others with the same axis leave its label to the lowest."""
+    for column in (0, 1):
+        for place, (upper, lower) in enumerate(pairwise(row[column].x for row in sheet.rows)):
+            if upper == lower:
+                plots[place][column].set_xlabel("")
+
+
+def plot(axes: Any, panel: Panel, letters: int = TITLE_LETTERS) -> None:
     """One panel on one set of axes."""
     from matplotlib.collections import PolyCollection
 
-    axes.set_title(fill(panel.title, TITLE_LETTERS), loc="left", fontsize=9.5)
+    axes.set_title(fill(panel.title, letters), loc="left", fontsize=9.5)
     _scale(axes.xaxis, axes.set_xlim, axes.set_xscale, panel.x)
     _scale(axes.yaxis, axes.set_ylim, axes.set_yscale, panel.y)
     axes.spines[["top", "right"]].set_visible(False)

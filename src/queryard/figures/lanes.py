@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -34,7 +34,7 @@ class Lanes(NamedTuple):
 
 
 class _Stay(NamedTuple):
-    """A launch or a lease before it has its lanes: who shares it, as (query, what)."""
+    """A launch or a lease before it has its lanes; `riders` share it, as (query, what)."""
 
     start_s: float
     end_s: float
@@ -48,7 +48,8 @@ def lay_out(run: RunRows) -> Lanes:
     """Give everything that ran a lane of its node, the lowest that is free.
 
     The journal does not say which slot of a node was used, as the kernel does not care; so the
-    lanes show how many were in use and by whom. Tasks that share a launch divide its height.
+    lanes show how many were in use, and by which queries. Tasks that share a launch divide its
+    height.
     """
     places: dict[str, _Node] = {row.node.id: _Node() for row in run.nodes}
     laid: list[tuple[_Stay, int]] = []
@@ -96,7 +97,7 @@ def _stays(run: RunRows) -> list[_Stay]:
 
 
 class _Node:
-    """The lanes of one node: how many there are, which are free, and until when others not."""
+    """The lanes of one node: how many there are, which are free, and until when others are busy."""
 
     def __init__(self) -> None:
         self.lanes = 0
@@ -122,11 +123,16 @@ Cell = tuple[int, int]
 
 
 def busiest(
-    pieces: list[Piece], rows: Sequence[int], cell_s: float, start_s: float
+    pieces: list[Piece],
+    subjects: Mapping[str, str],
+    rows: Sequence[int],
+    cell_s: float,
+    start_s: float,
 ) -> dict[Cell, tuple[str, float]]:
-    """For each cell of (row, time) the query that used it most, and all slot-seconds used.
+    """For each cell of (row, time) the subject that used it most, and all slot-seconds used.
 
-    `rows` gives the row of each lane, `start_s` where the first cell begins.
+    `subjects` gives what a query counts for (itself, its tenant), `rows` the row of each lane,
+    `start_s` where the first cell begins.
     """
     used: defaultdict[Cell, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     for piece in pieces:
@@ -135,8 +141,9 @@ def busiest(
             low_s = start_s + place * cell_s
             inside_s = min(piece.end_s, low_s + cell_s) - max(piece.start_s, low_s)
             if inside_s > 0:
-                used[rows[piece.lane], place][piece.query] += inside_s / piece.parts
+                subject = subjects.get(piece.query, piece.query)
+                used[rows[piece.lane], place][subject] += inside_s / piece.parts
     return {
-        cell: (max(queries, key=queries.__getitem__), sum(queries.values()))
-        for cell, queries in used.items()
+        cell: (max(found, key=found.__getitem__), sum(found.values()))
+        for cell, found in used.items()
     }

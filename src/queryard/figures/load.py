@@ -1,28 +1,29 @@
-"""Figures of loads: how long answers took, and for every policy who waited, ran and was late.
+"""Figures of loads: how long answers took, and for every policy which queries waited and were late.
 
-A load has no slots in its rows, but every query has: when it came, when it began, when its last row
-was there. So its chart has a line for every query, by tenant in the order in which they came.
+A load does not record which slot did what, but for every query when it came, when it began and when
+its last row was there. So its chart has a bar for every query, in a band per tenant.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
+from heapq import heappop, heappush
+from typing import NamedTuple
 
 from queryard.core.errors import QueryardError
+from queryard.core.readable import several
 from queryard.metrics import QueryRow, RunRows
 from queryard.metrics.deadlines import deadlines
 from queryard.metrics.series import StepSeries
 
 from .curves import MOST_POINTS, response_panel
-from .palette import DISTINCT
+from .palette import LATE, faded, tenant_colours
 from .panels import Area, Axis, Bar, Key, Panel, References, Sheet
 from .save import draw_sheet, renderer_of
 from .timescale import Timescale
 
-LATE = "#D62728"
-FADED = 0.65
-GAP = 0.05
+GAP = 0.08
+BETWEEN = 1  # lanes left free between two tenants
 
 
 def save_load_figure(
@@ -39,14 +40,15 @@ def build_load_sheet(runs: Mapping[str, RunRows], references: References, title:
         raise QueryardError("there is no run to draw; give at least one")
     rows = [row for run in runs.values() for row in run.queries.values()]
     tenants = sorted({row.query.tenant for row in rows})
-    colours = {name: DISTINCT[i % len(DISTINCT)] for i, name in enumerate(tenants)}
+    colours = tenant_colours(tenants)
+    bands = _bands(tenants, [_laid_out(run) for run in runs.values()])
     time = Timescale.up_to(run.makespan_s or 0.0 for run in runs.values())
     most = max((_most_under_way(run) for run in runs.values()), default=1.0)
     return Sheet(
         title=title or "A load under " + ", ".join(runs),
         top=response_panel(runs, references),
         rows=tuple(
-            (_chart(name, run, colours, time), _under_way(name, run, colours, most, time))
+            (_chart(name, run, colours, bands, time), _under_way(name, run, colours, most, time))
             for name, run in runs.items()
         ),
         keys=_keys(colours, rows),
@@ -56,40 +58,83 @@ def build_load_sheet(runs: Mapping[str, RunRows], references: References, title:
 def _keys(colours: Mapping[str, str], rows: Sequence[QueryRow]) -> tuple[Key, ...]:
     found = [Key(name, colour) for name, colour in colours.items()]
     if colours:
-        found.append(Key("paler: waiting", faded(next(iter(colours.values())))))
+        found.append(Key("pale: waiting", faded(next(iter(colours.values())))))
     if any(row.query.deadline_s is not None for row in rows):
-        found.append(Key("after its deadline", LATE))
+        found.append(Key("late (past the deadline)", LATE))
     return tuple(found)
 
 
-def _chart(name: str, run: RunRows, colours: Mapping[str, str], time: Timescale) -> Panel:
-    """A line for every query: pale while it waits, then its tenant's colour, red once late."""
+class _Band(NamedTuple):
+    """Where the queries of a tenant are drawn: from lane `first` on, in so many lanes."""
+
+    first: int
+    lanes: int
+
+
+def _laid_out(run: RunRows) -> list[tuple[QueryRow, int]]:
+    """Every query in the lowest lane of its tenant that is free from its submission to its end."""
+    free: dict[str, list[int]] = {}
+    busy: dict[str, list[tuple[float, int]]] = {}
+    lanes: dict[str, int] = {}
+    found = []
+    for row in sorted(run.queries.values(), key=lambda row: (row.query.tenant, row.submit_s)):
+        tenant = row.query.tenant
+        waiting, taken = free.setdefault(tenant, []), busy.setdefault(tenant, [])
+        while taken and taken[0][0] <= row.submit_s:
+            heappush(waiting, heappop(taken)[1])
+        lane = heappop(waiting) if waiting else lanes.get(tenant, 0)
+        lanes[tenant] = max(lanes.get(tenant, 0), lane + 1)
+        heappush(taken, (run.closed_s if row.end_s is None else row.end_s, lane))
+        found.append((row, lane))
+    return found
+
+
+def _bands(
+    tenants: Sequence[str], charts: Sequence[Sequence[tuple[QueryRow, int]]]
+) -> dict[str, _Band]:
+    """The same band for a tenant in every chart, as high as the fullest of them needs."""
+    most = dict.fromkeys(tenants, 1)
+    for row, lane in (placed for chart in charts for placed in chart):
+        most[row.query.tenant] = max(most[row.query.tenant], lane + 1)
+    bands, first = {}, 0
+    for tenant, lanes in most.items():
+        bands[tenant] = _Band(first, lanes)
+        first += lanes + BETWEEN
+    return bands
+
+
+def _chart(
+    name: str,
+    run: RunRows,
+    colours: Mapping[str, str],
+    bands: Mapping[str, _Band],
+    time: Timescale,
+) -> Panel:
+    """A bar for every query: pale while it waits, then its tenant's colour, red once late."""
     start_s = run.first_submit_s or 0.0
-    ordered = sorted(run.queries.values(), key=lambda row: (row.query.tenant, row.submit_s))
     bars: list[Bar] = []
-    for place, row in enumerate(ordered):
-        bars.extend(_bars(place, row, run.closed_s, colours[row.query.tenant], start_s, time))
-    judged = deadlines(ordered, run.closed_s)
-    title = f"{name}: every query"
+    for row, lane in _laid_out(run):
+        tenant = row.query.tenant
+        place = bands[tenant].first + lane
+        bars.extend(_bars(place, row, run.closed_s, colours[tenant], start_s, time))
+    judged = deadlines(list(run.queries.values()), run.closed_s)
+    title = f"{name}: each query from submission to end"
     if judged.queries:
-        title += f" ({judged.missed} of {judged.queries} deadlines missed)"
+        title += f" ({judged.missed} of {several(judged.queries, 'deadline')} missed)"
     return Panel(
         title=title,
         x=time.axis,
-        y=_places([row.query.tenant for row in ordered]),
+        y=_axis(bands),
         bars=tuple(bars),
         note="" if bars else "nothing ran",
     )
 
 
-def _places(tenants: Sequence[str]) -> Axis:
-    """Tenants by name in the middle of their queries."""
-    ticks, row = [], 0
-    for tenant, members in groupby(tenants):
-        count = len(list(members))
-        ticks.append((row + count / 2, tenant))
-        row += count
-    return Axis("", low=row or 1, high=0, ticks=tuple(ticks) or ((0.5, ""),))
+def _axis(bands: Mapping[str, _Band]) -> Axis:
+    """Tenants by name in the middle of their bands."""
+    ticks = tuple((band.first + band.lanes / 2, tenant) for tenant, band in bands.items())
+    end = max((band.first + band.lanes for band in bands.values()), default=1)
+    return Axis("", low=end, high=0, ticks=ticks or ((0.5, ""),))
 
 
 def _bars(
@@ -125,7 +170,7 @@ def _bars(
 def _under_way(
     name: str, run: RunRows, colours: Mapping[str, str], most: float, time: Timescale
 ) -> Panel:
-    """How many queries of each tenant wait or run, one on top of the other."""
+    """How many queries of each tenant wait or run, tenants stacked."""
     start_s = run.first_submit_s or 0.0
     series = {tenant: StepSeries.of_changes(_changes(run, tenant)) for tenant in colours}
     grid_s = sorted({start_s, *(t for found in series.values() for t in found.times_s)})
@@ -137,7 +182,7 @@ def _under_way(
         for tenant, found in series.items()
     )
     axis = Axis("queries", 0.0, most * 1.05)
-    return Panel(f"{name}: queries under way", time.axis, axis, areas=areas)
+    return Panel(f"{name}: queries that wait or run", time.axis, axis, areas=areas)
 
 
 def _changes(run: RunRows, tenant: str | None = None) -> list[tuple[float, int]]:
@@ -152,13 +197,3 @@ def _changes(run: RunRows, tenant: str | None = None) -> list[tuple[float, int]]
 
 def _most_under_way(run: RunRows) -> float:
     return max(StepSeries.of_changes(_changes(run)).values, default=1.0)
-
-
-def faded(colour: str) -> str:
-    """A colour mixed with white.
-
-    >>> faded("#000000")
-    '#A6A6A6'
-    """
-    parts = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
-    return "#" + "".join(f"{round(part + (255 - part) * FADED):02X}" for part in parts)

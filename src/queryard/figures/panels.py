@@ -1,4 +1,4 @@
-"""What a figure shows, whoever draws it: panels of bars, stacked areas and step lines.
+"""What a figure shows, whichever library draws it: panels of bars, stacked areas and step lines.
 
 The renderers (`html`, `image`) know nothing of runs; the makers of panels (`gantt`, `curves`)
 know nothing of plotly or matplotlib.
@@ -28,7 +28,7 @@ References = Mapping[str, Mapping[str, float]]
 
 
 class Bar(NamedTuple):
-    """A rectangle; `text` is what a reader sees who points at it."""
+    """A rectangle; `text` is shown when the reader points at it."""
 
     start: float
     end: float
@@ -78,7 +78,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One plot. An axis whose `low` is above its `high` runs downwards."""
+    """One plot. An axis with its `low` above its `high` runs downwards."""
 
     title: str
     x: Axis
@@ -100,3 +100,8 @@ class Sheet:
     top: Panel
     rows: tuple[tuple[Panel, Panel], ...]
     keys: tuple[Key, ...]
+
+
+def explained(sheet: Sheet) -> frozenset[str]:
+    """Names that the keys explain; a second legend need not repeat them."""
+    return frozenset(key.name for key in sheet.keys)

@@ -78,7 +78,7 @@ def _lanes(
         for lane, policy in enumerate(policies)
     )
     return Panel(
-        f"{name}: policy in force",
+        f"{name}: the policy in force",
         time.axis,
         Axis("", low=len(policies) or 1, high=0, ticks=ticks or ((0.5, ""),)),
         bars=tuple(bars),
@@ -109,6 +109,6 @@ def _scores(
         lines.append(Line(policy, tuple(x), tuple(y), colours.get(policy, FAINT)))
     # A logarithm says nothing about differences of some per cent.
     scale: Scale = "log" if most > WIDE else "linear"
-    y_axis = Axis("expected score, of the best", 0.95, min(1e3, most * 1.05), scale)
-    title = f"{name}: scores (a gap: not tried out)"
+    y_axis = Axis("expected score / best", 0.95, min(1e3, most * 1.05), scale)
+    title = f"{name}: expected scores (a gap: not simulated)"
     return Panel(title, time.axis, y_axis, lines=tuple(lines))

@@ -1,4 +1,4 @@
-"""Saving a figure: the ending of the path chooses who draws it."""
+"""Saving a figure: the ending of the path chooses the renderer."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def save_figure(
     """Draw the runs side by side and write the figure: .html is a page, others are images.
 
     `references` adds dashed lines of responses to compare with, by name (the fluid references
-    of `queryard.sim`, say); `choices` has what those runs decided that are portfolios.
+    of `queryard.sim`, say); `choices` has the decisions of runs that are portfolios.
     """
     renderer_of(path)  # complains before anything is computed
     draw_sheet(path, build_sheet(runs, references or {}, title, choices))
 
 
 def draw_sheet(path: str, sheet: Sheet) -> None:
-    """Write a figure by whoever draws those with its ending."""
+    """Write a figure with the renderer for its ending."""
     try:
         renderer_of(path).draw(sheet, path)
     except OSError as error:
@@ -55,7 +55,7 @@ def draw_sheet(path: str, sheet: Sheet) -> None:
 
 
 def renderer_of(path: str) -> _Renderer:
-    """Who draws a figure with this ending; an error if nobody can."""
+    """The renderer of figures with this ending; an error if there is none."""
     ending = PurePath(path).suffix
     renderer = RENDERERS.get(ending.lower())
     if renderer is None:

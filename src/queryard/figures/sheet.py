@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from queryard.core.errors import QueryardError
+from queryard.core.readable import several
 from queryard.metrics import RunRows, read_run
 from queryard.metrics.utilisation import slots_in_use, slots_present
 
 from .curves import kinds_in_use, response_panel, slots_panel
 from .gantt import gantt
-from .palette import WASTED, policy_colours, query_colours, query_keys
+from .palette import WASTED, colouring, policy_colours
 from .panels import FigureRun, Key, Panel, References, Sheet
 from .portfolio import Choice, portfolio_panels
 from .timescale import Timescale
@@ -37,8 +38,10 @@ def build_sheet(
         if name in read:
             raise QueryardError(f"two of the runs are called {name!r}; give each its own name")
         read[name] = read_run(journal)
-    queries = dict.fromkeys(query for run in read.values() for query in run.queries)
-    colours = query_colours(list(queries))
+    tenants = {
+        query: row.query.tenant for run in read.values() for query, row in run.queries.items()
+    }
+    colours = colouring(tenants)
     time = Timescale.up_to(run.makespan_s or 0.0 for run in read.values())
     kinds = kinds_in_use(read.values())
     most_slots = max(_most_slots(run) for run in read.values())
@@ -49,17 +52,17 @@ def build_sheet(
     chosen = [portfolio_panels(name, made, read[name], by_policy) for name, made in choices.items()]
     slots = [slots_panel(name, run, kinds, most_slots, time) for name, run in read.items()]
     return Sheet(
-        title=title or _title(read, len(queries)),
+        title=title or _title(read, len(tenants)),
         top=response_panel(read, references, choices),
         rows=(*chosen, *zip(charts, slots, strict=True)),
-        keys=query_keys(colours) + _wasted_key(charts),
+        keys=colours.keys + _wasted_key(charts),
     )
 
 
 def _title(runs: dict[str, RunRows], queries: int) -> str:
     if len(runs) == 1:
-        return f"{queries:,} queries under {next(iter(runs))}"
-    return f"{queries:,} queries under {len(runs)} policies"
+        return f"{several(queries, 'query')} under {next(iter(runs))}"
+    return f"{several(queries, 'query')} under {len(runs)} policies"
 
 
 def _most_slots(run: RunRows) -> float:

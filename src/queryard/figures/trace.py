@@ -60,7 +60,7 @@ def _submitted(submits_s: Sequence[float], time: Timescale) -> Panel:
 
 
 def _busy(times: RecordedTimes, time: Timescale) -> Panel:
-    """Tasks that ran at the same time, by kind, one on top of the other."""
+    """Tasks that ran at the same time, kinds stacked."""
     cell_s = time.end_s / MOST_POINTS
     grid_s = [place * cell_s for place in range(MOST_POINTS + 1)]
     areas = []
@@ -72,7 +72,7 @@ def _busy(times: RecordedTimes, time: Timescale) -> Panel:
         heights = [a + b for a, b in zip(heights, values, strict=True)]
         areas.append(Area(kind, tuple(map(time.scaled, grid_s)), values, SLOT_COLOURS[kind]))
     return Panel(
-        "Tasks at a time, as recorded",
+        "Tasks that ran at the same time, as recorded",
         time.axis,
         Axis("slots", 0.0, max(*heights, 1.0) * 1.05),
         areas=tuple(areas),
