@@ -19,7 +19,7 @@ def test_without_a_checkout_it_says_where_to_get_one() -> None:
     told = advice(None, ["all"])
     assert "checkout" in told
     assert "source archive" in told
-    assert told.endswith("python -m research all")
+    assert told.endswith("make research RUN=all")
 
 
 def test_in_a_checkout_the_exact_command_is_named(call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,8 +27,8 @@ def test_in_a_checkout_the_exact_command_is_named(call, monkeypatch: pytest.Monk
     ended = call("experiment", "tls-lodfa", "--seeds", 3, "--report", "my page", "--help-me")
     assert ended.code == 2
     assert not ended.out
-    command = "python -m research tls-lodfa --seeds 3 --report 'my page' --help-me"
-    assert ended.err.strip().endswith(f": {command}")
+    command = "-m research tls-lodfa --seeds 3 --report 'my page' --help-me"
+    assert ended.err.strip().endswith(f": {shlex.quote(sys.executable)} {command}")
 
 
 def test_the_named_command_runs_from_elsewhere(
@@ -37,11 +37,10 @@ def test_the_named_command_runs_from_elsewhere(
     monkeypatch.chdir(tmp_path)
     ended = call("experiment", "nothing-like-it")
     assert ended.code == 2
-    found = re.search(r"cd (.+) && python (.+)", ended.err)
+    found = re.search(r"cd (.+) && (.+)", ended.err)
     assert found is not None
     (folder,) = shlex.split(found[1])
-    command = [sys.executable, *shlex.split(found[2])]
-    told = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    told = subprocess.run(shlex.split(found[2]), cwd=folder, capture_output=True, text=True)
     assert told.returncode == 2
     assert "unknown experiment 'nothing-like-it'" in told.stderr
 

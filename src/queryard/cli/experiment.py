@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import typer
@@ -34,19 +35,21 @@ def checkout_of(folders: Iterable[Path]) -> Path | None:
     return next((folder for folder in folders if (folder / PACKAGE).is_file()), None)
 
 
-def advice(checkout: Path | None, args: Iterable[str]) -> str:
+def advice(checkout: Path | None, args: Sequence[str]) -> str:
     """How to run the experiments with these arguments.
 
-    >>> advice(Path.cwd(), ["tls-lodfa", "--report", "my page"]).split(": ")[1]
-    "python -m research tls-lodfa --report 'my page'"
+    >>> advice(None, ["tls-lodfa", "--seeds", "3"]).partition("run there: ")[2]
+    "make research RUN='tls-lodfa --seeds 3'"
     """
-    command = shlex.join(["python", "-m", "research", *args])
     if checkout is None:
+        run = f" RUN={shlex.quote(shlex.join(args))}" if args else ""
         return (
             "the experiments are not part of the installed package: get a checkout of Queryard's "
             f"repository, or unpack the source archive queryard-{__version__}.tar.gz, and run "
-            f"there: make .venv/.installed && .venv/bin/{command}"
+            f"there: make research{run}"
         )
+    # This interpreter has what the experiments need; another `python` may not.
+    command = shlex.join([sys.executable, "-m", "research", *args])
     if checkout != Path.cwd():
         command = f"cd {shlex.quote(str(checkout))} && {command}"
     return f"the experiments run from a checkout: {command}"
