@@ -75,13 +75,13 @@ def test_a_query_that_shares_an_execution_says_with_which_query(qy):
     sharer.cancel()
 
 
-def test_a_query_in_line_for_the_connection_says_so(qy):
+def test_a_query_queued_for_the_connection_says_so(qy):
     qy.sql("CREATE TEMP TABLE t AS SELECT range AS i FROM range(1000000)")
     first = qy.submit("SELECT count(*) FROM t, range(2000) WHERE hash(i, range) % 7 < 9")
     second = qy.submit("SELECT count(*) FROM t")
     assert second.status == "waiting"
     why = second.why()
-    assert "in line for its client's own connection" in str(why)
+    assert "queued for its client's own connection" in str(why)
     assert why.forecast is None
     assert second.forecast() is None
     first.cancel()
