@@ -18,7 +18,7 @@ from queryard.workload.model import Arrival
 
 @dataclass(slots=True)
 class _Job:
-    """A job on its way, and its tasks as questions to the predictor."""
+    """An active job, and its tasks as questions to the predictor."""
 
     spec: Job
     asked: TaskFeatures
