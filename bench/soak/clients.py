@@ -320,7 +320,7 @@ def look_on(client: Client) -> str:
         try:
             str(session.why(view.id))
         except QueryardError as error:
-            if "on its way" not in str(error):  # it may have ended meanwhile
+            if "active query" not in str(error):  # it may have ended meanwhile
                 raise
     time.sleep(0.1)
     return "seen"

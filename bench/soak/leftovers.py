@@ -112,7 +112,7 @@ def _busy(session: Session) -> list[str]:
     host: Any = session.host
     leases, tasks = host.backend._leases, host.backend._tasks
     looks: dict[str, Callable[[], Any]] = {
-        "queries on their way": lambda: len(session.queries()),
+        "active queries": lambda: len(session.queries()),
         "queries in the kernel": lambda: host.ask(lambda c: len(c.kernel.state.queries)),
         "slots lent": lambda: host.ask(
             lambda c: sum(

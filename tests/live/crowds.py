@@ -1,4 +1,4 @@
-"""Queries that take a known while, and what must hold while many are on their way."""
+"""Queries of known duration, and what must hold while many are active."""
 
 from __future__ import annotations
 

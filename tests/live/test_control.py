@@ -96,7 +96,7 @@ def test_it_tells_why(session: queryard.Session, kept: Path) -> None:
     assert (told["query"], told["status"]) == (waits.id, "waiting")
     assert waits.id in told["text"]
     assert told["reasons"]
-    with pytest.raises(QueryardError, match="query on its way"):
+    with pytest.raises(QueryardError, match="active query"):
         only(kept).ask("why", query="unknown-1")
 
 

@@ -87,7 +87,7 @@ def test_what_never_begins_changes_nothing(data):
         assert is_back()
 
 
-def test_a_query_given_up_in_line_counts_once(session):
+def test_a_query_cancelled_in_the_queue_counts_once(session):
     first = session.submit(f"CREATE TEMP TABLE t AS {LONG.format('1 AS one')}")
     second = session.submit("FROM t")
     second.cancel()

@@ -108,7 +108,7 @@ def test_every_end_is_told_with_what_became_of_it(data: Path, file: Path) -> Non
     assert sorted(outcomes.values()) == ["cancelled", "cancelled", "failed", "refused"]
 
 
-def test_a_query_that_was_given_up_in_line_is_recorded(data: Path, file: Path) -> None:
+def test_a_query_that_was_cancelled_in_the_queue_is_recorded(data: Path, file: Path) -> None:
     """A query that is queued for the session's connection is not in the kernel yet."""
     with queryard.connect(data, slots=2, memory="2 GB", history=file) as session:
         session.submit(f"CREATE TEMP TABLE t AS {WORK.format('1 AS one', 900)}")
@@ -444,7 +444,7 @@ def test_a_closed_session_answers_at_once_that_nothing_is_there(data: Path, file
     assert session.queries() == ()
     assert handle.why().status == "finished"
     assert session.report().running == 0
-    with pytest.raises(QueryardError, match="query on its way"):
+    with pytest.raises(QueryardError, match="active query"):
         session.why(handle.id)
     with pytest.raises(QueryardError, match="closed"):
         session.submit("SELECT 1")

@@ -104,7 +104,7 @@ def test_a_limit_of_nought_refuses_every_query(open_session):
     assert session.sql("SELECT 1", tenant="open").fetchall() == [(1,)]
 
 
-def test_queries_in_line_for_the_connection_wait_too(data, tmp_path):
+def test_queries_queued_for_the_connection_wait_too(data, tmp_path):
     with queryard.connect(data, slots=1, history=False, limits={"waiting": 2}) as session:
         session.sql("CREATE TEMP TABLE t AS SELECT range AS i FROM range(20000000)").fetchall()
         handles = [session.submit("SELECT count(*) FROM t a, range(5)")]

@@ -27,7 +27,7 @@ class Spares:
         self._catalog = catalog
         self._named: set[str] = set()
         self._lock = threading.Lock()
-        self._on_its_way = False
+        self._opening = False
         self._sizes: tuple[int, ...] = ()
         self._later: Callable[[Callable[[], None]], None] | None = None
 
@@ -43,13 +43,9 @@ class Spares:
     def taken(self) -> None:
         """An instance was taken; it may have been one of the last."""
         with self._lock:
-            if (
-                self._later is None
-                or self._on_its_way
-                or not any(map(self._pool.lacks, self._sizes))
-            ):
+            if self._later is None or self._opening or not any(map(self._pool.lacks, self._sizes)):
                 return
-            self._on_its_way = True
+            self._opening = True
         self._later(self._open)
 
     def _open(self) -> None:
@@ -58,7 +54,7 @@ class Spares:
             for size in self._sizes:
                 while self._pool.lacks(size):
                     self._pool.open_spare(size, self._make_views)
-        self._on_its_way = False
+        self._opening = False
 
     def _make_views(self, spare: PooledInstance) -> None:
         files = file_tables(self._catalog)

@@ -163,7 +163,7 @@ class EffectRunner:
 
     def _learn(self, effect: out.Learn) -> None:
         if self._estimator.learn(*effect):
-            self._estimator.raise_waiting(effect.request, self._tickets.on_their_way())
+            self._estimator.raise_waiting(effect.request, self._tickets.active())
 
     def _publish(self, effect: out.Publish) -> None:
         ticket = self._tickets.held(effect.facts.id)

@@ -35,7 +35,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class QueryView:
-    """A query on its way, at one moment."""
+    """An active query, at one moment."""
 
     id: str
     sql: str

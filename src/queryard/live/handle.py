@@ -1,4 +1,4 @@
-"""A query on its way: how far it is, its answer, and how to stop it."""
+"""An active query: its progress, its answer, and how to stop it."""
 
 from __future__ import annotations
 

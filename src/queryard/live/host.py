@@ -222,13 +222,13 @@ class Host:
             raise QueryardError(unknown_name("query", query, self._tickets.names()))
         return found
 
-    def on_its_way(self, query: str) -> Ticket:
+    def active_query(self, query: str) -> Ticket:
         """A query by its id that has not ended."""
         self.owner.check()
         ticket = self._tickets.held(query)
         if ticket is None or ticket.ended:
-            known = [other.id for other in self._tickets.on_their_way()]
-            raise QueryardError(unknown_name("query on its way", query, known))
+            known = [other.id for other in self._tickets.active()]
+            raise QueryardError(unknown_name("active query", query, known))
         return ticket
 
     def cancel(self, query: str, error: BaseException | None = None) -> None:
@@ -296,7 +296,7 @@ class Host:
         return self._loop.ask(question)
 
     def views(self) -> tuple[QueryView, ...]:
-        """All queries on their way, the earliest first."""
+        """All active queries, the earliest first."""
         return tuple(self.ask(Coordinator.views))
 
     def why(self, query: str) -> Why | None:
@@ -326,7 +326,7 @@ class Host:
     def report(self) -> SessionReport:
         """What the host itself has cost so far."""
         self.owner.check()
-        tickets = self._tickets.on_their_way()
+        tickets = self._tickets.active()
         running = sum(ticket.facts.started_s is not None for ticket in tickets)
         cost = self.backend.report()
         return SessionReport(
@@ -374,7 +374,7 @@ class Host:
     def _break(self, error: BaseException) -> None:
         """The loop itself failed: fail everything that waits for it."""
         self._broken = error
-        for ticket in self._tickets.on_their_way():
+        for ticket in self._tickets.active():
             ticket.facts = replace(ticket.facts, error=error, ended_s=self.now())
             ticket.output.fail(error)
             ticket.over.set()
@@ -390,7 +390,7 @@ class Host:
             self._closed = True
         for timer in list(self._timers):
             timer.cancel()
-        tickets = self._tickets.on_their_way()
+        tickets = self._tickets.active()
         self._post(inputs.Close(QueryCancelled("the session was closed")))
         deadline = time.monotonic() + CLOSE_S
         for ticket in tickets:

@@ -1,4 +1,4 @@
-"""What becomes of queries, on its way into the history."""
+"""Records queries, decisions and costs in the history."""
 
 from __future__ import annotations
 

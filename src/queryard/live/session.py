@@ -252,7 +252,7 @@ class Session:
         return self.host.now()
 
     def queries(self) -> tuple[QueryView, ...]:
-        """All queries on their way, the earliest first."""
+        """All active queries, the earliest first."""
         return self.host.views()
 
     def forecasts(self) -> dict[str, Forecast]:
@@ -260,8 +260,8 @@ class Session:
         return self.host.forecasts(FORECASTS_S)
 
     def why(self, query: str) -> WaitReport:
-        """What is ahead of a query on its way, which rule holds it, when it will start and end."""
-        return self.host.wait_report(self.host.on_its_way(query))
+        """What is ahead of an active query, which rule holds it, when it will start and end."""
+        return self.host.wait_report(self.host.active_query(query))
 
     def report(self) -> SessionReport:
         """What the session itself has cost so far, and how often slots overstayed."""

@@ -31,7 +31,7 @@ class Tickets:
     def names(self) -> list[str]:
         return list(self._held)
 
-    def on_their_way(self) -> list[Ticket]:
+    def active(self) -> list[Ticket]:
         return [ticket for ticket in list(self._held.values()) if not ticket.ended]
 
     def ended(self, ticket: Ticket, now_s: float) -> None:

@@ -16,7 +16,7 @@ class WaitReport:
     """One query at one moment; `str` tells it in words.
 
     `ahead` are the queries that come before it, `reasons` what holds it. `forecast` is the newest
-    one while it is on its way, None if there is none yet; after its end, the one that was made when
+    one while it is active, None if there is none yet; after its end, the one that was made when
     it came. Times are those of the session's clock.
     """
 

@@ -40,7 +40,7 @@ from .running import RunningQueries
 
 
 class Coordinator:
-    """One kernel, and the queries on their way."""
+    """One kernel, and the active queries."""
 
     def __init__(
         self, kernel: Scheduler, gate: Gate, reservations: Reservations, width: int
@@ -146,7 +146,7 @@ class Coordinator:
     # --- questions -------------------------------------------------------------------------------
 
     def views(self) -> list[QueryView]:
-        """All queries on their way, the earliest first."""
+        """All active queries, the earliest first."""
         known = self.kernel.state.queries
         return [
             entry.view(known[entry.id].slots if entry.id in known else 0)

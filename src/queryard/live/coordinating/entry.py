@@ -1,4 +1,4 @@
-"""One query, as the coordinator knows it while it is on its way."""
+"""One active query, as the coordinator knows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the coordinator knows of queries on their way, and what it gathers while it handles inputs.
+"""What the coordinator knows of active queries, and what it collects while it handles inputs.
 
 Effects are collected for the loop, and events for the kernel, which decides when all inputs of an
 instant are handled.

@@ -75,13 +75,13 @@ def test_a_query_that_shares_an_execution_says_with_which_query(qy):
     sharer.cancel()
 
 
-def test_a_query_in_line_for_the_connection_says_so(qy):
+def test_a_query_queued_for_the_connection_says_so(qy):
     qy.sql("CREATE TEMP TABLE t AS SELECT range AS i FROM range(1000000)")
     first = qy.submit("SELECT count(*) FROM t, range(2000) WHERE hash(i, range) % 7 < 9")
     second = qy.submit("SELECT count(*) FROM t")
     assert second.status == "waiting"
     why = second.why()
-    assert "in line for its client's own connection" in str(why)
+    assert "queued for its client's own connection" in str(why)
     assert why.forecast is None
     assert second.forecast() is None
     first.cancel()
@@ -135,10 +135,10 @@ def test_what_was_cancelled_says_so(qy):
         assert "cancelled after" in str(query.why())
 
 
-def test_a_session_knows_only_queries_on_their_way(qy):
+def test_a_session_knows_only_active_queries(qy):
     handle = qy.submit("SELECT 1")
     assert handle.wait(30)
-    with pytest.raises(QueryardError, match="query on its way"):
+    with pytest.raises(QueryardError, match="active query"):
         qy.why(handle.id)
     with pytest.raises(QueryardError, match="nonsense"):
         qy.why("nonsense")
@@ -220,7 +220,7 @@ def test_queries_that_share_an_execution_are_expected_to_end_with_it(qy):
 # --- the whole session -------------------------------------------------------------------------
 
 
-def test_all_on_their_way_are_listed_with_the_earliest_first(qy):
+def test_all_active_queries_are_listed_with_the_earliest_first(qy):
     running = busy(qy, tenant="web", priority=2)
     handles = [qy.submit(spin(1), tenant="lab", deadline=60) for _ in range(3)]
     views = qy.queries()
