@@ -62,7 +62,7 @@ def test_a_former_name_of_a_policy_is_valid(queryard) -> None:
     assert "12 of 12" in queryard("simulate", *SMALL, "--policy", "dearest").out
 
 
-def test_a_policy_of_ones_own_part_by_part(queryard) -> None:
+def test_a_policy_of_the_users_part_by_part(queryard) -> None:
     file = str(EXAMPLES / "profiles.toml")
     outcome = queryard("policies", "office", "--profile", file)
     assert outcome.code == 0, outcome.err
@@ -203,7 +203,7 @@ def test_a_run_shared_by_tenant_says_so(queryard) -> None:
     assert "slots shared by tenant" in outcome.out
 
 
-def test_profiles_of_ones_own(queryard, tmp_path: Path) -> None:
+def test_profiles_of_the_users_file(queryard, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('[profiles.mine]\norder = "fifo"\nsummary = "mine"\n')
     outcome = queryard("compare", FIRST, "--policy", "fair,mine", "--profile", str(file), "--json")

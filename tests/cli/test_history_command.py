@@ -185,7 +185,7 @@ def test_a_place_that_is_not_there(call, tmp_path: Path) -> None:
 
 
 def test_nothing_of_the_kind(call, place: Path) -> None:
-    assert "nothing of the kind" in call("history", "--data", place, "--tenant", "nobody").out
+    assert "nothing of the kind" in call("history", "--data", place, "--tenant", "none").out
     out = call("history", "--data", place, "--failed", "--tenant", "sales").out
     assert "nothing of the kind" in out
 

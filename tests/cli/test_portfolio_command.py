@@ -51,7 +51,7 @@ def test_every_policy_has_a_score_by_the_objective_of_the_portfolio(call):
         assert row.split() == [name, mean_s]
 
 
-def test_with_provisioning_the_nodes_are_told_and_whose_ideals_these_are(call):
+def test_with_provisioning_the_nodes_are_told_and_for_which_nodes_the_ideals_are(call):
     policy = ("--policy", "portfolio:priced:srtf:+x/-x")
     words = " ".join(call("compare", *SMALL, *policy).out.split())
     assert "mean most node- score: policy nodes nodes hours priced" in words

@@ -160,7 +160,7 @@ def test_queries_that_come_at_once_need_no_picture(call, tmp_path: Path):
 def test_means_over_other_queries_are_told_apart(call, tmp_path: Path):
     shown = call("compare", two_jobs(tmp_path, 100), "--policy", "fair")
     words = " ".join(shown.out.split())
-    assert "was 5.00 s (of 1 query whose end is known); under fair 1.00 s (of 2 queries)." in words
+    assert "was 5.00 s (of 1 query with a known end); under fair 1.00 s (of 2 queries)." in words
     assert "how long a query took is known of 1 of 2" in words
 
 

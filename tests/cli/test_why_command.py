@@ -88,7 +88,7 @@ def holder(place: Path) -> Iterator[Holder]:
 
 @pytest.fixture
 def alone(tmp_path: Path) -> Path:
-    """A place where nobody has a session."""
+    """A place where no session is open."""
     pq.write_table(pa.table({"n": list(range(10_000))}), tmp_path / "numbers.parquet")
     return tmp_path
 
@@ -152,8 +152,8 @@ def test_why_a_query_failed(call, place, holder):
     assert "out of luck" in ended.out
 
 
-@pytest.mark.parametrize("name", ["nobody", "nobody-3"])
-def test_a_query_nobody_knows(call, place, holder, name):
+@pytest.mark.parametrize("name", ["unknown", "unknown-3"])
+def test_an_unknown_query(call, place, holder, name):
     ended = call("why", name, "--data", place)
     assert ended.code == 2
     assert f"{name}: no query of this name is on its way or in the history" in ended.err
@@ -163,7 +163,7 @@ def test_a_query_nobody_knows(call, place, holder, name):
     assert "no query of this name" in ended.err
 
 
-def test_where_nobody_has_a_session(call, alone):
+def test_where_no_session_is_open(call, alone):
     ended = call("why", "--data", alone)
     assert ended.code == 2
     assert f"no session is open on {alone}" in ended.err
@@ -206,7 +206,7 @@ def test_the_policy_is_shown_and_changed_from_outside(call, place, holder):
     assert "follows fifo: " in call("profile", "fifo", "--data", place).out
 
 
-def test_a_policy_of_ones_own(call, place, holder, tmp_path):
+def test_a_policy_of_the_users(call, place, holder, tmp_path):
     own = tmp_path / "own.toml"
     own.write_text('[profiles.mine]\nbase = "priority"\nsummary = "As they come."\n')
     ended = call("profile", "mine", "--profiles", own, "--data", place)
@@ -222,7 +222,7 @@ def test_parts_that_do_nothing_in_a_session_are_told(call, place, holder):
     assert "no effect" not in call("profile", "fifo", "--data", place).out
 
 
-def test_a_policy_nobody_knows_changes_nothing(call, place, holder):
+def test_an_unknown_policy_changes_nothing(call, place, holder):
     ended = call("profile", "tsl", "--data", place)
     assert ended.code == 2
     assert "tsl" in ended.err

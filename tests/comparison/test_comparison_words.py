@@ -116,7 +116,7 @@ def test_columns_without_numbers_are_left_out() -> None:
             "tls has the lowest mean response: 61.0 s, 0.61 of fifo. tls reduces the error of the "
             "8 online queries by 70% soonest: in 20.0 s, 0.25 of fifo.",
         ),
-        # Where all are online, nobody waits for the exact answers.
+        # Where all are online, the exact answers do not count.
         (
             [online(FIFO, 9, 80.0), online(TLS, 9, 20.0)],
             [PS],

@@ -39,8 +39,8 @@ def analyze(
 ) -> None:
     """Collect statistics: distinct values, ranges, nulls, histograms.
 
-    They are kept beside the data (in `.queryard/`) and used until a file changes. Tables whose
-    statistics still hold are not read again. A table that cannot be read does not stop the others.
+    They are kept beside the data (in `.queryard/`) and used until a file changes. A table is not
+    read again while its statistics hold. A table that cannot be read does not stop the others.
 
     Examples:
 

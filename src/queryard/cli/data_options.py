@@ -67,7 +67,7 @@ Slots = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="How many threads work at most. Default: one a core.",
+        help="How many threads work at most. Default: one per core.",
         rich_help_panel=_RUN,
         show_default=False,
     ),

@@ -16,7 +16,7 @@ _SQLITE = b"SQLite format 3\0"
 Data = Annotated[
     str | None,
     data_option(
-        "The data whose history is meant: a folder, a file, a database or a catalog; or a history "
+        "The data that the history is of: a folder, a file, a database or a catalog; or a history "
         "file itself."
     ),
 ]

@@ -41,7 +41,7 @@ def summed(queries: Iterable[QueryRecord], by: str) -> list[Sum]:
 def off_by(query: QueryRecord) -> float | None:
     """The factor between predicted and actual work, 1 at best.
 
-    Of a query that shared the run of another, nobody knows what it would have taken.
+    None for a query that shared the run of another: its own work is not known.
     """
     predicted_s, work_s = query.predicted_work_s, query.work_s
     if query.outcome != "finished" or query.twin_of or not predicted_s or not work_s:

@@ -27,7 +27,7 @@ _STYLES = {
 
 
 class Listing:
-    """A table whose last column takes what room there is."""
+    """A table with a last column that takes the remaining width."""
 
     def __init__(self, *headings: str, words: Collection[str]) -> None:
         self._headings = headings
@@ -69,7 +69,7 @@ def _cropped(text: str, room: int) -> Text:
 
 
 def query_table(queries: Sequence[QueryRecord]) -> Listing:
-    """One row a query, the newest last; columns that would say nothing are left out."""
+    """One row per query, the newest last; columns that would say nothing are left out."""
     columns: dict[str, Callable[[QueryRecord], str | Text]] = {
         "query": lambda query: short(query.query),
         "asked": lambda query: when(query.asked_at),
@@ -159,7 +159,7 @@ def _session_end(session: SessionRecord) -> str:
 
 
 def cost_table(found: Sequence[tuple[SessionRecord, Sequence[CostRow]]]) -> Listing:
-    """What Queryard took of a core, a row a session, until its costs were last noted."""
+    """What Queryard took of a core, a row per session, until its costs were last noted."""
     listing = Listing(
         "session",
         "began",

@@ -162,7 +162,7 @@ class _Call:
         self.spec: LoadSpec = read_spec(file)
         wanted = list(names) or [self.spec.profile]
         scheduled = [name for name in wanted if name != PLAIN]
-        # A file whose profiles nobody names joins whole, behind the others.
+        # If no profile of the file is named, all of them join, behind the others.
         chosen: dict[str, Mapping[str, Any] | None] = {}
         if scheduled or profiles is not None:
             chosen |= choose_profiles(scheduled, own_profiles(profiles), (PLAIN,))
@@ -202,7 +202,7 @@ class _Call:
     def play_all(
         self, seeds: Sequence[int], past: Path | None, save: Path | None
     ) -> list[_SeedRun]:
-        """Every seed under every policy, until somebody has had enough."""
+        """Every seed under every policy, until the user interrupts."""
         from queryard.load import draw, ideals, write_recorded
 
         found: list[_SeedRun] = []
@@ -308,7 +308,7 @@ class _Call:
         return found
 
     def _scores(self, runs: Sequence[_SeedRun]) -> tuple[list[Scores], list[Scores]]:
-        """A row a policy and a row an ideal; over several seeds, medians."""
+        """A row per policy and a row per ideal; over several seeds, medians."""
         from queryard.comparison import medians
 
         from .load_tables import scores_of_report

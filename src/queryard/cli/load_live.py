@@ -90,7 +90,7 @@ def headline(board: Board) -> str:
 
 
 def drawn(board: Board) -> Group:
-    """Who runs, who waits, and how every tenant fares."""
+    """The queries that run, those that wait, and how every tenant fares."""
     return Group(Text(headline(board), style="bold"), _queries(board), _tenants(board))
 
 
@@ -103,7 +103,7 @@ def _queries(board: Board) -> Table:
     table.add_column("progress", no_wrap=True)
     now_s = board.now_s()
     under_way = [outcome for outcome in board.outcomes if outcome.state == "under way"]
-    under_way.sort(key=lambda outcome: not _runs(board, outcome))  # who runs comes first
+    under_way.sort(key=lambda outcome: not _runs(board, outcome))  # running queries come first
     for outcome in under_way[:MOST_QUERIES]:
         glance = board.glances.get(outcome.request.id)
         table.add_row(

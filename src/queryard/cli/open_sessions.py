@@ -60,7 +60,7 @@ def ask_all(data: str | None, what: str, **details: Any) -> list[tuple[Remote, A
 
 
 def none_open(data: str | None) -> QueryardError:
-    """What to say where nobody answers."""
+    """The error where no session answers."""
     other = (
         "Leave --data out to find `queryard load` and sessions that keep no history beside the data"
         if data is not None

@@ -1,4 +1,4 @@
-"""Parts as a table for the terminal: who decides what, by which rule."""
+"""Parts as a table for the terminal: what each decides, and by which rule."""
 
 from __future__ import annotations
 

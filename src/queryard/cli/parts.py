@@ -1,4 +1,4 @@
-"""`queryard parts`: what a profile of one's own can be made of."""
+"""`queryard parts`: what a profile can be made of."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .policy_details import describe_part
 
 # The keys of a profile, and what each of them settles.
 QUESTIONS = {
-    "order": "whose turn it is",
+    "order": "which query is next",
     "jobs": "which job of the query",
     "slots": "which work a slot serves",
     "placement": "which task, and whether here",

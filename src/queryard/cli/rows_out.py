@@ -100,7 +100,7 @@ def _opened(output: Path | None, form: Format) -> Iterator[IO[bytes]]:
 
 
 def _mode_of(output: Path) -> int:
-    """The rights of a file as anybody else would have made it."""
+    """The rights that the file has, or would have if any program had made it."""
     if output.exists():
         return output.stat().st_mode & 0o777
     mask = os.umask(0)

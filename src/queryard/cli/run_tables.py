@@ -1,4 +1,4 @@
-"""One run, as tables for the terminal: how long, for whom, and what the slots did."""
+"""One run as tables for the terminal: times of queries, by size and by tenant, and use of slots."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def run_statement(
             else:
                 _write(answer, showing, watch, began)
     finally:
-        # Nothing goes on behind the back of whoever reads no further.
+        # If not all rows were read, the query must not run on.
         if not handle.ended:
             handle.cancel()
 

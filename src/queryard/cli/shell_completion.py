@@ -91,7 +91,7 @@ class ShellCompleter(Completer):
         if key not in self._columns:
             try:
                 self._columns[key] = [column.name for column in self._catalog[key].columns]
-            except QueryardError:  # whoever uses the table will hear of it
+            except QueryardError:  # a query of the table will report it
                 self._columns[key] = []
         return self._columns[key]
 

@@ -47,6 +47,6 @@ def failures_of(trace: Trace) -> dict[str, int]:
 
 
 def localities_of(trace: Trace) -> dict[str, int]:
-    """How many of the tasks had their input near; empty where nobody wrote it down."""
+    """How many of the tasks had their input near; empty where the trace does not say."""
     seen = Counter(task.locality for task in trace.tasks)
     return {where: seen[where] for where in ("local", "rack", "remote") if seen[where]}

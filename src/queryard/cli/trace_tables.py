@@ -170,7 +170,7 @@ def _picture(trace: Trace) -> Text:
 
 
 def _tenants(trace: Trace) -> list[Table]:
-    """Who asked for how much, where there are several."""
+    """How much work each tenant asked for, where there are several tenants."""
     work_s: dict[str, list[float]] = {}
     for arrival in trace.workload.arrivals:
         work_s.setdefault(arrival.query.tenant, []).append(arrival.work_s)

@@ -39,7 +39,7 @@ def why(
 
     Examples:
 
-    - `queryard why --data data/` lists who runs and who waits
+    - `queryard why --data data/` lists the queries that run and that wait
     - `queryard why 5f0c2a91b7de-14 --data data/`
     """
     # It brings the engine with it, which the help must not wait for.
@@ -91,7 +91,7 @@ def _list(data: str | None, as_json: bool) -> None:
         table.add_column(name, no_wrap=True)
     for name in ("slots", "done", "for", "ends in"):
         table.add_column(name, justify="right", no_wrap=True)
-    # The only column that gives way: nobody can ask about a query by half its name.
+    # The only column that is cropped: half the name of a query is of no use to `queryard why`.
     table.add_column("SQL")
     for row in rows:
         end_s = row["forecast_end_s"]

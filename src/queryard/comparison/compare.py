@@ -56,7 +56,7 @@ def compare(
     trace file is used ("load=0.7"). `nodes` are as in "16x12".
 
     `policies` are names, joined by commas or in a list; "all" is every built-in policy, and
-    "portfolio" chooses among some. `profiles` are policies of one's own: a TOML file, or tables
+    "portfolio" chooses among some. `profiles` are the caller's own policies: a TOML file, or tables
     by name. `estimates` is what policies know of task times: "oracle", "oracle:0.3", "observed"
     or a predictor. `conditions` are those of `queryard.sim.Conditions`, by name: {"noise": 0.1}.
     `by_tenant` shares the slots between tenants first. Several `seeds` draw, and run, everything

@@ -46,7 +46,7 @@ def _recorded(recorded: Scores, rows: Sequence[Scores]) -> str:
     ]
     was = f"As recorded, mean response was {seconds(recorded.mean_response_s)} s"
     if missing:
-        was += f" (of {several(recorded.queries, 'query')} whose end is known)"
+        was += f" (of {several(recorded.queries, 'query')} with a known end)"
     return f"{'; '.join([was, ', '.join(others)])}." if others else f"{was}."
 
 
