@@ -10,7 +10,7 @@ LATEST = 0.02
 
 
 class Mean:
-    """Values are only put down when they come, and reckoned with when somebody looks.
+    """Values are only put down when they come, and added up when the mean is read.
 
     >>> mean = Mean()
     >>> for value in (2.0, 4.0, 9.0): mean.add(value)

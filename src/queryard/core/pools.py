@@ -205,7 +205,7 @@ class Pool:
         return free if bound is None else merge(free, self.turns(bound[lane], state))
 
     def key(self) -> float:
-        """Below 0 while the guarantee is not met, else by use over weight; or whose turn it is.
+        """Below 0 while the guarantee is not met, else by use over weight; or by its turn.
 
         A slot counts as used for one more quantum. One that is held has a quantum's advance,
         so that it does not change hands at every event.

@@ -41,7 +41,7 @@ COST_EVERY_S = 10.0
 
 
 def history_file(given: bool | str | Path | None, catalog: Catalog) -> Path | None:
-    """Where the history goes: where somebody says, else beside the data; None for nowhere."""
+    """Where the history goes: to the given place, else beside the data; None for nowhere."""
     if given is False:
         return None
     if given is None or given is True:

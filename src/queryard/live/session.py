@@ -232,7 +232,7 @@ class Session:
         return Handle(self.client, ticket, self)
 
     def query(self, query: str) -> Handle:
-        """A handle of a query by its id: one on its way, or one whose rows are kept."""
+        """A handle of a query by its id: one on its way, or one of which the rows are kept."""
         return Handle(self.client, self.host.query(query), self)
 
     def explain(

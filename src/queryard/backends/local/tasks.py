@@ -21,7 +21,7 @@ class LocalTasks:
     def __init__(
         self, start: Callable[[Callable[[], None]], None], speed: Callable[[str], float]
     ) -> None:
-        """A node whose `speed` is below 1 is made slower by pauses after its tasks."""
+        """A node with a `speed` below 1 is made slower by pauses after its tasks."""
         self._start = start
         self._speed = speed
         self._post: Post = _nothing

@@ -30,7 +30,7 @@ class Piece(NamedTuple):
 
     key: str
     part: int | None  # the partition; None: all rows of the output
-    holder: str  # the place whose loss is the loss of the piece
+    holder: str  # the place with which the piece is lost
     rows: int
     bytes: int
     ref: Any = None  # what the exchange needs to find it; plain data, or the exchange's own handle

@@ -183,7 +183,7 @@ class StagedQuery:
             return True
 
     def lost(self, place: str) -> tuple[TaskId, ...]:
-        """A place is gone, with the pieces that lay there; the tasks whose outputs are lost."""
+        """A place is gone, with the pieces that lay there; the tasks that lost their outputs."""
         with self._lock:
             gone = [
                 task
@@ -281,7 +281,7 @@ class StagedQuery:
 
 
 def _results(job: StagedJob) -> list[TaskId]:
-    """The tasks whose rows together are the result of a job."""
+    """The tasks that together make the rows of a job's result."""
     kind: Kind = "reduce" if job.partitions else "map"
     return [TaskId(job.name, kind, index) for index in range(job.result_tasks)]
 

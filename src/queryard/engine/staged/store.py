@@ -83,11 +83,11 @@ class Store:
     # ------------------------------------------------------------------ in
 
     def open(self, key: Hashable, schema: pa.Schema) -> EntryWriter:
-        """Begin an entry; nobody sees it before its `commit`."""
+        """Begin an entry; it is not seen before its `commit`."""
         return EntryWriter(self, key, schema)
 
     def reserve(self, size_bytes: float) -> None:
-        """Count bytes that somebody else holds against the budget."""
+        """Count bytes that are held elsewhere against the budget."""
         with self._lock:
             self._used += size_bytes
         self._make_room(None)
