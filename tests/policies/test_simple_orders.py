@@ -1,4 +1,4 @@
-"""Orders whose rule can be read off the order of the launches."""
+"""Orders of which the rule can be read off the order of the launches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory is reserved before a query starts: who may reserve it now.
+"""Memory is reserved before a query starts: which query may reserve it now.
 
 It is given out in the order of the leaf, and room is kept for the query that was refused
 first, so a large query is not passed by small ones for ever. What a node keeps for small queries

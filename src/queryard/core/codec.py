@@ -1,6 +1,6 @@
 """The JSON form of the model, of events and of commands.
 
-A record is an object whose keys are the field names; fields at their default are left out, so
+A record is an object, with the field names as keys; fields at their default are left out, so
 that old logs stay readable when a field is added. Decoding checks names and types and says
 where in the data it stumbled.
 

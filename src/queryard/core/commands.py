@@ -57,7 +57,7 @@ class Scale(NamedTuple):
 
 
 class Release(NamedTuple):
-    """A drained node is idle and needed by nobody; `NodeLost` answers when it is gone."""
+    """A drained node is idle and no work needs it; `NodeLost` answers when it is gone."""
 
     node: str
 

@@ -159,7 +159,7 @@ class JobState:
         self.map_s = 0.0
         self.reduce_s = 0.0
         self.work_s = 0.0
-        # Whether somebody estimated it, or nothing whatever was known when it was submitted.
+        # Whether there is an estimate of it, or nothing whatever was known when it was submitted.
         self.map_known = False
         self.map_guessed = False
         self.reduce_guessed = False

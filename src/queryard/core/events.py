@@ -26,7 +26,7 @@ class QuerySubmitted(NamedTuple):
 
 
 class EstimateChanged(NamedTuple):
-    """Somebody predicts a job's seconds per map and reduce task, or its core-seconds of work."""
+    """A prediction of a job's seconds per map and reduce task, or its core-seconds of work."""
 
     time_s: float
     job: str
@@ -85,7 +85,7 @@ class AnswerReported(NamedTuple):
 class WidthChanged(NamedTuple):
     """From now on a divisible job can use so many slots, 0 included.
 
-    A query whose reader is slow, for example, can use none: it is held, with its memory.
+    A query with a slow reader, for example, can use none: it is held, with its memory.
     """
 
     time_s: float

@@ -149,7 +149,7 @@ def _free_slots(state: State, jobs: list[JobState]) -> int:
 
 
 def _turns(pool: Pool, query: QueryState) -> Iterator[str]:
-    """Whose turn comes before that of the query's pool."""
+    """Which pools have their turn before the query's pool."""
     if not pool.takes_turns or pool.parent is None or query.slots:
         return
     rivals = [other for other in pool.parent.names.values() if other.used or any(other.ready)]

@@ -1,4 +1,4 @@
-"""Filling free slots: from whoever is next in the pool tree to a task that runs.
+"""Filling free slots: from the candidate that is next in the pool tree to a task that runs.
 
 The last steps of every decision: a query, one of its jobs, a task of it or a lease, and those
 that ride along on the same read.
@@ -49,7 +49,7 @@ class Crew:
 
 
 class Filling:
-    """Gives free slots to whoever is next, and enters what it gave."""
+    """Gives free slots to the candidates that are next, and enters what it gave."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Filling:
         self.out: list[Command] = []
         # Slots granted by (job, node) and not yet told.
         self.grants: dict[tuple[str, str], int] = {}
-        # Launch -> leaf that pays for it, where anybody asks who uses how much.
+        # Launch -> leaf that pays for it, where pools are metered.
         self.charged: dict[int, int] = {}
         self.shares_scans = crew.sharing.name != "none"
         self._one_lane = tree.lanes == 1
@@ -83,7 +83,7 @@ class Filling:
         self.meters = order is None or policy.pools.cap < 1
         self._drifts = tree.root.drifts
         state.notes.every_run = self.meters or self.shares_scans
-        # With an order that stands still, whoever is first stays first for many slots.
+        # With an order that stands still, the first query stays first for many slots.
         still = order is not None and not order.changes_with and not state.notes.every_task
         self.keeps_head = still and not self.meters
         # While slots are only dealt out on trial no order drifts: it must not go by slots.
@@ -92,11 +92,11 @@ class Filling:
         self.head: tuple[JobState, PhaseState, int] | None = None
 
     def shares(self, job: JobState) -> bool:
-        """Whether a job, scanning one table a task a split, can ride with others."""
+        """Whether a job, scanning one table with one task per split, can ride with others."""
         return self.shares_scans and len(job.spec.scans) == 1
 
     def fill(self) -> None:
-        """Fill the slots that came free; all that are, if somebody can use one who could not."""
+        """Fill the slots that came free; all that are, if a job can use one that could not."""
         freed = self._state.notes.freed
         if self._standing.has_new_candidates:
             self._fill_all()
@@ -109,7 +109,7 @@ class Filling:
         freed.clear()
 
     def _fill_all(self) -> None:
-        """Offer all free slots, one a node in turn so that work spreads."""
+        """Offer all free slots, one per node in turn so that work spreads."""
         ready = self._tree.root.ready
         if not any(ready):
             return
@@ -129,12 +129,12 @@ class Filling:
             nodes = takers
 
     def _serve(self, node: NodeState, slots: int) -> bool:
-        """Give so many free slots of a node away; False once nobody can use one."""
+        """Give so many free slots of a node away; False once no candidate can use one."""
         while slots > 0:
             slots -= 1
             head = self.head
             if head is not None:
-                # Nobody else has come to the front since: no need to ask down the tree again.
+                # No other has come to the front since: no need to ask down the tree again.
                 job, phase, changes = head
                 if changes == self._front.changes:
                     self._launch(job, phase, phase.take(), node)
@@ -145,7 +145,7 @@ class Filling:
         return True
 
     def offer(self, node: NodeState, attempt: Attempt) -> bool:
-        """Offer a free slot of the node to whoever is next."""
+        """Offer a free slot of the node to the candidate that is next."""
         state = self._state
         tree = self._tree
         root = tree.root
@@ -211,7 +211,7 @@ class Filling:
         if maps is None or not maps.counts[PENDING] or jobs[0].spec.scans or self._state.apart:
             return
         ranking, gate = self._front, self._tree.root.gates[0]
-        # Not if it was served only because somebody before it declined.
+        # Not if it was served only because a candidate before it declined.
         if ranking.entries[0][1] == jobs[0].query.uid and not gate.keys:
             self.head = (jobs[0], maps, ranking.changes)
 
@@ -262,7 +262,7 @@ class Filling:
             self._standing.launched(job)
 
     def _ride(self, job: JobState, node: NodeState) -> bool:
-        """Read a split for a job and all who can ride along."""
+        """Read a split for a job and all that can ride along."""
         state = self._state
         ride = self._crew.sharing.ride(job, node, state)
         if ride is None:

@@ -87,7 +87,7 @@ def _check_tenant(what: str, value: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """Who queries are run for, and the part of the slots it may count on.
+    """The owner of queries, and the part of the slots it may count on.
 
     A profile turns tenants into pools (`queryard.policies.for_tenants`): `weight` against the
     others, `guarantee` and `cap` as shares of all slots. A name may be a path: "sales/emea" has
@@ -236,7 +236,7 @@ class TableInput:
 class Job:
     """A stage of a query: map and reduce tasks, or divisible work.
 
-    `scans` names the tables whose splits, one after another, are the inputs of the map tasks;
+    `scans` names the tables; their splits, one after another, are the inputs of the map tasks;
     it gives tasks their locality and lets them share scans. `inputs` says what the job reads
     in bytes and may stand alone where splits are not known.
     """
@@ -275,7 +275,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What somebody asked for: a DAG of jobs with its owner, urgency and needs."""
+    """A request: a DAG of jobs with its owner, urgency and needs."""
 
     id: str
     jobs: tuple[Job, ...]

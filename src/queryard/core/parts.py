@@ -34,8 +34,8 @@ class Part:
     citation: ClassVar[str] = ""
     # False where the rule may leave a slot free although a task could use it.
     work_conserving: ClassVar[bool] = True
-    # True where the rule is for the sake of those who have yet to come: it only costs a queue to
-    # which nobody is added.
+    # True where the rule is for queries that have yet to arrive: it only costs a queue to which
+    # none is added.
     is_for_arrivals: ClassVar[bool] = False
 
     def fork(self) -> Self:
@@ -69,7 +69,7 @@ class Part:
 
 
 class QueryOrder(Part):
-    """Whose turn it is in a leaf: the candidate with the smallest key."""
+    """Which candidate of a leaf is served next: the one with the smallest key."""
 
     # Whether whole queries are ranked, or their runnable jobs one by one.
     unit: ClassVar[Literal["query", "job"]] = "query"
@@ -106,7 +106,7 @@ class QueryOrder(Part):
     def elapse(self, seconds: float, slots: int, queries: int, state: State) -> Iterable[int]:
         """So long, so many slots have served so many queries of the leaf.
 
-        Returns the numbers of the candidates whose keys this has changed.
+        Returns the numbers of the candidates that have other keys now.
         """
         return ()
 
@@ -187,9 +187,9 @@ class Ride:
 class ScanSharing(Part):
     """Which tasks ride together on one read of a split.
 
-    Only jobs that scan one table, a task a split, can share; for these the part decides
+    Only jobs that scan one table, one task per split, can share; for these the part decides
     which split comes next, and may hold them back (`job.held_back`) until a round or a batch
-    opens. Jobs whose `held_back` it changed are returned, so that rankings follow.
+    opens. Jobs of which it changed `held_back` are returned, so that rankings follow.
     """
 
     def ready(self, job: JobState, state: State) -> list[JobState]:
@@ -226,7 +226,7 @@ class ScanSharing(Part):
 
 
 class Provisioning(Part):
-    """How many nodes there should be; asked once a period."""
+    """How many nodes there should be; asked once per period."""
 
     def nodes(self, state: State) -> int | None:
         """The wanted number of nodes, or None to leave it."""
@@ -385,7 +385,7 @@ class Policy:
 
     @property
     def work_conserving(self) -> bool:
-        """Whether a free slot is always given to somebody who could use it."""
+        """Whether a free slot is always given to a candidate that could use it."""
         return self.pools.work_conserving and all(part.work_conserving for part in self.parts)
 
     @property

@@ -38,9 +38,9 @@ class PhaseState:
         self.taken: bytearray | None = None
         self.local_cursors: dict[tuple[str, int], int] | None = None
         self.failures: dict[int, int] | None = None
-        # Node -> finished maps whose output lives there, where reduces will need it.
+        # Node -> finished maps with their output there, where reduces will need it.
         self.outputs: dict[str, list[int]] = {}
-        # How many tasks must be done until somebody looks (see `changes.tasks`).
+        # How many tasks must be done until means are looked at (see `changes.tasks`).
         self.milestone = 1
         # Whether its mean was added to that of the class.
         self.told = False

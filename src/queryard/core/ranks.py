@@ -1,6 +1,6 @@
 """The tree of pools at work: rankings of candidates, and how many slots each pool uses.
 
-A leaf ranks its candidates by the key of its order, one ranking a lane (see `SlotSplit`). An
+A leaf ranks its candidates by the key of its order, one ranking per lane (see `SlotSplit`). An
 inner pool ranks its children: those below their guarantee first, then by use over weight; or
 they take turns (`turns`), or are drawn by lot (`lots`).
 Only what can use a slot stands in a ranking, so the next candidate is found at its head.
@@ -23,7 +23,7 @@ Attempt = Callable[[Candidate, int, NodeState], bool]
 # An order that changes with time is refreshed on a tick, but not before this share of its
 # candidates was served (or is new), so that a refresh costs a constant for each decision.
 REFRESH_SHARE = 0.5
-# So many pools are kept, whether anybody is in them or not.
+# So many pools are kept, whether queries are in them or not.
 KEPT = 64
 # How many of those behind a query that waits for memory are looked at.
 PASSING = 32
@@ -37,7 +37,7 @@ class PoolTree:
         self.slots = slots
         # Set while slots are dealt out on trial: a lottery then goes by what was drawn before.
         self.dealing = False
-        # Set by an attempt that failed for want of memory: who needs more need not ask either.
+        # Set by an attempt that failed for want of memory: what needs more need not ask either.
         self.refused_above = UNBOUNDED
         # Up to when the use of slots is entered, and how soon a turn may end: see `turns`.
         self.elapsed_s = now
@@ -51,7 +51,7 @@ class PoolTree:
         # By index; parents come before their children.
         self.pools: dict[int, Pool] = {}
         self._next_index = 0
-        # When there are more, those whom nobody needs are forgotten.
+        # When there are more, those without queries are forgotten.
         self._most = KEPT
         self.root = self._add("", spec, None)
 
@@ -115,7 +115,7 @@ class PoolTree:
             pool = pool.parent
 
     def forget(self) -> bool:
-        """If there are many, forget pools of tenants who have left; whether any was."""
+        """If there are many, forget pools of tenants without queries; whether any was."""
         if len(self.pools) <= self._most:
             return False
         before = len(self.pools)
@@ -136,7 +136,7 @@ class PoolTree:
         """A candidate can use a slot of this lane."""
         assert leaf.order is not None
         leaf.members[candidate.uid] = candidate
-        leaf.served += 1  # somebody new makes a refresh due as much as a decision does
+        leaf.served += 1  # a new candidate makes a refresh due as much as a decision does
         gated = needs_memory(candidate.query)
         key = leaf.order.key(candidate, state)
         hosts = leaf.hosts_of(candidate, lane) if state.apart and not gated else ()
@@ -234,7 +234,7 @@ class PoolTree:
         return leaf.served + 1 >= len(leaf.members) * REFRESH_SHARE
 
     def refresh_due(self, state: State) -> None:
-        """Refresh the leaves whose order has drifted for a tick and has no times of its own."""
+        """Refresh leaves of which the order has drifted for a tick and has no times of its own."""
         for pool in self.pools.values():
             drifts = pool.drifts and pool.order is not None and not pool.order.is_timed
             if drifts and pool.members and self._due(pool, state):
@@ -254,7 +254,7 @@ class PoolTree:
 
     @property
     def keeps_time(self) -> bool:
-        """Whether anybody here goes by the time that passes between two decisions."""
+        """Whether an order or a pool goes by the time that passes between two decisions."""
         return self._keeps_time
 
     def elapse(self, state: State) -> None:
@@ -273,10 +273,10 @@ class PoolTree:
                         self.rekey(pool, pool.members[uid], state)
 
     def take_turns(self, admits: Callable[[QueryState], bool], state: State) -> None:
-        """Say whose turn it is, now that the events have changed who waits and who uses what."""
+        """Say which child is next, now that the events have changed what waits and what is used."""
 
         def wants_turn(pool: Pool) -> bool:
-            """Whether somebody could use a slot; who waits for memory does not wait for a turn."""
+            """Whether a query could use a slot; one that waits for memory waits for no turn."""
             if sum(pool.ready) > pool.gated:
                 return True
             if pool.order is None:
@@ -314,7 +314,7 @@ class PoolTree:
                 self._rerank(child)
 
     def hold(self, is_deal: bool) -> None:
-        """A deal begins, before which children who take turns held what they use; or it ends."""
+        """A deal begins, before which children that take turns held what they use; or it ends."""
         self.dealing = is_deal
         for pool in self.pools.values():
             pool.held = pool.used if is_deal else 0
@@ -336,10 +336,10 @@ class PoolTree:
             index = pool.index
             parent = pool.parent
 
-    # --- who is next -----------------------------------------------------------------------
+    # --- what is next ----------------------------------------------------------------------
 
     def serve(self, pool: Pool, lane: int, node: NodeState, attempt: Attempt, state: State) -> bool:
-        """Offer a free slot down the tree until somebody takes it."""
+        """Offer a free slot down the tree until a candidate takes it."""
         if pool.used >= pool.cap:
             return False
         if pool.order is not None:
@@ -449,7 +449,7 @@ class PoolTree:
 
 
 def _is_ahead(pool: Pool, parent: Pool) -> bool:
-    """Whether a child that takes turns has had more than those who are there, or than all."""
+    """Whether a child that takes turns has had more than those that are there, or than all."""
     present = [child.virtual_s for child in parent.names.values() if child.queries]
     if present:
         return pool.virtual_s > min(present)

@@ -37,7 +37,7 @@ Compose = Callable[[Mapping[str, Any]], Policy]
 
 
 class Before(NamedTuple):
-    """Who was in force until a policy was chosen."""
+    """What was in force until a policy was chosen."""
 
     crew: Crew
     sizing: Sizing
@@ -291,7 +291,7 @@ class Scheduler(Kernel):
             self._settle_wake()
 
     def _settle_capacity(self) -> None:
-        """Slots or memory came or went: shares change, and anybody may be able to start."""
+        """Slots or memory came or went: shares change, and any query may be able to start."""
         self.state.notes.capacity = False
         self.standing.has_new_candidates = True
         self.filling.head = None
@@ -316,7 +316,7 @@ class Scheduler(Kernel):
     def _settle_wake(self) -> None:
         state = self.state
         state.notes.woke = False
-        # A clock may ring a moment early; whoever still needs the time asks again.
+        # A clock may ring a moment early; a part that still needs the time asks again.
         self.wakes = {time_s for time_s in self.wakes if time_s > state.now + EARLY_S}
         self.standing.has_new_candidates = True
         for part in self.parts:

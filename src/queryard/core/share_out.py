@@ -1,6 +1,6 @@
-"""Which leases should be given back: deal all slots out anew and see who has too many.
+"""Which leases should be given back: deal all slots out anew and see which jobs have too many.
 
-Divisible work makes every policy preemptive without killing anything. Whenever somebody waits
+Divisible work makes every policy preemptive without killing anything. Whenever a job waits
 and leases are held, the slots that are free or leased are dealt again in the policy's own
 order; a job that holds more than it was dealt gives the rest back. The deal only moves
 counters, and every move is undone at the end. Cost: O(slots) steps, each with a change of
@@ -45,7 +45,7 @@ def excess_leases(
         if shares is not None:
             held = sum(lease[0] for lease in job.leases.values())
             surplus = held - sum(shares[job.id, node_id] for node_id in state.nodes)
-        # First from where the deal put somebody else: there the slot will be taken.
+        # First from where the deal put another job: there the slot will be taken.
         for node_id in sorted(spare, key=lambda n: (_dealt(shares, job.id, n) - spare[n], n)):
             wanted = spare[node_id] if node_id in drained else min(spare[node_id], surplus)
             if wanted > 0:
@@ -60,7 +60,7 @@ def _may_keep(node: NodeState) -> bool:
 
 
 def rotate(scheduler: Kernel) -> bool:
-    """Rank those anew whose order goes by how long they hold slots; whether others wait."""
+    """Rank jobs anew where the order goes by how long they hold slots; whether others wait."""
     pools = scheduler.tree.pools
     holders: dict[int, set[int]] = {}
     for job in scheduler.state.leaseholders.values():
@@ -98,7 +98,7 @@ class _Homes:
 
 
 class _Deal:
-    """One deal of everything leasable: who would have which slots."""
+    """One deal of everything leasable: which job would have which slots."""
 
     def __init__(self, scheduler: Kernel, holders: list[JobState]) -> None:
         self._scheduler = scheduler
@@ -110,7 +110,7 @@ class _Deal:
         # Jobs that would start: on trial they are bound to where they are dealt their first slot.
         self._bound: list[JobState] = []
         self._shares: Shares = Counter()
-        # What was dealt, to be undone: slots by job, whoever was dealt one last at the end,
+        # What was dealt, to be undone: slots by job, the one that was dealt a slot last at the end,
         # and tasks by phase.
         self._jobs: dict[int, tuple[JobState, int]] = {}
         self._phases: dict[int, tuple[PhaseState, int]] = {}

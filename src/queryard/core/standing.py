@@ -1,6 +1,6 @@
-"""Who stands in which ranking: what each job could use a slot for, kept up to date.
+"""Which job stands in which ranking: what it could use a slot for, kept up to date.
 
-Work is ranked in lanes (see `SlotSplit`), which say who may stand in them.
+Work is ranked in lanes (see `SlotSplit`), which say what may stand in them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Standing:
         self.state = state
         self.tree = tree
         self.split = split
-        # Whether somebody can use a slot who could not before.
+        # Whether a job can use a slot that could not before.
         self.has_new_candidates = True
         # Whether it mattered when the rankings were filled which host a slot is of.
         self.apart = state.apart

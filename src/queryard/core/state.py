@@ -97,7 +97,7 @@ class Notes:
         self.rare = False
         # Whether rankings depend on each task that ends, or only on phases that turn.
         self.every_task = True
-        # Whether anybody looks at the launches that ended.
+        # Whether the launches that ended are looked at.
         self.every_run = True
         # Slots or memory came or went, so that shares and admissions must be seen anew.
         self.capacity = False

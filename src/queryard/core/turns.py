@@ -1,13 +1,13 @@
 """Children of a pool that take turns: shares of slot-time, not of slots.
 
 On few slots a share of them is no whole number: a third of two is none. So each child has a
-clock of its own, which runs by the slot-seconds it uses over those that are its due. Whoever's
-clock is last is next; in the long run all clocks of those who wait go alike. What is due to the
-active children follows from their weights, at least their guarantee, at most their cap.
+clock of its own, which runs by the slot-seconds it uses over those that are its due. The child
+with the last clock is next; in the long run all clocks of children that wait go alike. What is
+due to the active children follows from their weights, at least their guarantee, at most their cap.
 
-Time without work earns no credit, but a small one: whoever comes back starts little behind the
-others, so that a tenant with few queries is served at once. Between two decisions nothing is
-reckoned; a slot that was given is counted for a quantum beforehand (see `Pool.key`).
+Time without work earns no credit, but a small one: a child that comes back starts little behind
+the others, so that a tenant with few queries is served at once. Between two decisions nothing is
+computed; a slot that was given is counted for a quantum beforehand (see `Pool.key`).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ CREDIT = 2.0
 def settle(
     pool: Pool, children: Sequence[Pool], slots: int, wants_turn: Callable[[Pool], bool]
 ) -> bool:
-    """Bring shares and clocks up to date; whether somebody waits for another's turn to end."""
+    """Bring shares and clocks up to date; whether a child waits for another's turn to end."""
     active = [child for child in children if child.used or any(child.ready)]
     waiting = [child.virtual_s for child in active if child.waits]
-    # Who has all it can use, or waits for memory, does not wait for its turn.
-    everybody = (child.virtual_s for child in children)
-    reference_s = min(waiting) if waiting else max(everybody, default=0.0)
+    # A child that has all it can use, or waits for memory, does not wait for its turn.
+    clocks = (child.virtual_s for child in children)
+    reference_s = min(waiting) if waiting else max(clocks, default=0.0)
     for child in children:
         child.waits &= child.used > 0 or any(child.ready)
     among = (slots, pool.share, [(child.index, child.weight) for child in active])

@@ -174,7 +174,7 @@ def _rankings(scheduler: Kernel) -> Iterator[str]:
             if not ranking.is_sound:
                 yield f"a ranking of pool {pool.path!r} is out of order"
             if not ranking.keys.keys() <= pool.members.keys():
-                yield f"pool {pool.path!r} ranks somebody who is not a member"
+                yield f"pool {pool.path!r} ranks a candidate that is not a member"
         for lane, (free, gate) in enumerate(zip(pool.lanes, pool.gates, strict=True)):
             aside = {uid: hosts for (uid, at), hosts in pool.homes.items() if at == lane}
             for uid, hosts in aside.items():

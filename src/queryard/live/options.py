@@ -41,6 +41,7 @@ class SessionOptions(TypedDict, total=False):
     history: bool | str | Path | None
     retention: Mapping[str, Any] | None
     fresh: float | str | None
+    slow_start: float | None
 
 
 def check_options(given: Iterable[str], known: Iterable[str]) -> None:

@@ -85,9 +85,11 @@ class Recorder:
         # Active queries that are in the history.
         self._known: set[str] = set()
 
-    def kernel(self, profile: Mapping[str, Any], slots: int, memory_bytes: int) -> Scheduler:
+    def kernel(
+        self, profile: Mapping[str, Any], slots: int, memory_bytes: int, slow_start: float = 1.0
+    ) -> Scheduler:
         """A kernel every step of which is recorded."""
-        settings = Settings()
+        settings = Settings(slow_start=slow_start)
         if self.history is None:
             return Scheduler(compose, profile, settings)
         self.history.begin(

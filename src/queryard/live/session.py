@@ -35,7 +35,7 @@ from .monitor import SessionReport
 from .options import QueryOptions, check_options
 from .recording import Recorder, history_file, kept_in, read_retention
 from .request import Plan, checked_plan
-from .settings import session_settings, sized, warn_of_idle_parts
+from .settings import checked_slow_start, session_settings, sized, warn_of_idle_parts
 from .why import WaitReport
 
 # Chosen by measurement: see ARCHITECTURE.
@@ -59,6 +59,7 @@ def connect(
     history: bool | str | Path | None = None,
     retention: Mapping[str, Any] | None = None,
     fresh: float | str | None = None,
+    slow_start: float | None = None,
 ) -> Session:
     """Open a session on data.
 
@@ -81,6 +82,9 @@ def connect(
     A query sees the files that lay there when it was submitted. `fresh` is how old what is known of
     them may be instead, as "5 s", where looking is costly; `Session.refresh()` looks at once.
 
+    `slow_start` is the share of the maps of a job after which its reduces may be launched, for
+    staged queries: below 1 they take slots early and wait there for the other maps.
+
     A catalog file may hold all of these under `[session]`, `[tenants]` and `[limits]`; what is
     given here counts first.
     """
@@ -96,6 +100,7 @@ def connect(
         "history": history,
         "retention": retention,
         "fresh": fresh,
+        "slow_start": slow_start,
     }
     chosen = {key: value for key, value in given.items() if value is not None}
     return Session(catalog, write=write, **{**session_settings(catalog.settings), **chosen})
@@ -122,6 +127,7 @@ class Session:
         history: bool | str | Path | None = None,
         retention: Mapping[str, Any] | None = None,
         fresh: float | str = 0,
+        slow_start: float = 1.0,
         nodes: Sequence[Node] | None = None,
     ) -> None:
         """As `connect`; `nodes` stand for unequal machines, each with slots and a speed."""
@@ -138,7 +144,8 @@ class Session:
         warn_of_idle_parts(self.profile, stacklevel=4)
         gate = Gate(read_limits(limits or {}, "limits"), self._tenants.limits, self.slots)
         recorder = Recorder(history_file(history, catalog), read_retention(retention))
-        kernel = recorder.kernel(self.profile, self.slots, self.memory_bytes)
+        share = checked_slow_start(slow_start)
+        kernel = recorder.kernel(self.profile, self.slots, self.memory_bytes, share)
         space = TempSpace(temp)
         engine = NativeEngine(catalog, self.slots, budget.pool_bytes, space.path)
         self.host = Host(

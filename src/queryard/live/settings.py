@@ -6,6 +6,7 @@ memory = "16 GB"
 profile = "marshal"
 retention = { days = 7, size = "200 MB" }
 fresh = "1 s"
+slow_start = 0.5
 
 [tenants.web]
 weight = 3
@@ -27,7 +28,17 @@ from queryard.policies import compose
 from queryard.policies.compose import settings_of
 from queryard.policies.effects import idle_in_sessions
 
-KEYS = ("slots", "memory", "temp", "plan", "profile", "history", "retention", "fresh")
+KEYS = (
+    "slots",
+    "memory",
+    "temp",
+    "plan",
+    "profile",
+    "history",
+    "retention",
+    "fresh",
+    "slow_start",
+)
 
 
 def session_settings(given: Mapping[str, object]) -> dict[str, Any]:
@@ -42,6 +53,16 @@ def session_settings(given: Mapping[str, object]) -> dict[str, Any]:
     if isinstance(own.get("slots"), list):
         settings["slots"] = tuple(own["slots"])
     return {**settings, **{key: given[key] for key in ("tenants", "limits") if key in given}}
+
+
+def checked_slow_start(given: object) -> float:
+    """The share of a job's maps that must have ended before its reduces are launched."""
+    is_number = isinstance(given, int | float) and not isinstance(given, bool)
+    if not is_number or not 0 <= given <= 1:  # type: ignore[operator]
+        raise QueryardError(
+            f"slow_start: must be a share from 0 to 1 of the maps of a job, got {given!r}"
+        )
+    return float(given)  # type: ignore[arg-type]
 
 
 def sized(profile: Mapping[str, Any], slots: tuple[int, int]) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""What is expected of jobs and queries: what somebody estimated, else what was observed."""
+"""What is expected of jobs and queries: what was estimated, else what was observed."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def expect(state: State, query: QueryState) -> None:
 
 
 def _seen_s(state: State, job: JobState, kind: Kind) -> float | None:
-    """What the class, else the cluster, has shown, until somebody says better."""
+    """What the class, else the cluster, has shown, until an estimate is given."""
     mean = state.class_means.get((job.query.spec.class_name, job.spec.name, kind))
     return mean.mean if mean else state.observed_s(kind)
 
 
 def learn(state: State, job: JobState, kind: Kind, mean_s: float) -> None:
-    """Where nobody gave an estimate, the job's own mean takes its place."""
+    """Where no estimate was given, the job's own mean takes its place."""
     if kind == MAP and not job.map_known:
         job.map_s, job.map_guessed = mean_s, False
     elif kind != MAP and not job.reduce_known:

@@ -115,7 +115,7 @@ def start(state: State, query: QueryState) -> None:
 
 
 def wait_again(state: State, query: QueryState) -> None:
-    """A query all of whose work is lost gives its memory back and waits to be started again."""
+    """A query of which all work is lost gives its memory back and waits to be started again."""
     if query.stage != "running" or not all(job.is_untouched for job in query.jobs):
         return
     query.stage = next_stage(query.id, query.stage, "returned")
@@ -153,7 +153,7 @@ def end(state: State, query: QueryState, move: str, cause: str) -> None:
                 state.killed.add(number)
                 notes.kills.append(number)
         elif len(others) < len(run.tasks):
-            # The scan goes on for the others who ride; this query's part is dropped.
+            # The scan goes on for the other riders; this query's part is dropped.
             for task in run.tasks:
                 if task.job in ids:
                     state.jobs[task.job].slots -= 1
@@ -177,7 +177,7 @@ def job_done(state: State, job: JobState) -> None:
     job.done = True
     query = job.query
     if job.map is not None and job.map.left:
-        # Maps nobody needs any more are no work, and nobody shall scan for them.
+        # Maps that no reduce needs any more are no work, and no scan shall run for them.
         estimates.update_totals(state, query)
         state.notes.left_over.append(job)
         state.notes.rare = True

@@ -26,7 +26,7 @@ def launch_one(
     number = state.next_launch
     state.next_launch = number + 1
     kind = phase.kind
-    # Named tuples made this way cost half; this runs once a task.
+    # Named tuples made this way cost half; this runs once per task.
     task = _new(TaskId, (job.id, kind, index))
     state.running[number] = launch = _new(Launch, (number, node.id, (task,), "", state.now))
     node.free -= 1
@@ -157,7 +157,7 @@ def failed(state: State, event: TaskFailed) -> None:
         return
     _end(state, run)
     requeue(state, run, TASK_MOVES["failed"])
-    # A failure in company is nobody's fault yet: each of them is tried again alone.
+    # When tasks that ride together fail, it is not known which one did: each is tried again alone.
     if killed or len(run.tasks) > 1 or event.retry == "free":
         return
     job_id, kind, index = run.tasks[0]
@@ -198,7 +198,7 @@ def requeue(state: State, run: Launch, move: tuple[int, int]) -> None:
 
 
 def lose_outputs(state: State, job: JobState, node: str) -> None:
-    """Finished maps whose output lived on a lost node run again if reduces still need it."""
+    """Finished maps that had their output on a lost node run again if reduces still need it."""
     maps = job.map
     if maps is None or node not in maps.outputs or job.done:
         return

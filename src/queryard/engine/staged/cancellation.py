@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import duckdb
@@ -23,6 +23,7 @@ class Cancellation:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._cursor: duckdb.DuckDBPyConnection | None = None
+        self._waits_for: threading.Condition | None = None
         self._cause: QueryFailed | None = None
 
     def ask(self, cause: QueryFailed | None = None) -> None:
@@ -31,6 +32,10 @@ class Cancellation:
             self._cause = self._cause or cause or QueryCancelled("cancelled")
             if self._cursor is not None:
                 self._cursor.interrupt()
+            waits_for = self._waits_for
+        if waits_for is not None:
+            with waits_for:
+                waits_for.notify_all()
 
     def stop(self, cause: QueryFailed | None = None, wait_s: float = 5.0) -> None:
         """Stop the task; returns when it has stopped."""
@@ -46,6 +51,21 @@ class Cancellation:
         """Raise if the task must stop."""
         if self._cause is not None:
             raise self._cause
+
+    def wait_for(self, changed: threading.Condition, is_so: Callable[[], bool]) -> None:
+        """Sleep until something is so, of which `changed` is notified; raise if the task must stop.
+
+        The task must have no cursor meanwhile.
+        """
+        with self._changed:
+            self._waits_for = changed
+        try:
+            with changed:
+                changed.wait_for(lambda: self._cause is not None or is_so())
+        finally:
+            with self._changed:
+                self._waits_for = None
+        self.check()
 
     def told(self, error: Exception) -> QueryFailed:
         """What DuckDB's error means: that the task was stopped, or a failure of its own."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import duckdb
 
@@ -12,8 +14,8 @@ from queryard.engine.errors import QueryCancelled, QueryTimedOut
 
 from .cancellation import Cancellation
 from .exchange import Exchange
-from .instance import TaskInstance
-from .task import TaskOutcome, TaskSpec, run_task
+from .instance import Build, TaskInstance
+from .task import TaskOutcome, TaskSpec, make_builds, run_task
 
 
 class StagedNode:
@@ -34,19 +36,32 @@ class StagedNode:
     def run(self, spec: TaskSpec, cancelled: Cancellation | None = None) -> TaskOutcome:
         """Run one task on the calling thread; `cancelled` stops it, before it starts as well."""
         cancelled = cancelled or Cancellation()
-        with self._lock:
-            if self._cancelled:
-                raise QueryCancelled("cancelled")
-            self._running[cancelled] = TaskId(spec.job, spec.kind, spec.index)
-        timer = _deadline(spec, cancelled)
+        timer = None
         try:
-            return run_task(spec, self._instance, self._exchange, cancelled)
+            with self._entered(TaskId(spec.job, spec.kind, spec.index), cancelled):
+                timer = _deadline(spec, cancelled)
+                return run_task(spec, self._instance, self._exchange, cancelled)
         finally:
             if timer is not None:
                 timer.cancel()
+            self._exchange.settle()
+
+    def prepare(self, task: TaskId, builds: Iterable[Build], cancelled: Cancellation) -> None:
+        """Make the build sides of a task that must wait for other inputs tables already."""
+        with self._entered(task, cancelled):
+            make_builds(builds, self._instance, self._exchange, cancelled)
+
+    @contextmanager
+    def _entered(self, task: TaskId, cancelled: Cancellation) -> Iterator[None]:
+        with self._lock:
+            if self._cancelled:
+                raise QueryCancelled("cancelled")
+            self._running[cancelled] = task
+        try:
+            yield
+        finally:
             with self._lock:
                 del self._running[cancelled]
-            self._exchange.settle()
 
     def cancel(self, task: TaskId | None = None, wait_s: float = 5.0) -> None:
         """Stop one task; without one, stop all and let none start. Returns when they have stopped.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 from queryard.core.model import Kind, TaskId
 from queryard.sql.planner.plan import PART, ChunkRead, StagedJob, StagedPlan, TableRead
 
+from .cancellation import Cancellation
 from .exchange import Exchange, Partitions, Piece
 from .instance import Build
 from .store import MissingRows
@@ -49,6 +51,9 @@ class StagedQuery:
         self.query = query
         self.memory_bytes = memory_bytes
         self._lock = threading.Lock()
+        # Notified when the last map of a job has run.
+        self._mapped = threading.Condition(self._lock)
+        self._maps_done: Counter[str] = Counter()
         self._frames: dict[str, Piece] = {}
         self._outcomes: dict[TaskId, TaskOutcome] = {}
         self._attempts: dict[TaskId, int] = {}  # the latest that ended well, also if lost
@@ -96,6 +101,24 @@ class StagedQuery:
                 memory_bytes=self.memory_bytes,
                 deadline_s=deadline_s,
             )
+
+    def is_early(self, task: TaskId) -> bool:
+        """Whether it is a reduce of which some maps have yet to run, or to run again."""
+        with self._lock:
+            return task.kind == "reduce" and not self._is_mapped(task.job)
+
+    def builds(self, task: TaskId) -> tuple[Build, ...]:
+        """The build sides that a task reads; they stand before any task of its job starts."""
+        names = self.plan.task(*task).builds
+        with self._lock:
+            return tuple(self._build(name) for name in names)
+
+    def wait_for_maps(self, job: str, cancelled: Cancellation) -> None:
+        """Sleep until all maps of a job have run; raises if the task must stop that waits."""
+        cancelled.wait_for(self._mapped, lambda: self._is_mapped(job))
+
+    def _is_mapped(self, job: str) -> bool:
+        return self._maps_done[job] == self._jobs[job].map_tasks
 
     def _inputs(self, job: StagedJob, task: TaskId) -> Iterator[Input]:
         """What a task reads, by the names it has in its SQL."""
@@ -148,6 +171,10 @@ class StagedQuery:
             if outcome.attempt < self._attempts.get(task, outcome.attempt):
                 return False
             self._attempts[task] = outcome.attempt
+            if task.kind == "map" and task not in self._outcomes:
+                self._maps_done[task.job] += 1
+                if self._is_mapped(task.job):
+                    self._mapped.notify_all()
             self._outcomes[task] = outcome
             rows, size = self._made.get((task.job, task.kind), (0, 0.0))
             made = (rows + outcome.rows, size + outcome.output_bytes)
@@ -164,6 +191,7 @@ class StagedQuery:
             ]
             for task in gone:
                 del self._outcomes[task]
+                self._maps_done[task.job] -= task.kind == "map"
         return tuple(gone)
 
     def needed(self) -> tuple[TaskId, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import astuple, dataclass, fields
 from typing import Any, NamedTuple
@@ -130,6 +130,18 @@ def run_task(
     pieces, rows, size, put_s = made
     seconds = time.perf_counter() - began_s
     return TaskOutcome(spec.attempt, pieces, rows, size, seconds, fetch_s, put_s)
+
+
+def make_builds(
+    builds: Iterable[Build], instance: TaskInstance, exchange: Exchange, cancelled: Cancellation
+) -> None:
+    """Make build sides tables before the task that reads them runs."""
+    with instance.cursor() as cursor, cancelled.interrupting(cursor):
+        try:
+            for build in builds:
+                instance.build(build, cursor, exchange, cancelled)
+        except duckdb.Error as error:
+            raise cancelled.told(error) from error
 
 
 def _streamed(

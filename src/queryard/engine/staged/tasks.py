@@ -51,11 +51,17 @@ class StagedTasks:
     def run(self, launch: int, task: TaskId) -> float:
         """Run one task of a launch on the calling thread; the bytes it made.
 
-        The task's job has the plan's name.
+        The task's job has the plan's name. A reduce that was launched before all maps of its job
+        have ended makes its build sides, then sleeps until they have. Rows of maps that have ended
+        stay in the exchange meanwhile: a reference to them would keep in memory what is spilled.
         """
         cancelled = self._launch(launch)
         try:
-            outcome = self._opened().node.run(self._query.spec(task, launch), cancelled)
+            node = self._opened().node
+            if self._query.is_early(task):
+                node.prepare(task, self._query.builds(task), cancelled)
+                self._query.wait_for_maps(task.job, cancelled)
+            outcome = node.run(self._query.spec(task, launch), cancelled)
         finally:
             with self._lock:
                 self._launches.pop(launch, None)
@@ -71,6 +77,9 @@ class StagedTasks:
         with self._lock:
             self._closed = True
             opened = self._open
+            launches = list(self._launches.values())
+        for each in launches:
+            each.ask()  # also those that wait for maps
         if opened is not None:
             opened.node.cancel()
 

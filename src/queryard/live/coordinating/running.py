@@ -5,6 +5,7 @@ from __future__ import annotations
 from queryard.backends import protocol as told
 from queryard.core import events as ev
 from queryard.core.model import JobId
+from queryard.engine.errors import QueryCancelled
 from queryard.estimate.tasks.estimating import Report
 
 from .. import effects as out
@@ -113,7 +114,9 @@ class RunningQueries:
         entry = self._ledger.entries.get(given.query)
         retry: ev.Retry = "count"
         if entry is not None and entry.work is not None:
-            entry.failure = given.error
+            if not isinstance(given.error, QueryCancelled):
+                # Tasks that are killed because another failed are not what the query failed of.
+                entry.failure = given.error
             retry = entry.work.on_failure(given.error)
             if retry == "never" and entry.error is None:
                 entry.error = given.error
