@@ -39,7 +39,12 @@ def test_a_page_holds_all_it_needs(runs: Sequence[FigureRun], tmp_path: Path) ->
     save_figure(str(path), runs, REFERENCES, title="A title")
     page = path.read_text(encoding="utf-8")
     assert "<script src=" not in page
-    for text in ("A title", "fifo: the query on each slot", "ideal sharing (mean 1 s)", "m0: 0 to 3 s"):
+    for text in (
+        "A title",
+        "fifo: the query on each slot",
+        "ideal sharing (mean 1 s)",
+        "m0: 0 to 3 s",
+    ):
         assert text in page
 
 

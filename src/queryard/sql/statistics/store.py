@@ -43,9 +43,10 @@ class Stored:
 
 
 def data_fingerprint(table: Table) -> str:
-    """Of the files by their names (a catalog may be moved with its data) and of the columns."""
+    """Of the files by their names (a catalog may be moved with its data), columns and options."""
     files = (f"{basename(file.uri)} {file.fingerprint}" for file in table.files)
-    return combined_fingerprint([*files, *(f"{c.name} {c.type}" for c in table.columns)])
+    columns = (f"{c.name} {c.type}" for c in table.columns)
+    return combined_fingerprint([*files, *columns, *table.given_options])
 
 
 def load(table: Table, folder: Path | None) -> Stored | None:
