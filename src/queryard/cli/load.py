@@ -257,8 +257,9 @@ class _Call:
         work_s = self.measured.work_s
         total_s = sum(work_s.get(request.template, 0.0) for request in requests)
         return (
-            f"{self.spec.name}: {readable.count(len(requests))} queries, "
-            f"{readable.seconds(total_s)} core-seconds of work on {self.ground.slots} slots"
+            f"{self.spec.name}: {readable.several(len(requests), 'query')}, "
+            f"{readable.seconds(total_s)} core-seconds of work on "
+            f"{readable.several(self.ground.slots, 'slot')}"
         )
 
     def draw(self, files: Sequence[Path], run: _SeedRun) -> None:
@@ -277,7 +278,7 @@ class _Call:
         rows, references = self._scores(runs)
         title = self.title(runs[0].requests)
         if len(runs) > 1:
-            title += f"; medians over {len(runs)} seeds"
+            title += f"; medians over {readable.several(len(runs), 'seed')}"
         tables: list[Any] = []
         if len(self.policies) == 1 and len(runs) == 1:
             tables += report_tables(runs[0].reports[0])

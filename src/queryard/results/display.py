@@ -17,6 +17,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from queryard.core.amounts import several
+
 from .values import written_values
 
 NULL = "NULL"
@@ -114,7 +116,7 @@ def row_count(rows: int, more: bool = False) -> str:
     >>> row_count(1), row_count(1234), row_count(20, more=True)
     ('1 row', '1,234 rows', 'first 20 rows, there are more')
     """
-    count = f"{rows:,} row{'' if rows == 1 else 's'}"
+    count = several(rows, "row")
     return f"first {count}, there are more" if more else count
 
 
@@ -235,7 +237,7 @@ def _footer(
 ) -> str:
     parts = [row_count(rows, more)]
     if len(shown) < len(grid.names):
-        parts.append(f"{len(shown)} of {len(grid.names)} columns fit")
+        parts.append(f"{len(shown)} of {several(len(grid.names), 'column')} fit")
     if note:
         parts.append(note)
     text = " · ".join(parts)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from queryard.core.amounts import several
 from queryard.core.model import Operator
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Explanation:
             text = "native: one job that DuckDB plans and runs"
         else:
             tasks = sum((job.map_tasks or 0) + (job.reduce_tasks or 0) for job in self.jobs)
-            text = f"staged: {_count(len(self.jobs), 'job')}, {_count(tasks, 'task')}"
+            text = f"staged: {several(len(self.jobs), 'job')}, {several(tasks, 'task')}"
         return text if self.seconds is None else f"{text}; took {self.seconds:.3g} s"
 
     def table(self) -> Table:
@@ -150,10 +151,6 @@ class Explanation:
 
 
 # --- figures as text -----------------------------------------------------------------------------
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _rows(value: float | None) -> str:

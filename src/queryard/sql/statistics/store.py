@@ -1,4 +1,4 @@
-"""Statistics in files: JSON, one a table, with the fingerprint of the data they were taken from.
+"""Statistics in files: JSON, one per table, with the fingerprint of the data they were taken from.
 
 They lie in a folder beside the catalog. Where that cannot be written to, they go to the cache of
 the user (`$XDG_CACHE_HOME/queryard`, `~/.cache/queryard`), in a folder of the catalog's own. Both
@@ -101,10 +101,10 @@ def cache_folder() -> Path:
 def _places(table: Table, folder: Path | None) -> list[Path]:
     """Beside the catalog, then in the cache, under a name that belongs to that place."""
     if folder is not None:
-        whose = str(folder)
+        owner = str(folder)
     else:
-        whose = "\n".join(file.uri for file in table.files)
-    own = hashlib.sha256(whose.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        owner = "\n".join(file.uri for file in table.files)
+    own = hashlib.sha256(owner.encode("utf-8", "surrogateescape")).hexdigest()[:16]
     cached = cache_folder() / "statistics" / own
     return [cached] if folder is None else [folder, cached]
 
