@@ -37,6 +37,19 @@ def test_help_needs_no_engine() -> None:
 # --- tables --------------------------------------------------------------------------------------
 
 
+def test_names_that_need_quotes_have_them(call, tmp_path: Path) -> None:
+    (tmp_path / "my trips.csv").write_text("id,first name\n1,Ada\n")
+    listed = call("tables", "--data", tmp_path)
+    assert '"my trips"' in listed.out
+    for name in ("my trips", '"my trips"'):
+        shown = call("tables", name, "--data", tmp_path)
+        assert shown.code == 0
+        assert '"first name"' in shown.out
+        assert "~1 row ·" in shown.out
+    missing = call("sql", 'SELECT * FROM "my trip"', "--data", tmp_path)
+    assert 'Did you mean "my trips"?' in missing.err
+
+
 def test_listing_tables(call, folder: Path) -> None:
     ended = call("tables", "--data", folder)
     assert ended.code == 0
@@ -91,7 +104,7 @@ def test_analyzing(call, folder: Path, tmp_path: Path) -> None:
         shutil.copy(folder / file, tmp_path)
     ended = call("analyze", "--data", tmp_path)
     assert ended.code == 0, ended.err
-    assert "5 columns of 2 tables are known now" in ended.out
+    assert "Known now: 5 columns of 2 tables" in ended.out
     found = json.loads(call("tables", "cities", "--data", tmp_path, "--json").out)
     assert (found["statistics"], found["rows"]) == ("analysed", 3)
     assert "analyze" not in call("tables", "cities", "--data", tmp_path).out
@@ -103,7 +116,7 @@ def test_analyzing_goes_on_behind_a_broken_table(call, tmp_path: Path) -> None:
     (tmp_path / "plain.csv").write_text("id,n\n1,x\n2,y\n")
     ended = call("analyze", "--data", tmp_path)
     assert ended.code == 1
-    assert "2 columns of 1 table are known now" in ended.out
+    assert "Known now: 2 columns of 1 table" in ended.out
     assert ended.err.startswith("error: ")
     assert ended.err.count("broken.parquet") == 1
     assert call("analyze", "plain", "--data", tmp_path).code == 0

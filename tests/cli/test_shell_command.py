@@ -143,6 +143,41 @@ def complete(folder: Path):
     return at
 
 
+@pytest.fixture
+def odd(tmp_path: Path):
+    (tmp_path / "my trips.csv").write_text("id,first name,order,Größe\n1,Ada,2,3\n2,Emmy,4,5\n")
+    (tmp_path / "sales 24").mkdir()
+    (tmp_path / "sales 24" / "left.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "sales 24" / "other.csv").write_text("c,d\n1,2\n")
+    completer = ShellCompleter(open_catalog(tmp_path), [".tables", ".schema"])
+
+    def offered(before: str, after: str = "") -> list[tuple[str, int]]:
+        document = Document(before + after, len(before))
+        found = completer.get_completions(document, CompleteEvent())
+        return [(one.text, one.start_position) for one in found]
+
+    return offered
+
+
+def test_names_that_need_quotes_are_offered_with_them(odd) -> None:
+    assert ('"my trips"', -2) in odd("SELECT * FROM my")
+    assert odd('SELECT * FROM "my') == [('"my trips"', -3)]
+    assert odd('SELECT * FROM "my trips"') == []
+    assert odd("SELECT fir", ' FROM "my trips"')[0] == ('"first name"', -3)
+    assert ('"order"', -3) in odd("SELECT ord", ' FROM "my trips"')
+    assert ("Größe", -2) in odd("SELECT gr", ' FROM "my trips"')
+    assert odd("SELECT t.fi", ' FROM "my trips" AS t') == [('"first name"', -2)]
+    assert odd('SELECT t."fi', ' FROM "my trips" t') == [('"first name"', -3)]
+    assert odd('FROM "sales 24".') == [('"left"', 0), ("other", 0)]
+    assert odd('SELECT "my trips".o') == [('"order"', -1)]
+    assert (".schema", -4) in odd(".sch")
+    assert ('"my trips"', -2) in odd(".schema my")
+
+
+def test_a_quote_within_a_text_opens_no_name(odd) -> None:
+    assert ('"my trips"', -2) in odd("SELECT 'a \"b' FROM my")
+
+
 def test_what_is_offered(complete) -> None:
     assert "trips" in complete("SELECT * FROM tr")
     assert complete("sel") == ["select"]

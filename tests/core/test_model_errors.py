@@ -66,7 +66,7 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: Query("q", (J, J)), "query 'q': two jobs are called 'j'"),
     (
         lambda: Query("q", (J, maps("k", 1, upstream=("jj",)))),
-        "query 'q', job 'k': unknown upstream job 'jj'; did you mean 'j'\\?",
+        r"query 'q', job 'k': unknown upstream job 'jj' \(valid: j, k\)",
     ),
     (lambda: Query("q", (maps("j", 1, upstream=("j",)),)), "'j'.* depend on one another"),
     (

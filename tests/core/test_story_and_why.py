@@ -119,9 +119,9 @@ def test_a_long_queue_is_cut_short_in_words_only():
 def test_a_query_that_works_says_so():
     hand = Hand("fifo", "1x3")
     hand.submit("q", maps("j", 2), divisible("d", 1))
-    assert "3 slots work on it" in reasons(hand, "q")
-    assert "the last 2 maps of job j are running" in reasons(hand, "q")
-    assert "job d has all the 1 slots it can use" in reasons(hand, "q")
+    assert "3 slots at work on it" in reasons(hand, "q")
+    assert "job j runs its last 2 maps" in reasons(hand, "q")
+    assert "job d has all it can use: 1 slot" in reasons(hand, "q")
     assert hand.scheduler.why("q").slots == 3
 
 
@@ -129,8 +129,8 @@ def test_reduces_that_run_and_jobs_that_wait_upstream():
     hand = Hand("fifo", "1x1")
     hand.submit("q", maps("a", 1, 1), maps("b", 1, upstream=("a",)))
     hand.finish("q/a:m0")
-    assert "the last 1 reduces of job a are running" in reasons(hand, "q")
-    assert "job b waits for 1 upstream jobs" in reasons(hand, "q")
+    assert "job a runs its last 1 reduce" in reasons(hand, "q")
+    assert "job b waits for 1 upstream job" in reasons(hand, "q")
 
 
 def test_a_cap():
@@ -182,14 +182,14 @@ def test_no_nodes():
 def test_slots_that_are_kept_back():
     hand = Hand("static", "1x2")
     hand.submit("q", maps("j", 2))
-    assert "1 slots are free, but static keeps them back" in reasons(hand, "q")
+    assert "static keeps back 1 free slot" in reasons(hand, "q")
 
 
 def test_an_ending():
     hand = Hand("fifo", "1x1")
     hand.submit("q", maps("j", 1))
     hand.do(ev.QueryCancelled(0.0, "q", "the user left"))
-    assert reasons(hand, "q") == "it ends (the user left); 1 slots are not back yet"
+    assert reasons(hand, "q") == "it ends (the user left); 1 slot to come back"
 
 
 def test_of_an_unknown_query_the_active_ones_are_named():

@@ -12,6 +12,7 @@ from long_forms import some_of
 
 import queryard
 from queryard.core.errors import QueryardError
+from queryard.engine import budget
 from queryard.engine.errors import OutOfMemory
 
 QUERIES = [
@@ -184,3 +185,20 @@ def test_results_larger_than_the_budget_stream(data):
         for batch in qy.sql("SELECT f.*, range FROM facts f, range(12)").batches():
             seen += batch.num_rows
         assert seen == 4_800_000
+
+
+def test_a_budget_beyond_the_machine_is_refused_with_the_machines_memory(data, monkeypatch):
+    monkeypatch.setattr(budget, "machine_bytes", lambda: 24 * 10**9)
+    told = (
+        r'memory: 10 TB is more than this machine has \(24\.0 GB\); give less, such as "16\.8 GB"'
+    )
+    with pytest.raises(QueryardError, match=told):
+        queryard.connect(data, memory="10 TB")
+    assert budget.memory_budget("24 GB") == 24 * 10**9
+    assert budget.memory_budget(None) == int(24 * 10**9 * 0.7)
+
+
+def test_slots_beyond_reason_are_refused(data):
+    with pytest.raises(QueryardError, match=r"slots: 100,000 is too many.*at most 1,024"):
+        queryard.connect(data, slots=100_000)
+    assert budget.slot_range((1, 1024)) == (1, 1024)

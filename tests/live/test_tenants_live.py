@@ -108,7 +108,7 @@ def test_a_cap_holds_even_if_the_rest_is_idle(open_session):
         reasons += str(second.why()) + str(first.why())
         time.sleep(0.002)
     assert most == 1
-    assert "pool capped is at its cap of 1 slots" in reasons
+    assert "pool capped is at its cap of 1 slot" in reasons
     free = session.submit(spin(20), tenant="free")
     seen = 0
     while not free.ended:

@@ -54,7 +54,7 @@ def test_a_running_query_says_how_many_slots_it_has(qy):
     why = handle.why()
     assert why.status == "running"
     assert why.started_s is not None
-    assert "1 slots work on it" in why.reasons
+    assert "1 slot at work on it" in why.reasons
     assert f"{handle.id} runs for" in str(why)
     handle.cancel()
 

@@ -69,8 +69,8 @@ def analyze(
         table_table([t for t in describe_tables(catalog) if t["name"] in found], (), console)
     columns = sum(len(statistics.columns) for statistics in found.values())
     console.print(
-        f"{columns:,} columns of {len(found)} {'table' if len(found) == 1 else 'tables'} are known "
-        f"now; took {readable.seconds(seconds)} s.",
+        f"Known now: {readable.several(columns, 'column')} of "
+        f"{readable.several(len(found), 'table')}; took {readable.seconds(seconds)} s.",
         style="dim",
     )
     for failure in failures.values():

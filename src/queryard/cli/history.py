@@ -117,8 +117,8 @@ def history(
         if export is not None:
             rows = reader.export(export)
             console.print(
-                f"{readable.several(sum(rows.values()), 'row')} of {len(rows)} tables are in "
-                f"{export} now.",
+                f"{readable.several(sum(rows.values()), 'row')} of "
+                f"{readable.several(len(rows), 'table')} in {export} now.",
                 soft_wrap=True,
             )
             return

@@ -277,7 +277,7 @@ class _Call:
         rows, references = self._scores(runs)
         title = self.title(runs[0].requests)
         if len(runs) > 1:
-            title += f"; medians over {len(runs)} seeds"
+            title += f"; medians over {readable.several(len(runs), 'seed')}"
         tables: list[Any] = []
         if len(self.policies) == 1 and len(runs) == 1:
             tables += report_tables(runs[0].reports[0])

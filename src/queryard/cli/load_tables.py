@@ -60,7 +60,12 @@ def _foresight(report: Report) -> list[tuple[str, str]]:
     if seen.forecast_s.count:
         share, wrong_s = seen.forecast_share.median, seen.forecast_s.median
         value = f"median {readable.seconds(wrong_s)} s, {readable.percent(share)} of the response"
-        found.append(("forecast of ends off by", f"{value} ({seen.forecast_s.count} queries)"))
+        found.append(
+            (
+                "forecast of ends off by",
+                f"{value} ({readable.several(seen.forecast_s.count, 'query')})",
+            )
+        )
     if seen.prediction.count:
         by = ", ".join(f"{name} {times}" for name, times in seen.by.items())
         factor = f"median {readable.ratio(seen.prediction.median)}"
@@ -79,7 +84,11 @@ def _cost(report: Report) -> list[tuple[str, str]]:
     each_ms = cost.decide_s / max(1, cost.decisions) * 1e3
     share = readable.percent(report.own_share)
     found.append(
-        ("Queryard itself", f"{share} of a core ({cost.decisions} decisions of {each_ms:.2f} ms)")
+        (
+            "Queryard itself",
+            f"{share} of a core "
+            f"({readable.several(cost.decisions, 'decision')} of {each_ms:.2f} ms)",
+        )
     )
     return found
 

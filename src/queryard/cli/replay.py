@@ -118,9 +118,9 @@ def _print(
     found: Recorded, parted: Difference | None, rows: list[Scores], ideals: list[Scores]
 ) -> None:
     console = Console(highlight=False)
-    decisions = readable.count(len(found.journal.steps))
+    decisions = readable.several(len(found.journal.steps), "decision")
     if parted is None:
-        console.print(f"A fresh kernel makes all {decisions} decisions again.")
+        console.print(f"A fresh kernel makes the same {decisions} again.")
     else:
         console.print(Text(_told(parted), style="red"), soft_wrap=True)
     console.print(comparison_table(_title(found), rows, ideals))

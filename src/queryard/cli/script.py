@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from queryard.core import readable
+from queryard.core.readable import several
 from queryard.results.files import Format, intervals_as_text, write_rows
 
 from .failures import advising
@@ -102,7 +103,7 @@ def _tell_change(answer: Answer, seconds: float, showing: Showing) -> None:
     changed = answer.changed or 0
     what = "done"
     if changed:
-        what = f"{changed:,} row{'' if changed == 1 else 's'}"
+        what = several(changed, "row")
     Console(stderr=True, highlight=False).print(f"{what}{_took(seconds, showing)}", style="dim")
 
 
@@ -148,7 +149,7 @@ def _write(answer: Answer, showing: Showing, watch: Watch, began: float) -> None
     if showing.output is not None:
         size = readable.size(showing.output.stat().st_size)
         took = _took(time.perf_counter() - began, showing)
-        told = f"{showing.output}: {rows:,} row{'' if rows == 1 else 's'}, {size}{took}"
+        told = f"{showing.output}: {several(rows, 'row')}, {size}{took}"
         console = Console(stderr=True, highlight=False)
         console.print(told, style="dim", soft_wrap=True, markup=False)
         if texts := intervals_as_text(answer.schema, showing.form):

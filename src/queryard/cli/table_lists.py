@@ -15,12 +15,13 @@ from queryard.core.errors import QueryardError
 from queryard.results.display import value_text
 from queryard.sql.catalog import Catalog
 from queryard.sql.catalog.advice import passed_over
+from queryard.sql.catalog.quoting import plain_identifier, written_name
 
 LONGEST, SHORTEST = 30, 8  # of the smallest and largest values
 
 
 def describe_tables(catalog: Catalog) -> list[dict[str, Any]]:
-    """One entry a table; a table that cannot be read says why."""
+    """One entry per table; a table that cannot be read says why."""
     return [_describe(catalog, key) for key in sorted(catalog.tables)]
 
 
@@ -44,7 +45,7 @@ def _rows(catalog: Catalog, key: str) -> tuple[float, bool]:
 
 
 def describe_columns(catalog: Catalog, name: str) -> dict[str, Any]:
-    """One table: what it is, and an entry a column."""
+    """One table: what it is, and one entry per column."""
     table = catalog[name]
     statistics = catalog.statistics(name)
     columns = []
@@ -83,7 +84,7 @@ def table_table(
             drawn.add_column(title, justify="right", no_wrap=True)
         for found in listed:
             drawn.add_row(
-                Text(found["name"]),
+                Text(written_name(found["name"])),
                 found["kind"],
                 rows_text(found),
                 readable.size(found["bytes"]),
@@ -100,16 +101,17 @@ def table_table(
 
 def column_table(found: dict[str, Any], console: Console) -> None:
     """One table for people."""
-    files = readable.count(found["files"])
-    sizes = [f"{rows_text(found)} rows", readable.size(found["bytes"])]
+    number = rows_text(found)
+    rows = f"{number} row" if number in ("1", "~1") else f"{number} rows"
+    sizes = [rows, readable.size(found["bytes"])]
     if found["files"]:
-        sizes.append(f"{files} {'file' if found['files'] == 1 else 'files'}")
-    title = Text(found["name"], style="bold")
+        sizes.append(readable.several(found["files"], "file"))
+    title = Text(written_name(found["name"]), style="bold")
     title.append(f"  {found['kind']} · {' · '.join(sizes)}", style="not bold")
     console.print(title)
-    rows = [
+    shown = [
         (
-            column["name"],
+            plain_identifier(column["name"]),
             _crop(column["type"].lower(), LONGEST),
             readable.percent(column["null_share"]) if column.get("null_share") else "",
             _distinct(found, column),
@@ -118,14 +120,14 @@ def column_table(found: dict[str, Any], console: Console) -> None:
     ]
     headings = ("column", "type", "nulls", "distinct")
     taken = sum(
-        max(len(heading), *(len(row[i]) for row in rows)) + 3 for i, heading in enumerate(headings)
+        max(len(heading), *(len(row[i]) for row in shown)) + 3 for i, heading in enumerate(headings)
     )
     # What is left belongs to the values.
     room = min(LONGEST, max(SHORTEST, (console.width - taken - 3) // 2))
     drawn = _plain_table()
     for i, heading in enumerate((*headings, "smallest", "largest")):
         drawn.add_column(heading, justify="right" if i in (2, 3) else "left", no_wrap=True)
-    for row, column in zip(rows, found["columns"], strict=True):
+    for row, column in zip(shown, found["columns"], strict=True):
         values = (_value(column.get(end), room) for end in ("min", "max"))
         drawn.add_row(*map(Text, (*row, *values)))
     console.print(drawn)

@@ -66,7 +66,8 @@ def describe(workload: Workload) -> str:
     )
     queries = readable.several(len(workload.arrivals), "query")
     tasks = f", {readable.several(workload.tasks, 'task')}" if workload.tasks else ""
-    return f"{workload.name}: {queries}{tasks} on {cluster} slots"
+    slots = "slot" if cluster == "1x1" else "slots"
+    return f"{workload.name}: {queries}{tasks} on {cluster} {slots}"
 
 
 def differences(settings: Settings, trace: Trace | None = None) -> str:

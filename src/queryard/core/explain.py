@@ -19,6 +19,7 @@ from .journal import Step
 from .kernel import Kernel
 from .model import JobId, TaskId
 from .pools import Pool
+from .readable import several
 from .state import State
 
 
@@ -82,10 +83,10 @@ def _reasons(
 ) -> Iterator[str]:
     state = scheduler.state
     if query.stage == "ending":
-        yield f"it ends ({query.cause}); {query.slots} slots are not back yet"
+        yield f"it ends ({query.cause}); {several(query.slots, 'slot')} to come back"
         return
     if query.slots:
-        yield f"{query.slots} slots work on it"
+        yield f"{several(query.slots, 'slot')} at work on it"
     if not state.nodes:
         yield "the cluster has no nodes"
     demand = query.memory_bytes
@@ -104,14 +105,11 @@ def _reasons(
     pool: Pool | None = leaf
     while pool is not None:
         if pool.spec.cap < 1 and pool.used >= pool.cap:
-            yield f"pool {pool.path or 'all'} is at its cap of {pool.cap} slots"
+            yield f"pool {pool.path or 'all'} is at its cap of {several(pool.cap, 'slot')}"
         for rival in _guaranteed(scheduler, pool):
+            slots = several(rival.guarantee, "slot")
             drawn = pool.parent is not None and pool.parent.drawn_s > -math.inf
-            due = (
-                f"the {rival.guarantee} slots that it drew"
-                if drawn
-                else (f"its guarantee of {rival.guarantee} slots")
-            )
+            due = f"the {slots} that it drew" if drawn else f"its guarantee of {slots}"
             yield f"pool {rival.path} is below {due}"
         yield from _turns(pool, query)
         pool = pool.parent
@@ -129,11 +127,11 @@ def _reasons(
     elif ahead:
         assert leaf.order is not None
         first = ", ".join(ahead[:3]) + (" …" if len(ahead) > 3 else "")
-        yield f"the order {leaf.order.name} puts {len(ahead)} queries before it: {first}"
+        yield f"the order {leaf.order.name} puts {several(len(ahead), 'query')} before it: {first}"
     else:
         free_slots = _free_slots(state, runnable)
         if free_slots:
-            yield f"{free_slots} slots are free, but {scheduler.policy.name} keeps them back"
+            yield f"{scheduler.policy.name} keeps back {several(free_slots, 'free slot')}"
         else:
             yield "it is next in its pool; all slots are busy"
 
@@ -181,19 +179,19 @@ def owes(scheduler: Kernel) -> bool:
 def _job_reason(job: JobState) -> str:
     name = job.spec.name
     if job.blockers:
-        return f"job {name} waits for {job.blockers} upstream jobs"
+        return f"job {name} waits for {several(job.blockers, 'upstream job')}"
     if job.held_back:
         return f"job {name} waits for the next round of the shared scan"
     if job.map is None:
         if job.restarting:
-            return f"job {name} begins again when its {job.slots} slots are back"
+            return f"job {name} begins again after the return of {several(job.slots, 'slot')}"
         if job.is_stalled:
             return f"job {name} can use no slots now"
-        return f"job {name} has all the {job.slots} slots it can use"
+        return f"job {name} has all it can use: {several(job.slots, 'slot')}"
     if not job.maps_done:
-        return f"the last {job.map.running} maps of job {name} are running"
+        return f"job {name} runs its last {several(job.map.running, 'map')}"
     running = job.reduce.running if job.reduce else 0
-    return f"the last {running} reduces of job {name} are running"
+    return f"job {name} runs its last {several(running, 'reduce')}"
 
 
 def story(steps: list[Step], entity: str) -> list[tuple[float, str]]:

@@ -12,15 +12,20 @@ from dataclasses import dataclass
 
 from queryard.core.amounts import some_bytes
 from queryard.core.errors import QueryardError
+from queryard.core.readable import several
 from queryard.sql.catalog import Catalog
 
 from .instance import MIN_MEMORY_BYTES
 
-# The rest is for the results people hold, and for everything else on the machine.
+# The rest is for results that are held, and for everything else on the machine.
 MACHINE_SHARE = 0.7
 # A client's own instance holds temporary tables, frames and database files for good. Its part is
 # fixed: memory that is in use there cannot be taken back for a query.
 SESSION_SHARE = 0.25
+
+
+# Far more than any machine has cores; a slip of the keyboard would start as many threads.
+MOST_SLOTS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,11 @@ def slot_range(slots: object) -> tuple[int, int]:
             "slots: must be a whole number of at least 1, or the least and the most as (1, 8), "
             f"got {slots!r}"
         )
+    if bounds[1] > MOST_SLOTS:
+        raise QueryardError(
+            f"slots: {bounds[1]:,} is too many, as each is a thread; give at most {MOST_SLOTS:,} "
+            f"(this machine has {several(os.cpu_count() or 1, 'core')})"
+        )
     return bounds
 
 
@@ -58,12 +68,23 @@ def memory_budget(memory: int | str | None) -> int:
         if asked < 4 * MIN_MEMORY_BYTES:
             least = f"{math.ceil(4 * MIN_MEMORY_BYTES / 1e6)} MB"
             raise QueryardError(f"memory: {written(memory)} is too little; give at least {least}")
+        total = machine_bytes()
+        if total is not None and asked > total:
+            raise QueryardError(
+                f"memory: {written(memory)} is more than this machine has ({total / 1e9:.1f} GB); "
+                f'give less, such as "{total * MACHINE_SHARE / 1e9:.1f} GB", which is the default'
+            )
         return asked
+    total = machine_bytes()
+    return 4 << 30 if total is None else int(total * MACHINE_SHARE)
+
+
+def machine_bytes() -> int | None:
+    """The memory of this machine, where it can be told."""
     try:
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
-        return 4 << 30
-    return int(total * MACHINE_SHARE)
+        return None
 
 
 def divide(memory_bytes: int, catalog: Catalog, writes: bool = False) -> Budget:

@@ -16,6 +16,7 @@ from functools import reduce
 from typing import Any
 
 from queryard.core.errors import QueryardError
+from queryard.core.readable import several
 
 from .capi import Decimal, Handle, HugeInt, Interval, library, take_text
 from .errors import failure
@@ -81,7 +82,7 @@ def _in_order(names: list[str], parameters: Sequence[Any] | Mapping[str, Any]) -
         )
     if len(parameters) != len(names):
         raise WrongParameters(
-            f"the statement has {len(names)} parameters, {len(parameters)} were given"
+            f"the statement has {several(len(names), 'parameter')}, {len(parameters)} were given"
         )
     # DuckDB names unnamed ones by their place; `$2` may come before `$1`.
     if all(name.isdigit() and int(name) <= len(names) for name in names):

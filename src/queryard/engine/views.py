@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
+from queryard.core.errors import near_name
 from queryard.sql.catalog import Catalog, Table
 from queryard.sql.catalog.database import DatabaseTable
 from queryard.sql.catalog.frames import FrameTable
-from queryard.sql.catalog.quoting import identifier
+from queryard.sql.catalog.quoting import identifier, written_name
 
 from .errors import QueryFailed, missing_table
 from .instance import Connection
@@ -133,11 +133,11 @@ def explain_missing(
     for part in (whole, whole.split(".")[0]):
         if part in errors:
             return errors[part]
-    near = difflib.get_close_matches(name.lower(), known, n=1)
-    if near:
-        hint = f"Did you mean {near[0]}?"
+    near = near_name(whole, known)
+    if near is not None:
+        hint = f"Did you mean {written_name(near)}?"
     else:
-        some = sorted(known)[:SHOWN_TABLES]
+        some = [written_name(key) for key in sorted(known)[:SHOWN_TABLES]]
         more = ", …" if len(known) > len(some) else ""
         hint = f"There are: {', '.join(some)}{more}" if some else "There are no tables."
     lines = [line for line in str(error).splitlines() if not line.startswith("Did you mean")]

@@ -10,6 +10,7 @@ from typing import Any, Unpack
 
 from queryard.backends.local import LocalBackend, nodes_of
 from queryard.core.model import Node, Tenant
+from queryard.core.readable import several
 from queryard.engine.budget import divide, memory_budget, slot_range
 from queryard.engine.functions import Style
 from queryard.engine.native import NativeEngine, Parameters
@@ -19,6 +20,7 @@ from queryard.results.answer import Answer
 from queryard.results.explanation import Explanation
 from queryard.sim.forecast import Forecast
 from queryard.sql.catalog import Catalog, open_catalog
+from queryard.sql.catalog.quoting import written_name
 from queryard.sql.statistics.store import cache_folder
 
 from .admission.gate import Gate
@@ -324,6 +326,10 @@ class Session:
         self.host.owner.check()
         self.catalog.remove(name)
 
+    def tables(self) -> tuple[str, ...]:
+        """The names of all tables, as SQL writes them; `catalog` knows their columns and files."""
+        return tuple(written_name(key) for key in sorted(self.catalog.tables))
+
     def refresh(self) -> tuple[str, ...]:
         """Look at the files again; the names of tables that have changed."""
         self.host.owner.check()
@@ -334,6 +340,16 @@ class Session:
     def close(self) -> None:
         """Cancel what runs, and free everything."""
         self._finalizer()
+
+    def __repr__(self) -> str:
+        tables = several(len(self.catalog), "table")
+        data = f"{self.catalog.place}, {tables}" if self.catalog.place else tables
+        open_queries = several(len(self.queries()), "open query") if self._finalizer.alive else ""
+        return (
+            f"<Session on {data}: {several(self.slots, 'slot')}, {self.memory_bytes / 1e9:.1f} GB "
+            f"of memory, policy {self.profile.get('name', 'without a name')}, "
+            f"{open_queries or 'closed'}>"
+        )
 
     def __enter__(self) -> Session:
         return self

@@ -237,7 +237,7 @@ def _footer(
 ) -> str:
     parts = [row_count(rows, more)]
     if len(shown) < len(grid.names):
-        parts.append(f"{len(shown)} of {len(grid.names)} columns fit")
+        parts.append(f"{len(shown)} of {several(len(grid.names), 'column')} fit")
     if note:
         parts.append(note)
     text = " · ".join(parts)

@@ -64,7 +64,7 @@ def test_unreadable_parquet(tmp_path, content):
     [
         ("id,nam\n1,x\n", r"2\.csv: column 2 is called 'nam', but 'name' in .*1\.csv"),
         ("name,id\nx,1\n", r"2\.csv: column 1 is called 'name', but 'id'"),
-        ("id\n1\n", r"2\.csv: has 1 columns"),
+        ("id\n1\n", r"2\.csv: has 1 column \(id\), but .*; say union_by_name = true"),
         ("id,name,z\n1,x,2\n", r"2\.csv: has 3 columns \(id, name, z\)"),
         ("5,other\n6,more\n", r"2\.csv: column 1 is called '5'"),
     ],
@@ -103,7 +103,8 @@ def test_late_values_of_another_type(tmp_path):
     told = with_way_out(late_failure(tmp_path / "t.csv", "v 1", "7", "oops"))
     assert told.splitlines()[-2:] == [
         f"File: {tmp_path}/t.csv",
-        'Name its type in a catalog file, under the table: types = { "v 1" = "VARCHAR" }',
+        "Name its type in a catalog file, under the table (or in `tables=`): "
+        'types = { "v 1" = "VARCHAR" }',
     ]
     assert "sample_size" not in told
     assert "oops" in told
@@ -216,3 +217,36 @@ def test_files_of_different_formats(tmp_path):
     pq.write_table(FIRST, tmp_path / "2.parquet")
     with pytest.raises(CatalogError, match=r"2\.parquet: is parquet, but .*1\.csv is csv"):
         open_catalog(tables={"t": str(tmp_path)})
+
+
+GOOD = "".join(f'{number},"{number}"\n' for number in range(30_000))
+
+
+@pytest.mark.parametrize(
+    ("last", "cause", "option", "rows"),
+    [
+        ("7", "Expected Number of Columns: 2 Found: 1", "null_padding = true", 30_001),
+        ("7,8,9", "Expected Number of Columns: 2 Found: 3", "ignore_errors = true", 30_000),
+        ('7,"8"9', "Value with unterminated quote", "strict_mode = false", 30_001),
+        (f"7,{'8' * 2_500_000}", "Maximum line size", "maximum_line_size = 10000000", 30_001),
+    ],
+)
+def test_a_line_that_cannot_be_read_names_an_option_that_helps(tmp_path, last, cause, option, rows):
+    place = tmp_path / "t.csv"
+    place.write_text(f"id,v\n{GOOD}{last}\n")
+    types = {"types": {"v": "VARCHAR"}}
+    table = open_catalog(tables={"t": {"path": str(place), **types}})["t"]
+    with duckdb.connect() as connection, pytest.raises(duckdb.Error) as caught:
+        connection.execute(f"SELECT * FROM {table.relation}").fetchall()
+    told = with_way_out(str(caught.value))
+    assert cause in told
+    assert f"File: {place}" in told
+    assert option in told.splitlines()[-1]
+    assert max(map(len, told.splitlines())) < 300
+    assert "Set By User" not in told
+    name, _, value = option.partition(" = ")
+    given = {name: {"true": True, "false": False}.get(value, value)}
+    given = {name: int(value)} if value.isdigit() else given
+    table = open_catalog(tables={"t": {"path": str(place), **types, **given}})["t"]
+    with duckdb.connect() as connection:
+        assert len(connection.execute(f"SELECT * FROM {table.relation}").fetchall()) == rows

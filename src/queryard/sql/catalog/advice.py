@@ -1,7 +1,7 @@
 """What a user of a catalog can do about a message of DuckDB's.
 
-DuckDB advises what to write in a call of `read_csv`. Whoever reads a table of a catalog has written
-no such call: the way out is an option of the table.
+DuckDB advises what to write in a call of `read_csv`. A query of a table of a catalog has no such
+call: the remedy is an option of the table.
 """
 
 from __future__ import annotations
@@ -23,18 +23,62 @@ _MISSING = (
 )
 
 
+_PLACE = "in a catalog file, under the table (or in `tables=`)"
+_REMEDIES = (
+    (
+        re.compile(r"Expected Number of Columns: \d+ Found: \d+"),
+        "ignore_errors = true leaves out such lines, null_padding = true ends short ones in NULLs",
+    ),
+    (
+        re.compile("unterminated quote"),
+        "strict_mode = false reads such lines as well as possible, ignore_errors = true leaves "
+        'them out, quote = "" takes quotes for ordinary signs',
+    ),
+    (
+        re.compile("not possible to automatically detect the CSV parsing"),
+        "delimiter, quote, escape, skip, header and columns say how the file is written; "
+        "strict_mode = false and null_padding = true allow for irregular lines",
+    ),
+    (
+        re.compile("Maximum line size of"),
+        "maximum_line_size = 10000000 (bytes) allows for longer lines; so may another quote",
+    ),
+    (re.compile("Option filename adds column"), 'filename = "file" gives the column another name'),
+    (re.compile("Malformed JSON"), "ignore_errors = true reads such lines as NULL"),
+)
+_SHOWN = 200  # signs of a line of a message
+
+
 def way_out(message: str) -> str:
     """The option of a table in a catalog that helps, as a sentence; "" if there is none.
 
     >>> way_out('Error when converting column "v". Could not convert string "x" to BIGINT')
-    'Name its type in a catalog file, under the table: types = { v = "VARCHAR" }'
+    'Name its type in a catalog file, under the table (or in `tables=`): types = { v = "VARCHAR" }'
     """
     if _NOT_UTF8 in message:
-        return 'Name its encoding in a catalog file, under the table: encoding = "latin-1"'
+        return f'Name its encoding {_PLACE}: encoding = "latin-1"'
     if (found := _COLUMN.search(message)) is not None:
         name = found[1] if found[1].isidentifier() and found[1].isascii() else f'"{found[1]}"'
-        return f'Name its type in a catalog file, under the table: types = {{ {name} = "VARCHAR" }}'
+        return f'Name its type {_PLACE}: types = {{ {name} = "VARCHAR" }}'
+    for problem, remedy in _REMEDIES:
+        if problem.search(message) is not None:
+            return f"A remedy {_PLACE}: {remedy}"
     return ""
+
+
+def without_fixes(message: str) -> str:
+    """A message without DuckDB's advice, settings and search space, long lines cut.
+
+    >>> without_fixes("CSV Error on Line: 3\\nPossible fixes:\\n* none\\n\\n  file = a.csv")
+    'CSV Error on Line: 3'
+    """
+    lines = []
+    for line in message.splitlines():
+        if line.startswith(("Possible ", "The search space used", "Column ", "  file = ")):
+            break
+        if line:
+            lines.append(line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…")
+    return "\n".join(lines)
 
 
 def with_way_out(message: str) -> str:
@@ -44,13 +88,13 @@ def with_way_out(message: str) -> str:
     """
     if (found := _JSON_TYPE.match(message)) is not None:
         return (
-            f"{found[1]}\nName the type of the column in a catalog file, under the table: "
+            f"{found[1]}\nName the type of the column {_PLACE}: "
             'types = { name = "VARCHAR" }, or as `columns` of read_json'
         )
     advice = way_out(message)
     if not advice or _OURS.search(message) is None:
         return message
-    lines = [message.split("\n\n")[0]]
+    lines = [without_fixes(message)]
     if (file := _FILE.search(message)) is not None:
         lines.append(f"File: {file[1]}")
     return "\n".join([*lines, advice])

@@ -40,7 +40,10 @@ class Catalog:
         survey: Survey,
         read: Callable[[], Contents],
         statistics_folder: Path | None = None,
+        place: Path | None = None,
     ) -> None:
+        self.place = place
+        """The folder or file it was opened on; None if there are only tables by name."""
         self._survey = survey
         self._read = read
         # Names given later, which stand before those that were there.
@@ -223,7 +226,7 @@ class Catalog:
             parts = (*(table.schema.split(".") if table.schema else ()), table.name)
             name = tuple(part.lower() for part in parts)
             if name in by_name:
-                # Only whoever uses the name needs to know.
+                # An error only for queries that use the name.
                 ambiguous[name] = f"{_place(by_name[name])} and {_place(table)}; {_RENAME}"
             else:
                 by_name[name] = tables[table.key] = table

@@ -76,8 +76,8 @@ def _line(text: str, error: InvalidEntry) -> str:
 def read_catalog(data: Mapping[str, object], base: Path, survey: Survey) -> Contents:
     """The tables that data, as TOML gives it, names.
 
-    An entry whose data cannot be used is left out, with the reason. One that cannot be meant as it
-    is written is an error.
+    An entry with data that cannot be used is left out, with the reason. One that cannot be meant as
+    it is written is an error.
     """
     for key in data:
         if key not in FIELDS + SETTINGS:

@@ -33,13 +33,22 @@ from .model import CatalogError, DataFile, InvalidEntry
 from .parquet import ParquetTable
 from .quoting import split_name
 
-COMMON = ("path", "format", "hive", "types")
+COMMON = ("path", "format", "hive", "types", "filename")
 OPTIONS: Mapping[Format, tuple[str, ...]] = {
-    "parquet": (*COMMON, "binary_as_string"),
-    "csv": (*COMMON, "columns", *csv_files.OPTIONS),
+    "parquet": (*COMMON, "union_by_name", "binary_as_string"),
+    "csv": (*COMMON, "columns", "union_by_name", *csv_files.OPTIONS),
     "json": (*COMMON, "columns", *json_files.OPTIONS),
     "database": ("path", "format"),
 }
+SWITCHES = (
+    "hive",
+    "header",
+    "null_padding",
+    "binary_as_string",
+    "union_by_name",
+    "ignore_errors",
+    "strict_mode",
+)
 CLASSES: Mapping[Format, type[FileTable]] = {
     "parquet": ParquetTable,
     "csv": CsvTable,
@@ -105,7 +114,7 @@ def check_options(name: str, options: Mapping[str, object], chosen: Format) -> N
         if option not in OPTIONS[chosen]:
             what = f"option of the {chosen} table {name}:"
             raise InvalidEntry(unknown_name(what, option, OPTIONS[chosen]), option)
-        if option in ("hive", "header", "null_padding", "binary_as_string"):
+        if option in SWITCHES:
             _expect(name, option, value, isinstance(value, bool), "true or false")
         if option in ("columns", "types"):
             fits = isinstance(value, Mapping) and all(
@@ -114,9 +123,18 @@ def check_options(name: str, options: Mapping[str, object], chosen: Format) -> N
             _expect(
                 name, option, value, fits and bool(value), "names with types, as {id = 'BIGINT'}"
             )
-        if option in ("skip", "maximum_object_size"):
+        if option in ("skip", "maximum_object_size", "maximum_line_size"):
             fits = isinstance(value, int) and not isinstance(value, bool) and value >= 0
             _expect(name, option, value, fits, "a whole number")
+        if option == "filename":
+            fits = isinstance(value, bool) or (isinstance(value, str) and value != "")
+            _expect(name, option, value, fits, "true, false or the name of the column")
+    if options.get("union_by_name") is True and "columns" in options:
+        raise InvalidEntry(
+            f"table {name}: columns and union_by_name exclude each other, as columns are named in "
+            "the order of one file; say the types of some columns in types",
+            "columns",
+        )
 
 
 def _check_known(name: str, options: Mapping[str, object]) -> None:

@@ -1,14 +1,21 @@
-"""What tables of files have in common: their list of files, hive folders, whole-file splits."""
+"""What tables of files have in common: their list of files, hive folders, whole-file splits.
+
+With the option `union_by_name` the files of a table may have different columns: the table has all
+of them, and a column that a file does not have is NULL there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import groupby
 
 from .formats import hive_keys, hive_values
 from .metadata import MetadataReader
 from .model import CatalogError, Column, DataFile, SourceSplit, Table, checked_target
-from .quoting import call, literal, select
+from .quoting import call, identifier, literal, select
+
+_PLACES = frozenset({"path", "format"})
 
 
 class FileTable(Table):
@@ -32,6 +39,11 @@ class FileTable(Table):
     @property
     def files(self) -> tuple[DataFile, ...]:
         return self._files
+
+    @property
+    def given_options(self) -> tuple[str, ...]:
+        given = sorted(self.options.items(), key=lambda item: item[0])
+        return tuple(f"{name} = {value!r}" for name, value in given if name not in _PLACES)
 
     @property
     def bytes(self) -> float:
@@ -60,10 +72,50 @@ class FileTable(Table):
     def _whole_files(
         self, index: int, files: Sequence[DataFile], rows: float | None = None
     ) -> SourceSplit:
-        source = self._read(file.uri for file in files)
-        relation = select((column.name for column in self.columns), source)
+        relation = self._rows_of([file.uri for file in files])
         size = float(sum(file.bytes for file in files))
         return SourceSplit(self.key, index, size, rows, relation)
+
+    def _rows_of(self, uris: Sequence[str], where: str = "") -> str:
+        """Some of the files as a relation with all columns of the table."""
+        if not self.by_name:
+            return select((column.name for column in self.columns), self._read(uris), where)
+        parts = [
+            self._filled_up(list(same), where) for _, same in groupby(uris, key=self._same_reading)
+        ]
+        return parts[0] if len(parts) == 1 else f"({' UNION ALL '.join(parts)})"
+
+    def _filled_up(self, uris: Sequence[str], where: str) -> str:
+        """Files of the same columns: the others are NULL, and types are those of the table."""
+        own = {column.name.lower(): column for column in self.layout(uris[0])}
+        added = {name.lower() for name in self.added_columns}
+        items = []
+        for column in self.columns:
+            name = identifier(column.name)
+            found = own.get(column.name.lower())
+            if column.name.lower() in added:
+                items.append(name)
+            elif found is None:
+                items.append(f"CAST(NULL AS {column.type}) AS {name}")
+            elif found.type == column.type:
+                items.append(f"{identifier(found.name)} AS {name}")
+            else:
+                items.append(f"CAST({identifier(found.name)} AS {column.type}) AS {name}")
+        condition = f" WHERE {where}" if where else ""
+        return f"(SELECT {', '.join(items)} FROM {self._read(uris)}{condition})"
+
+    @property
+    def by_name(self) -> bool:
+        """Whether files may have different columns."""
+        return self.options.get("union_by_name") is True
+
+    def layout(self, uri: str) -> tuple[Column, ...]:
+        """The columns of one file of a table that is read by name, as `_read` gives them."""
+        raise NotImplementedError
+
+    def _same_reading(self, uri: str) -> object:
+        """Equal for files of a table read by name that `_read` may read together."""
+        return self.layout(uri)
 
     def _read(self, uris: Iterable[str]) -> str:
         return call(self.function, uris, self._reading_options)
@@ -121,14 +173,29 @@ class FileTable(Table):
 
     @property
     def hive_columns(self) -> tuple[str, ...]:
-        """The columns whose values are the names of folders."""
+        """The columns with the names of folders as their values."""
         types = self._hive_options.get("hive_types", {})
         return tuple(types) if isinstance(types, Mapping) else ()
 
-    def _without_hive(self, columns: Iterable[Column]) -> tuple[Column, ...]:
+    @property
+    def filename_column(self) -> str | None:
+        """The column with the path of the file that a row is from, if one is wanted."""
+        given = self.options.get("filename", False)
+        return given if isinstance(given, str) else "filename" if given else None
+
+    @property
+    def _filename_options(self) -> Mapping[str, object]:
+        return {} if self.filename_column is None else {"filename": self.filename_column}
+
+    @property
+    def added_columns(self) -> tuple[str, ...]:
+        """The columns that are not in the files, but made from their paths."""
+        return (*self.hive_columns, *([self.filename_column] if self.filename_column else ()))
+
+    def _in_files(self, columns: Iterable[Column]) -> tuple[Column, ...]:
         """The columns that are in the files themselves."""
-        keys = {key.lower() for key in self.hive_columns}
-        return tuple(column for column in columns if column.name.lower() not in keys)
+        added = {name.lower() for name in self.added_columns}
+        return tuple(column for column in columns if column.name.lower() not in added)
 
 
 def packed(files: Sequence[DataFile], target_bytes: float) -> list[list[DataFile]]:

@@ -121,7 +121,7 @@ def _read_table(
 ) -> Contents | None:
     """The one table that a folder is, or nothing at all; None if it is a schema."""
     if lake := _lake(folder):
-        reason = f"is a {lake} table, whose files may not be read by themselves"
+        reason = f"is a {lake} table, and its files may not be read by themselves"
         return Contents(skipped=[(str(folder), f"{reason}; export it to Parquet")])
     files = listing.below(str(folder))
     if not files:

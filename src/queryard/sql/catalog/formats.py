@@ -129,7 +129,7 @@ def hive_values(uris: Iterable[str], key: str) -> set[str | None]:
 
 
 def is_hidden(name: str) -> bool:
-    """Files and folders nobody means: `.x`, and `_x` as other systems leave behind (not `_k=v`)."""
+    """Files and folders that are not data: `.x`, and `_x` of other systems (not `_k=v`)."""
     return name.startswith(".") or (name.startswith("_") and not is_hive_folder(name))
 
 

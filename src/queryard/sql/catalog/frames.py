@@ -171,6 +171,6 @@ def _is_lazy(value: object) -> bool:
 
 
 def _is_pandas(value: object) -> bool:
-    # Not imported: whoever hands in a frame has pandas, whoever does not need not have it.
+    # Not imported: pandas is there if a frame is given, and need not be there otherwise.
     kind = type(value)
     return kind.__module__.partition(".")[0] == "pandas" and kind.__name__ == "DataFrame"

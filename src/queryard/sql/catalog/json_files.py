@@ -1,4 +1,4 @@
-"""Tables of JSON files, one object a line (or one array of objects), also compressed.
+"""Tables of JSON files, one object per line (or one array of objects), also compressed.
 
 Objects need not have the same keys: the columns are all keys seen in the first objects of every
 file, and a key that is missing is NULL. Types are found once, when the table is opened, and said
@@ -19,12 +19,13 @@ OPTIONS: Mapping[str, str] = {
     "timestamp_format": "timestampformat",
     "compression": "compression",
     "maximum_object_size": "maximum_object_size",
+    "ignore_errors": "ignore_errors",
 }
 """Options of ours, and what DuckDB's reader calls them."""
 
 
 class JsonTable(FileTable):
-    """JSON files whose objects are rows."""
+    """JSON files; their objects are the rows."""
 
     kind = "json"
     function = "read_json"
@@ -37,8 +38,9 @@ class JsonTable(FileTable):
     @property
     def _reading_options(self) -> Mapping[str, object]:
         with self._opening:
-            columns = {column.name: column.type for column in self._without_hive(self._described)}
-            return {**self._given, "records": True, "columns": columns, **self._hive_options}
+            columns = {column.name: column.type for column in self._in_files(self._described)}
+            fixed = {"records": True, "columns": columns}
+            return {**self._given, **fixed, **self._hive_options, **self._filename_options}
 
     @property
     def _given(self) -> Mapping[str, object]:
@@ -49,12 +51,12 @@ class JsonTable(FileTable):
     @cached_property
     def _described(self) -> tuple[Column, ...]:
         uris = [file.uri for file in self._files if file.bytes] or [self._files[0].uri]
-        options = {**self._given, **self._hive_options}
+        options = {**self._given, **self._hive_options, **self._filename_options}
         columns = self.options.get("columns")
         if isinstance(columns, Mapping):
             return self._ask(uris, {**options, "columns": columns})
         found = self._ask(uris, {**options, "maximum_sample_files": -1})
-        if [column.name for column in self._without_hive(found)] == ["json"]:
+        if [column.name for column in self._in_files(found)] == ["json"]:
             self._check_objects(uris)
         types = {name.lower(): text for name, text in self._given_types.items()}
         return tuple(Column(c.name, types.get(c.name.lower(), c.type)) for c in found)
@@ -75,6 +77,6 @@ class JsonTable(FileTable):
                 self._metadata.columns(call(self.function, [uri], {"records": True}), [uri], uri)
             except CatalogError as error:
                 raise CatalogError(
-                    f"{uri}: holds no JSON objects, one a line or in an array; "
+                    f"{uri}: holds no JSON objects, one per line or in an array; "
                     f"the columns of the table {self.key} are unknown"
                 ) from error

@@ -12,7 +12,7 @@ from typing import Any
 
 import duckdb
 
-from .advice import way_out
+from .advice import way_out, without_fixes
 from .locations import filesystem, scheme_of
 from .model import CatalogError, Column
 from .quoting import path_literal
@@ -54,7 +54,7 @@ class MetadataReader:
         return tuple(Column(row[0], row[1]) for row in described)
 
     def alone(self) -> threading.RLock:
-        """A context in which nobody else uses the connection."""
+        """A context in which no other thread uses the connection."""
         return self._lock
 
     def culprit(self, statement: str, uris: Sequence[str], whole: CatalogError) -> CatalogError:
@@ -86,5 +86,7 @@ def first_lines(error: Exception) -> str:
         # A Python function that DuckDB called has failed, as that of a file system: its last words.
         text = text.splitlines()[-1].strip()
     _, found, rest = text.partition(" Error: ")
-    told = " ".join((rest if found else text).split("\n\n")[0].split())
-    return f"{told} {advice}" if (advice := way_out(text)) else told
+    said = rest if found else text
+    advice = way_out(text)
+    told = " ".join((without_fixes(said) if advice else said.split("\n\n")[0]).split())
+    return f"{told.rstrip('.')}. {advice}" if advice else told

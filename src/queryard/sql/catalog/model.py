@@ -58,7 +58,7 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class AttachedDatabase:
-    """A DuckDB file whose tables are in the catalog; to be attached READ_ONLY under the alias."""
+    """A DuckDB file with tables in the catalog; to be attached READ_ONLY under the alias."""
 
     alias: str
     path: str
@@ -69,7 +69,7 @@ class SourceSplit:
     """A part of a table that one task reads. The splits of a table are exactly its rows, once each.
 
     `relation` is SQL for `FROM {relation} AS t` and has exactly the table's columns, in order. For
-    a registered frame it is a bare name, under which whoever runs the task registers `frame` (a
+    a registered frame it is a bare name, under which the reader of the split registers `frame` (a
     slice of the table, a pyarrow.Table without copied data). The name belongs to that slice only.
     """
 
@@ -132,9 +132,15 @@ class Table(ABC):
         """SQL to be used in FROM for the whole table."""
 
     @property
+    def given_options(self) -> tuple[str, ...]:
+        """The options that say how its files are read, as texts."""
+        return ()
+
+    @property
     def fingerprint(self) -> str:
-        """Another one whenever a file is added, removed or changed."""
-        return combined_fingerprint(f"{file.uri}\n{file.fingerprint}" for file in self.files)
+        """Another one whenever a file is added, removed or changed, or is to be read otherwise."""
+        files = (f"{file.uri}\n{file.fingerprint}" for file in self.files)
+        return combined_fingerprint([*files, *self.given_options])
 
     @abstractmethod
     def splits(self, target_bytes: float) -> tuple[SourceSplit, ...]:

@@ -141,7 +141,7 @@ def looking(path: Path, owner: object = None) -> Iterator[Ask | None]:
     """Look at a file for a moment.
 
     None means that it may be opened, and must be closed at the end. Otherwise it is written by the
-    session whose catalog has the metadata reader `owner`, and may not be opened: ask. An error if
+    session with the metadata reader `owner`, and may not be opened: ask. An error if
     something else in this process writes it.
     """
     place = resolved(path)

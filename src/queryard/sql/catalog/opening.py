@@ -61,7 +61,7 @@ def open_catalog(
         for name in tables or {}
         if is_frame(named[name])
     ]
-    catalog = Catalog(survey, partial(_read, place, named, frames, survey), folder)
+    catalog = Catalog(survey, partial(_read, place, named, frames, survey), folder, place)
     for name in named:
         if name in catalog.broken:
             raise CatalogError(catalog.broken[name])

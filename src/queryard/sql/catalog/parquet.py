@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from .file_table import FileTable, packed
 from .locations import filesystem, scheme_of
 from .model import CatalogError, Column, DataFile, SourceSplit, checked_target
-from .quoting import call, select
+from .quoting import call
 
 ROW_NUMBER = "file_row_number"
 """DuckDB's name for the position of a row; where a table has such a column, files stay whole."""
@@ -63,7 +63,7 @@ class ParquetTable(FileTable):
 
     @property
     def footers(self) -> tuple[Footer, ...]:
-        """One a file, in the order of the files."""
+        """One per file, in the order of the files."""
         return self._opened[0]
 
     def splits(self, target_bytes: float) -> tuple[SourceSplit, ...]:
@@ -82,7 +82,7 @@ class ParquetTable(FileTable):
         return self._numbered(pieces)
 
     def row_group_splits(self) -> tuple[SourceSplit, ...]:
-        """One a row group. Empty groups are left out, unless there is nothing else."""
+        """One per row group. Empty groups are left out, unless there is nothing else."""
         if not self._can_cut:
             return self._numbered([[footer] for footer in self.footers])
         pieces = [
@@ -112,14 +112,27 @@ class ParquetTable(FileTable):
         first, last = groups[0], groups[-1]
         end = last.first_row + last.rows - 1
         where = f"{ROW_NUMBER} BETWEEN {first.first_row} AND {end}"
-        relation = select((c.name for c in self.columns), self._read([footer.file.uri]), where)
+        relation = self._rows_of([footer.file.uri], where)
         rows, size = sum(group.rows for group in groups), sum(group.bytes for group in groups)
         return SourceSplit(self.key, index, size, float(rows), relation)
 
     @property
     def _reading_options(self) -> Mapping[str, object]:
-        given = {name: self.options[name] for name in ("binary_as_string",) if name in self.options}
-        return {**self._hive_options, **given}
+        return {**self._hive_options, **self._filename_options, **self._given}
+
+    @property
+    def _given(self) -> Mapping[str, object]:
+        return {name: self.options[name] for name in ("binary_as_string",) if name in self.options}
+
+    @property
+    def relation(self) -> str:
+        by_name = {"union_by_name": True} if self.by_name else {}
+        uris = (file.uri for file in self._files)
+        return call(self.function, uris, {**self._reading_options, **by_name})
+
+    def layout(self, uri: str) -> tuple[Column, ...]:
+        with self._opening:
+            return self._layouts[uri]
 
     @property
     def _opened(self) -> tuple[tuple[Footer, ...], tuple[Column, ...]]:
@@ -129,11 +142,28 @@ class ParquetTable(FileTable):
     @cached_property
     def _contents(self) -> tuple[tuple[Footer, ...], tuple[Column, ...]]:
         footers = tuple(_read_footer(file) for file in self._files)
+        if self.by_name:
+            uris = [file.uri for file in self._files]
+            return footers, self._metadata.columns(self.relation, uris, f"table {self.key}")
         self._check_drift(footers)
         # Other files have the same columns as the first, but a partition column needs all folders.
         source = call(self.function, [self._files[0].uri], self._reading_options)
         uri = self._files[0].uri
         return footers, self._metadata.columns(source, [uri], uri)
+
+    @cached_property
+    def _layouts(self) -> Mapping[str, tuple[Column, ...]]:
+        """The columns of every file; DuckDB is asked once per different schema."""
+        seen: list[tuple[Any, tuple[Column, ...]]] = []
+        found = {}
+        for footer in self.footers:
+            schema, uri = footer.metadata.schema, footer.file.uri
+            known = next((columns for other, columns in seen if schema.equals(other)), None)
+            if known is None:
+                known = tuple(self._duckdb_columns(uri).values())
+                seen.append((schema, known))
+            found[uri] = known
+        return found
 
     def _check_drift(self, footers: Sequence[Footer]) -> None:
         first = footers[0]
@@ -146,14 +176,15 @@ class ParquetTable(FileTable):
             self._compare(expected, self._duckdb_columns(footer.file.uri), footer.file.uri)
 
     def _duckdb_columns(self, uri: str) -> dict[str, Column]:
-        source = call(self.function, [uri], {"hive_partitioning": False})
+        source = call(self.function, [uri], {"hive_partitioning": False, **self._given})
         columns = self._metadata.columns(source, [uri], uri)
         return {column.name.lower(): column for column in columns}
 
     def _compare(self, expected: dict[str, Column], found: dict[str, Column], uri: str) -> None:
         first = self._files[0].uri
         remedy = (
-            f"bring all files of the table {self.key} to the same columns, or name separate tables"
+            f"say union_by_name = true for the table {self.key} in a catalog file (or in "
+            "`tables=`), bring its files to the same columns, or name separate tables"
         )
         for name, column in expected.items():
             if name not in found:

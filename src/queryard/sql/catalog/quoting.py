@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
+
+import duckdb
 
 _MAGIC = re.compile(r"[*?\[]")
 
@@ -15,6 +18,35 @@ def identifier(name: str) -> str:
     '"my ""own"" table"'
     """
     return '"' + name.replace('"', '""') + '"'
+
+
+def plain_identifier(name: str) -> str:
+    """A name as people write it: in quotes only if DuckDB needs them.
+
+    >>> plain_identifier("orders"), plain_identifier("2024 orders"), plain_identifier("order")
+    ('orders', '"2024 orders"', '"order"')
+    """
+    plain = name.isidentifier() and name.lower() not in _keywords()
+    return name if plain else identifier(name)
+
+
+def written_name(key: str) -> str:
+    """A name with dots, as `Table.key`, as people write it in SQL.
+
+    >>> written_name("sales.my orders")
+    'sales."my orders"'
+    """
+    return ".".join(plain_identifier(part) for part in split_name(key))
+
+
+@cache
+def _keywords() -> frozenset[str]:
+    """Words that mean something in SQL, except those that are names as well."""
+    with duckdb.connect(":memory:", config={"threads": 1}) as connection:
+        found = connection.execute(
+            "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'"
+        )
+        return frozenset(row[0] for row in found.fetchall())
 
 
 def literal(text: str) -> str:

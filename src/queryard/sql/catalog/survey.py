@@ -73,7 +73,7 @@ class Survey:
         return found
 
     def at(self, place: Hashable, name: str, look: Callable[[Listing], T]) -> T:
-        """What lies at a place whose tables are all called `name`, or `name.…`."""
+        """What lies at a place where all tables are called `name`, or `name.…`."""
         return self._seen(place, self._names is None or name.lower() in self._names, look)
 
     def around(self, place: Hashable, look: Callable[[Listing], T]) -> T:

@@ -30,7 +30,7 @@ from .types import packed, unpacked
 
 @dataclass(slots=True)
 class OpenJob:
-    """A job whose reduce phase still grows."""
+    """A job with a reduce phase that still grows."""
 
     name: str
     operator: Operator
@@ -64,7 +64,7 @@ class Assembly:
         return fragment if fragment.open_job is None else self.reading(self.closed(fragment))
 
     def closed(self, fragment: Fragment) -> StagedJob:
-        """The fragment as a job whose result others read."""
+        """The fragment as a job; others read its result."""
         fragment = flushed(fragment)
         source = fragment.pieces[0].source
         if fragment.untouched and isinstance(source, ChunkSource):

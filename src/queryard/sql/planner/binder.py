@@ -152,7 +152,7 @@ class QueryBinder:
 
 
 def _check_precedence(query: exp.SetOperation) -> None:
-    """Refuse chains whose grouping depends on precedence: INTERSECT binds tighter."""
+    """Refuse chains where the grouping depends on precedence: INTERSECT binds tighter."""
     if isinstance(query.expression, exp.SetOperation):
         raise NotStageable("nested set operations without parentheses")
     inner = query.this

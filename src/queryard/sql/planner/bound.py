@@ -21,7 +21,7 @@ class Bound:
 
 
 def unordered(node: Node) -> Node:
-    """The node without an order nobody asked for: a sort of a subquery without LIMIT."""
+    """The node without an order that is not asked for: a sort of a subquery without LIMIT."""
     if isinstance(node, Sort) and node.limit is None and not node.offset:
         return node.child
     if isinstance(node, Project) and isinstance(node.child, Sort):

@@ -23,7 +23,7 @@ class Builder:
         self._numbers = count(1)
 
     def fresh(self) -> str:
-        """A column name nobody else has."""
+        """A column name that is not used yet."""
         return f"c{next(self._numbers)}"
 
     def scan(self, key: str, table: TableLike) -> Scan:

@@ -24,7 +24,7 @@ _NESTS = {
 
 
 class DistinctInTwo:
-    """Rewrites every grouping whose DISTINCT aggregates all read the same column."""
+    """Rewrites every grouping where all DISTINCT aggregates read the same column."""
 
     def __init__(self, builder: Builder) -> None:
         self._builder = builder

@@ -1,7 +1,7 @@
 """A piece of a plan that is still open: the same SQL over every part of its input.
 
-Operators that need no other rows than those of their task are put around the SQL. Whoever needs
-rows of other tasks closes the fragment: it becomes a job, or the reduce phase of one.
+Operators that need no other rows than those of their task are put around the SQL. An operator
+that needs rows of other tasks closes the fragment: it becomes a job, or the reduce phase of one.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Piece:
 
 @dataclass(slots=True)
 class Fragment:
-    """Pieces whose rows together are a relation.
+    """Pieces; their rows together are a relation.
 
     `apart` lists sets of columns: rows that agree on one of them are all in the same task. `hashed`
     lists the keys (columns and the types they were hashed in) the partitions were made by.
@@ -114,7 +114,7 @@ class Fragment:
 
     @property
     def open_job(self) -> str | None:
-        """The job whose reduce phase this is, if it is one."""
+        """The job that has this as its reduce phase, if it is one."""
         sources = [piece.source for piece in self.pieces]
         found = [source.job for source in sources if isinstance(source, ExchangeSource)]
         return found[0] if found else None
@@ -137,7 +137,7 @@ class Fragment:
 
 
 def _tasks(source: Source) -> int:
-    """Tasks over a source; a table whose splits are not decided has several."""
+    """Tasks over a source; a table without decided splits has several."""
     if isinstance(source, TableSource):
         return 2 if source.splits is None else max(len(source.splits), 1)
     if isinstance(source, ChunkSource):

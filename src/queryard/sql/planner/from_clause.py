@@ -16,7 +16,7 @@ from .scope import Scope, Visible
 
 @dataclass(slots=True)
 class Source:
-    """A bound relation; `ordered` if it is a subquery whose order somebody may rely on."""
+    """A bound relation; `ordered` if it is a subquery with an order that may be relied on."""
 
     node: Node
     scope: Scope

@@ -1,7 +1,7 @@
 """The order of inner joins: always the pair that gives the fewest rows next (greedy, bushy).
 
 Fegaras, "A New Heuristic for Optimizing Large Queries" (1998). Equalities are closed under
-transitivity first, so that a join may use a condition nobody wrote.
+transitivity first, so that a join may use a condition that was not written.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from queryard.core.readable import several
+
 from .algebra import (
     Aggregate,
     Filter,
@@ -256,4 +258,4 @@ class Physical:
 def _group_story(node: Aggregate) -> str:
     if not node.keys:
         return "group all"
-    return "group by 1 column" if len(node.keys) == 1 else f"group by {len(node.keys)} columns"
+    return f"group by {several(len(node.keys), 'column')}"

@@ -127,7 +127,7 @@ class StagedJob:
 
     @property
     def builds(self) -> tuple[str, ...]:
-        """The jobs whose whole results are joined within tasks."""
+        """The jobs with results that are joined as a whole within tasks."""
         found = dict.fromkeys(b for branch in self.branches for b in branch.builds)
         found.update(dict.fromkeys(self.reduce_builds))
         return tuple(found)
@@ -149,7 +149,7 @@ class StagedJob:
 
     @property
     def result_tasks(self) -> int:
-        """The tasks whose results together are the job's."""
+        """The tasks that together give the result of the job."""
         return self.partitions or self.map_tasks
 
     def branch_of(self, index: int) -> tuple[Branch, int]:

@@ -1,4 +1,4 @@
-"""Drops columns and aggregates nobody reads."""
+"""Drops columns and aggregates that nothing reads."""
 
 from __future__ import annotations
 

@@ -222,7 +222,7 @@ class Pushdown:
     def _flatten_outer(
         self, node: Join, relations: list[Node], conditions: list[Expr], tests: list[Existence]
     ) -> None:
-        """An outer join whose padded rows a condition removes anyway is an inner one."""
+        """An outer join is an inner one if a condition removes its padded rows anyway."""
         optional = node.right if node.kind == "left" else node.left
         padded = names(optional)
         if any(rejects_nulls(c, padded) for c in conditions):
@@ -261,7 +261,7 @@ class Pushdown:
 
 
 def _owner(reads: frozenset[str], relations: Sequence[Node]) -> int | None:
-    """The relation whose columns are read, if it is one; constants belong to the first."""
+    """The relation that is read, if it is one; constants belong to the first."""
     if not reads:
         return 0
     return next((i for i, relation in enumerate(relations) if reads <= names(relation)), None)

@@ -25,7 +25,7 @@ class SelectBinder:
     """One SELECT on its way to a node.
 
     `source()` binds FROM and WHERE. Conditions that read columns of the `outer` scope are kept
-    apart in `correlated`, for whoever turns the subquery into a join. `bind()` does the rest.
+    apart in `correlated`, for the step that turns the subquery into a join. `bind()` does the rest.
     """
 
     def __init__(self, context: Context, select: exp.Select, outer: Scope | None = None) -> None:

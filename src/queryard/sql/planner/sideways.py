@@ -3,7 +3,7 @@
 Where rows of the right side without a partner cannot matter (left, semi and anti joins, and
 groups that are joined by their keys), the keys of a small left side are computed first and the
 right side is read through a semi join with them. This is what makes correlated subqueries cheap:
-averages are computed only for the parts somebody asked about (magic sets, Beeri 1987).
+averages are computed only for the parts that are asked for (magic sets, Beeri 1987).
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ def analyze(
     """Collect and keep statistics of the tables of a catalog (all, or those named), by their keys.
 
     `sample` is the share of rows to read, by whole row groups spread over the table where there are
-    enough of them, else row by row. Tables whose statistics still hold, from at least this share,
-    are not read again. `catalog.statistics` knows the new ones at once; those of frames are not
+    enough of them, else row by row. A table is not read again if its statistics still hold, from at
+    least this share. `catalog.statistics` knows the new ones at once; those of frames are not
     kept beyond the catalog. A table that cannot be read does not stop the others: NotAllAnalysed is
     raised at the end.
     """

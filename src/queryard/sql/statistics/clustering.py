@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 MOST_OVERLAP = 0.1
-"""The share of neighbouring row groups whose ranges may overlap in a clustered column."""
+"""The share of neighbouring row groups that may overlap in a clustered column."""
 
 MOST_RUNS = 1.15
 """Runs of equal values for each distinct value; above 1 because the latter are an estimate."""

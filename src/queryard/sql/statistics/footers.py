@@ -85,16 +85,41 @@ def footer_statistics(table: ParquetTable) -> TableStatistics:
             group = footer.metadata.row_group(number)
             for position, path in enumerate(paths):
                 chunks.setdefault(path, _Chunks()).add(group.column(position))
+    for path in _converted(table):
+        # What is written there is of another type than the values of the table.
+        chunks.setdefault(path, _Chunks()).range_known = False
     rows = table.rows or 0.0
     hive = {key.lower() for key in table.hive_columns}
     columns = {}
     for column in table.columns:
         if column.name.lower() in hive:
             columns[column.name] = _of_folders(column, [file.uri for file in table.files])
+        elif column.name == table.filename_column:
+            columns[column.name] = _of_files(table)
         else:
             found = chunks.get(column.name.lower())
             columns[column.name] = _of_chunks(column, found, rows)
     return TableStatistics(rows, table.bytes, columns, "footers")
+
+
+def _converted(table: ParquetTable) -> set[str]:
+    """Columns, in lower case, that some file of a table read by name has with another type."""
+    if not table.by_name:
+        return set()
+    types = {column.name.lower(): column.type for column in table.columns}
+    return {
+        column.name.lower()
+        for layout in {table.layout(file.uri) for file in table.files}
+        for column in layout
+        if types.get(column.name.lower()) != column.type
+    }
+
+
+def _of_files(table: ParquetTable) -> ColumnStatistics:
+    """The column with the paths of the files."""
+    uris = sorted(file.uri for file in table.files)
+    width = sum(len(uri) for uri in uris) / len(uris)
+    return ColumnStatistics(0.0, uris[0], uris[-1], float(len(uris)), width, None, True)
 
 
 def _of_chunks(column: Column, chunks: _Chunks | None, rows: float) -> ColumnStatistics:
@@ -102,7 +127,10 @@ def _of_chunks(column: Column, chunks: _Chunks | None, rows: float) -> ColumnSta
         width = fixed_width_bytes(column.type) or TEXT_WIDTH
         return ColumnStatistics(0.0, None, None, rows, width)
     low, high = _whole_range(chunks)
-    nulls = chunks.nulls / chunks.values if chunks.nulls_known else 0.0
+    # A file of a table read by name that does not have the column has no values of it.
+    absent = max(0.0, rows - chunks.values)
+    known = chunks.nulls if chunks.nulls_known else 0
+    nulls = min(1.0, (known + absent) / max(rows, chunks.values))
     present = rows * (1 - nulls)
     width = fixed_width_bytes(column.type) or _text_width(chunks, low, high)
     clustered = clustered_by_ranges(chunks.ranges) if chunks.range_known else None

@@ -1,4 +1,4 @@
-"""Statistics of tables nobody has looked into: from sizes and types."""
+"""Statistics of tables that were not analysed: from sizes and types."""
 
 from __future__ import annotations
 

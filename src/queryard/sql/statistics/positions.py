@@ -51,7 +51,7 @@ _WIDTHS = {
     "UUID": 16.0,
 }
 TEXT_WIDTH = 16.0
-"""What a text is taken for as long as nobody has looked: DuckDB's own size of a reference."""
+"""What a text is taken for as long as it is not known: DuckDB's own size of a reference."""
 
 
 def position(value: object) -> float | None:

@@ -1,4 +1,4 @@
-"""Statistics in files: JSON, one a table, with the fingerprint of the data they were taken from.
+"""Statistics in files: JSON, one per table, with the fingerprint of the data they were taken from.
 
 They lie in a folder beside the catalog. Where that cannot be written to, they go to the cache of
 the user (`$XDG_CACHE_HOME/queryard`, `~/.cache/queryard`), in a folder of the catalog's own. Both
@@ -43,9 +43,10 @@ class Stored:
 
 
 def data_fingerprint(table: Table) -> str:
-    """Of the files by their names (a catalog may be moved with its data) and of the columns."""
+    """Of the files by their names (a catalog may be moved with its data), columns and options."""
     files = (f"{basename(file.uri)} {file.fingerprint}" for file in table.files)
-    return combined_fingerprint([*files, *(f"{c.name} {c.type}" for c in table.columns)])
+    columns = (f"{c.name} {c.type}" for c in table.columns)
+    return combined_fingerprint([*files, *columns, *table.given_options])
 
 
 def load(table: Table, folder: Path | None) -> Stored | None:
@@ -100,10 +101,10 @@ def cache_folder() -> Path:
 def _places(table: Table, folder: Path | None) -> list[Path]:
     """Beside the catalog, then in the cache, under a name that belongs to that place."""
     if folder is not None:
-        whose = str(folder)
+        owner = str(folder)
     else:
-        whose = "\n".join(file.uri for file in table.files)
-    own = hashlib.sha256(whose.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        owner = "\n".join(file.uri for file in table.files)
+    own = hashlib.sha256(owner.encode("utf-8", "surrogateescape")).hexdigest()[:16]
     cached = cache_folder() / "statistics" / own
     return [cached] if folder is None else [folder, cached]
 
