@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from . import posum, recorded, relaqs, s3, tls, tumm
+from . import ablation, posum, recorded, relaqs, s3, tls, tumm
 from .outcome import (
     Chart,
     Experiment,
@@ -19,7 +19,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     experiment.name: experiment
     for paper in (tls, relaqs, s3, tumm, posum, recorded)
     for experiment in paper.EXPERIMENTS
-}
+} | {ablation.EXPERIMENT.name: ablation.EXPERIMENT}
 JOINTS: tuple[Joint, ...] = recorded.JOINTS
 
 __all__ = [
