@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ from queryard.policies import catalogue, for_tenants, load_profiles, resolve_pro
 from queryard.portfolio import (
     Decision,
     PortfolioSettings,
-    Reflection,
     Schedule,
     Workers,
     by_themselves,
@@ -112,7 +111,7 @@ class Result:
     schedule: Schedule
     nodes: Nodes
     decisions: tuple[Decision, ...] = ()
-    reflection: Reflection | None = None
+    magnitudes: Mapping[str, float] = field(default_factory=dict)
 
 
 def choose_profiles(
@@ -178,7 +177,7 @@ def run_policy(
 ) -> Result:
     """Simulate one policy, or a portfolio; `on_progress` hears how many queries have ended."""
     decisions: tuple[Decision, ...] = ()
-    reflection: Reflection | None = None
+    magnitudes: Mapping[str, float] = {}
     given: dict[str, Any] = {
         "conditions": settings.conditions,
         "estimates": settings.estimates,
@@ -191,7 +190,7 @@ def run_policy(
             if workers is not None:
                 given["trials"] = workers
             found = simulate_portfolio(workload, workload.nodes, profile[PORTFOLIO], **given)
-        run, decisions, reflection = found.run, found.decisions, found.reflection
+        run, decisions, magnitudes = found.run, found.decisions, found.magnitudes
     else:
         run = simulate(workload, workload.nodes, profile, **given)
     rows = read_run(run.journal)
@@ -205,7 +204,7 @@ def run_policy(
         schedule=schedule_of(rows),
         nodes=nodes_of(rows),
         decisions=decisions,
-        reflection=reflection,
+        magnitudes=magnitudes,
     )
 
 

@@ -15,9 +15,13 @@ from functools import partial
 from typing import Any
 from unittest.mock import patch
 
-from queryard.portfolio import OBJECTIVES, PortfolioSettings, candidates_of
-from queryard.portfolio import reflection as reflecting
-from queryard.portfolio import selection as selecting
+from queryard.portfolio import (
+    OBJECTIVES,
+    PortfolioSettings,
+    Selector,
+    candidates_of,
+    selection,
+)
 
 from .outcome import Experiment, Outcome, RunOptions, Table, interval
 from .posum.schedulers import POLICIES, play_portfolio
@@ -33,7 +37,7 @@ LEAST_HOURS = 0.3
 # Where the draws of POSUM's other workloads begin.
 OTHERS = 100
 FIXED_S = 30.0
-# The runs of one seed, and those that cost most last, on which only some variants run.
+# The runs of one seed.
 POSUM, POSUM_SH = "POSUM, srtf first", "POSUM, edls-sh first"
 SPARK_FAIR, SPARK, DECIMA = "Spark, fair first", "Spark", "Decima"
 CASES = (POSUM, SPARK_FAIR, SPARK, POSUM_SH, DECIMA)
@@ -46,9 +50,6 @@ class Variant:
     settings: Mapping[str, Any] = field(default_factory=dict)
     patches: tuple[Patch, ...] = ()
 
-    def __or__(self, other: Variant) -> Variant:
-        return Variant({**self.settings, **other.settings}, (*self.patches, *other.patches))
-
     @contextmanager
     def in_place(self) -> Iterator[None]:
         with ExitStack() as stack:
@@ -57,64 +58,21 @@ class Variant:
             yield
 
 
-def _no_stake(self: Any, scores: Any, memory: float, now: Any) -> dict[str, float]:
-    regrets = reflecting._regrets(scores)
-    return {
-        name: math.exp(regret + memory * self.regrets.get(name, regret))
-        for name, regret in regrets.items()
-    }
+def _no_return(self: Any, scores: Mapping[str, float]) -> str:
+    best = min(scores, key=lambda name: (scores[name], name != self._first, name))
+    is_better = scores[best] < scores[self.current] * (1 - self.settings.margin)
+    return best if is_better else str(self.current)
 
 
-def _no_return(self: Any, scores: Mapping[str, float], raw: Mapping[str, float]) -> str:
-    best = min(scores, key=lambda name: (scores[name], name != self._first, raw[name], name))
-    is_better = scores[best] < scores[self.current] * (1 - self._margin)
-    return best if is_better else self.current
-
-
-R, S = reflecting.Reflection, selecting.Selector
-NO_WORLDS = Variant({"worlds": 1})
-NO_ARRIVALS = Variant(patches=((selecting, "foresee", lambda *_: ()),))
-NO_REHEARSAL = Variant(
-    patches=((S, "look_back", lambda *_: 0), (R, "compared", lambda *_: None)),
-)
-NO_STAKE = Variant(patches=((R, "weighed", _no_stake),))
-NO_BIAS = Variant(patches=((R, "bias", lambda *_: 1.0),))
-NO_FLAPPING = Variant(patches=((selecting, "FLAPPING", 1.0),))
-NO_SHARE = Variant(patches=((S, "_of_the_run", lambda self, trials, *_: list(trials)),))
-NO_RETURN = Variant(patches=((S, "_choose", _no_return),))
-NO_QUERY_ERROR = Variant(patches=((reflecting, "CHANCE_OF_QUERIES", 0.0),))
-LEAN = NO_WORLDS | NO_STAKE | NO_BIAS | NO_FLAPPING
 FULL = "the whole portfolio"
 VARIANTS: Mapping[str, Variant] = {
     FULL: Variant(),
-    "one world (no worlds, no doubt)": NO_WORLDS,
-    "no expected arrivals": NO_ARRIVALS,
-    "no rehearsal": NO_REHEARSAL,
-    "no memory (neither of the two)": Variant({"memory": 0.0}),
-    "no stake": NO_STAKE,
-    "no bias": NO_BIAS,
-    "no flapping margin": NO_FLAPPING,
     "no margin": Variant({"margin": 0.0}),
-    "lean: one world, no stake, bias, flapping": LEAN,
-    "lean, no arrivals": LEAN | NO_ARRIVALS,
-    "lean, no rehearsal": LEAN | NO_REHEARSAL,
-    "lean, no memory": LEAN | Variant({"memory": 0.0}),
-    "doubt fixed at 1": Variant(patches=((reflecting, "LATEST_QUERY", 0.0),)),
-    "no standard error over worlds": Variant(
-        patches=((selecting, "in_worlds", lambda scores, _: dict(scores)),)
-    ),
-    "no standard error over queries": NO_QUERY_ERROR,
-    "means over the queue only": NO_SHARE,
-    "the first does not come back": NO_RETURN,
-    "a decision every 30 s": Variant({"period_s": FIXED_S, "least_s": FIXED_S, "most_s": FIXED_S}),
+    "the first does not come back": Variant(patches=((Selector, "_choose", _no_return),)),
+    "a decision every 30 s": Variant({"period_s": FIXED_S, "least_s": FIXED_S}),
+    "no early decision after a burst": Variant(patches=((selection, "BURST", 1.0),)),
+    "no decision is dropped": Variant({"too_late": math.inf}),
 }
-# On the workloads that cost most.
-FEW = tuple(
-    name
-    for name in VARIANTS
-    if name.startswith(("the whole", "one world", "lean"))
-    or name == "no memory (neither of the two)"
-)
 
 
 def _settings(first: str, names: Sequence[str], share: float) -> PortfolioSettings:
@@ -165,8 +123,6 @@ def run(options: RunOptions) -> Outcome:
         for seed in range(options.seeds):
             setting, settings = make(seed)
             for name, variant in VARIANTS.items():
-                if case not in (POSUM, SPARK_FAIR) and name not in FEW:
-                    continue
                 with variant.in_place():
                     played = play_portfolio(setting, replace(settings, **variant.settings), seed)
                 score = played.score(GOAL)

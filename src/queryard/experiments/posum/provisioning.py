@@ -103,9 +103,7 @@ def _portfolio(
 ) -> Played:
     first = next(iter(candidates))
     options.tell(f"a portfolio of {len(candidates)} from {first}, cost weighs {weight:g}")
-    settings = PortfolioSettings(
-        candidates, objective(weight), period_s=PERIOD_S, least_s=LEAST_S, worlds=1
-    )
+    settings = PortfolioSettings(candidates, objective(weight), period_s=PERIOD_S, least_s=LEAST_S)
     return play_portfolio(posum_setting(draw, 0), settings, 0)
 
 
