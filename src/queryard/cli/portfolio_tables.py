@@ -70,7 +70,7 @@ def _usage(result: Result) -> dict[str, float]:
 
 
 def hindsight(result: Result, results: Sequence[Result]) -> str:
-    """How far the portfolio is from the best fixed policy, which nobody knows beforehand."""
+    """How far the portfolio is from the best fixed policy, known only in hindsight."""
     objective = result.profile[PORTFOLIO].objective
     scores = observed_scores(objective, results)
     decisions = result.decisions

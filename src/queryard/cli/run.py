@@ -119,7 +119,7 @@ def choose_profiles(
 ) -> dict[str, Profile]:
     """Profiles by name, in the order asked for; those of the user's file come first to mind.
 
-    `all` stands for every built-in profile. A file whose profiles nobody names joins whole, and a
+    `all` stands for every built-in profile. If no profile of the file is named, all of them join. A
     portfolio brings its candidates. `others` are names that the caller knows besides.
     """
     own = load_profiles(file) if file else {}

@@ -193,9 +193,9 @@ NOTES = (
     "small cluster. With allocations that mind deadlines they do far less harm",
     "What comes of the portfolio depends on the pair it begins with, and is no merit of its choice "
     "where it never switches: at first all pairs score alike and the one in force stays, and nodes "
-    "whose hour has begun cost nothing more, so that a cluster that has grown is kept",
-    "Those who come in its trials are queries that have ended, once more: before eight have, it "
-    "sees what a smaller cluster saves on those that are there, and not what others will lose",
+    "cost nothing more once their hour has begun, so that a cluster that has grown is kept",
+    "No query arrives in a trial: it shows what a smaller cluster saves on the queries that are "
+    "there, and not what later ones lose",
 )
 
 EXPERIMENT = Experiment(
@@ -212,7 +212,7 @@ EXPERIMENT = Experiment(
         "lease": f"whole hours; each that is begun weighs {COST_WEIGHT:g}, so that eight nodes for "
         "an hour count like either part of the published score",
         "the portfolio": f"a decision every {PERIOD_S:g} s, or after {LEAST_S:g} s if the queue "
-        "has changed much, in one world, with a margin of 10 %; one run from each of four pairs to "
+        "has changed much, with a margin of 10 %; one run from each of four pairs to "
         "begin with",
     },
 )

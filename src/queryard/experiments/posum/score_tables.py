@@ -133,7 +133,7 @@ def ours_table(groups: Mapping[str, Runs], ours: Runs) -> Table:
 
 def gap_of(runs: Runs, name: str, best: str, objective: str) -> Interval | None:
     """How far a scheduler is above another on an objective."""
-    ours, theirs = ([run.score(objective) for run in runs[who]] for who in (name, best))
+    ours, theirs = ([run.score(objective) for run in runs[scheduler]] for scheduler in (name, best))
     return gap(ours, theirs)
 
 

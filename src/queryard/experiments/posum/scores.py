@@ -122,7 +122,7 @@ def _findings(number: int, runs: Runs) -> Iterable[Finding]:
 def less_violation(where: str, paper: Mapping[str, Published], runs: Runs) -> Finding:
     """Which modes of the portfolio violate deadlines less than SRTF; all must be the printed ones.
 
-    Where a mode is not beyond chance on either side, nobody can tell.
+    Where a mode is not beyond chance on either side, the answer is open.
     """
     violations = {name: [run.deadline for run in runs[name]] for name in (*MODES, "srtf")}
     means = {name: statistics.fmean(values) for name, values in violations.items()}
@@ -183,7 +183,7 @@ def _on_mixed(where: str, paper: Mapping[str, Published], runs: Runs) -> Iterabl
 
 
 def _agrees(found: Interval | None, printed: float) -> bool | None:
-    """Whether a gap has the printed sign; nobody can tell where chance may have made it."""
+    """Whether a gap has the printed sign; None where chance may have made it."""
     above = is_above(found)
     return None if above is None else above == (printed > 0)
 
@@ -235,11 +235,9 @@ NOTES = (
     "LOCF hardly differs from FIFO: with three copies on eight nodes of 16 slots nearly every job "
     "has a local task everywhere. A job with a near deadline then waits behind all others, which "
     "makes its deadline part large in one workload and not in the other",
-    "What was added is caution, and that costs where the first policy is a bad one: several "
-    "worlds, a margin and fewer decisions each make it stay longer with SRTF, with which it "
-    "begins as in the thesis, and worlds do most of that. Beginning with EDLS-Pr, the same "
-    "portfolio is level with the best policy. So the policy to put first is the one to be "
-    "trusted if nothing is known",
+    "What was added to the published rule is a margin and a period that follows the queue. Both "
+    "make the portfolio stay longer with SRTF, with which it begins as in the thesis. So the first "
+    "policy should be the one to be trusted if nothing is known",
     "V_D is a mean of squares to which one late job contributes most, hence the wide intervals; on "
     "the mixed score no difference between the portfolio and the best policy is beyond chance, "
     "as in the thesis",
