@@ -99,20 +99,19 @@ def main() -> None:
     )
     table = Table(title="A decision of the portfolio")
     columns = ("queries", "tasks", "candidates", "launches", "seconds", "of a bare loop's")
-    for column in (*columns, "with the past", "target", ""):
+    for column in (*columns, "target", ""):
         table.add_column(column, justify="right")
     decisions = []
     for asked in track(QUEUES, description="decisions", console=console, transient=True):
         decision = decision_speed(*asked, repeats=3 if options.quick else 5)
         decisions.append(asdict(decision))
         table.add_row(
-            f"{decision.queries:,}" + (", as they are" if decision.queue_only else ""),
+            f"{decision.queries:,}",
             f"{decision.tasks:,}",
             f"{decision.candidates}",
             f"{decision.launches:,}",
             f"{decision.wall_s:.2f}",
             f"{decision.ratio:.1f}x",
-            "" if decision.rehearsed_s is None else f"{decision.rehearsed_s:.2f}",
             f"{decision.target_s:g} s",
             _verdict(decision.wall_s <= decision.target_s),
         )

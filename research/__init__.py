@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from . import posum, recorded, relaqs, s3, tls, tumm
+from . import ablation, posum, recorded, relaqs, s3, tls, tumm
 from .outcome import (
     Chart,
     Experiment,
@@ -20,7 +20,7 @@ PAPERS: Mapping[str, tuple[Experiment, ...]] = {
     "relaqs": relaqs.EXPERIMENTS,
     "s3": s3.EXPERIMENTS,
     "tumm": tumm.EXPERIMENTS,
-    "posum": posum.EXPERIMENTS,
+    "posum": (*posum.EXPERIMENTS, ablation.EXPERIMENT),
     "recorded": recorded.EXPERIMENTS,
 }
 EXPERIMENTS: Mapping[str, Experiment] = {

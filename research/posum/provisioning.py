@@ -103,9 +103,7 @@ def _portfolio(
 ) -> Played:
     first = next(iter(candidates))
     options.tell(f"a portfolio of {len(candidates)} from {first}, cost weighs {weight:g}")
-    settings = PortfolioSettings(
-        candidates, objective(weight), period_s=PERIOD_S, least_s=LEAST_S, worlds=1
-    )
+    settings = PortfolioSettings(candidates, objective(weight), period_s=PERIOD_S, least_s=LEAST_S)
     return play_portfolio(posum_setting(draw, 0), settings, 0)
 
 
@@ -195,9 +193,9 @@ NOTES = (
     "small cluster. With allocations that mind deadlines they do far less harm",
     "What comes of the portfolio depends on the pair it begins with, and is no merit of its choice "
     "where it never switches: at first all pairs score alike and the one in force stays, and nodes "
-    "with an hour that has begun cost nothing more, so that a cluster that has grown is kept",
-    "The arrivals in its trials are queries that have ended, once more: before eight have ended, "
-    "it sees what a smaller cluster saves on present queries, and not what later ones will lose",
+    "cost nothing more once their hour has begun, so that a cluster that has grown is kept",
+    "No query arrives in a trial: it shows what a smaller cluster saves on the queries that are "
+    "there, and not what later ones lose",
 )
 
 EXPERIMENT = Experiment(
@@ -214,7 +212,7 @@ EXPERIMENT = Experiment(
         "lease": f"whole hours; each that is begun weighs {COST_WEIGHT:g}, so that eight nodes for "
         "an hour count like either part of the published score",
         "the portfolio": f"a decision every {PERIOD_S:g} s, or after {LEAST_S:g} s if the queue "
-        "has changed much, in one world, with a margin of 10 %; one run from each of four pairs to "
+        "has changed much, with a margin of 10 %; one run from each of four pairs to "
         "begin with",
     },
 )

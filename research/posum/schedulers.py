@@ -46,18 +46,16 @@ SLOW_LAUNCH_S = 14.0 / 1000
 Rule = Literal["published", "slow", "reflecting"]
 # What was added to the published rule, and the settings without it.
 ADDITIONS: Mapping[str, Mapping[str, float]] = {
-    "worlds": {"worlds": 1},
-    "memory": {"memory": 0.0},
     "margin": {"margin": 0.0},
-    "period": {"period_s": PERIOD_S, "least_s": PERIOD_S, "most_s": PERIOD_S, "share": 1.0},
+    "period": {"period_s": PERIOD_S, "least_s": PERIOD_S, "share": 1.0},
 }
 
 
 def portfolio_of(mode: str, rule: Rule = "published") -> PortfolioSettings:
-    """As published: a decision every 30 s, in one world, for whatever scores best.
+    """As published: a decision every 30 s, for the policy that scores best.
 
-    Slow ones take 14 s for each thousand launches they simulate, and reflecting ones are ours: a
-    period that follows the queue, several worlds, a memory, and a switch only if it is worth it.
+    A slow one takes 14 s per thousand simulated launches. A reflecting one is ours: a period that
+    follows the queue, and a switch only if the gain exceeds a margin.
     """
     return _portfolio_with(_additions_of(rule), mode, is_slow=rule == "slow")
 

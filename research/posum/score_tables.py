@@ -125,7 +125,7 @@ def ours_table(groups: Mapping[str, Runs], ours: Runs) -> Table:
         *("workload", "best policy", "published rule", "ours"),
         *("published, against the best", "ours, against the best"),
     )
-    told = f"Our portfolio (worlds, memory, margin, period by the queue): mixed ({_seeds(groups)})"
+    told = f"Our portfolio (margin, period by the queue): mixed ({_seeds(groups)})"
     return Table(told, columns, tuple(rows))
 
 

@@ -247,11 +247,9 @@ NOTES = (
     "LOCF hardly differs from FIFO: with three copies on eight nodes of 16 slots nearly every job "
     "has a local task everywhere. A job with a near deadline then waits behind all others, which "
     "makes its deadline part large in one workload and not in the other",
-    "What was added is caution, and that costs where the first policy is a bad one: several "
-    "worlds, a margin and fewer decisions each make it stay longer with SRTF, with which it "
-    "begins as in the thesis, and worlds do most of that. Beginning with EDLS-Pr, the same "
-    "portfolio is level with the best policy. So the policy to put first is the one to be "
-    "trusted if nothing is known",
+    "What was added to the published rule is a margin and a period that follows the queue. Both "
+    "make the portfolio stay longer with SRTF, with which it begins as in the thesis. So the first "
+    "policy should be the one to be trusted if nothing is known",
     "V_D is a mean of squares to which one late job contributes most, hence the wide intervals; on "
     "the mixed score no difference between the portfolio and the best policy is beyond chance, "
     "as in the thesis",

@@ -40,7 +40,7 @@ class Variant:
 def _variants(draw: Draw) -> Iterable[Variant]:
     yield Variant("as in the main table", draw)
     yield Variant("a thousand simulated launches take 14 s", draw, rule="slow")
-    yield Variant("ours: worlds, memory, margin, period by the queue", draw, rule="reflecting")
+    yield Variant("ours: margin, period by the queue", draw, rule="reflecting")
     # It takes twenty times as long as the others, so without the policies that depend on it least.
     yield Variant("estimates: regression", draw, "regression", policies=("srtf",))
     yield Variant("estimates: true means", draw, "oracle")

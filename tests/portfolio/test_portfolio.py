@@ -16,6 +16,7 @@ from queryard.core.model import Job, Node, Phase, Query
 from queryard.metrics import read_run
 from queryard.policies import resolve_profile
 from queryard.portfolio import (
+    METRICS,
     OBJECTIVES,
     Decision,
     PortfolioSettings,
@@ -24,12 +25,12 @@ from queryard.portfolio import (
     Selector,
     candidates_of,
     in_force,
+    objective_of,
     parse_portfolio,
     schedule_of,
     simulate_portfolio,
     try_out,
 )
-from queryard.portfolio.reflection import Reflection, in_worlds, surely
 from queryard.sim import simulate
 from queryard.sim.forecast import forecast
 from queryard.sim.replay import replay
@@ -67,7 +68,7 @@ def test_a_trial_is_what_the_policy_would_do() -> None:
     assert ends["swrd"]["short"] < ends["fifo"]["short"]
 
 
-def test_slots_are_not_kept_in_a_trial_in_which_nobody_else_arrives() -> None:
+def test_slots_are_not_reserved_in_a_trial_in_which_no_query_arrives() -> None:
     profiles = {
         name: {"order": "fifo", "slots": slots}
         for name, slots in (("a", "open"), ("b", "reserve-short"))
@@ -163,7 +164,7 @@ def test_decisions_that_take_too_long_are_dropped() -> None:
 
 
 def test_a_dropped_decision_brings_the_first_candidate_back() -> None:
-    """Nobody knows whether what made another one better is still there."""
+    """The queue on which another one was better may be gone."""
     workload = generate(Mix(queries=20, load=1.2), 1)
     driver = build(workload, workload.nodes, resolve_profile("srtf"))
     driver.run(max(arrival.query.submit_s for arrival in workload.arrivals))
@@ -174,25 +175,11 @@ def test_a_dropped_decision_brings_the_first_candidate_back() -> None:
     (decision,) = selector.decisions
     assert decision.dropped
     assert decision.is_switch
-    # What comes of it is compared with what was foreseen of the first, not of the other.
-    (forecast,) = selector.reflection._forecasts
-    assert forecast.policy == "fifo"
-    # To follow the other again is no change of mind.
-    margin = selector._margin
-    selector.apply(replace(selector.decide(driver.scheduler), policy="srtf", before="fifo"))
-    assert selector._margin == margin
-
-
-def test_a_period_is_no_shorter_than_a_decision_takes() -> None:
-    reflection = Reflection(OBJECTIVES["response"], 30.0, 1.0, 60.0)
-    for took_s, period_s in ((10.0, 30.0), (40.0, 40.0), (100.0, 60.0)):
-        reflection.took(took_s)
-        assert reflection.period_s == period_s
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_there_is_no_decision_while_another_is_still_to_come_into_force(seed: int) -> None:
-    """However slow they are, and whoever arrives meanwhile."""
+    """However slow decisions are, and whichever queries arrive meanwhile."""
     workload = generate(Mix(queries=30, load=1.5, deadlines=0.5, block_bytes=5e8), seed)
     settings_ = PortfolioSettings(
         candidates_of(("fifo", "srtf", "edf")),
@@ -200,8 +187,6 @@ def test_there_is_no_decision_while_another_is_still_to_come_into_force(seed: in
         share=1.0,
         least_s=0.1,
         margin=0.0,
-        memory=0.0,
-        worlds=1,
     )
     found = simulate_portfolio(workload, workload.nodes, settings_)
     steps = found.run.journal.steps
@@ -211,19 +196,6 @@ def test_there_is_no_decision_while_another_is_still_to_come_into_force(seed: in
     for switch, at_s in zip(switches, came_s, strict=True):
         assert at_s > switch.time_s
         assert not any(switch.time_s < other.time_s < at_s for other in found.decisions)
-
-
-def test_the_past_is_rehearsed_after_a_decision_which_tells_what_it_took() -> None:
-    workload = generate(Mix(queries=20, load=1.2), 1)
-    settings_ = PortfolioSettings(candidates_of(("fifo", "srtf")))
-    found = simulate_portfolio(workload, workload.nodes, settings_)
-    first, *_ = found.decisions
-    assert set(first.regrets.values()) == {1.0}
-    rehearsed = [decision for decision in found.decisions if decision.rehearsed]
-    assert rehearsed
-    for decision in rehearsed:
-        tasks = decision.rehearsal_launches
-        assert tasks >= 2 * decision.rehearsed  # under two candidates, a task each at least
 
 
 def test_what_the_first_does_for_arrivals_all_candidates_do() -> None:
@@ -239,84 +211,6 @@ def test_policies_with_provisioning() -> None:
     workload = generate(Mix(queries=10, deadlines=0.5, block_bytes=1e9), 1)
     found = simulate_portfolio(workload, workload.nodes, PortfolioSettings(names))
     assert len(found.run.ends) == 10
-
-
-def test_a_queue_that_hardly_matters_moves_little_and_one_that_does_decides() -> None:
-    """Against what as many queries have cost in the past, not what was once feared of a queue."""
-    reflection = Reflection(OBJECTIVES["response"], 30.0, 1.0, 60.0)
-    past = Schedule(tuple(QueryEnd(f"p{n}", 0.0, 100.0, 1.0) for n in range(10)))
-    feared = {"a": 9e9, "b": 1e9}
-    queue = [Schedule((QueryEnd("q", 0.0, 1.0, 1.0),), count=10)]
-    reflection.weighed(feared, 2.0, queue)
-    reflection.rehearsed(
-        {"a": 100.0, "b": 100.0}, {"a": {"p": 100.0}, "b": {"p": 100.0}}, {"a": past, "b": past}
-    )
-    # One query of ten that have taken 100 s each is a tenth of their mean: 10 s.
-    little = reflection.weighed({"a": 1.0, "b": 2.0}, 2.0, queue)
-    assert little == pytest.approx({"a": 1.0, "b": 1.1})
-    much = reflection.weighed({"a": 200.0, "b": 20.0}, 2.0, queue)
-    assert much == pytest.approx({"a": 10.0, "b": 1.0})
-
-
-# --- reflection ----------------------------------------------------------------------------------
-
-
-def reflection() -> Reflection:
-    return Reflection(OBJECTIVES["response"], 30.0, 5.0, 240.0)
-
-
-def end(name: str, end_s: float) -> QueryEnd:
-    return QueryEnd(name, 0.0, end_s, 10.0)
-
-
-def test_a_policy_that_does_worse_than_foreseen_is_believed_less() -> None:
-    learnt = reflection()
-    for _ in range(10):
-        learnt.applied(0.0, "a", Schedule((end("q", 10.0),)))
-        learnt.ended(end("q", 20.0))
-    learnt.applied(0.0, "b", Schedule((end("q", 10.0),)))
-    assert learnt.bias("a") == pytest.approx(2.0, rel=0.1)
-    assert learnt.bias("unknown") == pytest.approx(learnt.bias("a"), rel=0.2)
-    for _ in range(10):
-        learnt.ended(end("q", 10.0))
-        learnt.applied(0.0, "b", Schedule((end("q", 10.0),)))
-    assert learnt.bias("b") < learnt.bias("a")
-
-
-def test_queries_that_should_have_ended_long_ago_count_against_the_forecast() -> None:
-    learnt = reflection()
-    for period in range(20):
-        now = 30.0 * period
-        learnt.applied(now, "a", Schedule((end("late", now + 10.0), end("later", now + 500.0))))
-    assert learnt.bias("a") > 1.03
-
-
-def test_a_forecast_is_judged_by_all_whom_it_foresaw() -> None:
-    learnt = reflection()
-    for period in range(8):
-        now = 30.0 * period
-        learnt.applied(now, "a", Schedule((end("soon", 250.0), end("late", 300.0))))
-    learnt.ended(end("soon", 260.0))
-    assert learnt.bias("a") == 1.0  # half of it is yet to come
-    learnt.ended(end("late", 840.0))
-    assert learnt.bias("a") == pytest.approx(2.0, rel=0.1)
-
-
-def test_what_another_policy_made_of_it_says_nothing() -> None:
-    learnt = reflection()
-    learnt.applied(0.0, "a", Schedule((end("one", 100.0), end("two", 200.0), end("three", 300.0))))
-    learnt.applied(50.0, "b", Schedule(()))
-    for name in ("one", "two", "three"):
-        learnt.ended(end(name, 900.0))
-    assert learnt.bias("a") == 1.0
-
-
-def test_what_is_not_due_yet_says_nothing() -> None:
-    learnt = reflection()
-    for period in range(20):
-        now = 30.0 * period
-        learnt.applied(now, "a", Schedule((end("q", now + 500.0),)))
-    assert learnt.bias("a") == 1.0
 
 
 def test_the_policy_before_the_first_decision_counts_from_the_start() -> None:
@@ -340,27 +234,6 @@ def test_a_decision_says_whether_candidates_were_followed_to_the_end() -> None:
         assert Selector(chosen).decide(driver.scheduler).complete is complete
 
 
-def test_the_period_follows_the_queue() -> None:
-    learnt = reflection()
-    learnt.decided(100.0, 1000.0)
-    first_s = learnt.period_s
-    learnt.decided(100.0, 1000.0)
-    assert learnt.period_s > first_s
-    assert not learnt.is_due(6.0, 101.0)
-    assert learnt.is_due(6.0, 1000.0)
-    assert not learnt.is_due(1.0, 1000.0)
-    for work_s in (1000.0, 10.0, 1000.0, 10.0, 1000.0, 10.0, 1000.0, 10.0, 1000.0, 10.0):
-        learnt.decided(work_s, 1000.0)
-    assert learnt.period_s < first_s
-
-
-def test_magnitudes_are_learnt() -> None:
-    learnt = reflection()
-    for _ in range(30):
-        learnt.saw({"a": {"response": 10.0}, "b": {"response": 30.0}})
-    assert learnt.usual["response"] == pytest.approx(20.0)
-
-
 # --- settings ------------------------------------------------------------------------------------
 
 
@@ -379,10 +252,34 @@ def test_wrong_portfolios(text: str, message: str) -> None:
 def test_wrong_settings() -> None:
     with pytest.raises(InvalidProfile, match="at least one candidate"):
         PortfolioSettings({})
-    with pytest.raises(InvalidProfile, match="0 < 50 <= 30"):
-        PortfolioSettings(candidates_of(("fifo",)), least_s=50.0)
+    with pytest.raises(InvalidProfile, match="0 < 500 <= 240"):
+        PortfolioSettings(candidates_of(("fifo",)), least_s=500.0)
     with pytest.raises(InvalidProfile, match="margin"):
         PortfolioSettings(candidates_of(("fifo",)), margin=1.5)
+
+
+@pytest.mark.parametrize(
+    ("gone", "message"),
+    [
+        ({"worlds": 3}, "worlds, memory and rehearse are gone"),
+        ({"memory": 2.0}, "leave them out"),
+        ({"rehearse": True}, "leave them out"),
+        ({"most_s": 60.0}, "write period_s=60"),
+    ],
+)
+def test_a_setting_that_is_gone_is_refused_with_the_remedy(
+    gone: dict[str, float], message: str
+) -> None:
+    with pytest.raises(InvalidProfile, match=message):
+        PortfolioSettings(candidates_of(("fifo",)), **gone)  # type: ignore[arg-type]
+
+
+def test_a_former_setting_that_asks_for_what_is_done_is_accepted() -> None:
+    former = PortfolioSettings(
+        candidates_of(("fifo",)), period_s=60.0, most_s=60.0, worlds=1, memory=0.0, rehearse=False
+    )
+    assert former == PortfolioSettings(candidates_of(("fifo",)), period_s=60.0)
+    assert replace(former, margin=0.2).margin == 0.2
 
 
 def test_leases_are_counted_node_by_node() -> None:
@@ -409,26 +306,49 @@ def test_leases_are_counted_node_by_node() -> None:
     assert {query.id: query.end_s for query in seen.queries} == driver.ends
 
 
-def test_what_one_query_makes_all_of_may_be_chance() -> None:
-    same = {f"q{n}": 1.0 for n in range(10)}
-    once = {**same, "q0": 6.0}
-    often = dict.fromkeys(same, 1.5)
-    scores = {"best": 10.0, "once": 15.0, "often": 15.0}
-    found = surely(scores, {"best": same, "once": once, "often": often}, 1.0)
-    assert found == {"best": 10.0, "once": 10.0, "often": 15.0}
+def test_the_period_follows_the_queue() -> None:
+    """A quarter of what the queue takes when it is largest; sooner if it changes much."""
+    many = tuple(query(f"q{n}", 20, 10.0) for n in range(4))
+    driver = driver_at(Workload("w", (*many, query("late", 200, 10.0, 30.0))), 0.5)
+    selector = Selector(PortfolioSettings(candidates_of(("fifo", "fair"))))
+    assert selector.is_due(driver.scheduler)
+    selector.apply(selector.decide(driver.scheduler))
+    assert selector.period_s == pytest.approx(100.0, rel=0.01)
+    driver.run(29.0)
+    assert not selector.is_due(driver.scheduler)
+    driver.run(31.0)
+    assert selector.is_due(driver.scheduler)
+    selector.apply(selector.decide(driver.scheduler))
+    assert selector.period_s == 240.0
 
 
-def test_few_worlds_prove_less_than_many() -> None:
-    """The same difference and spread a world, in three of them and in nine; one says it all."""
-    for count, is_proof in ((1, True), (3, False), (9, True)):
-        best = {f"{n}": 1.0 for n in range(count)}
-        other = {f"{n}": 1.0 + (n + 1) % 3 for n in range(count)}
-        scores = {"best": sum(best.values()), "other": sum(other.values())}
-        found = in_worlds(scores, {"best": best, "other": other})
-        assert (found["other"] > found["best"]) is is_proof
+def test_a_decision_waits_until_the_one_before_is_a_small_share_of_the_time() -> None:
+    driver = driver_at(LONG_THEN_SHORT, 2.0)
+    settings_ = PortfolioSettings(
+        candidates_of(("fifo", "fair")), period_s=1.0, least_s=1.0, share=0.1
+    )
+    selector = Selector(settings_)
+    selector.apply(selector.decide(driver.scheduler))
+    selector.took(1.0)
+    for at_s, is_due in ((10.5, False), (20.5, True)):
+        driver.run(at_s)
+        assert selector.is_due(driver.scheduler) is is_due
 
 
-def test_where_nobody_waits_nothing_is_decided() -> None:
+def test_usual_magnitudes_are_measured() -> None:
+    driver = driver_at(LONG_THEN_SHORT, 2.0)
+    selector = Selector(
+        PortfolioSettings(candidates_of(("fifo", "swrd")), objective_of("balanced+response=1"))
+    )
+    for _ in range(3):
+        decision = selector.decide(driver.scheduler)
+    trials = try_out(driver.scheduler, selector.settings.candidates)
+    means = [METRICS["response"](trial.schedule) for trial in trials]
+    assert decision.magnitudes["response"] == pytest.approx(sum(means) / 2)
+    assert sum(decision.scores.values()) == pytest.approx(2.0)
+
+
+def test_without_contention_nothing_is_decided() -> None:
     """Two queries of one task on two slots, then three."""
     for count, decided in ((2, False), (3, True)):
         workload = Workload("w", tuple(query(f"q{n}", 1, 5.0) for n in range(count)))
@@ -438,7 +358,7 @@ def test_where_nobody_waits_nothing_is_decided() -> None:
         assert bool(found.decisions) is decided
 
 
-def test_how_many_nodes_there_should_be_is_decided_though_nobody_waits() -> None:
+def test_the_size_of_the_cluster_is_decided_without_contention_too() -> None:
     workload = Workload("w", (query("q", 1, 5.0),))
     candidates = candidates_of(("fifo",), ("+x", "-x"))
     assert simulate_portfolio(workload, NODES, PortfolioSettings(candidates)).decisions
@@ -456,14 +376,11 @@ def test_a_trial_of_a_queue_that_cannot_move_ends() -> None:
 def test_the_first_candidate_comes_back_when_it_is_as_good() -> None:
     selector = Selector(PortfolioSettings(candidates_of(("fifo", "swrd", "fair"))))
 
-    def choose(fifo: float, swrd: float, fair: float, raw_fair: float = 1.0) -> str:
-        scores = {"fifo": fifo, "swrd": swrd, "fair": fair}
-        return selector._choose(scores, {**scores, "fair": raw_fair})
+    def choose(fifo: float, swrd: float, fair: float) -> str:
+        return selector._choose({"fifo": fifo, "swrd": swrd, "fair": fair})
 
     assert choose(1.05, 1.0, 1.0) == "fifo"
     assert choose(1.5, 1.0, 1.0) == "fair"
-    # As good for certain, but not if chance is counted.
-    assert choose(1.5, 1.0, 1.0, raw_fair=1.2) == "swrd"
     selector.current = "swrd"
     assert choose(1.05, 1.02, 1.0) == "swrd"
     assert choose(1.02, 1.02, 1.0) == "fifo"

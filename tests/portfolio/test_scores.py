@@ -54,7 +54,7 @@ def test_objectives_by_name_or_by_weights() -> None:
         objective_of({})
 
 
-def test_metrics_of_ones_own() -> None:
+def test_own_metrics() -> None:
     def late(schedule: Schedule) -> float:
         return float(sum(q.end_s > (q.deadline_s or q.end_s) for q in schedule.queries))
 
@@ -64,18 +64,3 @@ def test_metrics_of_ones_own() -> None:
     assert own.score(vector) == 70.0
     with pytest.raises(InvalidProfile, match="unknown metric 'lat'; did you mean 'late'"):
         Objective("late", {"lat": 1.0}, own={"late": late})
-    # Whose sum it is over queries is known of the built-in ones only.
-    assert own.parts(Schedule((DUE, BATCH))) == OBJECTIVES["response"].parts(Schedule((DUE, BATCH)))
-
-
-def test_means_of_a_part_weigh_as_they_do_in_the_whole() -> None:
-    """Half of a run, and the other half: their scores add up."""
-    others = DUE._replace(id="due2", end_s=40.0), BATCH._replace(id="batch2", end_s=99.0)
-    objective = Objective("all", {"violation": 2.0, "slowdown": 3.0, "response": 5.0})
-    whole = Schedule((DUE, BATCH, *others))
-    parts = (Schedule((DUE, BATCH), count=4, due=2), Schedule(others, count=4, due=2))
-    scores = [objective.score(objective.vector(part)) for part in parts]
-    assert sum(scores) == pytest.approx(objective.score(objective.vector(whole)))
-    by_query = objective.parts(whole)
-    assert sum(by_query.values()) == pytest.approx(sum(scores))
-    assert by_query["due"] + by_query["batch"] == pytest.approx(scores[0])

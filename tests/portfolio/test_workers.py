@@ -1,4 +1,4 @@
-"""Processes that try candidates out: the same trials, a cap on their share, and clean ends."""
+"""Processes that try candidates out: the same trials, a cap on the share of a core, clean ends."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import IO
 
 import pytest
 
@@ -16,14 +15,11 @@ from queryard.core.scheduler import Scheduler
 from queryard.policies import resolve_profile
 from queryard.portfolio import (
     PortfolioSettings,
-    TooLate,
     Workers,
     candidates_of,
     simulate_portfolio,
     try_out,
 )
-from queryard.portfolio.what_if import RIGHT
-from queryard.portfolio.worker import Request, write
 from queryard.sim.run import build
 from queryard.workload import Mix, generate, parse_nodes
 
@@ -72,42 +68,10 @@ def test_one_that_dies_is_replaced(kernel: Scheduler) -> None:
     assert workers._processes == []
 
 
-def test_a_queue_is_sent_once_and_again_to_one_that_took_its_place(
-    kernel: Scheduler, monkeypatch
-) -> None:
-    sent: list[bool] = []
-
-    def watched(stream: IO[bytes], request: Request) -> None:
-        sent.append(request.task is not None)
-        write(stream, request)
-
-    monkeypatch.setattr("queryard.portfolio.workers.write", watched)
-    candidates = candidates_of(("fifo", "srtf"))
-    with Workers(1) as workers:
-        tries = workers.over(kernel)
-        found = [tries(candidates, worlds=RIGHT) for _ in range(2)]
-        assert sent == [True, False, False, False]
-        workers._processes[0]._process.kill()
-        workers._processes[0]._process.wait()
-        found.append(tries(candidates, worlds=RIGHT))
-        assert sent[-2:] == [True, False]
-        workers.try_out(kernel, candidates)  # another queue, for all it knows
-        assert sent[-2:] == [True, False]
-    schedules = [[trial.schedule for trial in trials] for trials in found]
-    assert schedules == 3 * [[trial.schedule for trial in try_out(kernel, candidates)]]
-
-
-def test_what_takes_too_long_is_stopped(kernel: Scheduler) -> None:
-    with Workers(1) as workers:
-        with pytest.raises(TooLate):
-            workers.try_out(kernel, candidates_of(), within_s=0.001)
-        assert len(workers.try_out(kernel, candidates_of(("fifo",)), within_s=60.0)) == 1
-
-
 def test_what_is_wrong_with_a_candidate_is_told(kernel: Scheduler) -> None:
     with Workers(1) as workers:
         with pytest.raises(QueryardError, match="unknown"):
-            workers.try_out(kernel, {"odd": {"order": "nobody knows"}})
+            workers.try_out(kernel, {"odd": {"order": "no such order"}})
         assert workers.try_out(kernel, candidates_of(("fifo",)))
 
 
@@ -188,7 +152,7 @@ def test_ctrl_c_ends_trials_at_once(tmp_path) -> None:
         "workers = Workers(1)\n"
         "workers.try_out(driver.scheduler, candidates_of(('fifo',)))\n"
         "first = workers._processes[0]._process\n"
-        "many = {f'tls {n}': resolve_profile('tls') for n in range(100000)}\n"
+        "many = {f'tls {n}': resolve_profile('tls') for n in range(5000)}\n"
         "threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
         "try:\n"
         "    workers.try_out(driver.scheduler, many)\n"

@@ -55,13 +55,10 @@ def _choices(result: PolicyResult) -> Table:
     table.add_column("policy")
     table.add_column("share of the time", justify="right")
     table.add_column("switched to", justify="right")
-    table.add_column("score, of what was foreseen", justify="right")
     shares = _usage(result)
     for name, share in shares.items():
         chosen = sum(d.chose_another and d.policy == name for d in result.decisions)
-        known = result.reflection is not None and name in result.reflection.biases
-        bias = readable.ratio(result.reflection.bias(name)) if known else "–"  # type: ignore[union-attr]
-        table.add_row(name, readable.percent(share), readable.count(chosen), bias)
+        table.add_row(name, readable.percent(share), readable.count(chosen))
     return table
 
 
@@ -143,6 +140,6 @@ def portfolio_facts(results: Sequence[PolicyResult]) -> dict[str, Any]:
                 "best_of_all": best_of_all,
                 "usage": _usage(result),
                 "decisions": [asdict(decision) for decision in result.decisions],
-                "usual_magnitudes": dict(result.reflection.usual) if result.reflection else {},
+                "usual_magnitudes": dict(result.magnitudes),
             }
     return facts

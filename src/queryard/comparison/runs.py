@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ from queryard.core.journal import Journal
 from queryard.metrics import Summary, read_run, summarise
 from queryard.portfolio import (
     Decision,
-    Reflection,
     Schedule,
     Workers,
     schedule_of,
@@ -36,7 +35,7 @@ MANY_TASKS = 20_000
 class PolicyResult:
     """A policy's run and what it was like: `summary` has every metric.
 
-    `wall_s` is the time that the simulation took. `decisions` and `reflection` are a portfolio's.
+    `wall_s` is the time that the simulation took. `decisions` and `magnitudes` are a portfolio's.
     """
 
     name: str
@@ -48,7 +47,7 @@ class PolicyResult:
     schedule: Schedule
     nodes: Nodes
     decisions: tuple[Decision, ...] = ()
-    reflection: Reflection | None = None
+    magnitudes: Mapping[str, float] = field(default_factory=dict)
 
 
 def run_policy(
@@ -61,7 +60,7 @@ def run_policy(
 ) -> PolicyResult:
     """Simulate one policy, or a portfolio; `on_progress` hears how many queries have ended."""
     decisions: tuple[Decision, ...] = ()
-    reflection: Reflection | None = None
+    magnitudes: Mapping[str, float] = {}
     given: dict[str, Any] = {
         "conditions": settings.conditions,
         "estimates": settings.estimates,
@@ -74,7 +73,7 @@ def run_policy(
             if workers is not None:
                 given["trials"] = workers
             found = simulate_portfolio(workload, workload.nodes, profile[PORTFOLIO], **given)
-        run, decisions, reflection = found.run, found.decisions, found.reflection
+        run, decisions, magnitudes = found.run, found.decisions, found.magnitudes
     else:
         run = simulate(workload, workload.nodes, profile, **given)
     rows = read_run(run.journal)
@@ -88,7 +87,7 @@ def run_policy(
         schedule=schedule_of(rows),
         nodes=nodes_of(rows),
         decisions=decisions,
-        reflection=reflection,
+        magnitudes=magnitudes,
     )
 
 

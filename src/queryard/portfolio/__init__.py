@@ -1,13 +1,11 @@
-"""A portfolio of policies: simulate the queue forward under each, follow the best, reflect."""
+"""A portfolio of policies: simulate the queue forward under each, follow the best."""
 
-from .observed import schedule_of
-from .reflection import Reflection
 from .scores import METRICS, OBJECTIVES, Objective, QueryEnd, Schedule, objective_of
 from .selection import Decision, Selector, in_force
 from .settings import PortfolioSettings, by_themselves, candidates_of, parse_portfolio
-from .simulated import PortfolioRun, simulate_portfolio
-from .what_if import Trial, try_out
-from .workers import TooLate, Workers
+from .simulated import PortfolioRun, schedule_of, simulate_portfolio
+from .trials import Trial, try_out
+from .workers import Workers
 
 __all__ = [
     "METRICS",
@@ -17,10 +15,8 @@ __all__ = [
     "PortfolioRun",
     "PortfolioSettings",
     "QueryEnd",
-    "Reflection",
     "Schedule",
     "Selector",
-    "TooLate",
     "Trial",
     "Workers",
     "by_themselves",

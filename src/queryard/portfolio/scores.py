@@ -1,8 +1,8 @@
 """What a schedule is worth: metrics over the ends of queries, and their weights. Lower is better.
 
 POSUM's vector is (violation, slowdown, cost): Σ_D max(0, r - d)² / |D| over queries with deadlines,
-Σ_B r / max(e, MinE) over those without, and what nodes cost by whole units of lease. r is the
-response, d the response that was asked for, e the sum of task times.
+Σ_B r / max(e, MinE) over queries without one, and the cost of nodes by whole units of lease. r is
+the response, d the response until the deadline, e the sum of task times.
 """
 
 from __future__ import annotations
@@ -35,17 +35,10 @@ class QueryEnd(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The ends of some queries, and for how long each node was leased.
-
-    Of a part of a run: how many queries the whole has (`count`), and how many of them deadlines
-    (`due`). Means are then parts of those over the whole, so that they weigh against sums as they
-    do there.
-    """
+    """The ends of some queries, and for how long each node was leased."""
 
     queries: tuple[QueryEnd, ...]
     leases_s: tuple[float, ...] = ()
-    count: int | None = None
-    due: int | None = None
 
 
 def violation(schedule: Schedule) -> float:
@@ -57,7 +50,7 @@ def violation(schedule: Schedule) -> float:
     """
     due = [query for query in schedule.queries if query.deadline_s is not None]
     late = (max(0.0, query.end_s - (query.deadline_s or 0.0)) ** 2 for query in due)
-    return math.fsum(late) / (schedule.due or len(due)) if due else 0.0
+    return math.fsum(late) / len(due) if due else 0.0
 
 
 def slowdown(schedule: Schedule) -> float:
@@ -91,8 +84,7 @@ def response(schedule: Schedule) -> float:
     """The mean response."""
     if not schedule.queries:
         return 0.0
-    total = math.fsum(query.response_s for query in schedule.queries)
-    return total / (schedule.count or len(schedule.queries))
+    return math.fsum(query.response_s for query in schedule.queries) / len(schedule.queries)
 
 
 Metric = Callable[[Schedule], float]
@@ -106,19 +98,17 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
     }
 )
 
-# Before weights of one's own: they are of metrics in relation to what these usually are.
+# Before weights given by the user: each metric is divided by its usual magnitude.
 BALANCED = "balanced+"
-# Those to which every query contributes by itself.
-SUMMED = frozenset({"violation", "slowdown", "response"})
 
 
 @dataclass(frozen=True, slots=True)
 class Objective:
     """Metrics and what one unit of each weighs.
 
-    With `scaled`, the weights are of the metrics in relation to what they usually are, which
-    reflection finds out: a weight then says how much a metric counts, whatever its magnitude.
-    Metrics of one's `own` are added to those of `METRICS`, or take their place.
+    With `scaled`, each metric is divided by its usual magnitude, which the portfolio measures as it
+    decides: a weight then says how much a metric counts, whatever its unit. `own` metrics are added
+    to those of `METRICS`, or replace them.
 
     >>> def longest(schedule):
     ...     return max((query.response_s for query in schedule.queries), default=0.0)
@@ -144,46 +134,24 @@ class Objective:
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
-        """All that weights may be given to."""
+        """All metrics that may have a weight."""
         return {**METRICS, **self.own}
 
     def vector(self, schedule: Schedule) -> dict[str, float]:
-        """Every metric that counts."""
+        """Every metric with a weight."""
         metrics = self.metrics
         return {name: metrics[name](schedule) for name, weight in self.weights.items() if weight}
 
     def score(self, vector: Mapping[str, float], usual: Mapping[str, float] | None = None) -> float:
-        """One number; `usual` are the magnitudes of metrics, where these are to be scaled."""
+        """The weighted sum; `usual` has the magnitudes of metrics, for a scaled objective."""
         total = 0.0
         for name, value in vector.items():
             magnitude = (usual or {}).get(name, 1.0) if self.scaled else 1.0
             total += self.weights[name] * value / (magnitude or 1.0)
         return total
 
-    def parts(
-        self, schedule: Schedule, usual: Mapping[str, float] | None = None
-    ) -> dict[str, float]:
-        """What each query contributes to the score, by metrics that are sums over queries.
 
-        >>> queries = QueryEnd("a", 0.0, 13.0, 1.0, 10.0), QueryEnd("b", 0.0, 5.0, 50.0)
-        >>> OBJECTIVES["mixed"].parts(Schedule(queries))
-        {'a': 9.0, 'b': 10.0}
-        """
-        count = schedule.count or len(schedule.queries)
-        due = schedule.due or sum(query.deadline_s is not None for query in schedule.queries)
-        summed = [
-            name
-            for name, weight in self.weights.items()
-            if weight and name in SUMMED and name not in self.own
-        ]
-        found = {}
-        for query in schedule.queries:
-            alone = Schedule((query,), count=count, due=due)
-            found[query.id] = self.score({name: METRICS[name](alone) for name in summed}, usual)
-        return found
-
-
-# POSUM §5.4.3: what favours batch, what favours deadlines, and what is mixed.
+# POSUM §5.4.3: batch, deadline and mixed.
 OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
     {
         objective.name: objective

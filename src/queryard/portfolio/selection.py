@@ -1,29 +1,26 @@
-"""Which policy to follow: try all candidates on the queue, choose with hysteresis."""
+"""Which policy to follow: try all candidates on the queue, choose with a margin."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from math import exp
 from statistics import fmean
 
 from queryard.core.scheduler import Scheduler
+from queryard.core.state import State
 
-from . import queue
-from .coming import foresee
-from .past import Past
-from .reflection import Reflection, in_worlds
-from .scores import QueryEnd, Schedule
 from .settings import PortfolioSettings
-from .trying import Here, Trying
-from .what_if import Coming, Profile, Trial, Worlds
+from .trials import Profile, Trial, is_contended, takes_s, try_out, work_s
 
-# A switch that is taken back at once makes the next one dearer, for a while.
-FLAPPING, MOST_MARGIN, EASING = 2.0, 0.4, 0.8
-# So many launches of one world are small enough to look at others as well; whoever is so many times
-# as bad as the best in the first world is not tried out there.
-SMALL_TRIAL, FAR_BEHIND = 20_000, 1.5
+TryOut = Callable[..., list[Trial]]
+# How often the queue is looked at while it drains.
+LOOKS = 4.0
+# A decision is due early if so much of the work of the queue has come or gone.
+BURST = 0.6
+# How much the latest decision counts in the usual magnitude of a metric.
+LATEST = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +37,11 @@ class Decision:
     dropped: bool = False
     # From when on: deciding takes time.
     in_force_s: float = 0.0
-    # What reflection made of it: when the next one was due, and by which factor this policy's
-    # score was expected to come out higher than simulated.
+    # The time until the next decision, unless the queue changes much before.
     period_s: float = 0.0
-    bias: float = 1.0
-    # How many queries were expected to come, on average over the worlds.
-    coming: float = 0.0
-    # How many queries of the past were rehearsed after it, which `wall_s` includes.
-    rehearsed: int = 0
-    rehearsal_launches: int = 0
     # Whether all candidates were followed to the end of the queue, or the horizon.
     complete: bool = True
-    # By how much a policy had to be better to be chosen, and how far estimates were taken to be
-    # off (the spread of log(real / expected)).
-    margin: float = 0.0
-    doubt: float = 0.0
-    # How many times as bad as the best each candidate would have been in the past.
-    regrets: Mapping[str, float] = field(default_factory=dict)
-    # What the metrics usually were by then, by which some objectives weigh them.
+    # The usual magnitudes of the metrics, by which scaled objectives divide.
     magnitudes: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -73,278 +57,131 @@ class Decision:
 class Selector:
     """Decides for one kernel; `current` is the candidate in force.
 
-    `trials` tries candidates out: in this process, or in others (`Workers`). With a `past`, what
-    they would have made of that counts as well.
+    `trials` tries candidates out: `try_out` in this process, or `Workers.try_out`.
     """
 
     def __init__(
         self,
         settings: PortfolioSettings,
         current: str | None = None,
-        trials: Trying | None = None,
-        past: Past | None = None,
+        trials: TryOut = try_out,
     ) -> None:
         self.settings = settings
-        self.past = past
-        self._trials_by: Trying = trials or Here()
+        self._try_out = trials
         self._first = next(iter(settings.candidates))
         self.current = current or self._first
         self.decisions: list[Decision] = []
-        self.reflection = Reflection(
-            settings.objective, settings.period_s, settings.least_s, settings.most_s
-        )
-        # How many queries have ended, and how many of these had a deadline.
-        self._ended = self._ended_due = 0
-        self._margin = settings.margin
-        # How many nodes there should be is always a question, and a fixed period is kept.
-        self._is_always_due = settings.least_s == settings.most_s or any(
+        # The usual magnitude of every metric.
+        self.usual: dict[str, float] = {}
+        self.period_s = settings.least_s
+        self._work_s = 0.0
+        # The size of the cluster is always a question, and a fixed period is kept.
+        self._is_always_due = settings.least_s == settings.period_s or any(
             "provisioning" in of for of in settings.candidates.values()
         )
-        self._last_s = self._not_before_s = float("-inf")
+        self._last_s = self._not_before_s = -math.inf
 
     def is_due(self, scheduler: Scheduler) -> bool:
-        """Whether to decide now; where nobody has to wait for anything, there is no need."""
+        """Whether to decide now. Without contention all candidates would do the same."""
         state = scheduler.state
         if not state.queries or state.now < self._not_before_s:
             return False
-        if not self._is_always_due and not queue.is_contended(state):
+        if not self._is_always_due and not is_contended(state):
             return False
         since_s = state.now - self._last_s
-        return self.reflection.is_due(since_s, queue.work_s(state))
+        if since_s >= self.period_s:
+            return True
+        return since_s >= self.settings.least_s and _change(self._work_s, work_s(state)) > BURST
 
     def next_look_s(self, scheduler: Scheduler) -> float:
-        """When to ask again whether a decision is due, if nobody arrives before."""
-        now = scheduler.state.now
-        return max(now + self.reflection.next_s, self._not_before_s)
+        """When to ask again whether a decision is due, if no query arrives before."""
+        return max(scheduler.state.now + self.period_s, self._not_before_s)
 
-    def took(self, trials_s: float, rehearsal_s: float = 0.0) -> None:
-        """What the last decision has cost: the next one waits until that is a small share."""
-        self.reflection.took(trials_s / self.settings.too_late)
-        self._not_before_s = self._last_s + (trials_s + rehearsal_s) / self.settings.share
+    def took(self, seconds: float) -> None:
+        """The next decision waits until the cost of the last one is a small share of the time."""
+        self._not_before_s = self._last_s + seconds / self.settings.share
 
     def decide(self, scheduler: Scheduler) -> Decision:
-        """Try all candidates; what comes of it is in force once `apply` was called."""
-        settings, now = self.settings, scheduler.state.now
-        promising = self.reflection.promising(settings.candidates)
-        coming: tuple[tuple[Coming, ...], ...] = ()
-        if self.past is not None and settings.memory:
-            most = min(settings.most_launches, SMALL_TRIAL)
-            coming = foresee(self.past, scheduler, settings.worlds, most)
-        trials = self._try_out(scheduler, coming, [*promising, self.current, self._first])
-        by_world = {
-            trial.name: [settings.objective.vector(of) for of in trial.schedules]
-            for trial in trials
-        }
-        vectors = {name: _mean(worlds) for name, worlds in by_world.items()}
-        self.reflection.saw(vectors)
-        scores = self._scores(vectors)
-        # Whoever was not tried out in all worlds was far behind in the first.
-        count = max(map(len, by_world.values()))
-        ahead = {name: worlds for name, worlds in by_world.items() if len(worlds) == count}
-        parts = {name: self._parts(name, worlds) for name, worlds in ahead.items()}
-        sure = in_worlds({name: scores[name] for name in ahead}, parts)
-        schedules = next(of.schedules for of in trials if of.name == self.current)
-        weighed = self.reflection.weighed(sure, settings.memory, schedules)
-        chosen = self._choose(weighed, scores)
-        self.reflection.compared(scores)
-        decision = Decision(
-            now,
-            chosen,
-            self.current,
-            scores,
-            len(scheduler.state.queries),
-            sum(trial.launches for trial in trials),
-            sum(trial.wall_s for trial in trials),
-            in_force_s=now,
-            bias=self.reflection.bias(chosen),
-            coming=fmean(map(len, coming)) if coming else 0.0,
-            complete=all(trial.complete for trial in trials),
-            margin=self._margin,
-            doubt=self.reflection.doubt,
-            regrets={name: exp(regret) for name, regret in self.reflection.regrets.items()},
-            magnitudes=dict(self.reflection.usual),
-        )
-        state = scheduler.state
-        self.reflection.decided(queue.work_s(state), queue.takes_s(state))
-        decision = replace(decision, period_s=self.reflection.period_s)
-        self._last_s = now
-        self._trials = {trial.name: trial for trial in trials}
-        return decision
-
-    def apply(self, decision: Decision) -> Profile:
-        """A decision comes into force."""
-        self._ease(decision)
-        return self._enter(decision)
-
-    def drop(self, decision: Decision) -> Profile:
-        """A decision came too late to count: the first candidate is in force again, as nobody knows
-        whether the queue is still what made another one better.
-        """
-        bias = self.reflection.bias(self._first)
-        return self._enter(replace(decision, policy=self._first, bias=bias, dropped=True))
-
-    def _enter(self, decision: Decision) -> Profile:
-        self.current = decision.policy
-        self.decisions.append(decision)
-        foreseen = self._trials[decision.policy].schedule
-        # Those who were only expected to come are not waited for.
-        foreseen = replace(foreseen, queries=foreseen.queries[: decision.queries])
-        self.reflection.applied(decision.time_s, decision.policy, foreseen)
-        return self.settings.candidates[decision.policy]
-
-    def ended(self, query: QueryEnd) -> None:
-        self._ended += 1
-        self._ended_due += query.deadline_s is not None
-        self.reflection.ended(query)
-
-    def _try_out(
-        self, scheduler: Scheduler, coming: Sequence[Sequence[Coming]], names: Container[str]
-    ) -> list[Trial]:
-        """In the first world all of these; in the others, if the queue is not too large for that,
-        those who are not far behind there, the one in force and the first.
-        """
-        settings, doubt = self.settings, self.reflection.doubt
-
-        tries = self._trials_by.over(
+        """Try all candidates; the decision is in force once `apply` was called."""
+        settings, state = self.settings, scheduler.state
+        trials = self._try_out(
             scheduler,
-            coming=coming,
+            settings.candidates,
             horizon_s=settings.horizon_s,
             most_launches=settings.most_launches,
         )
-
-        def tried(chosen: Container[str], worlds: Worlds) -> list[Trial]:
-            candidates = {name: of for name, of in settings.candidates.items() if name in chosen}
-            trials = tries(candidates, worlds=worlds)
-            return self._of_the_run(trials, scheduler, coming[worlds.since :])
-
-        first = tried(names, Worlds(1, doubt))
-        if settings.worlds == 1 or max(trial.launches for trial in first) >= SMALL_TRIAL:
-            return first
-        scores = self._scores(
-            {trial.name: settings.objective.vector(trial.schedule) for trial in first}
+        vectors = {trial.name: settings.objective.vector(trial.schedule) for trial in trials}
+        self._measure(list(vectors.values()))
+        scores = {
+            name: settings.objective.score(vector, self.usual) for name, vector in vectors.items()
+        }
+        self._plan(state)
+        return Decision(
+            state.now,
+            self._choose(scores),
+            self.current,
+            scores,
+            len(state.queries),
+            sum(trial.launches for trial in trials),
+            sum(trial.wall_s for trial in trials),
+            in_force_s=state.now,
+            period_s=self.period_s,
+            complete=all(trial.complete for trial in trials),
+            magnitudes=dict(self.usual),
         )
-        most = min(scores.values()) * FAR_BEHIND
-        near = {name for name, score in scores.items() if score <= most}
-        others = {
-            trial.name: trial
-            for trial in tried(
-                {*near, self.current, self._first}, Worlds(settings.worlds, doubt, 1)
-            )
-        }
-        return [
-            _joined(trial, others[trial.name]) if trial.name in others else trial for trial in first
-        ]
 
-    def _scores(self, vectors: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-        """One number each, corrected by how scores have come out before."""
-        objective, reflection = self.settings.objective, self.reflection
-        return {
-            name: objective.score(vector, reflection.usual) * reflection.bias(name)
-            for name, vector in vectors.items()
-        }
+    def apply(self, decision: Decision) -> Profile:
+        """A decision comes into force."""
+        self.current = decision.policy
+        self.decisions.append(decision)
+        return self.settings.candidates[decision.policy]
 
-    def look_back(self, scheduler: Scheduler) -> int:
-        """Rehearse the past where there is something new to see, for the next decisions: none waits
-        for it. How many launches were simulated.
+    def drop(self, decision: Decision) -> Profile:
+        """A decision came too late: the first candidate is in force again, as the queue may no
+        longer be the one on which another candidate was better.
         """
-        scene = self.past.scene(scheduler) if self.past is not None else None
-        if scene is None:
-            return 0
-        trials = self._of_the_run(
-            self._trials_by.rehearse(scene, self.settings.candidates), scheduler
-        )
-        objective = self.settings.objective
-        vectors = {trial.name: objective.vector(trial.schedule) for trial in trials}
-        # Magnitudes of the whole past, which is longer than any queue.
-        usual = _mean(list(vectors.values()))
-        scores = {name: objective.score(vector, usual) for name, vector in vectors.items()}
-        parts = {trial.name: objective.parts(trial.schedule, usual) for trial in trials}
-        schedules = {trial.name: trial.schedule for trial in trials}
-        self.reflection.rehearsed(scores, parts, schedules)
-        launches = sum(trial.launches for trial in trials)
-        if self.decisions:
-            self.decisions[-1] = replace(
-                self.decisions[-1],
-                rehearsed=len(scene.workload.arrivals),
-                rehearsal_launches=launches,
-                wall_s=self.decisions[-1].wall_s + sum(trial.wall_s for trial in trials),
-            )
-        return launches
+        return self.apply(replace(decision, policy=self._first, dropped=True))
 
-    def _of_the_run(
-        self,
-        trials: Sequence[Trial],
-        scheduler: Scheduler,
-        coming: Sequence[Sequence[Coming]] = (),
-    ) -> list[Trial]:
-        """Their schedules as a part of all queries of the run so far, if these are remembered.
+    def _choose(self, scores: Mapping[str, float]) -> str:
+        """The best, if it is better than the one in force by the margin; ties go to the first.
 
-        Those who are coming in a world are part of it there.
+        The first comes back when it is as good as the one in force: the queue that made another
+        one better is gone.
         """
-        if not self.settings.memory:
-            return list(trials)
-        there = [query.spec for query in scheduler.state.queries.values()]
-
-        def whole(schedule: Schedule, world: int) -> Schedule:
-            queries = [*there, *(of.arrival.query for of in (coming[world] if coming else ()))]
-            due = sum(query.deadline_s is not None for query in queries)
-            return replace(schedule, count=self._ended + len(queries), due=self._ended_due + due)
-
-        return [
-            replace(
-                trial,
-                schedules=tuple(whole(of, world) for world, of in enumerate(trial.schedules)),
-            )
-            for trial in trials
-        ]
-
-    def _parts(self, name: str, worlds: Sequence[Mapping[str, float]]) -> dict[str, float]:
-        """What each world contributes to the score of a candidate."""
-        objective, reflection = self.settings.objective, self.reflection
-        share = reflection.bias(name) / len(worlds)
-        return {
-            str(world): share * objective.score(vector, reflection.usual)
-            for world, vector in enumerate(worlds)
-        }
-
-    def _choose(self, scores: Mapping[str, float], raw: Mapping[str, float]) -> str:
-        """The best, if it is better than the one in force by the margin.
-
-        Of those that are as good, the first candidate, or what is better if chance counts as well.
-        The first comes back when it is as good as the one in force: what made a queue special is
-        gone with the queue.
-        """
-        best = min(scores, key=lambda name: (scores[name], name != self._first, raw[name], name))
-        if scores[best] < scores[self.current] * (1 - self._margin):
+        best = min(scores, key=lambda name: (scores[name], name != self._first, name))
+        if scores[best] < scores[self.current] * (1 - self.settings.margin):
             return best
         return self._first if scores[self._first] <= scores[self.current] else self.current
 
-    def _ease(self, decision: Decision) -> None:
-        """A switch back to where we came from is flapping; calm makes switching cheaper again."""
-        latest = self.decisions[-3:]
-        switches = [past for past in latest if past.chose_another]
-        if decision.is_switch and switches and switches[-1].before == decision.policy:
-            self._margin = min(MOST_MARGIN, self._margin * FLAPPING)
-        else:
-            self._margin = max(self.settings.margin, self._margin * EASING)
+    def _plan(self, state: State) -> None:
+        """The next decision, a part of the time that the queue takes later.
 
-    _trials: Mapping[str, Trial]
+        While the queue only drains, its time at the beginning counts: else it would be looked at
+        ever more often.
+        """
+        before_s, self._work_s = self._work_s, work_s(state)
+        if self._work_s > before_s or _change(before_s, self._work_s) > BURST:
+            planned_s = min(self.settings.period_s, takes_s(state) / LOOKS)
+            self.period_s = max(self.settings.least_s, planned_s)
+        self._last_s = state.now
 
-
-def _joined(one: Trial, other: Trial) -> Trial:
-    """A trial in the worlds of both."""
-    return Trial(
-        one.name,
-        (*one.schedules, *other.schedules),
-        one.launches + other.launches,
-        one.complete and other.complete,
-        one.wall_s + other.wall_s,
-    )
+    def _measure(self, vectors: Sequence[Mapping[str, float]]) -> None:
+        """The usual magnitudes of metrics, from all candidates of this decision and before."""
+        for name in vectors[0]:
+            mean = fmean(vector[name] for vector in vectors)
+            if mean > 0:
+                before = self.usual.get(name, mean)
+                self.usual[name] = before + LATEST * (mean - before)
 
 
-def _mean(vectors: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Metric by metric."""
-    return {name: fmean(vector[name] for vector in vectors) for name in vectors[0]}
+def _change(before_s: float, now_s: float) -> float:
+    """By how much the work of a queue has changed, from 0 to 1.
+
+    >>> _change(10.0, 10.0), _change(10.0, 4.0), _change(0.0, 1.0)
+    (0.0, 0.6, 1.0)
+    """
+    larger_s = max(before_s, now_s)
+    return abs(now_s - before_s) / larger_s if larger_s else 0.0
 
 
 def in_force(

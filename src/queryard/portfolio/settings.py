@@ -4,69 +4,76 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 
 from queryard.core.errors import InvalidProfile, unknown_name
 from queryard.policies import for_arrivals, resolve_profile
 
 from .scores import OBJECTIVES, Objective, objective_of
-from .what_if import Profile
+from .trials import Profile
 
-# POSUM §4.3.1; and those that have done well where the paper's do not.
+# POSUM §4.3.1; and policies that did well where the paper's did not.
 ALLOCATIONS = ("edls-sh", "edls-pr", "srtf", "locf")
 NEW_ALLOCATIONS = ("cost-of-delay", "tls", "swrd", "edf", "fair")
 PROVISIONINGS = ("+x", "-x", "dlx", "maxbsd")
-# What is chosen from if nobody says; the first is in force until there is something to decide.
+# The usual candidates; the first is in force until the first decision.
 DEFAULT = (*NEW_ALLOCATIONS, *ALLOCATIONS)
 
 
 @dataclass(frozen=True, slots=True)
 class PortfolioSettings:
-    """`period_s` is where the time between two decisions begins; reflection moves it between
-    `least_s` and `most_s`. `margin` is by how much another policy must be better than the one in
-    force; the first candidate comes back when it is as good. Candidates are tried out in so many
-    `worlds` (see `what_if.Worlds`), to the end of the queue, to `horizon_s` from now or until
-    `most_launches` tasks were simulated in one; what is left then ends in the order of its work.
-    What they would have made of the latest past (with `rehearse`; else what they were worth in
-    earlier decisions) counts by `memory` beside what they would make of the queue; with 0, only the
-    queue counts. A decision that takes longer than `too_late` of the period is dropped; in
-    simulation it takes `launch_cost_s` for each task that was simulated: two workers need about
-    that for small queues, and less than half of it for large ones (docs/benchmarks.md). Deciding
-    takes at most `share` of a core on average.
+    """What to choose from, for what, how often, and at which cost.
+
+    A decision is due four times while the queue drains, but at least every `period_s` and at most
+    every `least_s`; equal values fix the period. Another policy must be better than the one in
+    force by `margin`; the first candidate comes back when it is as good. A trial ends with the
+    queue, at `horizon_s` from now, or after `most_launches` tasks; queries that are left then end
+    in the order of their work. A decision that takes longer than `too_late` x `period_s` is
+    dropped. In simulation a decision takes `launch_cost_s` per simulated task. Deciding takes at
+    most `share` of a core on average.
+
+    `most_s`, `worlds`, `memory` and `rehearse` are settings of former versions.
     """
 
     candidates: Mapping[str, Profile] = field(default_factory=dict)
     objective: Objective = OBJECTIVES["mixed"]
-    period_s: float = 30.0
+    period_s: float = 240.0
     least_s: float = 0.5
-    most_s: float = 240.0
     margin: float = 0.1
-    worlds: int = 3
-    memory: float = 2.0
-    rehearse: bool = True
     horizon_s: float = math.inf
     most_launches: int = 20_000
     too_late: float = 1.0
     share: float = 0.05
     launch_cost_s: float = 5e-5
+    most_s: InitVar[float | None] = None
+    worlds: InitVar[int] = 1
+    memory: InitVar[float] = 0.0
+    rehearse: InitVar[bool] = False
 
-    def __post_init__(self) -> None:
+    def __post_init__(
+        self, most_s: float | None, worlds: int, memory: float, rehearse: bool
+    ) -> None:
+        if worlds != 1 or memory or rehearse:
+            raise InvalidProfile(
+                "PortfolioSettings: worlds, memory and rehearse are gone, as they did not improve "
+                "any score (docs/portfolio.md); leave them out"
+            )
+        if most_s is not None and most_s != self.period_s:
+            raise InvalidProfile(
+                "PortfolioSettings: most_s is gone; the longest time between two decisions is "
+                f"period_s: write period_s={most_s:g}"
+            )
         if not self.candidates:
             raise InvalidProfile("a portfolio needs at least one candidate")
-        if not 0 < self.least_s <= self.period_s <= self.most_s:
+        if not 0 < self.least_s <= self.period_s:
             raise InvalidProfile(
-                "a portfolio decides between its least and its most period: "
-                f"0 < {self.least_s:g} <= {self.period_s:g} <= {self.most_s:g} must hold"
+                "a portfolio decides between its least and its longest period: "
+                f"0 < {self.least_s:g} <= {self.period_s:g} must hold"
             )
         if not 0 <= self.margin < 1:
             raise InvalidProfile(f"the margin of a portfolio is a share, got {self.margin!r}")
         if not 0 < self.share <= 1:
             raise InvalidProfile(f"the share of a core must be above 0, got {self.share!r}")
-        if self.worlds < 1 or self.memory < 0:
-            raise InvalidProfile(
-                "a portfolio tries candidates out in at least one world, and remembers by a weight "
-                f"of at least 0; got {self.worlds!r} and {self.memory!r}"
-            )
 
 
 def candidates_of(
@@ -74,10 +81,10 @@ def candidates_of(
     provisionings: Sequence[str] = (),
     own: Mapping[str, Profile] | None = None,
 ) -> dict[str, Profile]:
-    """Profiles by name, those of one's `own` first; with provisioning parts, each with each.
+    """Profiles by name, those in `own` first; with provisioning parts, each with each.
 
-    What the first does for those who have yet to come, all others do as well, unless they have
-    something else in its place: no trial of a queue shows what is lost without it.
+    Parts of the first that serve later arrivals are given to all others that have none in their
+    place: a trial of the queue does not show what is lost without them.
 
     >>> list(candidates_of(("fifo", "srtf"), ("+x", "dlx")))
     ['fifo +x', 'fifo dlx', 'srtf +x', 'srtf dlx']
@@ -112,7 +119,7 @@ def parse_portfolio(text: str, own: Mapping[str, Profile] | None = None) -> Port
 
 
 def by_themselves(text: str, own: Mapping[str, Profile] | None = None) -> dict[str, Profile]:
-    """The candidates of `parse_portfolio`, each without what it shares with the first.
+    """The candidates of `parse_portfolio`, each without the parts taken over from the first.
 
     >>> by_themselves("portfolio:mixed:cost-of-delay/srtf")["srtf"].get("slots")
     >>> by_themselves("portfolio:mixed:srtf:+x")["srtf +x"]["provisioning"]
@@ -126,7 +133,7 @@ def by_themselves(text: str, own: Mapping[str, Profile] | None = None) -> dict[s
 
 
 def _parsed(text: str) -> tuple[Objective, Sequence[str], Sequence[str]]:
-    """What a portfolio is after, the policies it chooses from, and provisioning parts."""
+    """The objective, the policies to choose from, and the provisioning parts."""
     parts = text.split(":")
     if len(parts) > 4:
         raise InvalidProfile(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from queryard.core.events import Event, PolicyChosen
 from queryard.core.model import Node
 from queryard.core.state import Settings
-from queryard.metrics.runs import RunReader
+from queryard.metrics import RunRows
+from queryard.metrics.cost import node_stays_s
 from queryard.sim.conditions import Conditions
 from queryard.sim.driver import SimDriver
 from queryard.sim.estimates import EstimateSource
@@ -17,23 +18,22 @@ from queryard.sim.ordering import TIMERS
 from queryard.sim.run import SimResult, build, run_to_end
 from queryard.workload.model import Workload
 
-from .past import Past
-from .reflection import Reflection
-from .scores import QueryEnd
+from .scores import QueryEnd, Schedule
 from .selection import Decision, Selector
 from .settings import PortfolioSettings
-from .trying import Trying
+from .trials import try_out
+from .workers import Workers
 
 MOMENT_S = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
 class PortfolioRun:
-    """A run, how its policies came about, and what was learnt on the way."""
+    """A run, its decisions, and the usual magnitudes of metrics at its end."""
 
     run: SimResult
     decisions: tuple[Decision, ...]
-    reflection: Reflection
+    magnitudes: Mapping[str, float]
 
 
 def simulate_portfolio(
@@ -46,19 +46,18 @@ def simulate_portfolio(
     seed: int = 0,
     slow_start: float = 1.0,
     on_progress: Callable[[int], None] | None = None,
-    trials: Trying | None = None,
+    trials: Workers | None = None,
 ) -> PortfolioRun:
     """Run a workload to its end, and choose the policy anew as the queue changes.
 
-    `trials` tries candidates out: in this process, or in others (`Workers`).
+    Candidates are tried out in this process, or by `trials` in others.
     """
-    selector = Selector(settings, trials=trials)
+    selector = Selector(settings, trials=try_out if trials is None else trials.try_out)
     ended = 0
 
     def note_end(query: str) -> None:
         nonlocal ended
         ended += 1
-        meta.ended(query)
         if on_progress is not None:
             on_progress(ended)
 
@@ -72,11 +71,24 @@ def simulate_portfolio(
         settings=Settings(slow_start=slow_start, seed=seed),
         on_end=note_end,
     )
-    if settings.rehearse and settings.memory:
-        selector.past = Past(driver.estimates, driver.scheduler.state.settings)
-    meta = _Meta(driver, selector, workload)
+    _Meta(driver, selector, workload)
     run = run_to_end(driver)
-    return PortfolioRun(run, tuple(selector.decisions), selector.reflection)
+    return PortfolioRun(run, tuple(selector.decisions), selector.usual)
+
+
+def schedule_of(run: RunRows) -> Schedule:
+    """A run as a schedule that can be scored. A query that never ended ends with the run."""
+    queries = tuple(
+        QueryEnd(
+            row.query.id,
+            row.submit_s,
+            run.closed_s if row.end_s is None else row.end_s,
+            row.task_s,
+            row.query.deadline_s,
+        )
+        for row in run.queries.values()
+    )
+    return Schedule(queries, tuple(node_stays_s(run)))
 
 
 class _Meta:
@@ -85,8 +97,6 @@ class _Meta:
     def __init__(self, driver: SimDriver, selector: Selector, workload: Workload) -> None:
         self._driver = driver
         self._selector = selector
-        self._reader = RunReader()
-        self._read = 0
         # Of all looks that were planned, the latest one counts.
         self._next_s = -math.inf
         # Until then the latest decision is not in force, and there is no other.
@@ -102,7 +112,6 @@ class _Meta:
         """The kernel has seen all that happened before; what happens now comes after."""
         selector, settings = self._selector, self._selector.settings
         scheduler = self._driver.scheduler
-        self._catch_up()
         if now >= self._in_force_s and selector.is_due(scheduler):
             self._decide(now)
         if scheduler.state.queries:
@@ -112,29 +121,12 @@ class _Meta:
 
     def _decide(self, now: float) -> None:
         selector, settings = self._selector, self._selector.settings
-        scheduler = self._driver.scheduler
-        decision = selector.decide(scheduler)
+        decision = selector.decide(self._driver.scheduler)
         takes_s = decision.launches * settings.launch_cost_s
-        latest_s = settings.too_late * selector.reflection.period_s
+        latest_s = settings.too_late * settings.period_s
         profile = selector.drop(decision) if takes_s > latest_s else selector.apply(decision)
         if selector.decisions[-1].is_switch:
             self._in_force_s = at_s = now + min(takes_s, latest_s)
             self._driver.post(at_s, TIMERS, PolicyChosen(at_s, profile))
             selector.decisions[-1] = replace(selector.decisions[-1], in_force_s=at_s)
-        selector.took(takes_s, selector.look_back(scheduler) * settings.launch_cost_s)
-
-    def ended(self, query: str) -> None:
-        """Tell what was seen of a query: when it ended, and how long its tasks took."""
-        self._catch_up()
-        row = self._reader.run.queries[query]
-        end = QueryEnd(query, row.submit_s, self._driver.now, row.task_s, row.query.deadline_s)
-        self._selector.ended(end)
-
-    def _catch_up(self) -> None:
-        journal = self._driver.scheduler.journal
-        assert journal is not None
-        for step in journal.steps[self._read :]:
-            self._reader.read(step)
-            if self._selector.past is not None:
-                self._selector.past.read(step)
-        self._read = len(journal.steps)
+        selector.took(takes_s)

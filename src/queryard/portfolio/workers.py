@@ -1,50 +1,53 @@
-"""Processes of our own that try candidates out, beside the one that decides.
+"""Processes that try candidates out, beside the one that decides.
 
 Not `multiprocessing`: it runs the user's program again in every child unless that is guarded. A
-worker is a Python of its own (`worker`), which ends when its input does, so that none outlives
-whoever started it.
+worker is a Python process that runs `serve` and ends when its input does, so that none outlives the
+process that started it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import pickle
+import signal
+import struct
 import subprocess
 import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from queryard.core.errors import QueryardError
 from queryard.core.scheduler import Scheduler
 
-from .rehearsal import Scene, rehearse
-from .trying import Tries
-from .what_if import RIGHT, Profile, Trial, Worlds, try_out
-from .worker import Request, read, write
+from .trials import Profile, Trial, try_out
 
-# What a worker runs; the first argument is where the package lies.
+# What a worker runs; the first argument is the folder of the package.
 _BOOT = """
 import sys
 sys.path.append(sys.argv[1])
-from queryard.portfolio.worker import serve
+from queryard.portfolio.workers import serve
 serve(float(sys.argv[2]))
 """
 CLOSE_S = 2.0
-
-
-class TooLate(QueryardError):
-    """Trials took longer than there was time."""
+_LENGTH = struct.Struct("!Q")
+# Workers give way to all else.
+NICE = 10
+# Garbage is collected between trials, once there are so many objects.
+GARBAGE = 500_000
 
 
 class Workers:
-    """So many processes (one a core), started when needed; each takes at most `share` of a core."""
+    """So many processes (one per core), started when needed; each uses at most `share` of a core.
+
+    One that dies is replaced once; then its error is raised.
+    """
 
     def __init__(self, count: int | None = None, share: float = 1.0) -> None:
         if count is None:
@@ -58,87 +61,49 @@ class Workers:
         self._processes: list[_Worker] = []
         self._lock = threading.Lock()
 
-    def over(self, scheduler: Scheduler, **given: Any) -> Tries:
-        """As `what_if.try_out` over this queue, dealt out among the workers.
-
-        The queue is sent to each of them once.
-        """
-        return partial(self._deal, _packed(partial(try_out, _bare(scheduler), **given)))
-
     def try_out(
-        self,
-        scheduler: Scheduler,
-        candidates: Mapping[str, Profile],
-        *,
-        worlds: Worlds = RIGHT,
-        within_s: float | None = None,
-        **given: Any,
+        self, scheduler: Scheduler, candidates: Mapping[str, Profile], **given: Any
     ) -> list[Trial]:
-        """As `what_if.try_out`; `TooLate` if it takes too long."""
-        task = _packed(partial(try_out, _bare(scheduler), **given))
-        return self._deal(task, candidates, within_s, worlds=worlds)
-
-    def rehearse(self, scene: Scene, candidates: Mapping[str, Profile]) -> list[Trial]:
-        """As `rehearsal.rehearse`, dealt out among the workers."""
-        return self._deal(_packed(partial(rehearse, scene)), candidates)
-
-    def _deal(
-        self,
-        task: bytes,
-        candidates: Mapping[str, Profile],
-        within_s: float | None = None,
-        **given: Any,
-    ) -> list[Trial]:
-        """Every worker does it with one candidate after the other, until none is left.
-
-        One that died is replaced, once; then its error is raised.
-        """
-        left = deque(Request(task, {name: of}, given) for name, of in candidates.items())
+        """As `trials.try_out`; each worker gets its part of the candidates."""
+        names = list(candidates)
+        count = min(self._count, len(names))
+        bare = scheduler.fork()
+        bare.journal = None  # trials do not need it, and it is large
+        dealt = [{name: candidates[name] for name in names[n::count]} for n in range(count)]
+        requests = [
+            pickle.dumps(partial(try_out, bare, part, **given), pickle.HIGHEST_PROTOCOL)
+            for part in dealt
+        ]
         with self._lock:
-            count = min(self._count, len(left))
             while len(self._processes) < count:
                 self._processes.append(_Worker(self._share))
-            until_s = None if within_s is None else time.monotonic() + within_s
-            found: dict[str, Trial] = {}
             with ThreadPoolExecutor(count) as threads:
-                asked = [threads.submit(self._work, n, left, until_s) for n in range(count)]
+                asked = [threads.submit(self._ask, n, of) for n, of in enumerate(requests)]
                 try:
-                    for future in as_completed(asked):
-                        found |= {trial.name: trial for trial in future.result()}
+                    trials = [trial for future in as_completed(asked) for trial in future.result()]
                 except BaseException:
-                    # Nobody waits for the others: Ctrl-C, or one of them has failed.
-                    left.clear()
+                    # Ctrl-C, or one has failed: the others need not go on.
                     self._stop()
                     raise
-            return [found[name] for name in candidates]
+        found = {trial.name: trial for trial in trials}
+        return [found[name] for name in names]
 
-    def _work(self, number: int, left: deque[Request], until_s: float | None) -> list[Trial]:
-        found: list[Trial] = []
-        while True:
-            try:
-                request = left.popleft()
-            except IndexError:
-                return found
-            found += self._ask(number, request, until_s)
-
-    def _ask(self, number: int, request: Request, until_s: float | None) -> list[Trial]:
+    def _ask(self, number: int, request: bytes) -> list[Trial]:
         for attempt in (1, 2):
             worker = self._processes[number]
             try:
-                return worker.ask(request, until_s)
+                return worker.ask(request)
             except (OSError, EOFError) as error:
                 if worker.killed:
                     raise QueryardError("the trial was given up") from None
                 worker.close()
-                self._processes[number] = _Worker(self._share)
-                if until_s is not None and time.monotonic() >= until_s:
-                    raise TooLate("the candidates could not be tried out in time") from None
                 if attempt == 2:
                     raise QueryardError(f"a worker of the portfolio died twice: {error}") from error
+                self._processes[number] = _Worker(self._share)
         raise AssertionError("not reached")
 
     def _stop(self) -> None:
-        """End what is under way; new processes are started for whoever asks next."""
+        """End all trials under way; the next call starts new processes."""
         for worker in self._processes:
             worker.kill()
         self._processes.clear()
@@ -158,44 +123,29 @@ class Workers:
 
 
 class _Worker:
-    """One process, from this side."""
+    """One process, seen from the one that decides."""
 
     def __init__(self, share: float) -> None:
         self.killed = False
-        # What it was last told to do.
-        self._task: bytes | None = None
-        package = Path(__file__).parents[2]
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _BOOT, str(package), repr(share)],
+            [sys.executable, "-P", "-c", _BOOT, str(Path(__file__).parents[2]), repr(share)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
+
+    def ask(self, request: bytes) -> list[Trial]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        _write(self._process.stdin, request)
+        answer: list[Trial] | str = pickle.loads(_read(self._process.stdout))
+        if isinstance(answer, str):
+            raise QueryardError(answer)
+        return answer
 
     def kill(self) -> None:
         self.killed = True
         self._process.kill()
         self.close()
-
-    def ask(self, request: Request, until_s: float | None) -> list[Trial]:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        stopper = None
-        if until_s is not None:
-            left_s = max(0.0, until_s - time.monotonic())
-            stopper = threading.Timer(left_s, self._process.kill)
-            stopper.start()
-        try:
-            # What to do is large, and need not be said again.
-            is_known = request.task is self._task
-            write(self._process.stdin, request._replace(task=None) if is_known else request)
-            self._task = request.task
-            answer: list[Trial] | str = read(self._process.stdout)
-        finally:
-            if stopper is not None:
-                stopper.cancel()
-        if isinstance(answer, str):
-            raise QueryardError(answer)
-        return answer
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
@@ -210,12 +160,62 @@ class _Worker:
             self._process.stdout.close()
 
 
-def _packed(task: Callable[..., list[Trial]]) -> bytes:
-    return pickle.dumps(task, protocol=pickle.HIGHEST_PROTOCOL)
+def _write(stream: IO[bytes], packed: bytes) -> None:
+    stream.write(_LENGTH.pack(len(packed)))
+    stream.write(packed)
+    stream.flush()
 
 
-def _bare(scheduler: Scheduler) -> Scheduler:
-    """The kernel without its journal, which nobody needs there."""
-    fork = scheduler.fork()
-    fork.journal = None
-    return fork
+def _read(stream: IO[bytes]) -> bytes:
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        raise EOFError("it ended without an answer")
+    (length,) = _LENGTH.unpack(head)
+    packed = stream.read(length)
+    if len(packed) < length:
+        raise EOFError("it ended in the middle of an answer")
+    return packed
+
+
+def serve(share: float) -> None:
+    """In a worker: answer requests until the input ends, with at most a share of a core."""
+    with contextlib.suppress(OSError):
+        os.nice(NICE)
+    # Ctrl-C is for the process that started this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    # A print by mistake must not end up among the answers.
+    sys.stdout = sys.stderr
+    # In the middle of a trial there is little garbage, and looking for it takes long.
+    gc.disable()
+    while True:
+        try:
+            request = _read(source)
+        except EOFError:
+            return
+        pace = _Pace(share)
+        answer: list[Trial] | str
+        try:
+            answer = pickle.loads(request)(rest=pace.rest)
+        except QueryardError as error:
+            answer = str(error)
+        except Exception as error:
+            answer = f"a candidate could not be tried out ({type(error).__name__}: {error})"
+        _write(sink, pickle.dumps(answer, pickle.HIGHEST_PROTOCOL))
+        if gc.get_count()[0] > GARBAGE:
+            gc.collect()
+
+
+class _Pace:
+    """Sleeps so that no more than a share of a core is used."""
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self._began_s = time.perf_counter()
+        self._began_cpu_s = time.process_time()
+
+    def rest(self) -> None:
+        used_s = time.process_time() - self._began_cpu_s
+        ahead_s = used_s / self._share - (time.perf_counter() - self._began_s)
+        if ahead_s > 0:
+            time.sleep(ahead_s)

@@ -57,11 +57,6 @@ def erring_oracle(
     return _tell(now, arrival, lambda: math.exp(draw.gauss(0.0, error)))
 
 
-def fork_source(source: EstimateSource) -> EstimateSource:
-    """The source as it is now, for another run: what either learns from then on is its own."""
-    return source.fork() if isinstance(source, Predicting) else source
-
-
 def estimate_source(name: str, seed: int = 0) -> EstimateSource:
     """The source a user named: `oracle`, `oracle:ERROR`, `observed` or a predictor."""
     kind, _, value = name.partition(":")

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from queryard.core.commands import Grant, Launch
-from queryard.core.entities import JobState
 from queryard.core.events import PolicyChosen
 from queryard.core.journal import Journal, Step
 from queryard.core.model import JobId
@@ -123,21 +122,13 @@ def _note_starts(step: Step, starts: dict[str, float]) -> None:
             starts.setdefault(JobId.of(command.job).query, step.time_s)
 
 
-def resume(
-    fork: Scheduler,
-    conditions: Conditions | None = None,
-    luck: Callable[[JobState], float] = lambda job: 1.0,
-) -> SimDriver:
-    """A driver that goes on from the middle of a run, taking estimates for the truth.
-
-    A job takes `luck(job)` times its expected time.
-    """
+def resume(fork: Scheduler, conditions: Conditions | None = None) -> SimDriver:
+    """A driver that goes on from the middle of a run, taking estimates for the truth."""
     truth = Truth(conditions or Conditions(), seed=0, is_believed=True)
     for query in fork.state.queries.values():
         for job in query.jobs:
             if not job.done:
-                expected = believed(job, luck(job))
-                truth.add(job.id, job.spec, expected).read(table for table, _ in job.scanned)
+                truth.add(job.id, job.spec, believed(job)).read(table for table, _ in job.scanned)
     driver = SimDriver(fork, truth)
     driver.resume()
     return driver

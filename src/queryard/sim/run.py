@@ -48,12 +48,8 @@ def build(
     keep_journal: bool = True,
     on_end: Callable[[str], None] | None = None,
     kernel: type[Scheduler] = Scheduler,
-    from_s: float = 0.0,
 ) -> SimDriver:
-    """A driver ready to run the workload; `kernel` lets tests watch every step.
-
-    The cluster is there `from_s` on.
-    """
+    """A driver ready to run the workload; `kernel` lets tests watch every step."""
     if not nodes:
         raise QueryardError("a cluster needs at least one node; give --nodes 16x12, for example")
     if isinstance(profile, str):
@@ -65,8 +61,8 @@ def build(
     source = estimate_source(estimates, seed) if isinstance(estimates, str) else estimates
     driver = SimDriver(scheduler, truth, estimates=source, seed=seed, on_end=on_end)
     for table in workload.tables:
-        driver.post(from_s, CLUSTER, ev.TableChanged(from_s, table))
-    driver.add_nodes(nodes, from_s)
+        driver.post(0.0, CLUSTER, ev.TableChanged(0.0, table))
+    driver.add_nodes(nodes, 0.0)
     for arrival in workload.arrivals:
         driver.add_arrival(arrival)
     return driver

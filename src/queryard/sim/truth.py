@@ -258,15 +258,13 @@ def _relative(sizes: Sequence[float]) -> tuple[float, ...]:
     return tuple(size / mean for size in sizes)
 
 
-def believed(job: JobState, times: float = 1.0) -> JobTruth:
-    """The truth of a world in which all estimates are right, or wrong by a factor; for forecasts.
+def believed(job: JobState) -> JobTruth:
+    """The truth of a world in which all estimates are right; for forecasts.
 
     The error of an online answer goes on falling from the last one that was reported.
     """
     divisible = job.spec.divisible
-    truth = JobTruth(
-        map_s=job.map_s * times, reduce_s=job.reduce_s * times, work_s=job.work_s * times
-    )
+    truth = JobTruth(map_s=job.map_s, reduce_s=job.reduce_s, work_s=job.work_s)
     if divisible is None or not job.answers:
         return truth
     last = job.answers[-1]

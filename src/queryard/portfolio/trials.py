@@ -1,0 +1,148 @@
+"""What would become of the queue under each candidate: a fork of the kernel, simulated to its end
+with estimates as truth.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from queryard.core.events import PolicyChosen
+from queryard.core.scheduler import Scheduler
+from queryard.core.state import State
+from queryard.policies import for_arrivals
+from queryard.sim.driver import SimDriver
+from queryard.sim.forecast import resume
+
+from .scores import QueryEnd, Schedule
+
+Profile = Mapping[str, Any]
+# Without a limit from the caller, a candidate is followed for so many launches.
+MOST_LAUNCHES = 200_000
+# The first step is this part of the time that the queue takes; each step is twice the one before.
+STEPS = 32
+# After so many steps with timers only, nothing else will happen: no node is left, for example.
+IDLE_STEPS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What a candidate would make of the queue, and what the simulation cost."""
+
+    name: str
+    schedule: Schedule
+    launches: int
+    complete: bool
+    wall_s: float
+
+
+def try_out(
+    scheduler: Scheduler,
+    candidates: Mapping[str, Profile],
+    *,
+    horizon_s: float = math.inf,
+    most_launches: int = MOST_LAUNCHES,
+    rest: Callable[[], None] = lambda: None,
+) -> list[Trial]:
+    """Simulate every candidate from now to the end of the queue, to a horizon, or for so many
+    launches. A query that has not ended by then ends after it, in the order of the work left.
+
+    `rest` is called between steps, by a worker that must not use a whole core.
+    """
+    return [
+        _try_one(scheduler, name, profile, horizon_s, most_launches, rest)
+        for name, profile in candidates.items()
+    ]
+
+
+def _try_one(
+    scheduler: Scheduler,
+    name: str,
+    profile: Profile,
+    horizon_s: float,
+    most_launches: int,
+    rest: Callable[[], None],
+) -> Trial:
+    began = time.perf_counter()
+    fork = scheduler.fork()
+    state = fork.state
+    now, before = state.now, state.next_launch
+    active = [
+        (query.id, query.spec.submit_s, query.total_s, query.spec.deadline_s)
+        for query in state.queries.values()
+    ]
+    driver = resume(fork)
+    driver.post(now, 0, PolicyChosen(now, _for_this_queue(profile)))
+    reached_s, idle = now, 0
+    until_s = now + horizon_s
+    step_s = max(1e-3, takes_s(state) / STEPS)
+    while driver.unfinished and reached_s < until_s and idle < IDLE_STEPS and driver.has_more:
+        reached_s = min(until_s, reached_s + step_s)
+        driver.run(reached_s)
+        rest()
+        idle = idle + 1 if driver.only_rings else 0
+        step_s *= 2
+        if state.next_launch - before > most_launches:
+            break
+    ends_s = {**driver.ends, **_ends_after(fork, max(reached_s, state.now))}
+    queries = tuple(
+        QueryEnd(query, submit_s, ends_s[query], task_s, deadline_s)
+        for query, submit_s, task_s, deadline_s in active
+        if query in ends_s
+    )
+    return Trial(
+        name,
+        Schedule(queries, _leases_s(driver, queries, now)),
+        state.next_launch - before,
+        not driver.unfinished,
+        time.perf_counter() - began,
+    )
+
+
+def _for_this_queue(profile: Profile) -> Profile:
+    """The profile without parts that serve later arrivals only: no query arrives in a trial."""
+    later = for_arrivals(profile)
+    return {decision: given for decision, given in profile.items() if decision not in later}
+
+
+def _leases_s(driver: SimDriver, queries: tuple[QueryEnd, ...], now: float) -> tuple[float, ...]:
+    """Nodes stay until the last of these queries has ended."""
+    return driver.stays_s(max((query.end_s for query in queries), default=now))
+
+
+def _ends_after(fork: Scheduler, from_s: float) -> dict[str, float]:
+    """The ends of queries that are left, the least work first on all slots."""
+    ends_s = {}
+    slots = max(1, fork.state.total_slots)
+    at_s = from_s
+    for query in sorted(fork.state.queries.values(), key=lambda query: (query.left_s, query.id)):
+        at_s += query.left_s / slots
+        ends_s[query.id] = max(at_s, from_s + query.alone_left_s)
+    return ends_s
+
+
+def work_s(state: State) -> float:
+    """Expected core-seconds of the queue without a result yet."""
+    return sum(query.left_s for query in state.queries.values())
+
+
+def takes_s(state: State) -> float:
+    """How long the queue keeps all slots busy."""
+    return work_s(state) / max(1, state.total_slots)
+
+
+def is_contended(state: State) -> bool:
+    """Whether a task is ready without a slot, or more tasks are to come than slots are free."""
+    free = sum(node.free for node in state.nodes.values())
+    for job in state.jobs.values():
+        if job.spec.divisible is not None:
+            return True
+        for phase in (job.map, job.reduce):
+            if phase is not None and phase.pending:
+                free -= phase.pending
+                if free < 0 or (not job.blockers and (phase is job.map or job.maps_done)):
+                    return True
+    return False
