@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 # The short ones first.
-BENCHES = ("waiting", "dashboards", "at_once", "flood", "deadlines", "spark", "long_tail")
+BENCHES = ("waiting", "dashboards", "at_once", "flood", "tail", "deadlines", "spark", "long_tail")
 RESULTS = Path(tempfile.gettempdir()) / "queryard-bench-live.json"
 
 

@@ -38,8 +38,10 @@ LEFT_OUT: Mapping[tuple[str, ...], str] = {
     "which single jobs are served as by fifo, and nothing to divide by tenant",
     ("relaqs", "online-tls"): "no query is answered online",
     ("priority",): "no query has a priority",
-    ("query-fair", "largest-slowdown", "hlfet", "dfa", "lodfa", "tls-dfa"): "for the sake of time: "
-    "plainer relatives of those that are compared",
+    (
+        *("query-fair", "largest-slowdown", "hlfet", "dfa", "lodfa", "tls-dfa"),
+        "edls-sh-borrow",
+    ): "for the sake of time: plainer relatives of those that are compared",
 }
 # What the portfolios choose from; the first is in force until there is something to choose.
 CANDIDATES = (
