@@ -55,8 +55,8 @@ class PortfolioSettings:
     ) -> None:
         if worlds != 1 or memory or rehearse:
             raise InvalidProfile(
-                "PortfolioSettings: worlds, memory and rehearse are gone, as they did not improve "
-                "any score (docs/portfolio.md); leave them out"
+                "PortfolioSettings: worlds, memory and rehearse are gone: they improved no score "
+                "beyond chance (docs/portfolio.md); leave them out"
             )
         if most_s is not None and most_s != self.period_s:
             raise InvalidProfile(
