@@ -78,6 +78,11 @@ class Lines:
             self._settle(1, now)
         return self.lines[self._winners[1]].at(now)
 
+    @property
+    def winner(self) -> int:
+        """The number that had the largest value when that was last asked for; -1 if none has."""
+        return self._winners[1]
+
     def turns(self, now: float) -> Iterator[tuple[float, int]]:
         """(value below zero, number), the largest value first: O(log n) for each that is taken."""
         if not self.lines:

@@ -51,19 +51,24 @@ class WorkRanking(Moving):
         _, slope, zero_s = self.keys[uid]  # type: ignore[misc]
         return (now - zero_s) * slope
 
-    def settle(self, limit: float, now: float) -> bool:
-        """Divide the queries at a limit, as far as the first one matters; whether one is beyond."""
+    def settle(self, limit: float, now: float) -> float:
+        """Divide the queries at a limit as far as the first ones matter; the largest slowdown.
+
+        It is infinite where one is beyond the limit.
+        """
         others, urgent = self.others, self.urgent
-        while others.lines and others.first(now) > limit:
-            _, uid = next(others.turns(now))
+        while (largest := others.first(now)) > limit:
+            uid = others.winner
             others.drop(uid)
             urgent.put(uid, self.by_work.keys[uid])
         while urgent.keys:
             _, uid = urgent.entries[0]
-            if self.slowdown(uid, now) > limit:
-                return True
+            slowdown = self.slowdown(uid, now)
+            if slowdown > limit:
+                return math.inf
             self._calm(uid)
-        return False
+            largest = max(largest, slowdown)
+        return largest
 
     def sift(self, limit: float, now: float) -> None:
         """Let all queries that are not beyond the limit stand among the others."""
@@ -175,8 +180,10 @@ class EfficientFair(QueryOrder):
         assert isinstance(ranking, WorkRanking)
         now, threshold = state.now, self.threshold(state)
         rankings = _filled(leaf)
-        is_urgent = [other.settle(2 * threshold, now) for other in rankings]
-        if not any(is_urgent) and not self._many_slow(rankings, threshold, now):
+        largest = max([other.settle(2 * threshold, now) for other in rankings], default=0.0)
+        if largest <= threshold:
+            return ranking.by_work.entries
+        if largest < math.inf and not self._many_slow(rankings, threshold, now):
             return ranking.by_work.entries
         return self._turns(ranking, rankings, threshold, now)
 

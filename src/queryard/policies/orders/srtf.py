@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from heapq import merge
 from typing import Self
 
@@ -34,7 +34,10 @@ class ClaimRanking(Moving):
         slots = None
         if new is not None:
             slots, slope, zero_s = new  # type: ignore[misc]
-            self.by_slots.setdefault(slots, Lines()).put(uid, Line(slope, zero_s))
+            lines = self.by_slots.get(slots)
+            if lines is None:
+                lines = self.by_slots[slots] = Lines()
+            lines.put(uid, Line(slope, zero_s))
         if old is not None and old[0] != slots:  # type: ignore[index]
             lines = self.by_slots[old[0]]  # type: ignore[index]
             lines.drop(uid)
@@ -102,13 +105,18 @@ class ShortestRemaining(QueryOrder):
 
     def turns(
         self, ranking: Ranking, leaf: Sequence[Ranking], state: State
-    ) -> Iterable[tuple[Key, int]]:
+    ) -> Iterator[tuple[Key, int]]:
         assert isinstance(ranking, ClaimRanking)
         now, scale = state.now, self._scale(state)
         groups = ranking.by_slots.items()
         if not scale:  # there are no slots
-            return sorted((slots, uid) for slots, lines in groups for uid in lines.lines)
-        return merge(*(_deficits(slots, lines, scale, now) for slots, lines in groups))
+            yield from sorted((slots, uid) for slots, lines in groups for uid in lines.lines)
+        elif groups:
+            # Nearly always the first takes the slot, and there is no need to merge.
+            first = min((slots - scale * lines.first(now), lines.winner) for slots, lines in groups)
+            yield first
+            merged = merge(*(_deficits(slots, lines, scale, now) for slots, lines in groups))
+            yield from (each for each in merged if each[1] != first[1])
 
     def left(self, uid: int) -> None:
         self._count(uid, 0.0)
