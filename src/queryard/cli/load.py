@@ -303,13 +303,13 @@ class _Call:
             if report.late:
                 most_ms = report.most_late_s * 1e3
                 found.append(
-                    f"{report.name}: {report.late} requests were submitted late, by up to "
-                    f"{most_ms:.0f} ms; the machine is too busy to keep time."
+                    f"{report.name}: {readable.several(report.late, 'request')} submitted late, by "
+                    f"up to {most_ms:.0f} ms; the machine is too busy to keep time."
                 )
         return found
 
     def _scores(self, runs: Sequence[_SeedRun]) -> tuple[list[Scores], list[Scores]]:
-        """A row a policy and a row an ideal; over several seeds, medians."""
+        """One row per policy and per ideal; over several seeds, medians."""
         from .load_tables import medians, scores_of_report
 
         def rows(of: Sequence[Sequence[Report]]) -> list[Scores]:
