@@ -38,7 +38,7 @@ def place(tmp_path: Path) -> Path:
 def test_the_decisions_are_made_again_and_the_simulation_agrees(call, place: Path) -> None:
     ended = call("replay", "--data", place)
     assert ended.code == 0, ended.err
-    assert "A fresh kernel makes all" in ended.out
+    assert "A fresh kernel makes the same 59 decisions again" in ended.out
     for name in ("as recorded", "fifo (simulated)", "ideal PS", "clairvoyant SRPT"):
         assert name in ended.out
     found = json.loads(call("replay", "--data", place, "--json").out)

@@ -302,8 +302,8 @@ class _Call:
             if report.late:
                 most_ms = report.most_late_s * 1e3
                 found.append(
-                    f"{report.name}: {report.late} requests were submitted late, by up to "
-                    f"{most_ms:.0f} ms; the machine is too busy to keep time."
+                    f"{report.name}: {readable.several(report.late, 'request')} submitted late, by "
+                    f"up to {most_ms:.0f} ms; the machine is too busy to keep time."
                 )
         return found
 
