@@ -125,11 +125,16 @@ class EfficientFair(QueryOrder):
         self._arrived: list[tuple[float, int, float]] = []
         self._known: set[int] = set()
         self._arrived_s = 0.0
+        # The threshold and the branch of the algorithm for a leaf, and of when. Slots are dealt by
+        # the hundred while nothing changes.
+        self._found = (1.0, NORMAL)
+        self._found_for: tuple[float, ...] = ()
 
     def fork(self) -> Self:
         twin = super().fork()
         twin._arrived = self._arrived.copy()
         twin._known = self._known.copy()
+        twin._found_for = ()  # copied rankings count their changes anew
         return twin
 
     def take_over(self, before: Self, state: State) -> None:
@@ -178,24 +183,38 @@ class EfficientFair(QueryOrder):
         self, ranking: Ranking, leaf: Sequence[Ranking], state: State
     ) -> Iterable[tuple[Key, int]]:
         assert isinstance(ranking, WorkRanking)
+        now = state.now
+        asked_for = (now, state.total_slots, len(leaf), sum([other.changes for other in leaf]))
+        if asked_for != self._found_for:
+            self._found_for, self._found = asked_for, self._look(leaf, state)
+        threshold, branch = self._found
+        if branch == NORMAL:
+            return ranking.by_work.entries
+        return self._turns(ranking, leaf, branch, threshold, now)
+
+    def _look(self, leaf: Sequence[Ranking], state: State) -> tuple[float, float]:
         now, threshold = state.now, self.threshold(state)
         rankings = _filled(leaf)
         largest = max([other.settle(2 * threshold, now) for other in rankings], default=0.0)
-        if largest <= threshold:
-            return ranking.by_work.entries
-        if largest < math.inf and not self._many_slow(rankings, threshold, now):
-            return ranking.by_work.entries
-        return self._turns(ranking, rankings, threshold, now)
+        if largest == math.inf:
+            return threshold, URGENT
+        slowed = largest > threshold and self._many_slow(rankings, threshold, now)
+        return threshold, SLOWED if slowed else NORMAL
 
     def _turns(
-        self, ranking: WorkRanking, rankings: Sequence[WorkRanking], threshold: float, now: float
+        self,
+        ranking: WorkRanking,
+        leaf: Sequence[Ranking],
+        branch: float,
+        threshold: float,
+        now: float,
     ) -> Iterator[tuple[Key, int]]:
         """The queries of the three branches, one branch after the other."""
         limit = 2 * threshold
         for left_s, uid in ranking.urgent.entries:
             if ranking.slowdown(uid, now) > limit:
                 yield (URGENT, left_s), uid  # type: ignore[misc]
-        if self._many_slow(rankings, threshold, now):
+        if branch == SLOWED or self._many_slow(_filled(leaf), threshold, now):
             limit = threshold
             for slowdown, uid in ranking.others.turns(now):
                 if -slowdown <= threshold:
