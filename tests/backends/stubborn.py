@@ -34,6 +34,8 @@ class StubbornQuery:
         self.computes = False
         self.on_session = False
         self.sprinting = False
+        self.current_s = 0.0
+        self.seems_ready = False
         self.deaf = deaf
         self.polls = 0
         self.inside = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -150,6 +151,16 @@ class NativeQuery:
     def sprinting(self) -> bool:
         """Whether it need not be polled to see that it is ready."""
         return self._current is not None and self._current.sprinting
+
+    @property
+    def current_s(self) -> float:
+        """For how long the statement at hand is being served; the others of a script are short."""
+        return 0.0 if self._current is None else time.monotonic() - self._current.began_s
+
+    @property
+    def seems_ready(self) -> bool:
+        """Whether DuckDB has said that rows are ready, and the next poll may confirm it."""
+        return self._current is not None and self._current.seems_ready
 
     def memory_bytes(self) -> int | None:
         """Memory in use that cannot be evicted; None where that is not known."""

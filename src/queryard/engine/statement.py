@@ -107,6 +107,7 @@ class Statement:
         self._explains = False
         self._progress = 0.0
         self._ready_since: float | None = None
+        self.began_s = time.monotonic()
 
     # --- from a slot's thread ----------------------------------------------------------------
 
@@ -318,6 +319,11 @@ class Statement:
             self._ready_since = now
             return False
         return now - self._ready_since >= (SURE_ASLEEP_S if asleep else SURE_S)
+
+    @property
+    def seems_ready(self) -> bool:
+        """Whether DuckDB has said that rows are ready; the next poll may confirm it."""
+        return self.stage == "running" and self._ready_since is not None
 
     @property
     def sprinting(self) -> bool:

@@ -49,6 +49,8 @@ def written_values(column: Any, sql_type: str) -> list[Any]:
 
 
 def _converted(column: Any, sql_type: str, interval: Interval) -> list[Any]:
+    if not len(column):
+        return []  # Arrow would import pandas to make an empty array, which takes a second
     convert = _BY_SQL_TYPE.get(sql_type)
     if convert is not None:
         return [None if v is None else convert(v) for v in column.to_pylist()]

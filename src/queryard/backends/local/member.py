@@ -44,6 +44,14 @@ class Serving(Protocol):
     def sprinting(self) -> bool:
         """Whether it need not be polled to see that it is ready."""
 
+    @property
+    def current_s(self) -> float:
+        """For how long its statement at hand is being served."""
+
+    @property
+    def seems_ready(self) -> bool:
+        """Whether the next poll may find that it is ready."""
+
     def serve(self, lease: Lease) -> None: ...
     def withdraw(self, lease: Lease) -> None: ...
     def poll(self) -> None: ...

@@ -98,6 +98,6 @@ class Watch:
 def _next(run: LeasedExecution, now: float) -> float:
     """When to look at a run again."""
     shortest, longest = (LOOK_S, LOOK_S) if run.query.sprinting else POLL_S
-    pause = max(shortest, (now - (run.began_s or now)) * POLL_SHARE)
-    pause = min(pause, LOOK_S if run.is_leaving else longest)
+    pause = max(shortest, run.query.current_s * POLL_SHARE)
+    pause = min(pause, LOOK_S if run.is_leaving or run.query.seems_ready else longest)
     return now + pause
