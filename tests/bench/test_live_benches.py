@@ -14,7 +14,10 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize(
     ("name", "targets"),
-    [("at_once", 4), ("dashboards", 1)],
+    [
+        pytest.param("at_once", 4, marks=pytest.mark.long),
+        ("dashboards", 1),
+    ],
 )
 def test_a_bench_prints_and_keeps_its_figures(name, targets, tmp_path):
     out = tmp_path / "out.json"

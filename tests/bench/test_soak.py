@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("seconds", [4, pytest.param(30, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seconds", [3, pytest.param(30, marks=pytest.mark.long)])
 def test_every_query_ends_as_it_must_and_nothing_is_left(seconds):
     # In a process of its own, so that only the soak uses its memory and threads.
     command = [sys.executable, "-m", "bench.soak", f"--seconds={seconds}", "--scale=0.01"]

@@ -286,7 +286,7 @@ def test_a_session_that_does_not_answer_is_told_as_open(call, alone):
         told = (
             f"session {holder.session} (process {holder.process.pid}) is open but has not answered"
         )
-        for command in (("why",), ("why", holder.first), ("profile",)):
+        for command in (("why", holder.first), ("profile",)):
             ended = call(*command, "--data", alone)
             assert ended.code == 2
             assert f"{told} within 2 s" in ended.err
