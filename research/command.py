@@ -97,7 +97,7 @@ def experiments(
     - `python -m research all --report out/`
     - `python -m research tls-lodfa --pages docs/experiments`: renew a stored result
     """
-    from .session import USUAL_SIZE, Asked, run_all
+    from .session import USUAL_SIZE, CommandOptions, run_all
 
     console = Console()
     if report is not None:
@@ -113,7 +113,12 @@ def experiments(
     if pages is not None and (seeds is not None or size != USUAL_SIZE):
         raise InvalidRecord("--pages: the pages hold the usual seeds and size; leave both out")
     chosen = choose(names, traces)
-    run_all(chosen, Asked(seeds, size, traces, report, pages, ALL not in names), console, markdown)
+    run_all(
+        chosen,
+        CommandOptions(seeds, size, traces, report, pages, ALL not in names),
+        console,
+        markdown,
+    )
 
 
 def choose(names: Sequence[str], traces: Path | None) -> list[Experiment]:

@@ -33,7 +33,7 @@ FIGURES = "With --report DIR, all tables and figures are written to a page."
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CommandOptions:
     """What was asked for on the command line; without `seeds`, as many as are usual of each.
 
     Where all were asked for (not `by_name`), those that lack traces are not missed.
@@ -57,7 +57,7 @@ class Asked:
 
 
 def run_all(
-    chosen: Sequence[Experiment], asked: Asked, console: Console, as_markdown: bool
+    chosen: Sequence[Experiment], asked: CommandOptions, console: Console, as_markdown: bool
 ) -> None:
     """Run them; a failure is noted and the others go on, but the command has failed then."""
     aside = Console(stderr=True)
@@ -95,7 +95,7 @@ def run_all(
 
 
 def _run(
-    experiment: Experiment, asked: Asked, aside: Console, failures: dict[str, Exception]
+    experiment: Experiment, asked: CommandOptions, aside: Console, failures: dict[str, Exception]
 ) -> Section:
     began = time.perf_counter()
     try:
@@ -122,7 +122,7 @@ def _complain(chosen: Sequence[Experiment], failures: Mapping[str, Exception]) -
     raise RunFailed(f"{len(failures)} of {len(chosen)} experiments failed:{lines}")
 
 
-def ran(chosen: Sequence[Experiment], asked: Asked) -> str:
+def ran(chosen: Sequence[Experiment], asked: CommandOptions) -> str:
     """With what experiments ran."""
     seeds = {experiment.name: asked.seeds_of(experiment) for experiment in chosen}
     most = max(seeds.values())

@@ -41,13 +41,13 @@ def main(root: Path) -> int:
         for found in imports_of(file.read_text("utf-8"), str(file.relative_to(root)))
         if found.library != project["name"]
     ]
-    problems = list(wrong(project, imports))
+    problems = list(violations(project, imports))
     for problem in problems:
         print(problem)
     return 1 if problems else 0
 
 
-def wrong(project: Mapping[str, Any], imports: list[Import]) -> Iterator[str]:
+def violations(project: Mapping[str, Any], imports: list[Import]) -> Iterator[str]:
     """What is imported and not declared, and what is declared and not imported."""
     required = {_library(line) for line in project["dependencies"]}
     extras = {

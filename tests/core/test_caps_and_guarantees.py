@@ -203,7 +203,7 @@ def guaranteed(pool: dict[str, Any], total: int) -> int:
 
 @pytest.mark.parametrize("weights", [(1, 1, 1), (1, 2, 3), (5, 1, 1), (10, 1, 4)])
 def test_long_run_shares_follow_the_weights(weights: tuple[int, ...]):
-    """Everybody has more than enough to do; core-seconds are divided as the weights are."""
+    """Every tenant has more than enough to do; core-seconds are divided as the weights are."""
     pools = {t: {"weight": w} for t, w in zip(TENANTS, weights, strict=True)}
     arrivals = tuple(
         Arrival(

@@ -1,4 +1,4 @@
-"""What is expected of a job: what somebody said, else what was observed."""
+"""What is expected of a job: the last estimate given, else what was observed."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_nothing_known_means_one_second():
     assert hand.state.jobs["q/batches"].work_s == 5.0
 
 
-def test_what_somebody_says_counts_most_and_the_last_word_counts():
+def test_a_given_estimate_counts_most_and_the_last_one_counts():
     hand = Hand()
     hand.submit("q", maps("j", 9, 1), estimates={"j": {"map_s": 4.0}})
     assert expected_s(hand, "q/j") == (4.0, 1.0)

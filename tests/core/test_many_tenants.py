@@ -1,4 +1,4 @@
-"""Tenants that come once: their pools do not stay for ever, and nobody gains by that."""
+"""Tenants that come once: their pools do not stay for ever, and no tenant gains by that."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def test_a_large_query_is_not_passed_by_small_ones_for_ever():
     assert {type(end) for end in hand.ended.values()} == {Finish}
 
 
-def test_whoever_comes_before_the_large_one_in_the_order_may_pass():
+def test_a_query_before_the_large_one_in_the_order_may_pass():
     hand = Hand("priority", HUNDRED)
     hand.submit("a", maps("j", 1), memory_bytes=40.0)
     hand.submit("large", maps("j", 1), memory_bytes=70.0)
@@ -115,7 +115,7 @@ def test_whoever_comes_before_the_large_one_in_the_order_may_pass():
     assert launched(urgent) == ["urgent/j:m0"]
 
 
-def test_nobody_waits_for_a_large_query_that_cannot_start_here_any_more():
+def test_no_query_waits_for_a_large_query_that_cannot_start_here_any_more():
     hand = Hand("fifo", [Node("n0", 4, 60.0), Node("n1", 4, 60.0)])
     hand.submit("a", maps("j", 1), memory_bytes=50.0)
     hand.submit("large", maps("j", 1), memory_bytes=100.0)
@@ -172,7 +172,7 @@ def test_riders_reserve_their_own():
     kept=st.sampled_from((0.0, 10.0, 60.0)),
     order=st.randoms(use_true_random=False),
 )
-def test_it_is_never_over_committed_and_everybody_starts(demands, profile, kept, order):
+def test_it_is_never_over_committed_and_every_query_starts(demands, profile, kept, order):
     nodes = [
         Node("a", 2, 60.0, kept_bytes=kept, host="one"),
         Node("b", 2, 40.0, host="one"),

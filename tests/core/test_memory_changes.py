@@ -86,14 +86,14 @@ def test_a_waiting_query_that_can_never_start_any_more_fails():
     assert "needs 130 bytes of memory" in failed.cause
 
 
-def test_room_is_not_kept_for_whoever_could_not_use_a_slot():
+def test_memory_is_not_kept_for_a_query_that_could_not_use_a_slot():
     hand = Hand("fifo", HUNDRED)
     hand.submit("a", maps("j", 1), memory_bytes=60.0)
     hand.submit("large", divisible("d", 1), memory_bytes=80.0)
     assert hand.submit("small", maps("j", 1), memory_bytes=30.0) == [], "room is kept for large"
     hand.do(ev.WidthChanged(0.0, "large/d", 0))
     assert hand.state.queries["small"].stage == "running"
-    assert hand.submit("more", maps("j", 1), memory_bytes=10.0), "nobody is in its way"
+    assert hand.submit("more", maps("j", 1), memory_bytes=10.0), "no query is in its way"
 
 
 def test_a_job_may_finish_while_it_holds_no_slot():

@@ -59,7 +59,7 @@ def test_it_keeps_its_host_while_it_is_paused():
     assert hand.wait(1.0).lease_over("short/d") == [Finish("short"), Grant("long/d", "a", 1)]
 
 
-def test_only_slots_that_somebody_could_use_are_taken_back():
+def test_only_slots_that_another_job_could_use_are_revoked():
     """The newcomer would use one host: the leases of the other are left alone."""
     hand = Hand("swrd", [Node("a", 2), Node("b", 2)])
     hand.submit("one", divisible("d", 2), estimates=100.0)

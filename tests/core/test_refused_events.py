@@ -116,7 +116,7 @@ STALE: dict[str, ev.Event] = {
     "a task that had ended failed": ev.TaskFailed(NOW, 0, "late"),
     "progress of a job that is gone": ev.Progressed(NOW, "ended/j", 0.5),
     "the width of a job that is gone": ev.WidthChanged(NOW, "ended/j", 0),
-    "the width of a job nobody knows": ev.WidthChanged(NOW, "never/j", 3),
+    "the width of an unknown job": ev.WidthChanged(NOW, "never/j", 3),
     "the memory of a query that is gone": ev.MemoryChanged(NOW, "ended", 5.0),
     "the end, without slots, of a job that is gone": (
         ev.LeaseEnded(NOW, "ended/j", "a", 0, "finished")
@@ -127,7 +127,7 @@ STALE: dict[str, ev.Event] = {
     "a lease on a lost node": ev.LeaseEnded(NOW, "leased/work", "gone", 1, "revoked"),
     "a lease the job never had there": ev.LeaseEnded(NOW, "tasks/j", "a", 1, "finished"),
     "a cancel after the end": ev.QueryCancelled(NOW, "ended"),
-    "a cancel of nobody": ev.QueryCancelled(NOW, "never heard of"),
+    "a cancel of an unknown query": ev.QueryCancelled(NOW, "never heard of"),
 }
 
 

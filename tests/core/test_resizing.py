@@ -1,4 +1,4 @@
-"""Provisioning: nodes are drained without losing work, released when nobody needs them."""
+"""Provisioning: nodes are drained without losing work, released when no reduce needs them."""
 
 from __future__ import annotations
 

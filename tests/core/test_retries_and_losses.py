@@ -66,7 +66,7 @@ def test_a_killed_task_does_not_count_as_failed():
     assert hand.ended == {"q": Finish("q")}
 
 
-def test_a_failure_in_company_is_tried_again_alone_and_counts_for_nobody():
+def test_a_failure_among_riders_is_tried_again_alone_and_counts_for_none():
     profile = {"order": "fifo", "sharing": {"name": "mrshare", "count": 2}}
     hand = Hand(profile, "1x1", [TABLE], max_attempts=1)
     hand.submit("a", maps("j", 2, scans=("t",)))

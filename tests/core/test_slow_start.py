@@ -99,7 +99,7 @@ def test_a_pool_at_its_cap_is_freed_although_other_slots_are_idle():
 
 
 @pytest.mark.parametrize("profile", ["fifo", "fair", "tumm", "h-tumm", "static", "s3", "capacity"])
-def test_no_livelock_whoever_is_lost_whenever(profile: str):
+def test_no_livelock_whichever_node_is_lost_at_any_time(profile: str):
     """Early reduces of many jobs, and every node is lost once: all queries end, soon enough."""
     hand = Hand(profile, [Node(name, 2) for name in "abc"], slow_start=0.0)
     queries = [Query(f"q{i}", (maps("j", 3, 4), maps("k", 2, 3))) for i in range(3)]

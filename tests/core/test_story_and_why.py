@@ -1,4 +1,4 @@
-"""The kernel in words: what happened to somebody, and why a query waits."""
+"""The kernel in words: what happened to a query, and why it waits."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def test_the_story_of_a_table():
     assert words(told(), "t")[:2] == ["TableChanged", "QuerySubmitted"]
 
 
-def test_there_is_no_story_of_nobody():
-    assert told().scheduler.story("nobody") == []
+def test_there_is_no_story_of_an_unknown_query():
+    assert told().scheduler.story("unknown") == []
 
 
 def test_a_name_is_not_taken_for_a_longer_one():
@@ -93,7 +93,7 @@ def reasons(hand: Hand, query: str) -> str:
     return "; ".join(why.reasons)
 
 
-def test_whoever_is_ahead_is_named_in_order():
+def test_queries_ahead_are_named_in_order():
     hand = Hand("swrd", "1x1")
     hand.submit("now", maps("j", 1), estimates=1.0)
     for id, map_s in (("d", 40.0), ("a", 10.0), ("c", 30.0), ("b", 20.0)):

@@ -165,7 +165,7 @@ def test_two_equal_tenants_do_not_swap_at_every_event():
     assert 1 <= swaps <= 2.0 / QUANTUM_S
 
 
-def test_somebody_is_woken_while_another_waits_and_not_otherwise():
+def test_the_kernel_is_woken_while_a_tenant_waits_and_not_otherwise():
     hand = Hand(TURNS, "1x1")
     assert not any(isinstance(c, WakeAt) for c in hand.submit("a", divisible("d", 2), tenant="a"))
     assert WakeAt(QUANTUM_S) in hand.submit("b", divisible("d", 1), tenant="b")

@@ -248,7 +248,7 @@ class Chance:
                 if self.draw.random() < 0.2:
                     self.hand.lease_over(job)
         waiting = [str(self.hand.scheduler.why(query)) for query in self.hand.state.queries]
-        raise AssertionError(f"somebody never gets home: {waiting}")
+        raise AssertionError(f"some query never ends: {waiting}")
 
 
 @pytest.mark.parametrize("seed", some_of(range(60), 12))

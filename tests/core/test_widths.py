@@ -87,7 +87,7 @@ def test_a_query_that_ends_is_not_disturbed():
     hand.do(ev.LeaseEnded(0.0, "q/d", "n0", 1, "finished"))
     assert resize(hand, "q/d", 0) == [], "its other slot comes back by itself"
     assert hand.do(ev.LeaseEnded(0.0, "q/d", "n1", 1, "finished")) == [Finish("q")]
-    assert resize(hand, "q/d", 3) == [], "nobody knows it any more"
+    assert resize(hand, "q/d", 3) == [], "the query is gone"
 
 
 def test_the_story_tells_of_it():

@@ -46,7 +46,7 @@ def test_a_deadline_counts_once_it_would_be_missed() -> None:
     assert order[-1] == "late"
 
 
-def test_a_deadline_that_is_missed_a_little_does_not_hold_up_everybody() -> None:
+def test_a_deadline_that_is_missed_a_little_does_not_hold_up_all_others() -> None:
     """Being ten seconds late costs 100; ten queries that wait for it cost more."""
     small = [asked(f"small{n}", 1) for n in range(10)]
     assert order_of(*small, asked("due", 100, deadline_s=101.0))[-1] == "due"
@@ -60,7 +60,7 @@ def test_an_order_that_weighs_nothing_is_refused() -> None:
 
 
 def test_long_tasks_of_one_query_do_not_fill_all_slots() -> None:
-    """Of two that are as dear each gets half, whoever came first; so slots come free soon."""
+    """Two queries of equal cost get half each, whichever came first; so slots come free soon."""
     long = Arrival(Query("long", (Job("j", map=Phase(10)),)), {"j": JobTruth(map_s=10.0)})
     short = Arrival(Query("short", (Job("j", map=Phase(100)),)), {"j": JobTruth(map_s=1.0)})
     profile = {"order": "cost-of-delay"}

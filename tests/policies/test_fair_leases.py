@@ -40,7 +40,7 @@ def test_a_small_query_need_not_wait_for_the_large_ones():
     assert run.ends["small"] < 9.0
 
 
-def test_nobody_is_passed_for_ever_by_newcomers():
+def test_no_query_is_passed_for_ever_by_newcomers():
     arrivals = [*(leased(name, 20.0) for name in "ab")]
     arrivals += [leased(f"n{i}", 1.0, 0.1 + i * 0.6) for i in range(200)]
     run = simulate(Workload("w", tuple(arrivals)), [Node("n", 2)], resolve_profile("query-fair"))

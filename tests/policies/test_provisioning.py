@@ -62,7 +62,7 @@ def test_dlx_counts_what_is_late_as_due_at_the_next_tick():
 def test_dlx_asks_once_a_period():
     yard = Yard(with_rule(name="dlx", period_s=10.0, maximum=8), "1x1")
     yard.submit("q", [("work", 8, 5.0)], deadline_s=20.0).run()
-    # 40 core-seconds in 20 s; nobody adds the node, so 30 in 10 s; then what is left is late.
+    # 40 core-seconds in 20 s; no node is added, so 30 in 10 s; then what is left is late.
     assert yard.scales == [(0.0, 2), (10.0, 3), (20.0, 2), (30.0, 1)]
 
 
@@ -89,7 +89,7 @@ def test_maxbsd_bounds_the_work_of_tiny_queries_from_below():
 
 
 @pytest.mark.parametrize("name", ["+x", "-x", "dlx", "maxbsd"])
-def test_an_idle_cluster_wakes_nobody(name: str):
+def test_an_idle_cluster_asks_for_no_wake(name: str):
     yard = Yard(with_rule(name=name, period_s=1.0), "2x1")
     yard.submit("q", [("work", 4, 3.0)]).run(1000.0)
     assert not yard._events

@@ -83,7 +83,7 @@ def test_a_minimum_share_moves_the_allocation_towards_fair():
     assert allocate(claims, 8, min_share=1.0) == {1: 4.0, 2: 4.0}
 
 
-def test_nobody_gets_more_than_it_can_use():
+def test_no_query_gets_more_than_it_can_use():
     claims = [Claim(1, falling(1.0), width=2), Claim(2, falling(0.1), width=3)]
     assert allocate(claims, 8) == {1: 2.0, 2: 3.0}
 
@@ -95,7 +95,7 @@ def test_with_more_queries_than_slots_the_best_have_one_each():
     assert allocate(claims, 2) == {0: 0.0, 1: 1.0, 2: 1.0}
 
 
-def test_ageing_brings_up_whoever_had_nothing():
+def test_ageing_brings_up_a_query_that_had_nothing():
     def shares(age: int) -> dict[int, float]:
         return allocate([Claim(1, lambda n: 0.5 - 0.3 * n), Claim(2, lambda n: 0.0, age=age)], 1)
 

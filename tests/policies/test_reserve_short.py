@@ -68,7 +68,7 @@ def test_one_slot_is_kept_however_little_is_needed() -> None:
 
 @pytest.mark.parametrize("slots_a_node", [1, 10])
 def test_slots_that_are_kept_no_longer_are_used(slots_a_node: int) -> None:
-    """Nobody short comes any more, and no task ends where the slots are free."""
+    """No short query comes any more, and no task ends where the slots are free."""
     nodes = [Node(f"n{number}", slots_a_node) for number in range(20 // slots_a_node)]
     long = asked("long", 2000, 60.0, 20.0)
     driver = build(Workload("w", (*SHORT, long)), nodes, ROOM, estimates="oracle")
@@ -83,7 +83,7 @@ def test_slots_that_are_kept_no_longer_are_used(slots_a_node: int) -> None:
 def test_what_was_needed_of_late_is_remembered_by_those_who_take_over(
     between: dict[str, object], slots: int
 ) -> None:
-    """Nobody runs when they do, so that one who only sees that keeps a slot at most."""
+    """None runs when they do; a rule that only sees that keeps one slot at most."""
     driver = build(
         Workload("w", (*SHORT, asked("long", 1000, 60.0, 20.5))), NODES, ROOM, estimates="oracle"
     )

@@ -67,7 +67,7 @@ def test_a_large_query_ends_not_much_later_than_under_equal_sharing():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_with_full_ageing_nobody_ends_later_than_under_equal_sharing(seed: int):
+def test_with_full_ageing_no_query_ends_later_than_under_equal_sharing(seed: int):
     draw = random.Random(seed)
     works = [math.exp(draw.uniform(-1, 3)) for _ in range(30)]
     times = [draw.uniform(0, 60) for _ in works]
@@ -105,7 +105,7 @@ def test_small_queries_still_pass_one_with_a_deadline():
     assert driver.ends["due"] <= 25.0
 
 
-def test_a_deadline_that_has_passed_hurries_nobody():
+def test_a_deadline_that_has_passed_hurries_no_query():
     driver = run(asked("late", 0.0, 40.0, deadline_s=2.0), asked("next", 3.0, 10.0))
     assert order_of(driver) == ["next", "late"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grimp import ImportGraph
 
-from tools.declared import Import, imports_of, wrong
+from tools.declared import Import, imports_of, violations
 from tools.own_package import OwnPackageContract
 
 PROJECT = {
@@ -19,7 +19,7 @@ USED = [Import("duckdb", "a.py:1", True), Import("prompt-toolkit", "a.py:2", Tru
 
 
 def problems(*more: Import) -> list[str]:
-    return list(wrong(PROJECT, [*USED, Import("plotly", "b.py:1", False), *more]))
+    return list(violations(PROJECT, [*USED, Import("plotly", "b.py:1", False), *more]))
 
 
 def test_what_is_declared_and_imported_is_in_order() -> None:
@@ -38,7 +38,7 @@ def test_an_extra_may_be_imported_within_functions_only() -> None:
 
 
 def test_what_nothing_imports_is_not_declared() -> None:
-    assert list(wrong(PROJECT, USED)) == [
+    assert list(violations(PROJECT, USED)) == [
         "pyproject.toml: plotly is declared and nothing imports it"
     ]
 

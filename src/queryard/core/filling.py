@@ -76,7 +76,7 @@ class Filling:
         # The lanes that hold maps, and reduces (see `SlotSplit`).
         self._map_lanes = _lanes(crew.split.map_bits)
         self._reduce_lanes = _lanes(crew.split.reduce_bits)
-        self._is_picky = crew.split.restricts_lanes
+        self._restricts_lanes = crew.split.restricts_lanes
         self._front = tree.root.lanes[0]
         order = policy.pools.order
         # A lone pool without a cap needs no meter.
@@ -86,7 +86,7 @@ class Filling:
         # With an order that stands still, the first query stays first for many slots.
         still = order is not None and not order.changes_with and not state.notes.every_task
         self.keeps_head = still and not self.meters
-        # While slots are only dealt out on trial no order drifts: it must not go by slots.
+        # A trial deal moves slots but not the clock, so keys that do not depend on slots stay the same.
         lone = order is not None and not self.meters and self._one_lane
         self.keeps_front = lone and not standing.every_launch
         self.head: tuple[JobState, PhaseState, int] | None = None
@@ -170,13 +170,13 @@ class Filling:
     def _may_map(self, job: JobState, maps: PhaseState, lane: int) -> bool:
         if not maps.counts[PENDING] or job.held_back or lane not in self._map_lanes:
             return False
-        return not self._is_picky or self._crew.split.suits(job, maps, lane)
+        return not self._restricts_lanes or self._crew.split.suits(job, maps, lane)
 
     def _may_reduce(self, job: JobState, lane: int) -> bool:
         reduces = job.reduce
         if reduces is None or lane not in self._reduce_lanes or not self._standing.can_reduce(job):
             return False
-        return not self._is_picky or self._crew.split.suits(job, reduces, lane)
+        return not self._restricts_lanes or self._crew.split.suits(job, reduces, lane)
 
     def _attempt(self, candidate: Candidate, lane: int, node: NodeState) -> bool:
         """Let a candidate use a slot of the node, if it can."""

@@ -18,7 +18,7 @@ from .events import Event
 from .state import Settings
 
 VERSION = 1
-# What kernels did before there was a setting for it.
+# Values of settings that older journals do not name: what kernels did at that time.
 BEFORE: Mapping[str, Any] = {"lease_span": "cluster"}
 
 

@@ -10,7 +10,7 @@ is not in the table cannot be made.
     lease:  free ──granted──▶ held ──revoked──▶ revoking ──returned──▶ free
                ▲───────────ended──┘
     query:  waiting ──started──▶ running ──completed──▶ finished
-               ▲──returned: all it did is lost──┘
+               ▲──returned: all its work is lost──┘
                ├──completed: its work was done elsewhere──▲
                └──cancelled, failed──┴──▶ ending ──cleared──▶ failed
 """

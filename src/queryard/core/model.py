@@ -186,7 +186,7 @@ class Phase:
             _check_at_least("phase: sizes", size, 0)
         if self.sizes and len(self.sizes) != self.tasks:
             raise InvalidModel(
-                f"phase: {len(self.sizes)} sizes for {self.tasks} tasks; give one size a task"
+                f"phase: {len(self.sizes)} sizes for {self.tasks} tasks; give one size per task"
             )
 
     def size_of(self, index: int) -> float:

@@ -34,8 +34,8 @@ class Part:
     citation: ClassVar[str] = ""
     # False where the rule may leave a slot free although a task could use it.
     work_conserving: ClassVar[bool] = True
-    # True where the rule is for queries that have yet to arrive: it only costs a queue to which
-    # none is added.
+    # True where the rule serves queries that have yet to arrive. In a simulation without arrivals
+    # such a rule only costs, so a portfolio leaves it out.
     is_for_arrivals: ClassVar[bool] = False
 
     def fork(self) -> Self:

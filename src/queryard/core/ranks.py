@@ -23,9 +23,9 @@ Attempt = Callable[[Candidate, int, NodeState], bool]
 # An order that changes with time is refreshed on a tick, but not before this share of its
 # candidates was served (or is new), so that a refresh costs a constant for each decision.
 REFRESH_SHARE = 0.5
-# So many pools are kept, whether queries are in them or not.
+# The number of pools that are kept although no query is in them.
 KEPT = 64
-# How many of those behind a query that waits for memory are looked at.
+# The number of queries behind one that waits for memory which may be tried in its place.
 PASSING = 32
 
 
@@ -348,7 +348,7 @@ class PoolTree:
             members = pool.members
             if pool.gates[lane].keys and not node.draining:
                 return self._serve_gated(pool, lane, node, attempt, state)
-            # Where it matters which host a slot is of, some stand apart.
+            # Jobs bound to a host stand in rankings of that host.
             aside = pool.apart or node.draining
             if aside:
                 turns = pool.free_for(node, lane, state)

@@ -165,8 +165,8 @@ class Scheduler(Kernel):
         self._rotates = any("leased" in order.changes_with for order in policy.pools.orders)
         self._resizes = type(policy.provisioning).nodes is not Provisioning.nodes
         self._extras = policy.timed or self._resizes or self.state.settings.slow_start < 1
-        # What was revoked in this instant, however many calls it takes, is not revoked again,
-        # so that a deal and its opposite cannot chase one another while time stands still.
+        # Leases revoked at the current time are not revoked again at the same time. Otherwise two
+        # deals that undo each other could alternate without end.
         self._revoked: set[tuple[str, str]] = set()
         self._revoked_s = -1.0
 

@@ -27,7 +27,7 @@ class Standing:
         # Whether it mattered when the rankings were filled which host a slot is of.
         self.apart = state.apart
         one = split.lanes == 1
-        self._is_picky = split.restricts_lanes
+        self._restricts_lanes = split.restricts_lanes
         self._notes_jobs = not one
         self._slow_start = state.settings.slow_start < 1
         # Whether rankings depend on every task that is launched, or that ends, or only on
@@ -56,7 +56,7 @@ class Standing:
 
     def _suiting(self, job: JobState, phase: PhaseState, bits: int) -> int:
         """Of some lanes, those that tasks of a phase may stand in."""
-        if not self._is_picky:
+        if not self._restricts_lanes:
             return bits
         lanes = (lane for lane in range(self.tree.lanes) if bits >> lane & 1)
         return sum(1 << lane for lane in lanes if self.split.suits(job, phase, lane))
@@ -91,7 +91,7 @@ class Standing:
 
     def touch_all(self, jobs: Iterable[JobState]) -> None:
         """A task of each job ended: its reduces may start, or others be expected to be longer."""
-        note = self.refresh if self._slow_start or self._is_picky else self._note
+        note = self.refresh if self._slow_start or self._restricts_lanes else self._note
         for job in jobs:
             note(job)
 

@@ -58,7 +58,7 @@ class AskedRow:
 class EndedRow:
     """How a query ended, and what it took; `burst_s` of that on a slot beyond the others.
 
-    The work of a run that answered several queries belongs to the one the others are twins of.
+    The work of an execution that several queries shared belongs to the query that started it.
     """
 
     query: str

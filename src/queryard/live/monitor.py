@@ -9,10 +9,9 @@ from dataclasses import dataclass
 class SessionReport:
     """What the session itself has cost so far, and how often it used a burst slot.
 
-    Processor seconds: `decide_s` of the kernel, which is part of
-    `driver_cpu_s`; `watch_cpu_s` of the thread that looks at running statements; `history_cpu_s` of
-    the one that writes. `history_error` says why the history is incomplete, `problems` are errors
-    that failed no query.
+    Processor seconds: `decide_s` of the kernel, which is part of `driver_cpu_s`; `watch_cpu_s` of
+    the thread that polls running statements; `history_cpu_s` of the thread that writes the history.
+    `history_error` says why the history is incomplete, `problems` are errors that failed no query.
     """
 
     now_s: float

@@ -109,3 +109,7 @@ def wait_report(
         forecast=forecast,
         forecast_made_s=made_s,
     )
+
+
+# Its name before.
+Outlook = WaitReport

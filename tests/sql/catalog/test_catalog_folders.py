@@ -68,7 +68,7 @@ def test_what_is_passed_over_says_why(tmp_path):
         catalog["d"]
 
 
-def test_a_large_folder_opens_at_once_and_a_bad_file_harms_nobody_else(tmp_path):
+def test_a_large_folder_opens_at_once_and_a_bad_file_harms_no_other(tmp_path):
     for number in range(1_000):
         (tmp_path / f"t{number}x.parquet").write_text("no Parquet at all")
     fill(tmp_path, "good.parquet")

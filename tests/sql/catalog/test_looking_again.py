@@ -104,7 +104,7 @@ def test_a_user_who_asks_for_it_gets_a_look_however_dear(folder, looks):
     assert catalog.refresh() == ("big",)
 
 
-def test_a_look_serves_all_who_asked_before_it_began_and_nobody_later(folder, looks, monkeypatch):
+def test_a_look_serves_all_that_asked_before_it_began_and_none_later(folder, looks, monkeypatch):
     clock, listed, _ = looks
     fresh = Freshness(open_catalog(folder, clock=clock))
     inside, go_on = threading.Event(), threading.Event()

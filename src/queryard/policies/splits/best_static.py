@@ -11,7 +11,7 @@ from queryard.core.state import State
 from .static import Static
 
 Workload = tuple[float, float]
-# The numbers are found anew once this share of the jobs they were found for has come on top.
+# The numbers are computed again when the number of jobs has grown by this share.
 NEWCOMERS = 1 / 16
 
 
