@@ -20,12 +20,12 @@ PAPERS: Mapping[str, tuple[Experiment, ...]] = {
     "relaqs": relaqs.EXPERIMENTS,
     "s3": s3.EXPERIMENTS,
     "tumm": tumm.EXPERIMENTS,
-    "posum": (*posum.EXPERIMENTS, ablation.EXPERIMENT),
+    "posum": posum.EXPERIMENTS,
     "recorded": recorded.EXPERIMENTS,
 }
 EXPERIMENTS: Mapping[str, Experiment] = {
     experiment.name: experiment for paper in PAPERS.values() for experiment in paper
-}
+} | {ablation.EXPERIMENT.name: ablation.EXPERIMENT}
 JOINTS: tuple[Joint, ...] = recorded.JOINTS
 # The page of docs/experiments that an experiment or a joint verdict is on.
 PAGES: Mapping[str, str] = {

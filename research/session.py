@@ -76,7 +76,7 @@ def run_all(
         if report is not None:
             so_far = "" if ended == len(chosen) else f" {ended} of {len(chosen)} have ended."
             report.write(sections, told + so_far)
-        if pages is not None and not section.failure:
+        if pages is not None and not section.failure and section.name in PAGES:
             page = pages.put(PAGES[section.name], section)
             aside.print(f"Page: {page}", highlight=False, soft_wrap=True)
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from queryard.engine.classify import forget_statements
 from queryard.engine.instance import Instance
 from queryard.live import Session
 
@@ -43,7 +44,8 @@ class Held:
 
 
 def held() -> Held:
-    """After all garbage is gone."""
+    """After all garbage is gone, and what is remembered of earlier statements."""
+    forget_statements()
     for _ in range(3):
         gc.collect()
     pa.default_memory_pool().release_unused()

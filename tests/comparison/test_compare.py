@@ -131,7 +131,7 @@ def test_over_several_seeds_the_table_has_medians():
 def test_a_portfolio_brings_its_candidates_and_says_what_it_did():
     found = queryard.compare(generate=SPEC, nodes="2x4", policies="portfolio:response:fifo/srtf")
     assert list(found.scores) == ["fifo", "srtf", "portfolio:response:fifo/srtf"]
-    assert "policies in force" in repr(found)
+    assert "policies in force" in " ".join(repr(found).split())
     assert found.to_dict()["portfolios"]["portfolio:response:fifo/srtf"]["best_fixed"] == "srtf"
 
 

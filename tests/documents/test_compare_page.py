@@ -22,7 +22,9 @@ def _long_unless_small(shown: str) -> object:
     return pytest.param(shown, marks=() if is_small else pytest.mark.long)
 
 
-@pytest.mark.parametrize("shown", map(_long_unless_small, COMPARED), ids=range(len(COMPARED)))
+@pytest.mark.parametrize(
+    "shown", [_long_unless_small(text) for text in COMPARED], ids=range(len(COMPARED))
+)
 def test_commands_print_what_stands_below_them(
     shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

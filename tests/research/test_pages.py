@@ -41,13 +41,13 @@ def test_a_new_section_is_put_at_the_end() -> None:
 def test_every_experiment_has_its_section_in_the_stored_page(paper: str) -> None:
     text = (FOLDER / f"{paper}.md").read_text("utf-8")
     for item in (*EXPERIMENTS.values(), *JOINTS):
-        if PAGES[item.name] == paper:
+        if PAGES.get(item.name) == paper:
             assert f"\n## {item.title}\n" in text
             names = item.of if item in JOINTS else (item.name,)
             assert f"`python -m research {' '.join(names)}`; {item.source}." in text
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name in PAGES])
 def test_the_stored_page_says_what_was_chosen_as_the_code_does(name: str) -> None:
     text = (FOLDER / f"{PAGES[name]}.md").read_text("utf-8")
     chosen = markdown(section_of(EXPERIMENTS[name], Outcome(), 5, 1.0)).splitlines()[-1]

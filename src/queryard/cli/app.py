@@ -54,6 +54,7 @@ app.command(rich_help_panel=_SCHEDULERS)(compare)
 app.command(rich_help_panel=_SCHEDULERS)(simulate)
 app.add_typer(trace, name="trace", rich_help_panel=_SCHEDULERS)
 app.command(
+    hidden=True,
     rich_help_panel=_SCHEDULERS,
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
 )(experiment)

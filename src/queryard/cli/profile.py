@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
+from queryard.core.errors import QueryardError
 from queryard.policies import idle_in_sessions, load_profiles, resolve_profile
 from queryard.policies.catalogue import composition
 
-from .open_sessions import Data, ask_all
+from .open_sessions import Data, ask_all, open_sessions
 
 
 def profile(
@@ -46,8 +47,17 @@ def profile(
     if name is not None:
         own = load_profiles(profiles) if profiles is not None else {}
         chosen = dict(own[name] if name in own else resolve_profile(name))
+        _check_only_one(data)
     for remote, now in ask_all(data, "profile", profile=chosen):
         shown = f"{now.get('name', 'unnamed')}: {composition(now)}"
         typer.echo(f"{remote} follows {shown}")
         for note in idle_in_sessions(now):
             typer.echo(f"  {note}")
+
+
+def _check_only_one(data: str | None) -> None:
+    """Without a place, sessions of other programs are found, too: change none by accident."""
+    found = [] if data is not None else open_sessions(None)
+    if len(found) > 1:
+        several = ", ".join(map(str, found))
+        raise QueryardError(f"{several} are open; name the data of the one to change with --data")

@@ -86,7 +86,7 @@ class Filling:
         # With an order that stands still, the first query stays first for many slots.
         still = order is not None and not order.changes_with and not state.notes.every_task
         self.keeps_head = still and not self.meters
-        # A trial deal moves slots but not the clock, so keys that do not depend on slots stay the same.
+        # A trial deal moves slots, not the clock: keys that do not depend on slots stay the same.
         lone = order is not None and not self.meters and self._one_lane
         self.keeps_front = lone and not standing.every_launch
         self.head: tuple[JobState, PhaseState, int] | None = None

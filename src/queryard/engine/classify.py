@@ -237,8 +237,18 @@ class _Remembered:
                 forgotten, _ = self._found.popitem(last=False)
                 self._characters -= len(forgotten)
 
+    def clear(self) -> None:
+        with self._lock:
+            self._found.clear()
+            self._characters = 0
+
 
 _remembered = _Remembered()
+
+
+def forget_statements() -> None:
+    """Free what is remembered of earlier texts."""
+    _remembered.clear()
 
 
 def classify(sql: str) -> list[Classified]:

@@ -107,6 +107,8 @@ class Workers:
 
     def _hear(self, query: StagedQuery) -> None:
         busy = {worker.pipe: worker for worker in self._all.values() if worker.task is not None}
+        if not busy:  # the only one was killed just now
+            return
         found: list[Any] = wait(list(busy), timeout=60)
         assert found, "no process answers"
         for pipe in found:

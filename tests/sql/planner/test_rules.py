@@ -62,8 +62,8 @@ def violations(case: dict[str, Any]) -> list[str]:
 
 def task_texts(plan: StagedPlan) -> Iterator[str]:
     for job in plan.jobs:
-        yield from (plan.task_sql(job.name, "map", task) for task in range(job.map_tasks))
-        yield from (plan.task_sql(job.name, "reduce", task) for task in range(job.partitions))
+        yield from (plan.task(job.name, "map", task).sql for task in range(job.map_tasks))
+        yield from (plan.task(job.name, "reduce", task).sql for task in range(job.partitions))
 
 
 @pytest.mark.parametrize("case", cases("plans"))
