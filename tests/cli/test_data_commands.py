@@ -210,3 +210,10 @@ def test_data_to_play_with(call, tmp_path: Path) -> None:
     again = call("tpch", place, "--scale", "1")
     assert again.code == 2
     assert "holds TPC-H at scale 0.01" in again.err
+
+
+def test_a_place_in_the_place_of_a_table_is_told(call, tmp_path):
+    (tmp_path / "a.csv").write_text("x\n1\n")
+    ended = call("tables", tmp_path)
+    assert ended.code != 0
+    assert f"queryard tables --data {tmp_path}" in " ".join(ended.err.split())

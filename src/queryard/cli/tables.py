@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
+
+from queryard.core.errors import QueryardError
 
 from . import data_options
 
@@ -40,6 +43,11 @@ def tables(
     catalog = data_options.open_place(data, table)
     console = Console(highlight=False)
     if name is not None:
+        if name not in catalog and Path(name).exists():
+            raise QueryardError(
+                f"{name} is a place, not a table; list its tables with "
+                f"`queryard tables --data {name}`"
+            )
         found = describe_columns(catalog, name)
         if as_json:
             typer.echo(json.dumps(found, indent=1, default=str))
