@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from queryard.core.errors import QueryardError
+
 SOURCES = Path(__file__).parents[2] / "src"
 
 # Two long queries on one slot, and a short one before that has ended; it obeys line by line.
@@ -322,3 +324,12 @@ def test_help_says_what_is_asked_and_how(call, command):
     assert "sessions" in words
     assert "--data" in words
     assert "history file itself" not in words
+
+
+def test_several_sessions_are_not_changed_by_accident(monkeypatch):
+    from queryard.cli import profile as command
+
+    monkeypatch.setattr(command, "open_sessions", lambda data: ["session a", "session b"])
+    with pytest.raises(QueryardError, match="session a, session b are open; name the data"):
+        command._check_only_one(None)
+    command._check_only_one("data/")
