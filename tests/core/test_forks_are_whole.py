@@ -24,6 +24,7 @@ CONTAINERS = (list, dict, set, bytearray)
 ANEW = {
     "Mean.add",  # of its own list
     "Ranking.changes",  # only compared with what it was a moment before
+    "EfficientFair._found_for",  # goes by the changes of rankings
     "PoolTree.dealing",  # a fork is never made in the middle of a deal
     "PoolTree.refused_above",
     "State.notes",  # of the instant; see the test of the notes

@@ -43,7 +43,7 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: Phase(0), "phase: tasks must be a whole number of at least 1, got 0"),
     (lambda: Phase(1, -5.0), "phase: bytes_per_task"),
     (lambda: Phase(2, sizes=(1.0, -1.0)), "phase: sizes"),
-    (lambda: Phase(3, sizes=(1.0, 2.0)), "2 sizes for 3 tasks; give one size a task"),
+    (lambda: Phase(3, sizes=(1.0, 2.0)), "2 sizes for 3 tasks; give one size per task"),
     (lambda: Divisible(0), "divisible: width"),
     (lambda: Divisible(1, 0), "divisible: batches"),
     (lambda: TableInput("", 1.0), "input table"),
