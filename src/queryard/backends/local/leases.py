@@ -25,7 +25,7 @@ from queryard.engine.errors import QueryCancelled
 from queryard.engine.threads import CoreConfinement
 from queryard.results.fan import Fan
 
-from .member import LeasedExecution, Member, Serving, SlotLease
+from .member import SOON_S, LeasedExecution, Member, Serving, SlotLease
 from .nodes import NODE
 from .watch import Watch
 
@@ -228,8 +228,9 @@ class LocalLeases:
 
     def _write_off(self, run: LeasedExecution, member: Member, now: float) -> None:
         """Report an overstaying slot to the kernel as returned; a burst slot may replace it."""
+        patience_s = min(run.patience_s, SOON_S) if self.guarantee_unmet else run.patience_s
         for lease in list(member.leases):
-            late = lease.revoked_s is not None and now - lease.revoked_s >= run.patience_s
+            late = lease.revoked_s is not None and now - lease.revoked_s >= patience_s
             if not late or lease.written_off_s is not None or run.query.ended:
                 continue
             with self._lock:

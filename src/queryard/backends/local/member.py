@@ -17,9 +17,10 @@ from queryard.engine.statement import Lease
 from queryard.results.fan import Fan
 from queryard.results.streams import ResultStream
 
-# A revoked slot that has not returned after this long is written off. Slots of an execution that
-# usually take longer are written off at once.
-OVERSTAY_S = 0.02
+# A revoked slot that is not back after `OVERSTAY_S` is written off; after `SOON_S` while a tenant
+# below its guarantee waits. Slots of an execution that usually take longer than `SOON_S` to come
+# back are not waited for.
+OVERSTAY_S, SOON_S = 0.05, 0.02
 # The weight of the last returned slot in the moving average.
 LAST_COUNTS = 0.3
 # How long a narrowed query waits before it tries again to use more slots, at first and at most.
@@ -189,7 +190,7 @@ class LeasedExecution:
     @property
     def patience_s(self) -> float:
         """How long to wait for a revoked slot before it is written off."""
-        return OVERSTAY_S if self._leaving_s <= OVERSTAY_S else 0.0
+        return OVERSTAY_S if self._leaving_s <= SOON_S else 0.0
 
     @property
     def is_leaving(self) -> bool:
