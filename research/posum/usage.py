@@ -209,12 +209,12 @@ def _cost_table(used: Iterable[_Usage]) -> Table:
         "load",
         "seeds",
         "most jobs seen",
-        "decisions an hour",
-        "switches an hour",
+        "decisions per hour",
+        "switches per hour",
         "several score best",
-        "launches a decision",
+        "launches per decision",
         "at most",
-        "ms a decision (this machine)",
+        "ms per decision (this machine)",
         "at most",
     )
     return Table("What decisions cost", columns, tuple(rows))

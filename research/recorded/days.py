@@ -17,7 +17,7 @@ def run(options: RunOptions) -> Outcome:
         return without_traces(options, needs)
     notes = (
         f"Ran with {of_seeds(options.seeds)}, which draws the deadlines. Unless --seeds asks for "
-        f"more it is {EXPERIMENT.usual_seeds}, as a day takes minutes a policy",
+        f"more it is {EXPERIMENT.usual_seeds}, as a day takes minutes per policy",
         "SWIM recorded bytes only; tasks follow from the block size, their times from rates that "
         "`queryard trace info` shows",
     )

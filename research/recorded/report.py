@@ -17,7 +17,7 @@ SHOWN = ("fifo", "fair", "tls", "srtf", "cost-of-delay")
 COLUMNS = (
     *("policy", "mean (s)", "p95 (s)", "of SRPT", "of PS"),
     *(f"slowdown, {name}" for name, _ in BINS),
-    *("deadlines missed", "µs a task"),
+    *("deadlines missed", "µs per task"),
 )
 
 
@@ -116,7 +116,7 @@ def _usage(groups: Mapping[str, Sequence[Compared]]) -> Table:
                     f"{1e3 * fmean(took):.0f}" if took else "",
                 )
             )
-    columns = ("workload, goal", "in force", "decisions", "switches", "ms a decision")
+    columns = ("workload, goal", "in force", "decisions", "switches", "ms per decision")
     return Table("What the portfolio did", columns, tuple(rows))
 
 

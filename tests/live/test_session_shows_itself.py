@@ -15,7 +15,7 @@ def test_a_session_shows_itself_and_lists_its_tables(tmp_path: Path) -> None:
     with queryard.connect(tmp_path, slots=1, memory="400 MB", history=False) as qy:
         assert repr(qy) == (
             f"<Session on {tmp_path}, 2 tables: 1 slot, 0.4 GB of memory, policy marshal, "
-            "0 open queries>"
+            "0 active queries>"
         )
         assert qy.tables() == ('"my trips"', "orders")
         for name in qy.tables():

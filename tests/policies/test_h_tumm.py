@@ -16,7 +16,7 @@ from queryard.workload.model import Arrival, JobTruth, Workload
 
 
 def phase_s(tasks: int, nodes: list[tuple[int, float]]) -> float:
-    """The shortest time in which (slots, seconds a task) finish the tasks in waves."""
+    """The shortest time in which (slots, seconds per task) finish the tasks in waves."""
     if not tasks:
         return 0.0
     ends = sorted({wave * seconds for _, seconds in nodes for wave in range(1, tasks + 1)})

@@ -1,6 +1,6 @@
 """Memory is reserved before a query starts: which query may reserve it now.
 
-It is given out in the order of the leaf, and room is kept for the query that was refused
+It is given out in the order of the leaf, and memory is kept for the query that was refused
 first, so a large query is not passed by small ones for ever. What a node keeps for small queries
 is not kept for it: these wait for one another only.
 """
@@ -64,7 +64,7 @@ class Admission:
         return state.is_small(demand) and state.spares(waiter) and is_left
 
     def waiting(self) -> QueryState | None:
-        """The query for which room is kept, if it still waits and could start with it."""
+        """The query for which memory is kept, if it still waits and could start with it."""
         waiter = self._state.queries.get(self.waiter)
         if waiter is None or waiter.stage != "waiting" or not any(waiter.runnable):
             return None

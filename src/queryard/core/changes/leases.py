@@ -76,7 +76,7 @@ def resized(state: State, event: WidthChanged) -> None:
         raise InvalidEvent(f"{event!r}: only divisible jobs have a width; this one has tasks")
     job.width = event.width
     if not job.width and job.query.memory_bytes and job.query.stage == "waiting":
-        state.notes.capacity = True  # no room is kept for it any more
+        state.notes.capacity = True  # no memory is kept for it any more
     state.notes.touched.append(job)
     state.notes.lease_cuts.append(job)
 

@@ -201,7 +201,7 @@ def _forget(state: State, query: QueryState) -> None:
         del state.jobs[job.id]
     del state.queries[query.id]
     if query.memory_bytes:
-        # Also if it never started: room may have been kept for it.
+        # Also if it never started: memory may have been kept for it.
         _reserve(state, query, 0.0)
         state.notes.capacity = state.notes.rare = True
     state.notes.ended.append(query)
