@@ -344,11 +344,11 @@ class Session:
     def __repr__(self) -> str:
         tables = several(len(self.catalog), "table")
         data = f"{self.catalog.place}, {tables}" if self.catalog.place else tables
-        active_queries = several(len(self.queries()), "active query") if self._finalizer.alive else ""
+        active = several(len(self.queries()), "active query") if self._finalizer.alive else ""
         return (
             f"<Session on {data}: {several(self.slots, 'slot')}, {self.memory_bytes / 1e9:.1f} GB "
             f"of memory, policy {self.profile.get('name', 'without a name')}, "
-            f"{active_queries or 'closed'}>"
+            f"{active or 'closed'}>"
         )
 
     def __enter__(self) -> Session:
