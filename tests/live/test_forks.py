@@ -20,7 +20,7 @@ import queryard
 from queryard import dbapi
 from queryard.core.errors import QueryardError
 warnings.simplefilter("ignore")
-LONG = "SELECT sum(hash(words, r)::HUGEINT) FROM facts, range(9999) t(r)"
+LONG = "SELECT sum(hash(words, r)::HUGEINT) FROM facts, range(99999) t(r)"
 MANY = "SELECT id, r FROM facts, range(1000) t(r)"
 
 def in_child(act):
