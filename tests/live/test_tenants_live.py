@@ -50,7 +50,7 @@ def submit_at_once(session, tenants):
     """A query for each tenant; none starts before the last has come."""
     # Slots go round among tenants, but memory stays where it is.
     blocking = busy(session, tenant="first", memory=session.client.pool_bytes)
-    handles = [session.submit(spin(3), tenant=name) for name in tenants]
+    handles = [session.submit(spin(8), tenant=name) for name in tenants]
     wait_until(lambda: session.report().waiting == len(tenants), 30.0, "all to wait")
     blocking.cancel()
     return handles
