@@ -172,9 +172,8 @@ class LeasedExecution:
         # The queries that want its answer.
         self.wanted: set[str] = set()
         self.end_posted = False
-        # When slots first came, when to poll it, when it was last examined, and when it last
-        # reported its progress.
-        self.began_s: float | None = None
+        # When to poll it, when it was last examined, and when it last reported its progress (at
+        # first, when slots came).
         self.due_s = 0.0
         self.looked_s = 0.0
         self.told_s = 0.0

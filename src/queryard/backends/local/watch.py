@@ -37,8 +37,8 @@ class Watch:
                     target=self._run, name="queryard-watch", daemon=True
                 )
                 self._thread.start()
-            if run.began_s is None:
-                run.began_s = run.told_s = time.monotonic()
+            if not run.told_s:
+                run.told_s = time.monotonic()
             self._watched[run] = self._watched.get(run, 0) + 1
             self._changed.notify_all()
 
