@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from planner_tables import Column, ColumnStatistics, PaperCatalog, PaperTable, Statistics
 
@@ -58,6 +58,7 @@ def test_where_each_value_has_a_bucket_joins_are_exact(one: list[int], other: li
 
 
 @given(values, values, st.integers(2, 9), st.integers(2, 9), st.floats(0.01, 1.0))
+@example([20], [0], 2, 2, 1.0)
 def test_whatever_the_buckets_nothing_is_claimed_that_the_inputs_cannot_carry(
     one: list[int], other: list[int], many: int, others: int, share: float
 ) -> None:

@@ -60,6 +60,8 @@ class Distribution:
         if total <= 0 or rows <= 0:
             return None
         span = histogram.high - histogram.low
+        if span == 0:  # A single value is one bucket, however many the histogram was asked for.
+            return cls((histogram.low, histogram.high), (rows,), (min(1.0, rows),))
         buckets = len(histogram)
         if span == buckets - 1 and histogram.low == math.floor(histogram.low):
             # Each whole number has a bucket of its own: let it lie in the middle.
