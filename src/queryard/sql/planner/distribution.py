@@ -167,6 +167,8 @@ class Distribution:
             return 0.0
         if (value := self._only_value) is not None:
             return min(1.0, other._at(value).distinct)
+        if (value := other._only_value) is not None:
+            return min(1.0, self.rows_at(value) / rows)
         edges = _common_edges(self.edges, other.edges)
         if edges is None:
             return 0.0
