@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,9 @@ from .quoting import split_name
 from .survey import Allowed, Survey, always_look
 
 if TYPE_CHECKING:
+    from queryard.sql.statistics.judge import Judge
     from queryard.sql.statistics.model import TableStatistics
+    from queryard.sql.statistics.samples import TableSample
 
 _RENAME = "rename one, or name the tables in a catalog file"
 
@@ -54,6 +57,7 @@ class Catalog:
         self.statistics_folder = statistics_folder
         """Where `analyze` keeps what it finds; None for the cache of the user."""
         self._statistics: dict[str, tuple[str, TableStatistics]] = {}
+        self._samples: dict[str, tuple[str, TableSample | None]] = {}
         self._tables: dict[str, Table] = {}
         self._known = Contents()
         self._take(self._look(None, survey.clock(), always_look))
@@ -187,6 +191,33 @@ class Catalog:
         table = self[name]
         with self._changing:
             self._statistics[table.key] = (table.fingerprint, found)
+
+    def sample(self, name: str) -> TableSample | None:
+        """The sample of a table that is there now, if its files are as they were."""
+        from queryard.sql.statistics.known import known_sample
+
+        table = self[name]
+        with self._changing:
+            held = self._samples.get(table.key)
+        if held is not None and held[0] == table.fingerprint:
+            return held[1]
+        found = known_sample(table, self.statistics_folder)
+        with self._changing:
+            if self._samples.get(table.key) is held:  # else a newer one was kept meanwhile
+                self._samples[table.key] = (table.fingerprint, found)
+            return self._samples[table.key][1]
+
+    def keep_sample(self, name: str, found: TableSample) -> None:
+        """Use this sample for as long as the files of the table stay as they are."""
+        with self._changing:
+            self._samples[self[name].key] = (found.version, found)
+
+    @cached_property
+    def judge(self) -> Judge:
+        """Answers what share of a table a condition keeps, from the samples that are there."""
+        from queryard.sql.statistics.judge import Judge
+
+        return Judge(self.sample)
 
     def refresh(
         self, names: Set[str] | None = None, allowed: Allowed = always_look

@@ -72,7 +72,7 @@ class ParquetTable(FileTable):
         pieces: list[list[Footer] | tuple[Footer, Sequence[RowGroup]]] = []
         by_uri = {footer.file.uri: footer for footer in self.footers}
         for large, run in itertools.groupby(
-            self.footers, lambda footer: self._can_cut and footer.file.bytes > target
+            self.footers, lambda footer: self.can_cut and footer.file.bytes > target
         ):
             if large:
                 pieces.extend((footer, part) for footer in run for part in _cut(footer, target))
@@ -83,7 +83,7 @@ class ParquetTable(FileTable):
 
     def row_group_splits(self) -> tuple[SourceSplit, ...]:
         """One per row group. Empty groups are left out, unless there is nothing else."""
-        if not self._can_cut:
+        if not self.can_cut:
             return self._numbered([[footer] for footer in self.footers])
         pieces = [
             (footer, [group]) for footer in self.footers for group in footer.groups if group.rows
@@ -91,7 +91,8 @@ class ParquetTable(FileTable):
         return self._numbered(pieces or [list(self.footers)])
 
     @property
-    def _can_cut(self) -> bool:
+    def can_cut(self) -> bool:
+        """Whether parts of a file can be read by the positions of their rows."""
         return all(column.name.lower() != ROW_NUMBER for column in self.columns)
 
     def _numbered(
@@ -111,10 +112,13 @@ class ParquetTable(FileTable):
             return self._whole_files(index, [footer.file], float(footer.rows))
         first, last = groups[0], groups[-1]
         end = last.first_row + last.rows - 1
-        where = f"{ROW_NUMBER} BETWEEN {first.first_row} AND {end}"
-        relation = self._rows_of([footer.file.uri], where)
+        relation = self.rows_between(footer, first.first_row, end)
         rows, size = sum(group.rows for group in groups), sum(group.bytes for group in groups)
         return SourceSplit(self.key, index, size, float(rows), relation)
+
+    def rows_between(self, footer: Footer, first: int, last: int) -> str:
+        """The rows of a file from one position to another, as a relation of the table's columns."""
+        return self._rows_of([footer.file.uri], f"{ROW_NUMBER} BETWEEN {first} AND {last}")
 
     @property
     def _reading_options(self) -> Mapping[str, object]:

@@ -1,6 +1,11 @@
-"""What is known of tables: from footers at once, from the data by `analyze`, kept with the data."""
+"""What is known of tables: from footers at once, from the data by `analyze`, kept with the data.
+
+Some of their rows are kept, too, as samples on which conditions are judged (`Catalog.judge`).
+"""
 
 from .analyse import NotAllAnalysed, analyze
+from .drawing import sample_table
+from .judge import Judge, Share
 from .model import (
     ColumnStatistics,
     Histogram,
@@ -8,15 +13,20 @@ from .model import (
     TableStatistics,
 )
 from .positions import position
+from .samples import TableSample
 from .store import StatisticsWarning
 
 __all__ = [
     "ColumnStatistics",
     "Histogram",
+    "Judge",
     "NotAllAnalysed",
+    "Share",
     "StatisticsError",
     "StatisticsWarning",
+    "TableSample",
     "TableStatistics",
     "analyze",
     "position",
+    "sample_table",
 ]

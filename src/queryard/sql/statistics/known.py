@@ -1,4 +1,4 @@
-"""The best that is known of a table without reading its data."""
+"""The best that is known of a table without reading its data, and the sample that is kept."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from queryard.sql.catalog.parquet import ParquetTable
 from .footers import footer_statistics
 from .guesses import guessed_statistics
 from .model import TableStatistics
+from .sample_store import load_sample
+from .samples import TableSample
 from .store import load
 
 
@@ -21,3 +23,8 @@ def known_statistics(table: Table, folder: Path | None) -> TableStatistics:
     if isinstance(table, ParquetTable):
         return footer_statistics(table)
     return guessed_statistics(table)
+
+
+def known_sample(table: Table, folder: Path | None) -> TableSample | None:
+    """The sample that was kept, if it still holds."""
+    return load_sample(table, folder) if table.files else None

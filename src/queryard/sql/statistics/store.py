@@ -51,8 +51,8 @@ def data_fingerprint(table: Table) -> str:
 
 def load(table: Table, folder: Path | None) -> Stored | None:
     """What is kept of a table and still true, or None. A broken file is a warning."""
-    for place in _places(table, folder):
-        file = place / _file_name(table)
+    for place in places(table, folder):
+        file = place / file_name(table, ".json")
         try:
             text = file.read_text(encoding="utf-8")
         except (FileNotFoundError, NotADirectoryError):
@@ -73,12 +73,12 @@ def load(table: Table, folder: Path | None) -> Stored | None:
 def save(table: Table, stored: Stored, folder: Path | None) -> Path:
     """Keep statistics; the file that holds them now. It appears whole or not at all."""
     text = json.dumps(_encode(table, stored), indent=1) + "\n"
-    places = _places(table, folder)
-    for place in places:
+    among = places(table, folder)
+    for place in among:
         try:
-            return _write(place, _file_name(table), text)
+            return write_whole(place, file_name(table, ".json"), text.encode())
         except OSError as error:
-            if error.errno == errno.ENOSPC or place == places[-1]:
+            if error.errno == errno.ENOSPC or place == among[-1]:
                 reason = error.strerror or str(error)
                 raise StatisticsError(
                     f"{place}: the statistics of {table.key} cannot be kept there ({reason}); "
@@ -98,7 +98,7 @@ def cache_folder() -> Path:
     return Path.home() / ".cache" / "queryard"
 
 
-def _places(table: Table, folder: Path | None) -> list[Path]:
+def places(table: Table, folder: Path | None) -> list[Path]:
     """Beside the catalog, then in the cache, under a name that belongs to that place."""
     if folder is not None:
         owner = str(folder)
@@ -109,18 +109,20 @@ def _places(table: Table, folder: Path | None) -> list[Path]:
     return [cached] if folder is None else [folder, cached]
 
 
-def _file_name(table: Table) -> str:
+def file_name(table: Table, ending: str) -> str:
+    """A name that says of which table the file is, also where the table's is no name of a file."""
     key = table.key.lower()
     readable = re.sub(r"[^a-z0-9_.-]+", "_", key)[:60]
-    return f"{readable}-{hashlib.sha256(key.encode()).hexdigest()[:8]}.json"
+    return f"{readable}-{hashlib.sha256(key.encode()).hexdigest()[:8]}{ending}"
 
 
-def _write(place: Path, name: str, text: str) -> Path:
+def write_whole(place: Path, name: str, data: bytes) -> Path:
+    """Write a file that appears whole or not at all."""
     place.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(prefix=f".{name}-", dir=place)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, place / name)

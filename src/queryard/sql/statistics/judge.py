@@ -1,0 +1,212 @@
+"""Conditions judged on samples: what share of a table they keep, and the like.
+
+What no histogram can tell (a function of columns, a pattern, several conditions at once) is counted
+on the rows of a sample, in about a millisecond.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import duckdb
+import pyarrow as pa
+
+from queryard.core.errors import QueryardError
+from queryard.sql.catalog.quoting import identifier
+
+from .distinct import from_pieces
+from .positions import fixed_width_bytes
+from .samples import PIECE, TableSample, is_carried
+
+REMEMBERED = 20_000
+"""Judgements that are remembered; then all are forgotten, which costs a millisecond each."""
+
+MEMORY = "256MB"
+_SUBQUERY = ("select ", "select(", "select\n")
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How many of the rows of a sample matched a condition.
+
+    >>> Share(5, 100, exact=False).share, Share(0, 100, exact=False).share
+    (0.05, 0.005)
+    """
+
+    matches: int
+    rows: int
+    exact: bool
+    """Whether the sample is the whole table."""
+
+    @property
+    def share(self) -> float:
+        """The estimate. No match means less than one row of the sample: half of one."""
+        if not self.rows:
+            return 0.0
+        return (self.matches if self.matches or self.exact else 0.5) / self.rows
+
+    def interval(self, z: float = 1.64) -> tuple[float, float]:
+        """Wilson's interval of the share, of 90 % unless another z is given."""
+        if self.exact or not self.rows:
+            return self.share, self.share
+        n, p = self.rows, self.matches / self.rows
+        middle = (p + z * z / (2 * n)) / (1 + z * z / n)
+        half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+        return max(0.0, min(middle - half, p)), min(1.0, max(middle + half, p))
+
+
+class Judge:
+    """Answers questions about tables from their samples; None where there is no answer.
+
+    Conditions and expressions are SQL over the bare names of a table's columns. Any thread may
+    ask; one question at a time is worked on. Answers are remembered for as long as a table's
+    sample is the same.
+    """
+
+    def __init__(self, sample: Callable[[str], TableSample | None]) -> None:
+        self._sample = sample
+        self._lock = threading.Lock()
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._loaded: dict[str, tuple[str, str | None]] = {}
+        self._answers: dict[tuple[str, ...], object] = {}
+
+    def share(self, key: str, condition: str) -> Share | None:
+        """What share of the rows of a table a condition keeps; several are joined by AND."""
+
+        def of(relation: str, sample: TableSample) -> Share | None:
+            row = self._row(f"SELECT count(*) FROM {relation} WHERE ({condition}\n)")
+            return None if row is None else Share(int(row[0]), sample.rows, sample.exact)
+
+        return self._answer(key, ("share", condition), of)
+
+    def distinct(self, key: str, expressions: Sequence[str], condition: str = "") -> float | None:
+        """About how many different combinations of these a table has, or its rows that match.
+
+        A null is a value like others, as for GROUP BY.
+        """
+        items = ", ".join(f"({expression}\n)" for expression in expressions)
+        where = f"WHERE ({condition}\n)" if condition else ""
+
+        def of(relation: str, sample: TableSample) -> float | None:
+            row = self._row(
+                f"""SELECT count(*), count(*) FILTER (places = 1), sum(places), sum(n) FROM (
+                    SELECT count(DISTINCT {identifier(PIECE)}), count(*)
+                    FROM {relation} {where} GROUP BY {items}) AS counted(places, n)"""
+            )
+            if row is None:
+                return None
+            found, once, places, rows = (float(value or 0) for value in row)
+            if sample.exact or not rows:
+                return found
+            return from_pieces(found, once, places, rows, rows / sample.rows * sample.rows_of_table)
+
+        return self._answer(key, ("distinct", items, where), of)
+
+    def mean(self, key: str, expression: str) -> float | None:
+        """The mean of a number over the rows where it is not null; 0 if there are none."""
+
+        def of(relation: str, sample: TableSample) -> float | None:
+            row = self._row(f"SELECT CAST(avg({expression}\n) AS DOUBLE) FROM {relation}")
+            return None if row is None else float(row[0] or 0.0)
+
+        return self._answer(key, ("mean", expression), of)
+
+    def mean_length(self, key: str, expression: str) -> float | None:
+        """How many entries a list has; a null has none."""
+        return self.mean(key, f"coalesce(len({expression}\n), 0)")
+
+    def mean_width(self, key: str, expression: str) -> float | None:
+        """Bytes of a value in memory."""
+
+        def of(relation: str, sample: TableSample) -> float | None:
+            row = self._row(f"SELECT typeof(({expression}\n)) FROM {relation} LIMIT 1")
+            if row is None:
+                return None
+            fixed = fixed_width_bytes(str(row[0]))
+            if fixed is not None:
+                return fixed
+            value = (
+                f"({expression}\n)" if row[0] == "VARCHAR" else f"CAST(({expression}\n) AS VARCHAR)"
+            )
+            row = self._row(f"SELECT avg(strlen({value})) FROM {relation}")
+            return None if row is None else float(row[0] or 0.0)
+
+        return self._answer(key, ("width", expression), of)
+
+    def _answer(
+        self,
+        key: str,
+        question: tuple[str, ...],
+        of: Callable[[str, TableSample], Answer | None],
+    ) -> Answer | None:
+        try:
+            sample = self._sample(key)
+        except QueryardError:
+            return None
+        if sample is None:
+            return None
+        remembered = (sample.key, sample.version, *question)
+        with self._lock:
+            if remembered in self._answers:
+                return self._answers[remembered]  # type: ignore[return-value]
+            # A subquery would read other tables than the sample, or count for hours.
+            lower = " ".join(question).lower()
+            relation = None if any(word in lower for word in _SUBQUERY) else self._table(sample)
+            found = None if relation is None else of(relation, sample)
+            if len(self._answers) >= REMEMBERED:
+                self._answers.clear()
+            self._answers[remembered] = found
+            return found
+
+    def _row(self, sql: str) -> tuple[Any, ...] | None:
+        assert self._connection is not None
+        try:
+            # All rows, though it is one: a result with rows left would keep the connection.
+            rows = self._connection.execute(sql).fetchall()
+            return tuple(rows[0]) if rows else None
+        except duckdb.Error:
+            return None  # a function of the user's, a name that is no column: not for the sample
+
+    def _table(self, sample: TableSample) -> str | None:
+        """The sample as a table of the judge's own instance; None where it cannot be read."""
+        held = self._loaded.get(sample.key)
+        if held is not None and held[0] == sample.version:
+            return held[1]
+        if self._connection is None:
+            self._connection = _instance()
+        name = identifier(f"sample {sample.key}")
+        try:
+            self._connection.register("frame", sample.frame())
+            self._connection.execute(
+                f"CREATE OR REPLACE TABLE {name} AS SELECT {', '.join(_items(sample))} FROM frame"
+            )
+            self._connection.unregister("frame")
+        except (duckdb.Error, OSError, pa.ArrowException):
+            self._loaded[sample.key] = (sample.version, None)
+            return None
+        self._loaded[sample.key] = (sample.version, name)
+        return name
+
+
+def _items(sample: TableSample) -> list[str]:
+    items = []
+    for column in sample.columns:
+        name = identifier(column.name)
+        back = f"TRY_CAST({name} AS {column.type}) AS {name}"
+        items.append(name if is_carried(column.type) else back)
+    return [*items, identifier(PIECE)]
+
+
+def _instance() -> duckdb.DuckDBPyConnection:
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "threads": 1,
+        "memory_limit": MEMORY,
+        "enable_external_access": False,
+        "temp_directory": "",
+    }
+    return duckdb.connect(":memory:", config=settings)
