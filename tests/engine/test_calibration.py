@@ -9,7 +9,7 @@ import pytest
 
 from queryard.engine import calibration
 from queryard.engine.calibration import machine_rates
-from queryard.estimate.work import Rates
+from queryard.estimate.prices import Rates
 
 
 @pytest.fixture(autouse=True)

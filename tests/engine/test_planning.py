@@ -11,7 +11,7 @@ import pytest
 from queryard.engine.classify import classify
 from queryard.engine.filters import kept_share, ranges
 from queryard.engine.planning import Planner
-from queryard.estimate.work import Features, work_of
+from queryard.estimate.prices import Features, doubt_of, work_of
 from queryard.sql.catalog import open_catalog
 from queryard.sql.statistics import ColumnStatistics
 
@@ -57,16 +57,18 @@ def test_filters_are_known_by_the_ranges_of_columns(planner):
 
 def test_groups_are_as_many_as_there_are_values(planner):
     found = features(planner, "SELECT key, count(*) FROM facts GROUP BY key")
-    assert found.amounts["grouped_rows"] == ROWS
+    assert found.amounts["direct_rows"] == ROWS
     assert 500 <= found.rows <= 2_000
 
 
 def test_joins_tell_rows_built_and_probed(planner):
     sql = "SELECT part, sum(amount) FROM facts JOIN dims USING (key) GROUP BY part"
     amounts = features(planner, sql).amounts
-    assert amounts["built_rows"] == pytest.approx(1_000, rel=0.1)
-    assert amounts["probed_rows"] == pytest.approx(ROWS, rel=0.1)
-    assert amounts["joined_rows"] == pytest.approx(ROWS, rel=0.5)
+    assert amounts["indexed_rows"] == pytest.approx(ROWS, rel=0.1)
+    assert amounts["indexed_values"] == pytest.approx(2_000, rel=0.1)
+    by_text = features(planner, "SELECT count(*) FROM facts a JOIN facts b USING (words)").amounts
+    assert by_text["built_values"] == pytest.approx(ROWS, rel=0.1)
+    assert by_text["probed_texts"] == pytest.approx(ROWS, rel=0.1)
 
 
 @pytest.mark.parametrize(
@@ -136,9 +138,9 @@ def test_lists_are_as_long_as_the_file_says_and_a_guess_else(tmp_path):
     known = features(planner, "SELECT unnest(l) FROM lists")
     guessed = features(planner, "SELECT unnest(range(a)) FROM lists")
     planner.close()
-    assert (known.rows, known.spread) == (7_000, 1.0)
+    assert (known.rows, doubt_of(known)) == (7_000, 0.0)
     assert guessed.rows > 1_000
-    assert guessed.spread > 2.0
+    assert doubt_of(guessed) > 0.1
 
 
 def test_a_recursion_is_more_than_one_turn_and_a_guess(planner):
@@ -149,7 +151,7 @@ def test_a_recursion_is_more_than_one_turn_and_a_guess(planner):
         "SELECT * FROM t",
     )
     assert work_of(again) > 3 * work_of(once)
-    assert again.spread > 2.0
+    assert doubt_of(again) > 0.1
 
 
 def test_nonsense_cardinalities_keep_their_order_and_stay_finite(planner):

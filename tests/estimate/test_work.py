@@ -13,48 +13,21 @@ from queryard.estimate import work
 from queryard.estimate.work import (
     FIGURES,
     LEAST_S,
-    LONG_S,
-    PRICES,
     SPREADS,
-    Features,
     Figure,
     Prediction,
-    Rates,
     bias_of,
     from_past,
     noted,
     raised,
     spread_of,
-    work_of,
 )
 
-amounts = st.dictionaries(st.sampled_from(sorted(PRICES)), st.floats(0, 1e12), max_size=8)
 works = st.lists(st.floats(1e-3, 1e4), min_size=1, max_size=32)
 
 
 def test_the_examples_in_the_docstrings():
     assert doctest.testmod(work).failed == 0
-
-
-@given(amounts, st.sampled_from(sorted(PRICES)), st.floats(0, 1e9))
-def test_more_to_do_never_takes_less(found, name, more):
-    grown = {**found, name: found.get(name, 0.0) + more}
-    assert work_of(Features(grown)) >= work_of(Features(found)) >= LEAST_S
-
-
-@given(amounts, st.floats(1.0, 50.0))
-def test_a_slower_machine_takes_longer_and_one_slower_in_all_in_proportion(found, factor):
-    usual = work_of(Features(found))
-    slow = work_of(Features(found), Rates(factor, factor, factor))
-    assert slow >= usual
-    if slow <= LONG_S:  # beyond, only the order is kept
-        assert slow == pytest.approx(max(LEAST_S, factor * usual))
-
-
-@given(st.floats(1e10, 1e300), st.floats(1.01, 1e6))
-def test_however_many_rows_a_plan_gives_the_order_stays_and_numbers_are_finite(rows, times):
-    less, more = (work_of(Features({"made_rows": n})) for n in (rows, rows * min(times, 1e8)))
-    assert less < more < 1e7
 
 
 @given(works)

@@ -12,7 +12,8 @@ import pytest
 
 from queryard.engine.classify import classify
 from queryard.engine.staged.times import task_seconds
-from queryard.estimate.work import FIGURES, GUESS_S, Rates
+from queryard.estimate.prices import Rates
+from queryard.estimate.work import FIGURES, GUESS_S
 from queryard.live.estimates import prediction as module
 from queryard.live.estimates.prediction import Predictor
 from queryard.live.estimates.refinement import revised_work
@@ -44,7 +45,7 @@ def predictor(data):
 def test_an_unknown_query_is_predicted_by_the_bytes_of_its_tables(predictor):
     large, small = predictor.first(asked(SUM)), predictor.first(asked("FROM dims"))
     assert large.by == small.by == "bytes"
-    assert large.work_s > small.work_s >= 0.005
+    assert large.work_s > small.work_s >= 0.002
     assert large.memory_bytes is None
 
 
@@ -138,7 +139,8 @@ def test_one_template_asked_all_day_does_not_speak_for_others(predictor):
     predictor.refine(often)
     for _ in range(100):
         predictor.learn(often, 60.0)
-    assert predictor.refine(asked(SUM)).work_s == pytest.approx(before)
+    # It counts as hardly more than one query, and no query counts for much.
+    assert predictor.refine(asked(SUM)).work_s < 2.5 * before
 
 
 def test_a_slow_machine_is_told_by_its_rates(data):
@@ -180,8 +182,9 @@ def test_a_plan_is_not_doubted_because_a_query_was_cancelled_long_before_its_end
     predictor.learn(asked(CROSS), planned.work_s / 20, known="at least")
     assert predictor.first(asked(CROSS)).work_s == pytest.approx(planned.work_s, rel=0.02)
     # Nor do others learn from it that plans promise too much.
+    before = predictor.refine(asked(SUM)).work_s
     predictor.learn(asked("SELECT sum(key) FROM facts"), 0.001, known="at least")
-    assert not any(predictor._misses["plan"].values())
+    assert predictor.refine(asked(SUM)).work_s == before
 
 
 def test_a_query_that_runs_is_a_lower_bound_for_those_of_its_template_while_it_runs(predictor):

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import duckdb
 
-from queryard.estimate.work import Rates
+from queryard.estimate.prices import Rates
 
 ROWS = 200_000
 # A statement is run until it has taken this long, at least twice; the fastest run counts.

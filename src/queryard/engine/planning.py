@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from queryard.core.errors import QueryardError
-from queryard.estimate.work import Features
+from queryard.estimate.prices import Features
 from queryard.sql.catalog import Catalog
 from queryard.sql.catalog.model import Table
 
+from .aliases import aliases
 from .arrow import read_all
 from .capi import Handle, Result, library
 from .classify import Classified
@@ -108,7 +109,8 @@ class Planner:
         facts = {
             key: self._facts_of(table) for key, table in tables.items() if key in names.columns
         }
-        return PlanAmounts(names, facts).of(root)
+        meanings = aliases(statement.sql)
+        return PlanAmounts(names, facts, self._catalog.judge, meanings).of(root)
 
     def _facts_of(self, table: Table) -> TableFacts:
         held = self._facts.get(table.key)

@@ -108,6 +108,15 @@ def _operator(node: Mapping[str, Any], names: PlanNames) -> tuple[PlanOperator, 
     return found, widths
 
 
+def column_name(text: str) -> str:
+    """The column that a scan reads; of a structure, it may be a field.
+
+    >>> column_name('"Bounds".high'), column_name("l_orderkey")
+    ('bounds', 'l_orderkey')
+    """
+    return text.partition(".")[0].strip('"').lower()
+
+
 def is_scan(name: str) -> bool:
     """Whether an operator reads a table or files."""
     return name in _SCANS or name.startswith(("READ_", "PARQUET_SCAN", "ARROW_SCAN"))
@@ -168,7 +177,7 @@ class PlanNames:
         files = {self.files[path] for path in texts(info.get("Filename(s)")) if path in self.files}
         if len(files) == 1:
             return [files.pop()]
-        read = {text.strip('"').lower() for text in texts(info.get("Projections"))}
+        read = {column_name(text) for text in texts(info.get("Projections"))}
         known = frozenset().union(*self.columns.values())
         for text in texts(info.get("Filters")):
             read |= known.intersection(_WORD.findall(text.lower()))

@@ -21,7 +21,9 @@ class TableFacts:
         self.key = table.key
         self.bytes = table.bytes
         self.rows = statistics.rows
+        self.analysed = statistics.source == "analysed"
         self.columns = {name.lower(): found for name, found in statistics.columns.items()}
+        self.wholes = {c.name.lower() for c in table.columns if "INT" in c.type or c.type == "DATE"}
         self.texts = {column.name.lower() for column in table.columns if column.type == "VARCHAR"}
         # Keep the footers only, so that kept facts do not keep the table alive.
         self._footers = (
@@ -35,6 +37,11 @@ class TableFacts:
     def is_columnar(self) -> bool:
         """Whether columns can be read one by one (Parquet)."""
         return self._footers is not None
+
+    @property
+    def groups(self) -> int:
+        """Row groups of all files."""
+        return sum(m.num_row_groups for m in self._footers or ())
 
     @property
     def chunks(self) -> int:

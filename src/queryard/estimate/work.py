@@ -1,10 +1,8 @@
 """The work of a query in core-seconds, and its memory, before it runs.
 
 What is known best counts. A query of a template that has run before takes about what it took then.
-Any other is estimated from what its plan does: so many seconds for each value decoded, each row
-joined, grouped or sorted. The constants are those of one machine; `Rates` carry them to another,
-and a bias learnt from ended queries to whatever else is different there. Failing all that, there
-are the bytes of the tables it names.
+Any other is estimated from what its plan does (`prices.py`), with factors learnt from ended
+queries (`factors.py`). Failing all that, there are the bytes of the tables it names.
 """
 
 from __future__ import annotations
@@ -12,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 from .revision import revised
@@ -19,78 +18,12 @@ from .revision import revised
 By = Literal["template", "plan", "bytes", "guess"]
 Known = Literal["exactly", "at least"]
 Stored = Literal["columns", "text", "memory"]
-Kind = Literal["computing", "hashing", "sorting"]
-Amount = Literal[
-    "chunks",
-    "scan_bytes",
-    "scan_values",
-    "text_bytes",
-    "expressions",
-    "matched_bytes",
-    "probed_rows",
-    "built_rows",
-    "joined_rows",
-    "pairs",
-    "paired_rows",
-    "made_rows",
-    "grouped_rows",
-    "group_misses",
-    "groups",
-    "aggregated_values",
-    "sorted_rows",
-    "sorted_values",
-    "windowed_rows",
-    "framed_rows",
-    "output_values",
-]
 
-LEAST_S = 0.005
+LEAST_S = 0.002
 """No query takes less: it is parsed, planned and answered."""
 
 GUESS_S = 0.01
 """Of a query that names no table."""
-
-START_S = 0.006
-
-
-class Price(NamedTuple):
-    """What one unit of an amount takes on the reference machine, and what the machine does then."""
-
-    seconds: float
-    kind: Kind
-
-
-# Fitted to the CPU time of the 22 queries of TPC-H at scale 1, drawn towards prices of single
-# operators on made-up rows, and rounded. What TPC-H hardly has (windows, text files, regular
-# expressions, large answers, cross products and other joins without keys) is as measured there.
-# `research/prediction.py` says how good they are.
-PRICES: Mapping[Amount, Price] = {
-    "chunks": Price(6e-6, "computing"),
-    "scan_bytes": Price(1.6e-9, "computing"),
-    "scan_values": Price(2.3e-9, "computing"),
-    "text_bytes": Price(3.3e-9, "computing"),
-    "expressions": Price(1.25e-9, "computing"),
-    "matched_bytes": Price(1.8e-9, "computing"),
-    "probed_rows": Price(9e-9, "hashing"),
-    "built_rows": Price(48e-9, "hashing"),
-    "joined_rows": Price(18e-9, "hashing"),
-    "pairs": Price(3.4e-9, "computing"),
-    "paired_rows": Price(6e-9, "computing"),
-    "made_rows": Price(0.2e-9, "computing"),
-    "grouped_rows": Price(8.8e-9, "hashing"),
-    "group_misses": Price(51e-9, "hashing"),
-    "groups": Price(24e-9, "hashing"),
-    "aggregated_values": Price(3.1e-9, "computing"),
-    "sorted_rows": Price(130e-9, "sorting"),
-    "sorted_values": Price(10e-9, "sorting"),
-    "windowed_rows": Price(100e-9, "sorting"),
-    "framed_rows": Price(300e-9, "sorting"),
-    "output_values": Price(38e-9, "computing"),
-}
-
-# Core-seconds beyond which a plan's amounts say no more than "very long": they are products of
-# guesses, and a forecast in centuries is of no use.
-LONG_S = 3_600.0
 
 # A byte of a table that is named, compressed as it lies: not all columns are read, and some rows
 # are joined. Text is parsed whole, what lies in memory is only looked at.
@@ -110,37 +43,17 @@ FIGURES = 32
 STOPPED = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """How much longer this machine takes than the reference, by what it does."""
-
-    computing: float = 1.0
-    hashing: float = 1.0
-    sorting: float = 1.0
+QUANTILES = NormalDist()
 
 
-REFERENCE = Rates()
+class Parallel(NamedTuple):
+    """How well more slots serve a query: the share that is serial, and the most slots of use."""
+
+    serial: float = 0.0
+    most: float = math.inf
 
 
-@dataclass(frozen=True, slots=True)
-class ScanFeatures:
-    """One read of a table; bytes are those of the columns read, decompressed."""
-
-    table: str
-    rows: float
-    columns: int
-    bytes: float
-
-
-@dataclass(frozen=True, slots=True)
-class Features:
-    """What a plan does: amounts by kind, the reads among them, and the rows it gives."""
-
-    amounts: Mapping[Amount, float]
-    scans: tuple[ScanFeatures, ...] = ()
-    rows: float = 0.0
-    # By which factor the amounts are typically off, where the rows of an operator are a guess.
-    spread: float = 1.0
+PERFECT = Parallel()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +62,21 @@ class Prediction:
 
     `spread` is the factor by which the work is typically more or less: half of all queries are
     within it.
+
+    >>> [round(end, 2) for end in Prediction(2.0, None, "plan", 1.5).interval()]
+    [0.74, 5.38]
     """
 
     work_s: float
     memory_bytes: int | None
     by: By
     spread: float
+    parallel: Parallel = PERFECT
+
+    def interval(self, share: float = 0.9) -> tuple[float, float]:
+        """The work between which so large a share of such queries lies."""
+        factor = self.spread ** (QUANTILES.inv_cdf((1 + share) / 2) / QUANTILES.inv_cdf(0.75))
+        return self.work_s / factor, self.work_s * factor
 
 
 class Figure(NamedTuple):
@@ -167,28 +89,6 @@ class Figure(NamedTuple):
     memory_bytes: int | None = None
     table_bytes: float = 0.0
     known: Known = "exactly"
-
-
-def work_of(features: Features, rates: Rates = REFERENCE) -> float:
-    """Core-seconds of a plan.
-
-    >>> work_of(Features({"sorted_rows": 1e6}))
-    0.136
-    >>> work_of(Features({"sorted_rows": 1e6}), Rates(sorting=2.0))
-    0.266
-
-    Beyond an hour it grows with the logarithm only, so that what is more stays more:
-
-    >>> [round(work_of(Features({"made_rows": rows}))) for rows in (1e13, 9e13, 1e18, 1e36)]
-    [2000, 9394, 42930, 192138]
-    """
-    total_s = START_S * rates.computing
-    for name, amount in features.amounts.items():
-        price = PRICES[name]
-        total_s += amount * price.seconds * getattr(rates, price.kind)
-    if total_s > LONG_S:
-        total_s = LONG_S * (1 + math.log(total_s / LONG_S))
-    return max(LEAST_S, total_s)
 
 
 def noted(figures: Sequence[Figure], new: Figure) -> list[Figure]:
@@ -224,8 +124,9 @@ def from_past(figures: Sequence[Figure], table_bytes: float = 0.0) -> Prediction
 
     >>> from_past([Figure(1.0), Figure(9.0), Figure(1.2)]).work_s
     1.2
-    >>> from_past([Figure(1.0, 1_000, 5e6)], table_bytes=1e7)
-    Prediction(work_s=2.0, memory_bytes=2600, by='template', spread=1.15)
+    >>> grown = from_past([Figure(1.0, 1_000, 5e6)], table_bytes=1e7)
+    >>> grown.work_s, grown.memory_bytes
+    (2.0, 2600)
     >>> from_past([Figure(1.0), Figure(4.0, known="at least")]).work_s > 4.0
     True
     """

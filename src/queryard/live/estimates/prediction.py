@@ -7,29 +7,27 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from typing import Literal, Protocol
+from typing import Protocol
 
 from queryard.core.errors import QueryardError
 from queryard.engine.planning import Planner
+from queryard.estimate.factors import Factors
+from queryard.estimate.planned import Planned, planned, predicted
+from queryard.estimate.prices import PARTS, REFERENCE, START_S, Features, Part, Rates
 from queryard.estimate.work import (
     BYTE_S,
     GUESS_S,
     LEAST_S,
-    REFERENCE,
     SPREADS,
-    START_S,
-    Features,
     Figure,
     Known,
     Prediction,
-    Rates,
     Stored,
     bias_of,
     from_past,
     noted,
     raised,
     spread_of,
-    work_of,
 )
 from queryard.sql.catalog import Catalog
 from queryard.sql.catalog.model import Table
@@ -45,7 +43,6 @@ MISSES = 64
 WORTH_TELLING = 2.0
 
 
-Learning = Literal["plan", "bytes"]
 _STORED: dict[str, Stored] = {
     "parquet": "columns",
     "csv": "text",
@@ -84,11 +81,10 @@ class Predictor:
         self._past: OrderedDict[bytes, list[Figure]] = OrderedDict()
         # Core-seconds of queries that run now, the furthest of each template.
         self._running: dict[bytes, float] = {}
-        # By what was predicted: the last log(actual / predicted) of each template.
-        self._misses: dict[Learning, OrderedDict[bytes, float]] = {
-            "plan": OrderedDict(),
-            "bytes": OrderedDict(),
-        }
+        # The last log(actual / predicted by bytes) of each template.
+        self._misses: OrderedDict[bytes, float] = OrderedDict()
+        # How far off predictions by plans are, by what a plan does.
+        self._factors: Factors[Part] = Factors(PARTS)
         self.recall(past)
 
     # --- before a query runs ---------------------------------------------------------------------
@@ -99,11 +95,11 @@ class Predictor:
         figures = self._figures(request)
         if _has_ended(figures):
             return from_past(figures, sum(sizes.values()))
-        work_s = self._by_plan([self._planner.known(one) for one in request.statements])
-        if work_s is not None:
-            expected = self._corrected("plan", *work_s)
+        plan = self._plan([self._planner.known(one) for one in request.statements])
+        if plan is not None:
+            expected = self._by_plan(plan)
         elif any(sizes.values()):
-            expected = self._corrected("bytes", self._by_bytes(sizes))
+            expected = self._corrected(self._by_bytes(sizes))
         else:
             guess_s = GUESS_S * self.rates.computing
             expected = Prediction(guess_s, None, "guess", SPREADS["guess"])
@@ -119,11 +115,11 @@ class Predictor:
             self._planner.features(statement, request.parameters if statement is last else ())
             for statement in request.statements
         ]
-        work_s = self._by_plan(found)
-        if work_s is None:
+        plan = self._plan(found)
+        if plan is None:
             return None
         sizes = self._sizes.of(request)
-        return raised(self._corrected("plan", *work_s), figures, sum(sizes.values()))
+        return raised(self._by_plan(plan), figures, sum(sizes.values()))
 
     def _figures(self, request: QueryRequest) -> list[Figure]:
         """What queries of its template took, those that run now included."""
@@ -135,25 +131,26 @@ class Predictor:
             return figures
         return noted(figures, Figure(running_s, known="at least"))
 
-    def _by_plan(self, plans: Sequence[Features | None]) -> tuple[float, float] | None:
-        """Core-seconds of all statements, and how sure that is; None unless all have a plan."""
+    def _plan(self, plans: Sequence[Features | None]) -> Planned | None:
+        """What all statements do together; None unless all have a plan."""
         known = [plan for plan in plans if plan is not None]
-        if len(known) < len(plans):
-            return None
-        work_s = sum(work_of(plan, self.rates) for plan in known)
-        return work_s, max((plan.spread for plan in known), default=1.0)
+        return planned(known, self.rates) if known and len(known) == len(plans) else None
+
+    def _by_plan(self, plan: Planned) -> Prediction:
+        with self._lock:
+            return predicted(plan, self._factors)
 
     def _by_bytes(self, sizes: dict[Stored, float]) -> float:
         work_s = START_S + sum(BYTE_S[stored] * size for stored, size in sizes.items())
         return work_s * self.rates.computing
 
-    def _corrected(self, by: Learning, work_s: float, least_spread: float = 1.0) -> Prediction:
-        """A prediction, times the recent error factor of such predictions."""
+    def _corrected(self, work_s: float) -> Prediction:
+        """A prediction by bytes, times the recent error factor of such predictions."""
         with self._lock:
-            misses = list(self._misses[by].values())
+            misses = list(self._misses.values())
         bias = bias_of(misses)
-        spread = spread_of([miss - math.log(bias) for miss in misses], by)
-        return Prediction(max(LEAST_S, work_s * bias), None, by, max(spread, least_spread))
+        spread = spread_of([miss - math.log(bias) for miss in misses], "bytes")
+        return Prediction(max(LEAST_S, work_s * bias), None, "bytes", spread)
 
     # --- while it runs, and afterwards -----------------------------------------------------------
 
@@ -189,23 +186,20 @@ class Predictor:
             return  # staged execution has other costs: nothing to learn for native execution
         sizes = self._sizes.of(request)
         key = _key(request.template)
-        planned = self._by_plan([self._planner.known(one) for one in request.statements])
-        predicted: dict[Learning, float | None] = {
-            "plan": None if planned is None else planned[0],
-            "bytes": self._by_bytes(sizes) if any(sizes.values()) else None,
-        }
+        plan = self._plan([self._planner.known(one) for one in request.statements])
+        by_bytes_s = self._by_bytes(sizes) if any(sizes.values()) else None
         with self._lock:
             self._running.pop(key, None)
-            for by, misses in self._misses.items():
-                expected_s = predicted[by]
-                # A stopped query that took less than predicted tells nothing.
-                if expected_s is None or (known == "at least" and work_s <= expected_s):
-                    continue
-                # One error per template, so that a frequent query does not outweigh all others.
-                misses.pop(key, None)
-                misses[key] = math.log(max(work_s, LEAST_S) / max(expected_s, LEAST_S))
-                if len(misses) > MISSES:
-                    misses.popitem(last=False)
+            # A stopped query that took less than predicted tells nothing. A frequent query does
+            # not outweigh all others.
+            if plan is not None and not (known == "at least" and work_s <= plan.work_s):
+                seen = len(self._past.get(key, ()))
+                self._factors.learn(plan.parts, work_s, (1.0 + seen) ** -2)
+            if by_bytes_s is not None and not (known == "at least" and work_s <= by_bytes_s):
+                self._misses.pop(key, None)
+                self._misses[key] = math.log(max(work_s, LEAST_S) / max(by_bytes_s, LEAST_S))
+                if len(self._misses) > MISSES:
+                    self._misses.popitem(last=False)
             self._note(key, Figure(work_s, peak_memory_bytes, sum(sizes.values()), known))
 
     def recall(self, past: Iterable[Past]) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
+from queryard.sql.statistics.distinct import remaining
 from queryard.sql.statistics.model import Histogram
 
 
@@ -207,20 +208,6 @@ class Distribution:
         counts = _cut(self.edges, self.counts, edges)
         distincts = _cut(self.edges, self.distincts, edges)
         return Distribution(edges, counts, distincts)
-
-
-def remaining(distinct: float, rows: float, share: float) -> float:
-    """How many of the distinct values of some rows are left in a share of the rows (Cardenas).
-
-    >>> remaining(100.0, 100.0, 0.5), round(remaining(10.0, 1000.0, 0.5))
-    (50.0, 10)
-    """
-    if share >= 1 or distinct <= 0 or rows <= 0:
-        return max(distinct, 0.0)
-    if share <= 0:
-        return 0.0
-    each = max(rows / distinct, 1.0)
-    return float(distinct * -math.expm1(each * math.log1p(-share)))
 
 
 def _common_edges(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[float, ...] | None:

@@ -13,9 +13,10 @@ from typing import Any
 
 from sqlglot import exp
 
+from queryard.sql.statistics.distinct import remaining
 from queryard.sql.statistics.positions import position
 
-from .distribution import Distribution, Range, remaining
+from .distribution import Distribution, Range
 from .expressions import Expr, bare, conjuncts, disjuncts, references, text
 
 _GUESS = 0.3

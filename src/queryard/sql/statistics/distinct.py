@@ -90,3 +90,17 @@ def from_pieces(distinct: float, once: float, places: float, sampled: float, row
     if not sampled or not places:
         return distinct
     return from_sample(distinct, once, places, rows * places / sampled)
+
+
+def remaining(distinct: float, rows: float, share: float) -> float:
+    """How many of the distinct values of some rows are left in a share of the rows (Cardenas).
+
+    >>> remaining(100.0, 100.0, 0.5), round(remaining(10.0, 1000.0, 0.5))
+    (50.0, 10)
+    """
+    if share >= 1 or distinct <= 0 or rows <= 0:
+        return max(distinct, 0.0)
+    if share <= 0:
+        return 0.0
+    each = max(rows / distinct, 1.0)
+    return float(distinct * -math.expm1(each * math.log1p(-share)))

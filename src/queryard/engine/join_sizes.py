@@ -1,0 +1,240 @@
+"""How many rows joins give, and which rows of their left side they drop before they are read.
+
+Rows match as often as values do. Of the values that a filter has left on one side, each row of the
+other side has one with the chance *values left / values there were*: columns that are joined have
+the same values as far as the one with fewer goes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .amounts import Keyed
+from .inequality_joins import Compared, compared, matching_share
+from .streams import Column, Stream, source
+
+_numbers = itertools.count()
+_EQUAL = re.compile(r"(.+?) (?:=|IS NOT DISTINCT FROM) (.+)")
+_ORDINARY = re.compile(r"(.+?) = (.+)")
+# Joins that drop rows of the left side without a partner, and so can drop them early.
+_DROPPING = ("INNER", "SEMI", "RIGHT", "RIGHT_SEMI")
+_ONE_SIDED = ("SEMI", "ANTI", "MARK", "SINGLE")
+# How much a second key adds: an exponent of its distinct values, where no sample tells.
+FURTHER_KEYS = 0.25
+# A query that asks for rows without a partner expects some.
+LEAST_ANTI = 0.1
+# An array has at most so many places, and its keys come once each.
+MOST_INDEXED = 1_000_000.0
+UNIQUE = 0.9
+# Squared errors of the logarithm of rows.
+BY_VALUES = math.log(1.3) ** 2
+BY_COMPARISON = math.log(2.0) ** 2
+UNKNOWN = math.log(3.0) ** 2
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """The keys of the right side of a join, by which scans of its left side are sifted."""
+
+    number: int
+    key: str
+    values: float
+    domain: float
+    doubt: float
+
+    def share(self, column: Column | None) -> float:
+        """The share of rows whose value is among them."""
+        domain = max(self.domain, (column.domain if column else None) or 1.0)
+        return min(1.0, self.values / max(1.0, domain))
+
+    def below(self, projections: Sequence[str]) -> Pushed:
+        """The same, as the operator below a projection calls the key."""
+        if self.key.startswith("#") and self.key[1:].isdecimal():
+            place = int(self.key[1:])
+            return replace(self, key=projections[place] if place < len(projections) else "")
+        return self
+
+
+def equalities(conditions: Sequence[str]) -> list[tuple[str, str]]:
+    """The sides of conditions that demand equal values."""
+    found = (_EQUAL.fullmatch(text) for text in conditions if not text.startswith("("))
+    return [(one[1], one[2]) for one in found if one is not None]
+
+
+def pushed_by(name: str, kind: str, conditions: Sequence[str], right: Stream) -> list[Pushed]:
+    """What a join hands down to its left side: DuckDB does so for a single equality."""
+    equal = equalities(conditions)
+    if name != "HASH_JOIN" or kind not in _DROPPING or len(equal) != 1:
+        return []
+    if not any(_ORDINARY.fullmatch(text) for text in conditions):
+        return []
+    key = _side(equal[0][1], right)
+    if key is None or key.distinct is None:
+        return []
+    values = min(key.distinct, max(1.0, right.rows))
+    number = next(_numbers)
+    return [Pushed(number, equal[0][0], values, key.domain or values, right.doubt + BY_VALUES)]
+
+
+def keyed_by(kind: str, conditions: Sequence[str], left: Stream, right: Stream) -> Keyed:
+    """How a hash join finds partners: DuckDB's rule for an array in place of a hash table."""
+    equal = equalities(conditions)
+    keys = [_side(text, right) or Column() for _, text in equal]
+    others = [_side(text, left) or Column() for text, _ in equal]
+    values = max((key.distinct or right.rows for key in keys), default=1.0)
+    indexed = (
+        kind in ("INNER", "SEMI", "MARK")
+        and len(conditions) == 1
+        and len(keys) == 1
+        and keys[0].is_whole
+        and keys[0].range is not None
+        and keys[0].range[1] - keys[0].range[0] <= MOST_INDEXED
+        and (kind != "INNER" or values >= UNIQUE * right.rows)
+    )
+    further = len(conditions) > len(equal)
+    return Keyed(
+        indexed,
+        any(key.is_text for key in (*keys, *others)),
+        kind.startswith(("RIGHT", "FULL", "OUTER")),
+        left.rows * right.rows / max(1.0, values) if further else 0.0,
+    )
+
+
+def joined(
+    name: str,
+    kind: str,
+    conditions: Sequence[str],
+    left: Stream,
+    right: Stream,
+    expected: float | None,
+    sifted: bool,
+    judge: Any = None,
+) -> Stream:
+    """The rows of a join, whose left side may hold only rows with a partner already."""
+    if name == "ASOF_JOIN":
+        return replace(left, columns=[*left.columns, *right.columns])  # at most one for each
+    pairs, doubt = _pairs(conditions, left, right, expected, sifted, judge)
+    doubt += max(left.doubt, right.doubt)
+    matched_left = 1.0 if sifted else _matched(conditions, left, right, False)
+    turned = [_turned(text) for text in conditions]
+    matched_right = _matched(turned, right, left, sifted)
+    if kind == "MARK" or kind == "SINGLE":
+        return replace(left, columns=[*left.columns, Column()])
+    if kind in ("SEMI", "ANTI"):
+        share = matched_left if kind == "SEMI" else max(LEAST_ANTI, 1 - matched_left)
+        return _part(left, left.rows * share, doubt)
+    if kind in ("RIGHT_SEMI", "RIGHT_ANTI"):
+        share = matched_right if kind == "RIGHT_SEMI" else max(LEAST_ANTI, 1 - matched_right)
+        return _part(right, right.rows * share, doubt)
+    rows = pairs
+    if kind in ("LEFT", "OUTER", "FULL"):
+        rows = max(rows, left.rows)
+    if kind in ("RIGHT", "OUTER", "FULL"):
+        rows = max(rows, right.rows)
+    rows = max(1.0, rows)
+    columns = [*_after(left, rows), *_after(right, rows)]
+    return Stream(rows, rows / max(1.0, expected or rows), columns, doubt)
+
+
+def _side(text: str, stream: Stream) -> Column | None:
+    """A column of one side; DuckDB's plans may have lost the name of the only one."""
+    found = source(text, stream.columns)
+    if found is None and len(stream.columns) == 1 and text.strip('"').isidentifier():
+        return stream.columns[0]
+    return found
+
+
+def _part(side: Stream, rows: float, doubt: float) -> Stream:
+    return side.thinned(max(1.0, rows), doubt)
+
+
+def _after(side: Stream, rows: float) -> list[Column]:
+    """The columns of a side that keeps about as large a share of its values as of its rows."""
+    return list(side.thinned(min(rows, side.rows)).columns)
+
+
+def _turned(text: str) -> str:
+    found = _EQUAL.fullmatch(text)
+    return text if found is None else f"{found[2]} = {found[1]}"
+
+
+def _matched(conditions: Sequence[str], side: Stream, other: Stream, among: bool) -> float:
+    """The share of a side's rows that have a partner, if the other's values are `among` its own."""
+    share = 1.0
+    for mine, theirs in equalities(conditions):
+        one, two = _side(mine, side), _side(theirs, other)
+        if one is None or two is None or two.distinct is None:
+            continue
+        values = min(two.distinct, max(1.0, other.rows))
+        share = min(share, values / (one.distinct or values if among else _domain(one, two)))
+    return min(1.0, share)
+
+
+def _pairs(
+    conditions: Sequence[str],
+    left: Stream,
+    right: Stream,
+    expected: float | None,
+    sifted: bool,
+    judge: Any,
+) -> tuple[float, float]:
+    """Pairs of rows that agree, and the doubt."""
+    domains: list[float] = []
+    sides: list[tuple[Column, Column]] = []
+    comparisons = []
+    for text in conditions:
+        equal = equalities([text])
+        if equal:
+            one, two = _side(equal[0][0], left), _side(equal[0][1], right)
+            one, two = one or Column(), two or Column()
+            right_values = min(two.distinct or 1.0, max(1.0, right.rows))
+            domains.append(right_values if sifted else _domain(one, two))
+            sides.append((one, two))
+        elif (found := compared(text)) is not None:
+            one, two = source(found.left, left.columns), source(found.right, right.columns)
+            comparisons.append(
+                Compared(*found[:3], one.range if one else None, two.range if two else None)
+            )
+    pairs = left.rows * right.rows
+    if any(column.distinct is not None for pair in sides for column in pair):
+        values = _values_of_all(domains, sides, judge)
+        for side, place in ((left, 0), (right, 1)):
+            if side.unique and side.unique <= {pair[place].name for pair in sides}:
+                values = max(values, side.rows)
+        return pairs / values, BY_VALUES
+    if comparisons and (share := matching_share(comparisons)) is not None:
+        return pairs * share, BY_COMPARISON
+    if expected is None:
+        return pairs, UNKNOWN
+    return expected * left.correction * right.correction, UNKNOWN
+
+
+def _domain(one: Column, two: Column) -> float:
+    """Values among which both sides choose."""
+    return max(1.0, *(c.domain or c.distinct or 1.0 for c in (one, two)))
+
+
+def _values_of_all(
+    domains: Sequence[float], sides: Sequence[tuple[Column, Column]], judge: Any
+) -> float:
+    """Values of several keys together; further keys mostly depend on the first."""
+    if len(domains) > 1 and judge is not None:
+        combined = []
+        for place in (0, 1):
+            columns = [pair[place] for pair in sides]
+            tables = {column.table for column in columns}
+            if len(tables) == 1 and all(column.text for column in columns):
+                found = judge.distinct(tables.pop(), [column.text for column in columns])
+                if found is not None:
+                    combined.append(found)
+        if combined:
+            return max(1.0, float(min(max(combined), math.prod(domains))))
+    values = 1.0
+    for power, domain in enumerate(sorted(domains, reverse=True)):
+        values *= float(domain**FURTHER_KEYS**power)
+    return max(1.0, values)

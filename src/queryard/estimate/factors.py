@@ -1,0 +1,97 @@
+"""How far off the prices of kinds of work are here, learnt from every query that ends.
+
+A query's work is a sum over kinds of work (reading, joining, …), each priced beforehand. Prices are
+those of other queries on another machine, so each kind has a factor of its own, 1 until queries
+tell otherwise: a linear model, Eq. 3 of TLS with the kinds as its terms, fitted online by recursive
+least squares of the relative error. It is drawn towards 1 (ridge), no single query moves it far
+(Huber), and older queries fade. Its covariance gives the interval of a prediction.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Generic, TypeVar
+
+Kind = TypeVar("Kind", bound=Hashable)
+
+# Variances: of a factor before anything is learnt, of what a query takes beside its factors, and
+# what a factor changes by between two queries.
+PRIOR = 0.35
+NOISE = 0.12
+DRIFT = 0.0005
+# Errors beyond so many standard deviations count as so many.
+HUBER = 2.0
+LEAST, MOST = 0.1, 10.0
+
+
+class Factors(Generic[Kind]):
+    """A factor per kind of work.
+
+    >>> factors = Factors(("read", "join"))
+    >>> for _ in range(30):
+    ...     factors.learn({"read": 1.0}, 2.0)
+    >>> round(factors.work({"read": 30.0})), factors.work({"join": 1.0})
+    (59, 1.0)
+    """
+
+    def __init__(self, kinds: Sequence[Kind]) -> None:
+        self._kinds = tuple(kinds)
+        size = len(self._kinds)
+        self._means = [1.0] * size
+        self._covariance = [
+            [PRIOR if row == column else 0.0 for column in range(size)] for row in range(size)
+        ]
+
+    def work(self, priced: Mapping[Kind, float]) -> float:
+        """The seconds to expect where prices say so many by kind."""
+        total = sum(priced.values())
+        return total if total <= 0 else total * self._factor(self._shares(priced, total))
+
+    def variance(self, priced: Mapping[Kind, float]) -> float:
+        """The expected squared relative error of `work` that comes of the factors alone."""
+        total = sum(priced.values())
+        if total <= 0:
+            return PRIOR
+        shares = self._shares(priced, total)
+        factor = self._factor(shares)
+        return self._uncertainty(shares) / (factor * factor)
+
+    def learn(self, priced: Mapping[Kind, float], work_s: float, weight: float = 1.0) -> None:
+        """A query has taken so much; one of little `weight` tells less."""
+        total = sum(priced.values())
+        if total <= 0 or work_s <= 0 or weight <= 0:
+            return
+        shares = self._shares(priced, total)
+        expected = self._factor(shares)
+        ratio = min(MOST, max(LEAST, work_s / total))
+        along = [sum(map(_times, row, shares)) for row in self._covariance]
+        # Noise is relative: a query of twice the factor varies twice as much.
+        spread = sum(map(_times, along, shares)) + NOISE * expected * expected / weight
+        error = ratio - expected
+        bound = HUBER * math.sqrt(spread)
+        error = max(-bound, min(bound, error))
+        for place, gain in enumerate(along):
+            moved = self._means[place] + gain / spread * error
+            self._means[place] = min(MOST, max(LEAST, moved))
+        for row, one in enumerate(along):
+            for column, other in enumerate(along):
+                self._covariance[row][column] -= one * other / spread
+            self._covariance[row][row] = min(PRIOR, self._covariance[row][row] + DRIFT)
+
+    def __getitem__(self, kind: Kind) -> float:
+        return self._means[self._kinds.index(kind)]
+
+    def _shares(self, priced: Mapping[Kind, float], total: float) -> list[float]:
+        return [priced.get(kind, 0.0) / total for kind in self._kinds]
+
+    def _factor(self, shares: Sequence[float]) -> float:
+        return max(LEAST, sum(map(_times, self._means, shares)))
+
+    def _uncertainty(self, shares: Sequence[float]) -> float:
+        rows = (sum(map(_times, row, shares)) for row in self._covariance)
+        return max(0.0, sum(map(_times, rows, shares)))
+
+
+def _times(one: float, other: float) -> float:
+    return one * other
