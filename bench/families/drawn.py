@@ -1,0 +1,49 @@
+"""Random queries over skewed and correlated tables, from a seed.
+
+Seeds 0 to 9 are for development, 100 and more for reporting. The tables are the same for all.
+Each shape is drawn twice, and the first again with other literals: about a hundred queries.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from . import drawn_joins  # noqa: F401  its shapes register themselves
+from .drawn_parts import Draw
+from .drawn_shapes import SHAPES
+from .drawn_tables import MACROS, ROWS, counts, tables
+from .making import claim, make_tables, size_of
+from .model import Family, Progress, Query
+
+# Of each shape: (template, literals).
+TURNS = ((0, 0), (0, 1), (1, 0))
+FIRST_REPORTED = 100
+
+
+def draw_queries(seed: int, size: float) -> tuple[Query, ...]:
+    """The queries of a seed over tables of a size."""
+    found = []
+    for name, make in SHAPES.items():
+        for template, literals in TURNS:
+            key = f"{seed}/{name}/{template}"
+            sql = make(Draw(key, f"{key}/{literals}", counts(size)))
+            variant = "abc"[literals] * (literals > 0)
+            found.append(Query(f"{name}-{template}{variant}", sql, f"{name}-{template}"))
+    return tuple(found)
+
+
+def make(folder: Path, size: float, progress: Progress) -> None:
+    """Make the eight tables."""
+    claim(folder, "drawn", size)
+    make_tables(folder, tables(size), progress, MACROS)
+
+
+def _queries(folder: Path, seed: int) -> tuple[Query, ...]:
+    return draw_queries(seed, size_of(folder, "drawn"))
+
+
+def family(seed: int) -> Family:
+    """The queries of a seed."""
+    purpose = "reporting" if seed >= FIRST_REPORTED else "development"
+    return Family(f"drawn:{seed}", purpose, tuple(ROWS), make, partial(_queries, seed=seed))

@@ -1,0 +1,40 @@
+"""What a family of workloads is: data made once into a folder, and named queries over it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+Progress = Callable[[float, str], None]
+"""Called with the share done (0 to 1) and a line to show."""
+Purpose = Literal["development", "reporting"]
+
+
+class Query(NamedTuple):
+    """One query; queries of the same `template` differ in literals only."""
+
+    name: str
+    sql: str
+    template: str
+
+
+@dataclass(frozen=True)
+class Family:
+    """A family of workloads.
+
+    Coefficients may be fitted to one for development. One for reporting is run after they are
+    frozen, and its first run counts.
+    """
+
+    name: str
+    purpose: Purpose
+    tables: Sequence[str]
+    make: Callable[[Path, float, Progress], None]
+    queries: Callable[[Path], Sequence[Query]]
+    """Of the data in a folder: literals may depend on its size."""
+
+    def files(self, folder: Path) -> dict[str, Path]:
+        """The Parquet file of each table."""
+        return {table: folder / f"{table}.parquet" for table in self.tables}
