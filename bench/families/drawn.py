@@ -14,7 +14,7 @@ from .drawn_parts import Draw
 from .drawn_shapes import SHAPES
 from .drawn_tables import MACROS, ROWS, counts, tables
 from .making import claim, make_tables, size_of
-from .model import Family, Progress, Query
+from .model import Family, Progress, Purpose, Query
 
 # Of each shape: (template, literals).
 TURNS = ((0, 0), (0, 1), (1, 0))
@@ -45,5 +45,5 @@ def _queries(folder: Path, seed: int) -> tuple[Query, ...]:
 
 def family(seed: int) -> Family:
     """The queries of a seed."""
-    purpose = "reporting" if seed >= FIRST_REPORTED else "development"
+    purpose: Purpose = "reporting" if seed >= FIRST_REPORTED else "development"
     return Family(f"drawn:{seed}", purpose, tuple(ROWS), make, partial(_queries, seed=seed))
