@@ -82,20 +82,3 @@ def relative_error(predicted: Sequence[float], actual: Sequence[float]) -> float
     """The mean of |predicted - actual| / actual; not a number without any."""
     errors = [abs(p - a) / a for p, a in zip(predicted, actual, strict=True)]
     return statistics.fmean(errors) if errors else math.nan
-
-
-def shortest_first(work_s: Sequence[float], slots: int) -> tuple[float, float]:
-    """Mean response and last finish, if all come at once and the shortest start first.
-
-    Each has one slot to itself; all work is known.
-
-    >>> shortest_first([3.0, 1.0, 1.0, 2.0], 2)
-    (2.5, 5.0)
-    """
-    free_s = [0.0] * slots
-    ends_s = []
-    for one in sorted(work_s):
-        place = free_s.index(min(free_s))
-        free_s[place] += one
-        ends_s.append(free_s[place])
-    return statistics.fmean(ends_s), max(ends_s)

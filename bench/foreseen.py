@@ -37,17 +37,16 @@ from rich.progress import track
 from rich.table import Table
 
 from queryard.core.errors import QueryardError
-from queryard.engine.budget import memory_budget
 from queryard.engine.calibration import machine_rates
 from queryard.engine.classify import classify
-from queryard.engine.plain import PlainDuckDB
 from queryard.engine.planning import Planner
 from queryard.live.estimates.prediction import Predictor
 from queryard.live.request import QueryRequest
 from queryard.sql.catalog import Catalog, open_catalog
 
 from .accuracy import accuracy, relative_error, repeat_error
-from .families import Family, FamilyError, Query, family
+from .families import Family, Query, family
+from .real_work import measured
 
 # Relative errors of shorter queries are those of the clock and of fixed costs.
 LONG_S = 0.2
@@ -76,18 +75,6 @@ class Row:
     def factor(self, by: str) -> float:
         """Predicted over real work."""
         return self.expected_s[by] / self.work_s
-
-
-def opened(chosen: Family, folder: Path) -> Catalog:
-    """The tables of a family as a catalog."""
-    files = chosen.files(folder)
-    lost = [file for file in files.values() if not file.exists()]
-    if lost:
-        raise FamilyError(
-            f"{lost[0]}: is not there; make the data with: "
-            f"python -m bench.families {chosen.name} --data {folder}"
-        )
-    return open_catalog(None, {table: str(file.absolute()) for table, file in files.items()})
 
 
 def asked(query: Query) -> QueryRequest:
@@ -123,8 +110,10 @@ def predict(catalog: Catalog, queries: Sequence[Query]) -> list[Row]:
         row.expected_s["plan"] = row.expected_s["submission"] if refined is None else refined.work_s
         found = planners[turn].features(request.statements[-1])
         row.features = None if found is None else dataclasses.asdict(found)
-    for closed in (*predictors, *planners, peer):
-        closed.close()
+    peer.close()
+    for predictor, planner in zip(predictors, planners, strict=True):
+        predictor.close()
+        planner.close()
     return rows
 
 
@@ -154,22 +143,14 @@ def _explained(peer: duckdb.DuckDBPyConnection, sql: str) -> Any:
 
 def measure(catalog: Catalog, rows: Sequence[Row], slots: int, repeats: int) -> None:
     """Run every query on plain DuckDB with one thread, and with as many as there are slots."""
+    texts = {row.name: row.sql for row in rows}
     for threads in dict.fromkeys((1, slots)):
-        with PlainDuckDB(catalog, threads, memory_budget(None)) as duck:
-            for row in track(rows, f"running with {threads} threads", transient=True):
-                cpu_s, wall_s = [], []
-                for _ in range(repeats + 1):
-                    cursor = duck.cursor()
-                    began, began_cpu = time.perf_counter(), time.process_time()
-                    cursor.arrow(row.sql)
-                    cpu_s.append(time.process_time() - began_cpu)
-                    wall_s.append(time.perf_counter() - began)
-                    cursor.close()
-                # The first run warms up.
-                row.runs[f"cpu_s_{threads}"], row.runs[f"wall_s_{threads}"] = cpu_s[1:], wall_s[1:]
-                if threads == 1:
-                    row.work_s = statistics.median(cpu_s[1:])
-                    row.repeat_error = repeat_error(cpu_s[1:])
+        found = measured(catalog, texts, threads, repeats)
+        for row in rows:
+            cpu_s, wall_s = found[row.name]
+            row.runs[f"cpu_s_{threads}"], row.runs[f"wall_s_{threads}"] = cpu_s, wall_s
+            if threads == 1:
+                row.work_s, row.repeat_error = statistics.median(cpu_s), repeat_error(cpu_s)
 
 
 def add_profiles(catalog: Catalog, rows: Sequence[Row]) -> None:
@@ -265,7 +246,7 @@ def show(title: str, rows: Sequence[Row], figures: dict[str, Any], console: Cons
 
 def foresee(chosen: Family, folder: Path, slots: int, repeats: int, profile: bool) -> list[Row]:
     """Predict all queries of a family, run them, and predict those of seen templates again."""
-    catalog, queries = opened(chosen, folder), chosen.queries(folder)
+    catalog, queries = open_catalog(None, chosen.places(folder)), chosen.queries(folder)
     rows = predict(catalog, queries)
     measure(catalog, rows, slots, repeats)
     foresee_seen(catalog, queries, rows)
@@ -292,8 +273,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error("--repeats and --slots must be at least 1")
     try:
         chosen = family(given.family)
-        if chosen.purpose == "reporting" and not given.frozen:
-            parser.error(f"{chosen.name} is for reporting: freeze the model, then give --frozen")
+        chosen.check_frozen(given.frozen)
         rows = foresee(chosen, given.data, given.slots, given.repeats, given.profile)
     except QueryardError as error:
         raise SystemExit(f"error: {error}") from error

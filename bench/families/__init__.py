@@ -9,8 +9,7 @@ from queryard.core.errors import unknown_name
 
 from . import drawn
 from .db_benchmark import DB_BENCHMARK
-from .making import FamilyError
-from .model import Family, Progress, Query
+from .model import Family, FamilyError, Progress, Query
 from .ssb import SSB
 from .tpcds import TPCDS
 

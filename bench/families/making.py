@@ -9,9 +9,7 @@ from pathlib import Path
 
 import duckdb
 
-from queryard.core.errors import QueryardError
-
-from .model import Progress
+from .model import FamilyError, Progress
 
 # A number in [0, 1) for a row and a column: the same in every run. `hash` of two values is of no
 # use, as those of one row with different second values differ in the same bits everywhere.
@@ -19,10 +17,6 @@ MACROS = """
 CREATE MACRO draw(i, salt) AS (hash(i * 64 + salt) >> 11)::DOUBLE / 9007199254740992.0;
 CREATE MACRO zipf(i, salt, n) AS floor(exp(draw(i, salt) * ln(n + 1)))::BIGINT;
 """
-
-
-class FamilyError(QueryardError):
-    """A family that does not exist, or data that cannot be made or are not those asked for."""
 
 
 def claim(folder: Path, family: str, size: float) -> None:

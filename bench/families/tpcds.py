@@ -22,8 +22,8 @@ from pathlib import Path
 
 import duckdb
 
-from .making import FamilyError, claim, missing, size_of
-from .model import Family, Progress, Query
+from .making import claim, missing, size_of
+from .model import Family, FamilyError, Progress, Query
 
 VERSION = "1.5.5"
 CACHE = "QUERYARD_BENCH_CACHE"
