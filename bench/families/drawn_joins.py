@@ -159,7 +159,7 @@ def moving(draw: Draw) -> str:
             "ROWS UNBOUNDED PRECEDING",
         )
     )
-    rows = f"{facts.table}{where(draw, facts.conditions, 1, 2, (0.03, 0.9))}"
+    rows = f"{facts.table}{where(draw, facts.conditions, 0, 2, (0.03, 0.9))}"
     return (
         f"SELECT count(m), max(m), min(m) FROM (SELECT {function}({measure}) OVER (PARTITION BY "
         f"{key} ORDER BY {facts.time} {frame.format(draw.number(3, 30))}) AS m FROM {rows})"
@@ -171,7 +171,7 @@ def lagged(draw: Draw) -> str:
     facts = draw.pick(FACTS)
     key = draw.pick(facts.keys)
     function = draw.pick(("lag", "lead"))
-    rows = f"{facts.table}{where(draw, facts.conditions, 1, 2, (0.05, 0.4))}"
+    rows = f"{facts.table}{where(draw, facts.conditions, 0, 2, (0.05, 0.9))}"
     return (
         f"SELECT date_diff('hour', least(t, u), greatest(t, u)) AS hours, count(*) AS n FROM "
         f"(SELECT {facts.time} AS t, {function}({facts.time}) OVER (PARTITION BY {key} "

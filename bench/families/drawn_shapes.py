@@ -181,7 +181,7 @@ def sorted_rows(draw: Draw) -> str:
     by = draw.pick((*facts.measures, *facts.keys, facts.text or facts.time))
     return (
         f"SELECT {facts.id}, {by} AS v FROM {facts.table}"
-        f"{where(draw, facts.conditions, 1, 2, (0.03, 0.9))} ORDER BY v, {facts.id}"
+        f"{where(draw, facts.conditions, 0, 2, (0.03, 0.9))} ORDER BY v, {facts.id}"
     )
 
 
