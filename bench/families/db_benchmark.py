@@ -1,15 +1,15 @@
 """The questions of h2o's db-benchmark (github.com/h2oai/db-benchmark): group-by and join.
 
-The tables are `G1_N_1e2_0_0` and `J1_N_NA_0_0`, drawn from the same distributions, with three
-million rows at size 1 instead of ten million. The benchmark makes a table of every answer and then
-sums it; here an answer is fetched, and each join is also asked for its sums only.
+The tables are `G1_N_1e2_0_0` and `J1_N_NA_0_0`, drawn from the same distributions, with N = three
+million rows at size 1; `small` has N/1e5 rows instead of N/1e6. The benchmark makes a table of
+every answer and then sums it; here an answer is fetched, and each join is also asked for its sums.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from .making import claim, make_tables
+from .making import claim, make_tables, size_of
 from .model import Family, Progress, Query
 
 ROWS = 3_000_000
@@ -54,8 +54,9 @@ JOIN = (
 )
 
 
-def queries(folder: Path | None = None) -> tuple[Query, ...]:
+def queries(folder: Path) -> tuple[Query, ...]:
     """Ten group-bys, five joins, and the sums of the five."""
+    size_of(folder, "db_benchmark")
     found = [(f"groupby{n:02}", sql) for n, sql in enumerate(GROUP_BY, 1)]
     for n, (columns, tables) in enumerate(JOIN, 1):
         found.append((f"join{n}", f"SELECT {columns} FROM {tables}"))
@@ -63,16 +64,9 @@ def queries(folder: Path | None = None) -> tuple[Query, ...]:
     return tuple(Query(name, sql, name) for name, sql in found)
 
 
-def _keys(i: str, rows: int, salt: int, few: int, some: int) -> str:
-    """The three keys of a join table: of few, some and as many values as rows.
-
-    A key is drawn from 1.1 times its values, so that one in ten has no partner in another table.
-    """
-    id1, id2 = (
-        f"floor(1 + draw({i}, {salt + n}) * {k} * 1.1)::INTEGER" for n, k in ((0, few), (1, some))
-    )
-    id3 = f"floor(1 + draw({i}, {salt + 2}) * {rows} * 1.1)::INTEGER"
-    return f"{id1} AS id1, {id2} AS id2, {id3} AS id3"
+def _key(salt: int, values: int) -> str:
+    """A key of 1.1 times so many values, so that one in ten has no partner in another table."""
+    return f"floor(1 + draw(i, {salt}) * {values} * 1.1)::INTEGER"
 
 
 def tables(size: float) -> dict[str, str]:
@@ -94,19 +88,19 @@ FROM (SELECT range AS i, {
             )
         } FROM range({rows}))""",
         "x": f"""
-SELECT id1, id2, id3, {names}, v1 FROM (SELECT {_keys("i", rows, 10, few, some)},
-  round({dim.format(13)}, 6) AS v1 FROM (SELECT range AS i FROM range({rows})))""",
+SELECT id1, id2, id3, {names}, v1 FROM (
+  SELECT {_key(10, few)} AS id1, {_key(11, some)} AS id2, {_key(12, rows)} AS id3,
+    {dim.format(13)} AS v1 FROM (SELECT range AS i FROM range({rows})))""",
         "small": f"""
 SELECT i + 1 AS id1, 'id' || (i + 1) AS id4, {dim.format(14)} AS v2
 FROM (SELECT range::INTEGER AS i FROM range({few}))""",
         "medium": f"""
 SELECT id1, id2, 'id' || id1 AS id4, 'id' || id2 AS id5, v2 FROM (
-  SELECT floor(1 + draw(i, 15) * {few} * 1.1)::INTEGER AS id1, i + 1 AS id2,
+  SELECT {_key(15, few)} AS id1, i + 1 AS id2,
     {dim.format(16)} AS v2 FROM (SELECT range::INTEGER AS i FROM range({some})))""",
         "big": f"""
 SELECT id1, id2, id3, {names}, v2 FROM (
-  SELECT floor(1 + draw(i, 17) * {few} * 1.1)::INTEGER AS id1,
-    floor(1 + draw(i, 18) * {some} * 1.1)::INTEGER AS id2, i + 1 AS id3,
+  SELECT {_key(17, few)} AS id1, {_key(18, some)} AS id2, i + 1 AS id3,
     {dim.format(19)} AS v2 FROM (SELECT range::INTEGER AS i FROM range({rows})))
 ORDER BY hash(id3)""",
     }

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from queryard.workload import tpch
 
-from .making import claim, make_tables, missing
+from .making import claim, make_tables, missing, size_of
 from .model import Family, Progress, Query
 
 _PLACED = """
@@ -183,8 +183,9 @@ _TEMPLATES: dict[str, tuple[str, tuple[tuple[object, ...], ...]]] = {
 }
 
 
-def queries(folder: Path | None = None) -> tuple[Query, ...]:
+def queries(folder: Path) -> tuple[Query, ...]:
     """The 13 of the benchmark, and variants with other literals."""
+    size_of(folder, "ssb")
     return tuple(
         Query(name + "abc"[place] * (place > 0), text.format(*literals).strip(), name)
         for name, (text, drawn) in _TEMPLATES.items()
