@@ -156,12 +156,21 @@ def _of_known_work(case: Case, found: Sequence[dict[str, Played]]) -> list[Figur
     leased = {
         name: [leased_s(played[name]) / total_s for played in found] for name in (WARM, EMPTY)
     }
+    # On a machine that is busy with other things, both are held for longer.
+    possible = {
+        name: [leased_s(played[name]) / leased_s(played[POSSIBLE]) for played in found]
+        for name in leased
+    }
     return [
         Figure("possible: mean response, of plain DuckDB's", means),
         Figure("possible: last finish, of plain DuckDB's", lasts),
         *(
             Figure(f"leased over worked slot-seconds, {name}", values, LEASED)
             for name, values in leased.items()
+        ),
+        *(
+            Figure(f"leased slot-seconds, {name}, of the possible's", values)
+            for name, values in possible.items()
         ),
         Figure("real work", [total_s], unit="s"),
     ]

@@ -32,6 +32,7 @@ def shortest_first(
         def serve() -> None:
             while waiting:
                 outcome = waiting.pop()
+                outcome.started_s = time.perf_counter() - began
                 cursor = duck.cursor()
                 try:
                     outcome.rows = int(cursor.arrow(outcome.request.sql).num_rows)
@@ -39,6 +40,7 @@ def shortest_first(
                 except Exception as error:
                     outcome.state, outcome.error = "failed", str(error)
                 outcome.ended_s = time.perf_counter() - began
+                outcome.held_s = outcome.ended_s - outcome.started_s
                 cursor.close()
 
         threads = [threading.Thread(target=serve) for _ in range(ground.slots)]
