@@ -1,8 +1,8 @@
 """Random queries over skewed and correlated tables, from a seed.
 
 Seeds 0 to 9 are for development, 100 and more for reporting. The tables are the same for all.
-Each shape is drawn twice, and the first again with other literals: about a hundred queries. With one
-thread at size 1 those of seeds 0 and 2 to 5 took 10 ms to 3 s when they were checked.
+Each shape is drawn twice, and the first again with other literals: about a hundred queries.
+With one thread at size 1 those of seeds 0 and 2 to 5 took 10 ms to 3 s when they were checked.
 """
 
 from __future__ import annotations
