@@ -54,7 +54,7 @@ class Setting:
             name = schema(scale)
             for file in tpch.generate(self.data / name, scale):
                 tables[f"{name}.{file.stem}"] = str(file.absolute())
-                _read(file)
+                read_once(file)
         return Ground(None, tables, self.slots, self.memory_bytes)
 
     def measure(self, ground: Ground, specs: Sequence[LoadSpec]) -> Measured:
@@ -158,11 +158,21 @@ def checked(found: Mapping[str, Played]) -> None:
                 )
 
 
-def _read(file: Path) -> None:
+def read_once(file: Path) -> None:
     """Read the file into the page cache, so that no system is the first to wait for the disk."""
     with file.open("rb") as opened:
         while opened.read(1 << 24):
             pass
 
 
-__all__ = ["OURS", "PLAIN", "SEEDS", "Setting", "checked", "in_turn", "schema", "setting"]
+__all__ = [
+    "OURS",
+    "PLAIN",
+    "SEEDS",
+    "Setting",
+    "checked",
+    "in_turn",
+    "read_once",
+    "schema",
+    "setting",
+]
