@@ -1,7 +1,9 @@
 """What kind of statement it is, in DuckDB's own words, and whether a session may run it.
 
-DuckDB's parser says where statements end and of what type they are, its tokenizer what their words
-are; nothing here reads SQL by itself.
+DuckDB's tokenizer says what the words of a text are. They show that most texts can only be one
+SELECT, or nothing that DuckDB accepts; then its parser, which takes ten times as long, is left to
+the execution. Of all others the parser says where statements end and of what type they are; nothing
+here reads SQL by itself.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import atexit
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,7 +20,7 @@ import duckdb
 
 from .errors import NotAllowed, failure
 from .template import template
-from .tokens import Tokens, tokens
+from .tokens import MARK, Tokens, tokens
 
 # Settings that the scheduler and the memory budget depend on, and what to use instead.
 GUARDED = {
@@ -63,6 +65,18 @@ _ACTING = _WRITING_FUNCTIONS | {
     "force_checkpoint",
     "truncate_duckdb_logs",
 }
+# A text that begins like this, and has none of those words, is one SELECT or a syntax error.
+_SELECTS = ("select", "with", "from", "values")
+_OTHERS = frozenset(
+    {
+        *("alter", "analyze", "attach", "call", "checkpoint", "copy", "create", "deallocate"),
+        *("delete", "detach", "drop", "execute", "explain", "export", "import", "insert", "into"),
+        *("load", "merge", "pivot", "pivot_longer", "pivot_wider", "pragma", "prepare", "truncate"),
+        *("unpivot", "update", "vacuum"),
+    }
+)
+# Statements in a WITH that change rows: they are SELECTs to DuckDB's parser.
+_CHANGES = frozenset({"delete", "insert", "merge", "update"})
 # Statements are remembered by their texts, up to so many characters of them.
 _MOST_REMEMBERED = 200_000
 _ANALYZE = ("analyze", "analyse")
@@ -100,19 +114,19 @@ class Classified:
     kind: str  # DuckDB's statement type: SELECT, CREATE, SET …
 
     @cached_property
+    def tokens(self) -> Tokens:
+        """Made again when asked for: with all its tokens a statement takes 25 times its text."""
+        return tokens(self.sql)
+
+    @cached_property
     def words(self) -> tuple[str, ...]:
         """Its tokens without comments, in lower case; a quoted name is no keyword."""
-        return tuple(self._tokens.words)
+        return tuple(self.tokens.words)
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
         """Its string literals."""
-        texts = self._tokens.texts
-        return tuple(t[1:-1].replace("''", "'") for t in texts if t.startswith("'"))
-
-    @cached_property
-    def _tokens(self) -> Tokens:
-        return tokens(self.sql)
+        return tuple(self.tokens.strings)
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -120,17 +134,22 @@ class Classified:
 
         Texts too: PRAGMA table_info('orders').
         """
-        return frozenset(map(_unquoted, set(self.words)))
+        words = self.tokens.different
+        quoted = [word for word in words if word[:1] == '"'] if '"' in self.sql else []
+        texts = [text.lower() for text in self.texts]
+        return words.difference(quoted, [MARK]).union(map(_unquoted, quoted), texts)
 
     @cached_property
     def template(self) -> str:
         """The statement without its literals: the same for statements that differ in these only."""
-        return template(self._tokens)
+        return template(self.tokens)
 
     @cached_property
     def has_parameters(self) -> bool:
         """Whether something in it may be a parameter."""
-        return any(word.startswith(("?", "$")) for word in set(self.words))
+        if "?" not in self.sql and "$" not in self.sql:
+            return False
+        return any(word.startswith(("?", "$")) for word in self.tokens.different)
 
     @cached_property
     def reads(self) -> bool:
@@ -140,22 +159,36 @@ class Classified:
             return inner is None or inner.reads
         if not self.names.isdisjoint(_ACTING):
             return False
-        return self.kind == "SELECT" and not self._looks_around
+        return self.kind == "SELECT" and not (self._looks_around or self._changes_rows)
 
     @cached_property
     def only_looks(self) -> bool:
         """Lists objects and has no side effects, but must run on the session's connection."""
-        return self.kind == "SELECT" and self.names.isdisjoint(_ACTING)
+        acts = self._changes_rows or not self.names.isdisjoint(_ACTING)
+        return self.kind == "SELECT" and not acts
 
     @cached_property
     def _looks_around(self) -> bool:
         """Whether it lists objects, so that it must run on the session's connection."""
-        words = self.words
-        if any(word.strip('"').startswith(_SYSTEM) for word in set(words)):
+        text = self.sql.lower()
+        if any(start in text for start in _SYSTEM) and any(
+            word.strip('"').startswith(_SYSTEM) for word in self.tokens.different
+        ):
             return True
-        before = ("", *words)
-        return "show" in words and any(
-            word == "show" and last in ("", "(") for last, word in zip(before, words, strict=False)
+        if "show" not in self.tokens.different:
+            return False
+        pairs = zip(("", *self.words), self.words, strict=False)
+        return any(word == "show" and last in ("", "(") for last, word in pairs)
+
+    @cached_property
+    def _changes_rows(self) -> bool:
+        """Whether it may change rows: WITH new AS (INSERT INTO t … RETURNING *) SELECT …"""
+        if self.names.isdisjoint(_CHANGES):
+            return False
+        threes = zip(self.words, self.words[1:], self.words[2:], strict=False)
+        return any(
+            before == "(" and word in _CHANGES and (after.isidentifier() or after[:1] == '"')
+            for before, word, after in threes
         )
 
     @cached_property
@@ -185,12 +218,9 @@ class _Parser:
                 self._connection = duckdb.connect(":memory:", config={"threads": 1})
                 atexit.register(self._close, os.getpid())
             try:
-                sql.encode()
                 found = self._connection.extract_statements(sql)
             except duckdb.Error as error:
                 raise failure(str(error)) from None
-            except UnicodeEncodeError as error:
-                raise failure(f"the statement is no valid text: {error.reason}") from None
             return [(statement.query, _kind(statement)) for statement in found]
 
     def _close(self, process: int) -> None:
@@ -254,16 +284,57 @@ def forget_statements() -> None:
 def classify(sql: str) -> list[Classified]:
     """The statements of a script; a syntax error is DuckDB's own.
 
+    What can only be a SELECT is not parsed: a syntax error in it is met when it is run.
+
     >>> [(s.kind, s.reads) for s in classify("from t; SET threads = 9")]
     [('SELECT', True), ('SET', False)]
     """
     if (known := _remembered.get(sql)) is not None:
         return list(known)
-    found = [Classified(text.strip().rstrip(";"), kind) for text, kind in _parse(sql)]
+    try:
+        sql.encode()
+    except UnicodeEncodeError as error:
+        raise failure(f"the statement is no valid text: {error.reason}") from None
+    if (select := _select(sql)) is not None:
+        found = [select]
+    else:
+        texts = [(text.strip().rstrip(";"), kind) for text, kind in _parse(sql)]
+        found = [_looked_at(Classified(text, kind), tokens(text)) for text, kind in texts]
     if not found:
         raise NotAllowed("there is no statement in the text; write something like SELECT 42")
     _remembered.put(sql, tuple(found))
     return found
+
+
+def check_syntax(statement: Classified) -> None:
+    """Raise the syntax error of a statement that was not parsed, in DuckDB's own words."""
+    _parse(statement.sql)
+
+
+def _select(sql: str) -> Classified | None:
+    """The one SELECT of a text that can be nothing else; None where only the parser can tell."""
+    found = tokens(sql)
+    words = found.masked
+    different = found.different
+    if not words or words[0] not in _SELECTS or not _OTHERS.isdisjoint(different) or "\0" in sql:
+        return None
+    if not sql.isascii() and not all(map(str.isascii, words)):
+        return None  # DuckDB's parser takes some characters for spaces, its tokenizer does not
+    if ";" in different:
+        end = words.index(";")
+        if set(words[end:]) != {";"}:
+            return None
+        found = found.before(end)
+    return _looked_at(Classified(found.sql, "SELECT"), found)
+
+
+def _looked_at(statement: Classified, found: Tokens) -> Classified:
+    """Find out what every submission needs, with the tokens at hand."""
+    held = vars(statement)
+    held["tokens"] = found
+    needed = (statement.names, statement.template, statement.has_parameters, statement.reads)
+    del held["tokens"], needed
+    return statement
 
 
 def _unquoted(word: str) -> str:
@@ -286,9 +357,11 @@ def _rest(sql: str, at: int) -> str:
 
 def check_allowed(statement: Classified, writes: bool) -> None:
     """Refuse what the session may not do, with the reason."""
-    words = statement.words
     if not writes and (acting := sorted(statement.names & _WRITING_FUNCTIONS)):
         raise NotAllowed(f"{acting[0]} writes files, and this session only reads; {_REMEDY}")
+    if statement.kind == "SELECT":
+        return
+    words = statement.words
     if statement.kind == "EXPLAIN":
         if (inner := statement.explained) is not None:
             check_allowed(inner, writes)
@@ -350,12 +423,19 @@ def names_read(statements: Iterable[Classified]) -> frozenset[str] | None:
     """The names that statements may read; None if they may have side effects.
 
     >>> sorted(names_read(classify("SELECT 1 FROM Orders")))
-    ['1', 'from', 'orders', 'select']
+    ['from', 'orders', 'select']
     """
     found = list(statements)
     if not all(statement.reads for statement in found):
         return None
-    return frozenset().union(*(statement.names for statement in found))
+    return all_names(found)
+
+
+def all_names(statements: Sequence[Classified]) -> frozenset[str]:
+    """Every word of some statements that may be a name."""
+    if len(statements) == 1:
+        return statements[0].names
+    return frozenset().union(*(statement.names for statement in statements))
 
 
 def copies_to(statement: Classified) -> bool:

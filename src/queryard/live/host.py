@@ -159,7 +159,14 @@ class Host:
         self._tickets.add(ticket)
         given = inputs.Submit(query, query, client, request, prediction, key, wait_s)
         try:
-            entered = self._call(query, given)
+            if request.idempotency_key or self._gate.has_limits(request):
+                entered = self._call(query, given)
+            else:
+                entered = query  # nothing can refuse it: the caller need not wait for the loop
+                self._post(given)
+                if self._broken is not None or self._loop.over:
+                    self._tickets.drop(query)
+                    self._check_open()
         except QueryardError:
             raise  # it was refused
         except BaseException:  # interrupted: it may have been admitted all the same
