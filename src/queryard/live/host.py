@@ -347,6 +347,9 @@ class Host:
             history_cpu_s=self._recorder.cpu_s,
             bursts=cost.bursts,
             burst_s=cost.burst_s,
+            sprints=cost.sprints,
+            restarts=cost.restarts,
+            restart_s=cost.restart_s,
             history_error=self._recorder.error,
             problems=tuple(self._problems),
         )

@@ -46,6 +46,11 @@ class Serving(Protocol):
         """Whether it need not be polled to see that it is ready."""
 
     @property
+    def lost_sprint_s(self) -> float | None:
+        """For how long it ran as a very short query before it was begun again; None if not as one.
+        """
+
+    @property
     def current_s(self) -> float:
         """For how long its statement at hand is being served."""
 
