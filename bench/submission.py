@@ -37,7 +37,9 @@ class Cost(NamedTuple):
 
 def statement(size: int, number: int) -> str:
     """About so many characters, five per token; another number is another text and template."""
-    text = f"WITH chosen_{number} AS (\n    SELECT * FROM orders WHERE amount > 10\n)\nSELECT customer"
+    text = (
+        f"WITH chosen_{number} AS (\n    SELECT * FROM orders WHERE amount > 10\n)\nSELECT customer"
+    )
     place = 0
     while len(text) < size - 120:
         text += (

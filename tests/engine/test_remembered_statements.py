@@ -18,7 +18,7 @@ def test_a_text_seen_before_is_not_parsed_again(monkeypatch: pytest.MonkeyPatch)
     def fails(sql: str) -> list[tuple[str, str]]:
         raise AssertionError(sql)
 
-    monkeypatch.setattr(module, "_parse", fails)
+    monkeypatch.setattr(module, "parse", fails)
     again = classify("SELECT 1 AS seen_before; SET threads = 3")
     assert [id(one) for one in again] == [id(one) for one in first]
     again.clear()  # the list is the caller's

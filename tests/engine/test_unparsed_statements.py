@@ -60,9 +60,12 @@ def test_a_select_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(sql: str) -> list[tuple[str, str]]:
         raise AssertionError(sql)
 
-    monkeypatch.setattr(module, "_parse", fails)
+    monkeypatch.setattr(module, "parse", fails)
     (found,) = classify("SELECT a -- nothing\nFROM t WHERE b = 'not; parsed' ;  -- end")
-    assert (found.sql, found.kind) == ("SELECT a -- nothing\nFROM t WHERE b = 'not; parsed' ", "SELECT")
+    assert (found.sql, found.kind) == (
+        "SELECT a -- nothing\nFROM t WHERE b = 'not; parsed' ",
+        "SELECT",
+    )
 
 
 def test_a_syntax_error_is_found_when_asked_for() -> None:

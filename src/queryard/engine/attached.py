@@ -13,7 +13,8 @@ from queryard.sql.catalog.model import AttachedDatabase
 from queryard.sql.catalog.open_files import Claims
 from queryard.sql.catalog.quoting import identifier, literal
 
-from .classify import Classified, attaches_to_read
+from .allowed import attaches_to_read
+from .classify import Classified
 from .errors import NotAllowed
 from .instance import Connection
 

@@ -98,7 +98,10 @@ class Host:
         self._estimator = Estimator(
             Predictor(catalog),
             recorder.past,
+            lambda: len(self._tickets.active()) < 2,
+            self._later,
             lambda query, better: post(inputs.Predicted(query, better)),
+            lambda query, error: post(inputs.Cancel(query, error)),
             self._record_forecast,
             self._problem,
         )

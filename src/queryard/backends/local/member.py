@@ -47,8 +47,7 @@ class Serving(Protocol):
 
     @property
     def lost_sprint_s(self) -> float | None:
-        """For how long it ran as a very short query before it was begun again; None if not as one.
-        """
+        """For how long it sprinted before it began again (0: it did not); None without a sprint."""
 
     @property
     def current_s(self) -> float:
