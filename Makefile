@@ -45,6 +45,7 @@ docs: $(STAMP) ## build the site of all documents, commands and the Python API i
 bench: $(STAMP) ## run the benchmarks
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.exactness
+	$(BIN)/python -m bench.submission
 	$(BIN)/python -m bench.single_query --scale 5
 	$(BIN)/python -m bench.single_query --scale 5 --busy
 	$(BIN)/python -m bench.single_query --scale 5 --plan staged

@@ -92,6 +92,11 @@ def compare(
                 f"ratio {row[2] / row[1]:5.2f}",
                 flush=True,
             )
+        report = qy.report()
+        print(
+            f"begun again: {report.restarts} of {report.sprints} short queries, after "
+            f"{report.restart_s:.2f} s in all"
+        )
     return rows
 
 

@@ -141,6 +141,7 @@ class Soak:
         print(
             f"{time.monotonic() - self._began:6.0f} s, round {number}: {done.total():,} done, "
             f"{report.running} run, {report.waiting} wait, {report.bursts} bursts, "
+            f"{report.restarts} of {report.sprints} sprints begun again, "
             f"{sum(self._faults.made.values())} faults, {rss_bytes() >> 20} MiB, "
             f"{threading.active_count()} threads, {len(self.violations)} violations",
             flush=True,

@@ -34,6 +34,7 @@ class StubbornQuery:
         self.computes = False
         self.on_session = False
         self.sprinting = False
+        self.lost_sprint_s: float | None = None
         self.current_s = 0.0
         self.seems_ready = False
         self.deaf = deaf

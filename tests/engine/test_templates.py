@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from queryard.engine.classify import classify
+from queryard.engine.template import template as template_of
+from queryard.engine.tokens import MARK, tokens
 
 
 def template(sql: str) -> str:
@@ -62,3 +68,55 @@ def test_letters_of_several_bytes_do_no_harm() -> None:
     assert (
         template("SELECT 'ä€😀', größe FROM t WHERE a = 1") == "select ?, größe from t where a = ?"
     )
+
+
+LIST = {"?", ",", "(", ")", "[", "]"}
+BEFORE_SIGN = {"", "(", "[", ",", "=", "<=", "+", "-", "*", "||", "and", "between", "in", "select"}
+NAMES = ["select", "a", "b.c", "in", "between", "and", '"q ( r"', '","', '"a. b"', "int", "e.f"]
+MARKS = ["(", ")", "[", "]", ",", "-", "+", "=", "::", ".", "*", "||", "->>", "<=", "{", "}"]
+LITERALS = ["1", "'x y'", "$1", "?", "?2", "$n", "5.5", "e'x'", "''", "'é'"]
+
+
+def _written(sql: str) -> Iterator[str]:
+    """The words of a template one by one, as its definition says."""
+    found = tokens(sql)
+    last = ""
+    for place, word in enumerate(found.masked):
+        if last == "$" or (last == "?" and found.texts[place].isdigit()):
+            last = "?"
+        elif word in "-+" and last in BEFORE_SIGN and found.masked[place + 1 : place + 2] == [MARK]:
+            continue
+        else:
+            last = "?" if word == MARK else word
+            yield "?" if last == "$" else last
+
+
+def _one_by_one(sql: str) -> str:
+    written: list[str] = []
+    opened: list[int] = []
+    for word in _written(sql):
+        if word in "([":
+            opened.append(len(written))
+        elif word in ")]" and opened:
+            first = opened.pop() + 1
+            inside = written[first:]
+            if "?" in inside and LIST.issuperset(inside):
+                written[first:] = ["?"]
+        written.append(word)
+    text = ""
+    for before, word in zip(("(", *written), written, strict=False):
+        tight = before in (".", "::", "(", "[") or word in (",", ".", "::", ")", "]")
+        text += word if tight else f" {word}"
+    return text
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(NAMES + MARKS), st.sampled_from(["", *MARKS, *LITERALS])),
+        max_size=8,
+    )
+)
+def test_a_template_made_as_a_whole_is_that_made_word_by_word(pairs: list[tuple[str, str]]) -> None:
+    # Two literals never stand side by side.
+    sql = " ".join(f"{first} {second}" for first, second in pairs)
+    assert template_of(tokens(sql)) == _one_by_one(sql)

@@ -155,11 +155,18 @@ BackendEvent = (
 
 
 class BackendReport(NamedTuple):
-    """What the backend itself has cost, and how often a burst slot was used."""
+    """What the backend itself has cost, and how often a burst slot was used.
+
+    `sprints` are queries begun as very short ones, `restarts` those of them that were stopped and
+    begun again, `restart_s` the seconds until then.
+    """
 
     cpu_s: float = 0.0
     bursts: int = 0
     burst_s: float = 0.0
+    sprints: int = 0
+    restarts: int = 0
+    restart_s: float = 0.0
 
 
 Post = Callable[[BackendEvent], None]

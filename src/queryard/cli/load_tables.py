@@ -81,6 +81,9 @@ def _cost(report: Report) -> list[tuple[str, str]]:
     found = []
     if cost.bursts:
         found.append(("bursts", f"{cost.bursts}, {readable.seconds(cost.burst_s)} slot-seconds"))
+    if cost.restarts:
+        lost = f"after {readable.seconds(cost.restart_s)} s in all"
+        found.append(("begun again", f"{cost.restarts} of {cost.sprints} short queries, {lost}"))
     each_ms = cost.decide_s / max(1, cost.decisions) * 1e3
     share = readable.percent(report.own_share)
     found.append(

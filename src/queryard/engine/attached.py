@@ -13,10 +13,10 @@ from queryard.sql.catalog.model import AttachedDatabase
 from queryard.sql.catalog.open_files import Claims
 from queryard.sql.catalog.quoting import identifier, literal
 
-from .classify import Classified, attaches_to_read
+from .allowed import attaches_to_read
+from .classify import Classified
 from .errors import NotAllowed
 from .instance import Connection
-from .tokens import tokens
 
 # Of an ATTACH, before the path.
 _HEAD = frozenset({"attach", "or", "replace", "database", "if", "not", "exists"})
@@ -110,7 +110,7 @@ def claim_by_statement(claims: Claims, statement: Classified, connection: Connec
 
 def _path(statement: Classified, connection: Connection) -> str | None:
     """The local file that an ATTACH opens; None if it opens none."""
-    found = tokens(statement.sql)
+    found = statement.tokens
     words = found.texts
     first = next(place for place, word in enumerate(words) if word.lower() not in _HEAD)
     after = [place for place in range(first + 1, len(words)) if words[place].lower() in ("as", "(")]

@@ -1,58 +1,27 @@
-"""What kind of statement it is, in DuckDB's own words, and whether a session may run it.
+"""What kind of statement it is, in DuckDB's own words.
 
-DuckDB's parser says where statements end and of what type they are, its tokenizer what their words
-are; nothing here reads SQL by itself.
+DuckDB's tokenizer says what the words of a text are. They show that most texts can only be one
+SELECT, or nothing that DuckDB accepts; then its parser, which takes ten times as long, is left to
+the execution. Of all others the parser says where statements end and of what type they are; nothing
+here reads SQL by itself.
 """
 
 from __future__ import annotations
 
-import atexit
-import os
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import duckdb
-
 from .errors import NotAllowed, failure
+from .parser import parse
 from .template import template
-from .tokens import Tokens, tokens
+from .tokens import MARK, Tokens, tokens
 
-# Settings that the scheduler and the memory budget depend on, and what to use instead.
-GUARDED = {
-    "threads": "connect(slots=…) or --slots",
-    "worker_threads": "connect(slots=…) or --slots",
-    "external_threads": "connect(slots=…) or --slots",
-    "scheduler_process_partial": "",
-    "memory_limit": "connect(memory=…) or --memory",
-    "max_memory": "connect(memory=…) or --memory",
-    "temp_directory": "connect(temp=…)",
-    "max_temp_directory_size": "connect(temp=…)",
-    "lock_configuration": "",
-    "streaming_buffer_size": "",
-    "max_streaming_buffer_size": "",
-    # Rows leave DuckDB as Arrow of one fixed form.
-    "arrow_lossless_conversion": "",
-}
-# Settings that make DuckDB write files.
-WRITING = frozenset(
-    {
-        "extension_directories",
-        "extension_directory",
-        "extension_repository_directory",
-        "home_directory",
-        "log_query_path",
-        "logging_storage",
-        "profile_output",
-        "profiling_output",
-        "secret_directory",
-    }
-)
 # Table functions that do something, and may hide in a SELECT.
-_WRITING_FUNCTIONS = frozenset({"enable_logging", "enable_profiling"})
-_ACTING = _WRITING_FUNCTIONS | {
+WRITING_FUNCTIONS = frozenset({"enable_logging", "enable_profiling"})
+_ACTING = WRITING_FUNCTIONS | {
     "checkpoint",
     "rejects_scan",
     "rejects_table",
@@ -63,33 +32,23 @@ _ACTING = _WRITING_FUNCTIONS | {
     "force_checkpoint",
     "truncate_duckdb_logs",
 }
+# A text that begins like this, and has none of those words, is one SELECT or a syntax error.
+_SELECTS = ("select", "with", "from", "values")
+_OTHERS = frozenset(
+    {
+        *("alter", "analyze", "attach", "call", "checkpoint", "copy", "create", "deallocate"),
+        *("delete", "detach", "drop", "execute", "explain", "export", "import", "insert", "into"),
+        *("load", "merge", "pivot", "pivot_longer", "pivot_wider", "pragma", "prepare", "truncate"),
+        *("unpivot", "update", "vacuum"),
+    }
+)
+# Statements in a WITH that change rows: they are SELECTs to DuckDB's parser.
+_CHANGES = frozenset({"delete", "insert", "merge", "update"})
 # Statements are remembered by their texts, up to so many characters of them.
 _MOST_REMEMBERED = 200_000
 _ANALYZE = ("analyze", "analyse")
 _QUERIES = ("select", "from", "with", "values", "table", "pivot", "unpivot", "describe", "(")
 _SYSTEM = ("information_schema", "pg_", "sqlite_", "duckdb_")
-_SCOPES = ("global", "session", "local", "persist")
-# Databases are attached for reading, so these reach temporary tables only.
-_HARMLESS = frozenset(
-    {
-        "ALTER",
-        "ANALYZE",
-        "DELETE",
-        "DROP",
-        "EXECUTE",
-        "INSERT",
-        "LOAD",
-        "MERGE_INTO",
-        "MULTI",
-        "RELATION",
-        "SELECT",
-        "TRANSACTION",
-        "UPDATE",
-        "VACUUM",
-    }
-)
-# What a session that only reads may make: it goes with the session.
-_OWN = ("view", "macro", "function")
 
 
 @dataclass(frozen=True)
@@ -100,19 +59,19 @@ class Classified:
     kind: str  # DuckDB's statement type: SELECT, CREATE, SET …
 
     @cached_property
+    def tokens(self) -> Tokens:
+        """Made again when asked for: with all its tokens a statement takes 25 times its text."""
+        return tokens(self.sql)
+
+    @cached_property
     def words(self) -> tuple[str, ...]:
         """Its tokens without comments, in lower case; a quoted name is no keyword."""
-        return tuple(self._tokens.words)
+        return tuple(self.tokens.words)
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
         """Its string literals."""
-        texts = self._tokens.texts
-        return tuple(t[1:-1].replace("''", "'") for t in texts if t.startswith("'"))
-
-    @cached_property
-    def _tokens(self) -> Tokens:
-        return tokens(self.sql)
+        return tuple(self.tokens.strings)
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -120,17 +79,22 @@ class Classified:
 
         Texts too: PRAGMA table_info('orders').
         """
-        return frozenset(map(_unquoted, set(self.words)))
+        words = self.tokens.different
+        quoted = [word for word in words if word[:1] == '"'] if '"' in self.sql else []
+        texts = [text.lower() for text in self.texts]
+        return words.difference(quoted, [MARK]).union(map(unquoted, quoted), texts)
 
     @cached_property
     def template(self) -> str:
         """The statement without its literals: the same for statements that differ in these only."""
-        return template(self._tokens)
+        return template(self.tokens)
 
     @cached_property
     def has_parameters(self) -> bool:
         """Whether something in it may be a parameter."""
-        return any(word.startswith(("?", "$")) for word in set(self.words))
+        if "?" not in self.sql and "$" not in self.sql:
+            return False
+        return any(word.startswith(("?", "$")) for word in self.tokens.different)
 
     @cached_property
     def reads(self) -> bool:
@@ -140,22 +104,36 @@ class Classified:
             return inner is None or inner.reads
         if not self.names.isdisjoint(_ACTING):
             return False
-        return self.kind == "SELECT" and not self._looks_around
+        return self.kind == "SELECT" and not (self._looks_around or self._changes_rows)
 
     @cached_property
     def only_looks(self) -> bool:
         """Lists objects and has no side effects, but must run on the session's connection."""
-        return self.kind == "SELECT" and self.names.isdisjoint(_ACTING)
+        acts = self._changes_rows or not self.names.isdisjoint(_ACTING)
+        return self.kind == "SELECT" and not acts
 
     @cached_property
     def _looks_around(self) -> bool:
         """Whether it lists objects, so that it must run on the session's connection."""
-        words = self.words
-        if any(word.strip('"').startswith(_SYSTEM) for word in set(words)):
+        text = self.sql.lower()
+        if any(start in text for start in _SYSTEM) and any(
+            word.strip('"').startswith(_SYSTEM) for word in self.tokens.different
+        ):
             return True
-        before = ("", *words)
-        return "show" in words and any(
-            word == "show" and last in ("", "(") for last, word in zip(before, words, strict=False)
+        if "show" not in self.tokens.different:
+            return False
+        pairs = zip(("", *self.words), self.words, strict=False)
+        return any(word == "show" and last in ("", "(") for last, word in pairs)
+
+    @cached_property
+    def _changes_rows(self) -> bool:
+        """Whether it may change rows: WITH new AS (INSERT INTO t … RETURNING *) SELECT …"""
+        if self.names.isdisjoint(_CHANGES):
+            return False
+        threes = zip(self.words, self.words[1:], self.words[2:], strict=False)
+        return any(
+            before == "(" and word in _CHANGES and (after.isidentifier() or after[:1] == '"')
+            for before, word, after in threes
         )
 
     @cached_property
@@ -164,52 +142,12 @@ class Classified:
         at = 2
         if self.words[1] == "(":
             at = self.words.index(")") + 1
-            options = [_unquoted(word) for word in self.words[2:at]]
+            options = [unquoted(word) for word in self.words[2:at]]
             if set(_ANALYZE).isdisjoint(options) or options[0] in _QUERIES:
                 return None  # no ANALYZE, or EXPLAIN (SELECT …)
         elif self.words[1] not in _ANALYZE:
             return None
-        return classify(_rest(self.sql, at))[0]
-
-
-class _Parser:
-    """DuckDB's parser, on a connection that runs nothing."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._connection: duckdb.DuckDBPyConnection | None = None
-
-    def __call__(self, sql: str) -> list[tuple[str, str]]:
-        with self._lock:
-            if self._connection is None:
-                self._connection = duckdb.connect(":memory:", config={"threads": 1})
-                atexit.register(self._close, os.getpid())
-            try:
-                sql.encode()
-                found = self._connection.extract_statements(sql)
-            except duckdb.Error as error:
-                raise failure(str(error)) from None
-            except UnicodeEncodeError as error:
-                raise failure(f"the statement is no valid text: {error.reason}") from None
-            return [(statement.query, _kind(statement)) for statement in found]
-
-    def _close(self, process: int) -> None:
-        if os.getpid() != process:
-            return  # a fork: the connection is its parent's
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
-
-
-def _kind(statement: duckdb.Statement) -> str:
-    try:
-        return str(statement.type.name)
-    except ValueError:  # DuckDB has types that its Python client does not know
-        return "OTHER"
-
-
-_parse = _Parser()
+        return classify(rest(self.sql, at))[0]
 
 
 class _Remembered:
@@ -254,22 +192,63 @@ def forget_statements() -> None:
 def classify(sql: str) -> list[Classified]:
     """The statements of a script; a syntax error is DuckDB's own.
 
+    What can only be a SELECT is not parsed: a syntax error in it is met when it is run.
+
     >>> [(s.kind, s.reads) for s in classify("from t; SET threads = 9")]
     [('SELECT', True), ('SET', False)]
     """
     if (known := _remembered.get(sql)) is not None:
         return list(known)
-    found = [Classified(text.strip().rstrip(";"), kind) for text, kind in _parse(sql)]
+    try:
+        sql.encode()
+    except UnicodeEncodeError as error:
+        raise failure(f"the statement is no valid text: {error.reason}") from None
+    if (select := _select(sql)) is not None:
+        found = [select]
+    else:
+        texts = [(text.strip().rstrip(";"), kind) for text, kind in parse(sql)]
+        found = [_looked_at(Classified(text, kind), tokens(text)) for text, kind in texts]
     if not found:
         raise NotAllowed("there is no statement in the text; write something like SELECT 42")
     _remembered.put(sql, tuple(found))
     return found
 
 
-def _unquoted(word: str) -> str:
+def check_syntax(statement: Classified) -> None:
+    """Raise the syntax error of a statement that was not parsed, in DuckDB's own words."""
+    parse(statement.sql)
+
+
+def _select(sql: str) -> Classified | None:
+    """The one SELECT of a text that can be nothing else; None where only the parser can tell."""
+    found = tokens(sql)
+    words = found.masked
+    different = found.different
+    if not words or words[0] not in _SELECTS or not _OTHERS.isdisjoint(different) or "\0" in sql:
+        return None
+    if not sql.isascii() and not all(map(str.isascii, words)):
+        return None  # DuckDB's parser takes some characters for spaces, its tokenizer does not
+    if ";" in different:
+        end = words.index(";")
+        if set(words[end:]) != {";"}:
+            return None
+        found = found.before(end)
+    return _looked_at(Classified(found.sql, "SELECT"), found)
+
+
+def _looked_at(statement: Classified, found: Tokens) -> Classified:
+    """Find out what every submission needs, with the tokens at hand."""
+    held = vars(statement)
+    held["tokens"] = found
+    needed = (statement.names, statement.template, statement.has_parameters, statement.reads)
+    del held["tokens"], needed
+    return statement
+
+
+def unquoted(word: str) -> str:
     """A name, or the text of a literal.
 
-    >>> _unquoted('"a ""b"'), _unquoted("'orders'"), _unquoted("orders")
+    >>> unquoted('"a ""b"'), unquoted("'orders'"), unquoted("orders")
     ('a "b', 'orders', 'orders')
     """
     for quote in ('"', "'"):
@@ -278,84 +257,29 @@ def _unquoted(word: str) -> str:
     return word
 
 
-def _rest(sql: str, at: int) -> str:
+def rest(sql: str, at: int) -> str:
     """The text from a token on."""
     offsets = tokens(sql).offsets
     return sql.encode()[offsets[at] :].decode() if at < len(offsets) else ""
-
-
-def check_allowed(statement: Classified, writes: bool) -> None:
-    """Refuse what the session may not do, with the reason."""
-    words = statement.words
-    if not writes and (acting := sorted(statement.names & _WRITING_FUNCTIONS)):
-        raise NotAllowed(f"{acting[0]} writes files, and this session only reads; {_REMEDY}")
-    if statement.kind == "EXPLAIN":
-        if (inner := statement.explained) is not None:
-            check_allowed(inner, writes)
-    elif statement.kind == "PREPARE":
-        for prepared in classify(_rest(statement.sql, words.index("as") + 1)):
-            check_allowed(prepared, writes)
-    elif statement.kind in ("SET", "VARIABLE_SET", "PRAGMA", "CALL"):
-        _check_setting(words, writes)
-    elif not writes:
-        _check_reading(statement.kind, words)
-
-
-def _check_setting(words: tuple[str, ...], writes: bool) -> None:
-    names = [word for word in words[1:4] if word not in _SCOPES]
-    name = _unquoted(names[0]) if names else ""
-    if not writes and (words[0] == "import" or name == "import_database"):
-        raise NotAllowed(f"IMPORT DATABASE writes, and this session only reads; {_REMEDY}")
-    if name in GUARDED:
-        instead = f"; use {GUARDED[name]} instead" if GUARDED[name] else ""
-        raise NotAllowed(f"{name} cannot be set by a statement: Queryard relies on it{instead}")
-    if name in WRITING and not writes:
-        raise NotAllowed(f"{name} makes DuckDB write files, and this session only reads; {_REMEDY}")
-
-
-_REMEDY = "open the session for writing (connect(write=True), --write)"
-
-
-def _check_reading(kind: str, words: tuple[str, ...]) -> None:
-    if kind == "CREATE":
-        made = [w for w in words[1:5] if w not in ("or", "replace", "local", "persistent")]
-        if made[0] not in ("temp", "temporary", *_OWN):
-            what = made[0].upper()
-            temp = f"CREATE TEMP {what} works in every session, or " if what == "TABLE" else ""
-            raise NotAllowed(f"CREATE {what} writes, and this session only reads; {temp}{_REMEDY}")
-    elif kind == "COPY":
-        if _direction(words) != "from":
-            raise NotAllowed(f"COPY … TO writes a file, and this session only reads; {_REMEDY}")
-    elif kind == "LOAD" and words[0] != "load":
-        raise NotAllowed(f"INSTALL writes to disk, and this session only reads; {_REMEDY}")
-    elif kind not in _HARMLESS and not (kind == "ATTACH" and attaches_to_read(words)):
-        what = " ".join(word for word in words[:2] if word.isalpha()).upper()
-        raise NotAllowed(f"{what} is not possible, as this session only reads; {_REMEDY}")
-
-
-def attaches_to_read(words: tuple[str, ...]) -> bool:
-    """Whether an ATTACH opens a file for reading only.
-
-    >>> attaches_to_read(classify("ATTACH 'a.duckdb' (READ_ONLY)")[0].words)
-    True
-    >>> attaches_to_read(classify("ATTACH 'a.duckdb' (READ_ONLY false)")[0].words)
-    False
-    """
-    after = [words[place + 1 :] for place, word in enumerate(words) if word == "read_only"]
-    is_so = all(rest[:1] in ((",",), (")",), ("true",)) for rest in after)
-    return bool(after) and is_so and "read_write" not in words
 
 
 def names_read(statements: Iterable[Classified]) -> frozenset[str] | None:
     """The names that statements may read; None if they may have side effects.
 
     >>> sorted(names_read(classify("SELECT 1 FROM Orders")))
-    ['1', 'from', 'orders', 'select']
+    ['from', 'orders', 'select']
     """
     found = list(statements)
     if not all(statement.reads for statement in found):
         return None
-    return frozenset().union(*(statement.names for statement in found))
+    return all_names(found)
+
+
+def all_names(statements: Sequence[Classified]) -> frozenset[str]:
+    """Every word of some statements that may be a name."""
+    if len(statements) == 1:
+        return statements[0].names
+    return frozenset().union(*(statement.names for statement in statements))
 
 
 def copies_to(statement: Classified) -> bool:
@@ -364,10 +288,10 @@ def copies_to(statement: Classified) -> bool:
     >>> copies_to(classify("COPY t TO 'a.csv'")[0]), copies_to(classify("COPY t FROM 'a.csv'")[0])
     (True, False)
     """
-    return _direction(statement.words) != "from"
+    return direction(statement.words) != "from"
 
 
-def _direction(words: tuple[str, ...]) -> str:
+def direction(words: tuple[str, ...]) -> str:
     """Where a COPY copies: the first FROM or TO outside of parentheses."""
     depth = 0
     for word in words:

@@ -25,6 +25,7 @@ __all__ = [
     "QueryTimedOut",
     "failure",
     "failure_kind",
+    "is_syntax_error",
     "missing_table",
 ]
 
@@ -91,6 +92,15 @@ def failure_kind(error: BaseException) -> FailureKind:
     # RuntimeError is what Python raises where no further thread can be started.
     passing = OSError | MemoryError | EOFError | RuntimeError
     return "may pass" if isinstance(error, passing) else "never"
+
+
+def is_syntax_error(error: BaseException) -> bool:
+    """Whether DuckDB's parser says so.
+
+    >>> is_syntax_error(failure('Parser Error: syntax error at or near "x"'))
+    True
+    """
+    return str(error).startswith("Parser Error")
 
 
 def missing_table(text: str) -> str | None:

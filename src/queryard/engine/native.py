@@ -153,6 +153,11 @@ class NativeQuery:
         return self._current is not None and self._current.sprinting
 
     @property
+    def lost_sprint_s(self) -> float | None:
+        """For how long it sprinted before it was stopped (0: it was not); None if it did not."""
+        return None if self._current is None else self._current.lost_sprint_s
+
+    @property
     def current_s(self) -> float:
         """For how long the statement at hand is being served; the others of a script are short."""
         return 0.0 if self._current is None else time.monotonic() - self._current.began_s

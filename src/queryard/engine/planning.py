@@ -22,8 +22,8 @@ from queryard.sql.catalog.model import Table
 from .aliases import aliases
 from .arrow import read_all
 from .capi import Handle, Result, library
-from .classify import Classified
-from .errors import failure
+from .classify import Classified, check_syntax
+from .errors import failure, is_syntax_error
 from .features import PlanAmounts
 from .parameters import bind
 from .plans import PlanNames, root_of
@@ -59,7 +59,10 @@ class Planner:
         return held[1]
 
     def features(self, statement: Classified, parameters: Parameters = ()) -> Features | None:
-        """What a statement does; None if it cannot be planned over files alone."""
+        """What a statement does; None if it cannot be planned over files alone.
+
+        A syntax error is raised: no parser may have seen the statement before.
+        """
         if statement.kind != "SELECT" or not statement.reads:
             return None
         tables = self._tables(statement.names)
@@ -74,7 +77,9 @@ class Planner:
                 return None
             try:
                 found = self._look(statement, parameters, tables)
-            except QueryardError:
+            except QueryardError as error:
+                if is_syntax_error(error):
+                    check_syntax(statement)  # the same without EXPLAIN before it
                 found = None
             self._plans.pop(statement.template, None)
             self._plans[statement.template] = (state, found)

@@ -129,7 +129,7 @@ class SessionInstance:
 
     def _frame_names(self) -> set[str]:
         tables = self.catalog.tables.values()
-        return {table.name for table in tables if isinstance(table, FrameTable)}
+        return {table.name for table in tables if table.kind == "frame"}
 
     def _reads_written(self, statement: Classified) -> bool:
         """Whether a statement names something in a database file that this instance writes."""

@@ -37,8 +37,10 @@ from .parameters import bind
 from .threads import all_asleep
 
 Stage = Literal["new", "planning", "running", "ready", "ended"]
-# How long a statement may sprint, and how long if its slot is revoked meanwhile.
-SPRINT_S, CALLED_SPRINT_S = 0.3, 0.05
+# How long a statement may sprint, and how long if its slot is revoked meanwhile. While no other
+# query wants the slot, stopping it would only lose what it has done; but it gives no row before its
+# end, and what it does longer is lost if the slot is wanted then.
+SPRINT_S, CALLED_SPRINT_S = 1.0, 0.05
 # How long DuckDB must say that rows are ready: with all slots asleep, and where that is not known.
 SURE_ASLEEP_S, SURE_S = 0.0002, 0.02
 # Chunks of 2,048 rows are gathered into batches of this many rows, or bytes if rows are wide.
@@ -97,6 +99,8 @@ class Statement:
         self._sprinting_since: float | None = None
         self._sprinter: Lease | None = None
         self._stopped = False
+        # For how long it sprinted before that was stopped (0: it was not); None if it did not.
+        self.lost_sprint_s: float | None = None
         self._changed = threading.Condition()
         self._leases: list[Lease] = []
         self._fetcher: Lease | None = None
@@ -156,8 +160,9 @@ class Statement:
             if self.stage != "planning":
                 return
             self.stage = "running"
-            self._sprinting_since = time.monotonic()
+            self._sprinting_since = began_s = time.monotonic()
             self._sprinter = lease
+            self.lost_sprint_s = 0.0
             self._changed.notify_all()
         result = Result()
         failed = duck.query(self.connection.handle, self.sql.encode(), c.byref(result))
@@ -166,6 +171,7 @@ class Statement:
             self._sprinting_since = self._sprinter = None
             if self.stage == "running":
                 self.stage = "ready" if error is None else "planning"
+                self.lost_sprint_s = 0.0 if error is None else time.monotonic() - began_s
             if self.stage == "ready":
                 self._result = result
                 self._fetcher = lease

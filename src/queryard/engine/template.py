@@ -2,25 +2,31 @@
 
 Literals and parameters are written as `?`, everything else in lower case, comments and white space
 are gone, and a list of literals in parentheses or brackets is one `?`, however long it is.
+
+A statement has thousands of tokens, so they are first joined by single spaces, and the rest is
+done to the text as a whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 
-from .tokens import Tokens
+from .tokens import MARK, Tokens
 
 LITERAL = "?"
-_OPENING = ("(", "[")
-_CLOSING = (")", "]")
-_SIGNS = ("-", "+")
-_LIST = frozenset({LITERAL, ",", *_OPENING, *_CLOSING})
+# Stands for a space inside a quoted name; no SQL has it.
+_SPACE = "\x02"
 # Words after which a minus is a sign, not a subtraction, as far as that matters for literals.
 _BEFORE_SIGN = frozenset(
-    ["", "(", "[", ",", "=", "<", ">", "<=", ">=", "<>", "!=", "+", "-", "*", "/", "%", "||", "$"]
+    ["", "(", "[", ",", "=", "<", ">", "<=", ">=", "<>", "!=", "+", "-", "*", "/", "%", "||"]
 ).union(["and", "between", "by", "else", "in", "limit", "offset", "or", "select", "then", "where"])
-_NO_SPACE_BEFORE = frozenset({",", ".", "::", *_CLOSING})
-_NO_SPACE_AFTER = frozenset({".", "::", *_OPENING})
+_SIGN = re.compile(f"[-+] (?={MARK})")
+# $name, $1 and ?1.
+_PARAMETER = re.compile(rf"(?<![^ ])(?:\$ [^ ]+|\? {MARK})(?![^ ])")
+_ITEM = r"(?:[?,]|[(\[](?: [?,])* [)\]])"
+_LIST = re.compile(rf"([(\[])(?: {_ITEM})* ([)\]])")
+_NO_SPACE_BEFORE = (",", ".", "::", ")", "]")
+_NO_SPACE_AFTER = (".", "::", "(", "[")
 
 
 def template(found: Tokens) -> str:
@@ -33,35 +39,42 @@ def template(found: Tokens) -> str:
     >>> template(tokens("FROM t WHERE x = $1 AND y > x-1"))
     'from t where x = ? and y > x - ?'
     """
-    written: list[str] = []
-    opened: list[int] = []
-    for word in _written(found):
-        if word in _OPENING:
-            opened.append(len(written))
-        elif word in _CLOSING and opened:
-            first = opened.pop() + 1
-            inside = written[first:]
-            if LITERAL in inside and _LIST.issuperset(inside):
-                written[first:] = [LITERAL]
-        written.append(word)
-    pieces: list[str] = []
-    tight = True
-    for word in written:
-        if not tight and word not in _NO_SPACE_BEFORE:
-            pieces.append(" ")
-        pieces.append(word)
-        tight = word in _NO_SPACE_AFTER
-    return "".join(pieces)
+    words = found.masked
+    if '"' in found.sql:
+        words = ["".join(_SPACE if c.isspace() else c for c in word) for word in words]
+    text = " ".join(words)
+    if f"- {MARK}" in text or f"+ {MARK}" in text:
+        text = _SIGN.sub(_without_sign, text)
+    if "$ " in text or "? " in text:
+        text = _PARAMETER.sub(LITERAL, text)
+    text = _without_lists(text.replace(MARK, LITERAL))
+    for word in _NO_SPACE_BEFORE:
+        text = text.replace(f" {word}", word)
+    for word in _NO_SPACE_AFTER:
+        text = text.replace(f"{word} ", word)
+    return text.replace(_SPACE, " ")
 
 
-def _written(found: Tokens) -> Iterator[str]:
-    last = ""
-    literals = found.literals
-    for place, (word, is_literal) in enumerate(zip(found.words, literals, strict=True)):
-        if last == "$" or (last == LITERAL and word.isdigit()):
-            last = LITERAL  # the name of $name, the number of $1 and ?1
-        elif word in _SIGNS and last in _BEFORE_SIGN and literals[place + 1]:
-            continue
-        else:
-            last = LITERAL if is_literal else word
-            yield LITERAL if last == "$" else last
+def _without_sign(found: re.Match[str]) -> str:
+    text, start = found.string, found.start()
+    if start and text[start - 1] != " ":
+        return found[0]  # the end of another operator
+    end = max(0, start - 1)
+    return "" if text[text.rfind(" ", 0, end) + 1 : end] in _BEFORE_SIGN else found[0]
+
+
+def _without_lists(text: str) -> str:
+    """One literal for each list of literals, lists within lists included.
+
+    >>> _without_lists("f ( ? , [ ? , ? ] ) , ( )")
+    'f ( ? ) , ( )'
+    """
+    while True:
+        shorter = _LIST.sub(_shortened, text)
+        if shorter == text:
+            return text
+        text = shorter
+
+
+def _shortened(found: re.Match[str]) -> str:
+    return f"{found[1]} ? {found[2]}" if LITERAL in found[0] else found[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from .classify import Classified
 
 # Functions that DuckDB calls volatile or constant within one query only, and words that stand for
@@ -65,9 +67,12 @@ _NAMES = frozenset(
 )
 # Functions that read files of which the catalog knows nothing.
 _READERS = ("read_", "parquet_", "sniff_", "duckdb_", "pragma_")
-_FILES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".duckdb", ".gz", ".zst")
+_ENDINGS = (
+    *("_scan", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".duckdb", ".gz", ".zst"),
+)
 
 
+@lru_cache(maxsize=256)
 def may_differ(statement: Classified) -> bool:
     """Whether it depends on chance, on the time, or on files that are no tables.
 
@@ -78,8 +83,9 @@ def may_differ(statement: Classified) -> bool:
     [True]
     """
     names = statement.names
-    return (
-        not names.isdisjoint(_NAMES)
-        or any(name.startswith(_READERS) or name.endswith(("_scan", *_FILES)) for name in names)
-        or any("/" in text for text in statement.texts)
-    )
+    if not names.isdisjoint(_NAMES):
+        return True
+    composed = [name for name in names if "_" in name or "." in name]
+    if any(name.startswith(_READERS) or name.endswith(_ENDINGS) for name in composed):
+        return True
+    return any("/" in text for text in statement.texts)

@@ -12,7 +12,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from queryard.core.errors import QueryardError
-from queryard.engine.classify import check_allowed, classify
+from queryard.engine.allowed import check_allowed
+from queryard.engine.classify import classify
 from queryard.engine.native import NativeStatement, Parameters
 from queryard.engine.session import SessionInstance
 from queryard.engine.settings import Settings

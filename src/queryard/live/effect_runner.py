@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any
 
 from queryard.backends.protocol import Backend
 from queryard.backends.workers import Workers
 from queryard.core.errors import QueryardError
 from queryard.engine import gil_interval
+from queryard.engine.errors import QueryCancelled
 from queryard.engine.native import NativeEngine
 from queryard.engine.temp import TempSpace
 
@@ -79,9 +81,11 @@ class EffectRunner:
         return reply
 
     def give_up(self) -> None:
-        """The loop has ended: cancel the pending replies, and restore Python's switch interval."""
+        """The loop has ended: end what it did not hear of, and restore Python's switch interval."""
         for reply in list(self._replies.values()):
             reply.cancel()
+        for ticket in self._tickets.active():
+            self._refuse(ticket.id, QueryCancelled("the session was closed"))
         for query in list(self._active):
             self._end_query(query)
 
@@ -95,23 +99,25 @@ class EffectRunner:
 
     def _reply(self, effect: out.Reply) -> None:
         reply = self._replies.pop(effect.token, None)
-        if reply is None:
-            return
         if effect.error is not None and isinstance(effect.token, str):
-            self._refuse(effect.token)
+            self._refuse(effect.token, effect.error)
         elif effect.query == effect.token:
             self._active.add(effect.query)
             gil_interval.begin()
+        if reply is None:
+            return
         if effect.error is not None:
             reply.set_exception(effect.error)
         else:
             reply.set_result(effect.query)
 
-    def _refuse(self, query: str) -> None:
-        """A query was refused: forget it."""
+    def _refuse(self, query: str, error: BaseException) -> None:
+        """A query was refused: forget it, but tell a caller that has its handle already."""
         ticket = self._tickets.held(query)
         self._tickets.drop(query)
         if ticket is not None:
+            ticket.facts = replace(ticket.facts, error=error, ended_s=self._now())
+            ticket.output.fail(error)
             ticket.over.set()
 
     def _start_planning(self, effect: out.StartPlanning) -> None:

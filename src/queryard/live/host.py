@@ -98,7 +98,10 @@ class Host:
         self._estimator = Estimator(
             Predictor(catalog),
             recorder.past,
+            lambda: len(self._tickets.active()) < 2,
+            self._later,
             lambda query, better: post(inputs.Predicted(query, better)),
+            lambda query, error: post(inputs.Cancel(query, error)),
             self._record_forecast,
             self._problem,
         )
@@ -159,7 +162,14 @@ class Host:
         self._tickets.add(ticket)
         given = inputs.Submit(query, query, client, request, prediction, key, wait_s)
         try:
-            entered = self._call(query, given)
+            if request.idempotency_key or self._gate.has_limits(request):
+                entered = self._call(query, given)
+            else:
+                entered = query  # nothing can refuse it: the caller need not wait for the loop
+                self._post(given)
+                if self._broken is not None or self._loop.over:
+                    self._tickets.drop(query)
+                    self._check_open()
         except QueryardError:
             raise  # it was refused
         except BaseException:  # interrupted: it may have been admitted all the same
@@ -340,6 +350,9 @@ class Host:
             history_cpu_s=self._recorder.cpu_s,
             bursts=cost.bursts,
             burst_s=cost.burst_s,
+            sprints=cost.sprints,
+            restarts=cost.restarts,
+            restart_s=cost.restart_s,
             history_error=self._recorder.error,
             problems=tuple(self._problems),
         )

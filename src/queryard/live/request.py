@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Literal
 
 from queryard.core.errors import QueryardError, unknown_name
-from queryard.engine.classify import Classified
+from queryard.engine.classify import Classified, all_names
 from queryard.engine.native import Parameters
 
 Plan = Literal["native", "staged"]
@@ -52,7 +52,7 @@ class QueryRequest:
     @cached_property
     def names(self) -> frozenset[str]:
         """Every word of it that may be a name."""
-        return frozenset().union(*(statement.names for statement in self.statements))
+        return all_names(self.statements)
 
 
 def checked_plan(plan: str) -> Plan:

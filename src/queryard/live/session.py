@@ -210,10 +210,12 @@ class Session:
     ) -> Handle:
         """Ask for something and go on; the handle tells how far it is.
 
-        What is wrong with the text itself, not allowed or refused by a limit (`Refused`) is raised
-        here. `memory` is what the query reserves, `time_limit` (seconds, or a text such as "5 min")
-        ends it with an error. By the `deadline` (seconds from now, such a text, or a time) its
-        answer is wanted: policies that know deadlines hurry, and it runs on if it is late.
+        What is not allowed or refused by a limit (`Refused`) is raised here. So is a syntax error,
+        unless the text can only be a SELECT: DuckDB parses that later, and the error is raised when
+        the answer is asked for. `memory` is what the query reserves, `time_limit` (seconds, or a
+        text such as "5 min") ends it with an error. By the `deadline` (seconds from now, such a
+        text, or a time) its answer is wanted: policies that know deadlines hurry, and it runs on if
+        it is late.
 
         The same `idempotency_key` given again is the same query: it runs once. With `keep`, the
         query runs on without a handle, and its rows are kept for that time after its end, to be

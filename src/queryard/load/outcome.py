@@ -86,7 +86,9 @@ class Board:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What Queryard itself took: CPU seconds by thread, decisions, and slots beyond the number."""
+    """What Queryard itself took: CPU seconds by thread, decisions, slots beyond the number, and
+    queries that were begun as very short ones and begun again.
+    """
 
     decisions: int
     decide_s: float
@@ -95,6 +97,9 @@ class Cost:
     history_cpu_s: float
     bursts: int
     burst_s: float
+    sprints: int = 0
+    restarts: int = 0
+    restart_s: float = 0.0
 
     @property
     def cpu_s(self) -> float:

@@ -144,6 +144,9 @@ class SessionTarget:
             history_cpu_s=report.history_cpu_s,
             bursts=report.bursts,
             burst_s=report.burst_s,
+            sprints=report.sprints,
+            restarts=report.restarts,
+            restart_s=report.restart_s,
         )
 
     def close(self) -> None:

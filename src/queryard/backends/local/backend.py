@@ -90,7 +90,7 @@ class LocalBackend:
             self._post(WorkerFailed(error))
 
     def report(self) -> BackendReport:
-        return BackendReport(self._leases.cpu_s, self._leases.bursts, self._leases.burst_s)
+        return self._leases.report()
 
     def close(self, timeout_s: float = 10.0) -> bool:
         deadline = time.monotonic() + timeout_s

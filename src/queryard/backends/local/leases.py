@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from queryard.backends.protocol import (
     NATIVE_JOB,
+    BackendReport,
     JoinRefused,
     Leased,
     Post,
@@ -57,8 +58,7 @@ class LocalLeases:
         # Whether a waiting tenant has less than its guarantee.
         self.guarantee_unmet = False
         self._slots = slots
-        self.bursts = 0
-        self.burst_s = 0.0
+        self._report = BackendReport()
         self._engine = engine
         self._start = start
         self._post: Post = _nothing
@@ -73,10 +73,9 @@ class LocalLeases:
     def begin(self, post: Post) -> None:
         self._post = post
 
-    @property
-    def cpu_s(self) -> float:
-        """Processor seconds spent on looking at running statements."""
-        return self._watch.cpu_s
+    def report(self) -> BackendReport:
+        """What it has cost so far."""
+        return self._report._replace(cpu_s=self._watch.cpu_s)
 
     # --- what there is to run ------------------------------------------------------------------
 
@@ -176,7 +175,7 @@ class LocalLeases:
             if lease.written_off_s is not None:
                 took_s = time.monotonic() - lease.written_off_s
                 self._bursting -= 1
-                self.burst_s += took_s
+                self._count(burst_s=took_s)
                 member.burst_s += took_s
             ended = query.ended
             member.end_told = member.end_told or (ended and not written_off)
@@ -195,7 +194,16 @@ class LocalLeases:
         with self._lock:
             if not run.end_posted:
                 run.end_posted = True
+                if (lost_s := run.query.lost_sprint_s) is not None:
+                    self._count(sprints=1, restarts=int(lost_s > 0.0), restart_s=lost_s)
                 self._post(RunEnded(run.name, run.query.error, run.fan.started))
+
+    def _count(self, **more: float) -> None:
+        """Count something, under the lock."""
+        report = self._report
+        self._report = report._replace(
+            **{name: getattr(report, name) + value for name, value in more.items()}
+        )
 
     def _tell_end(self, run: LeasedExecution) -> None:
         """Post the end also for members without slots."""
@@ -240,7 +248,7 @@ class LocalLeases:
                 if self._bursting >= MOST_BURSTS + (self._slots if self.guarantee_unmet else 0):
                     continue
                 self._bursting += 1
-                self.bursts += 1
+                self._count(bursts=1)
                 lease.written_off_s = now
             self._post(LeaseEnded(0.0, member.job, lease.node, 1, "revoked"))
 

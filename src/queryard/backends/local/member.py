@@ -46,6 +46,10 @@ class Serving(Protocol):
         """Whether it need not be polled to see that it is ready."""
 
     @property
+    def lost_sprint_s(self) -> float | None:
+        """For how long it sprinted before it began again (0: it did not); None without a sprint."""
+
+    @property
     def current_s(self) -> float:
         """For how long its statement at hand is being served."""
 

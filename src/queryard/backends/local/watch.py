@@ -97,7 +97,8 @@ class Watch:
 
 def _next(run: LeasedExecution, now: float) -> float:
     """When to look at a run again."""
-    shortest, longest = (LOOK_S, LOOK_S) if run.query.sprinting else POLL_S
+    # A sprint tells by itself when it is ready.
+    shortest, longest = (POLL_S[1], POLL_S[1]) if run.query.sprinting else POLL_S
     pause = max(shortest, run.query.current_s * POLL_SHARE)
     pause = min(pause, LOOK_S if run.is_leaving or run.query.seems_ready else longest)
     return now + pause

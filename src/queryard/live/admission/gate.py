@@ -10,6 +10,7 @@ from ..request import QueryRequest
 from .limits import Limits
 
 ALL = ""
+NO_LIMITS = Limits()
 
 
 class Admitted(Protocol):
@@ -32,6 +33,10 @@ class Gate:
         self._waiting: Counter[str] = Counter()
         self._waiters: set[str] = set()
         self._inside: dict[str, Admitted] = {}
+
+    def has_limits(self, request: QueryRequest) -> bool:
+        """Whether a query may be refused; limits do not change."""
+        return any(limits != NO_LIMITS for _, limits in self._of(request))
 
     def limits_waits(self, request: QueryRequest) -> bool:
         """Whether a query has a limit on its expected wait; limits do not change."""

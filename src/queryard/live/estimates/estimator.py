@@ -1,16 +1,19 @@
 """Predictions of queries: a quick one on arrival, a better one later from a background thread.
 
 No query waits for it. The background thread asks DuckDB for plans and reads earlier sessions from
-the history.
+the history. To a query that is alone a plan is of no use, and takes time from it: DuckDB is asked
+only if it runs for long.
 """
 
 from __future__ import annotations
 
 import queue
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 
 from queryard.engine.calibration import machine_rates
+from queryard.engine.errors import QueryFailed
 from queryard.estimate.work import Prediction
 from queryard.history import PastRow
 from queryard.sql.statistics.store import cache_folder
@@ -22,6 +25,8 @@ from .refinement import WORTH_PLANNING_S, WORTH_TELLING
 
 # Queries below this are not compared with earlier sessions.
 PATIENCE_S = 0.1
+# A query that is alone is planned after this time: planning takes about a hundredth of it.
+ALONE_S = 1.0
 # How long `close` waits for the thread.
 CLOSE_S = 5.0
 
@@ -29,21 +34,29 @@ CLOSE_S = 5.0
 class Estimator:
     """Predictions of one host's queries; from any thread.
 
-    `found` is called with a better prediction, `looked` after each query that was examined, and
-    `failed` with an error that only cost a better prediction.
+    `is_alone` says whether at most one query is active, `later` does something after some seconds.
+    `found` is called with a better prediction, `wrong` with the syntax error of a query, `looked`
+    after each query that was examined, and `failed` with an error that only cost a better
+    prediction.
     """
 
     def __init__(
         self,
         predictor: Predictor,
         past: Callable[[], Iterable[PastRow]],
+        is_alone: Callable[[], bool],
+        later: Callable[[float, Callable[[], None]], None],
         found: Callable[[str, Prediction], None],
+        wrong: Callable[[str, QueryFailed], None],
         looked: Callable[[Ticket], None],
         failed: Callable[[BaseException], None],
     ) -> None:
         self._predictor = predictor
         self._past = past
+        self._is_alone = is_alone
+        self._later = later
         self._found = found
+        self._wrong = wrong
         self._looked = looked
         self._failed = failed
         self._calibrated = False
@@ -104,10 +117,21 @@ class Estimator:
             except Exception as error:
                 self._failed(error)
 
-    def _look_at(self, ticket: Ticket) -> None:
+    def _look_at(self, ticket: Ticket, waits: bool = True) -> None:
         self._recall(ticket)
-        self._refine(ticket)
+        is_alone = waits and self._is_alone()
+        self._refine(ticket, plans=not is_alone)
+        facts = ticket.facts
+        is_long = facts.prediction.by != "template" and facts.expected_s >= WORTH_PLANNING_S
+        if is_alone and is_long:
+            held = weakref.ref(ticket)
+            self._later(ALONE_S, lambda: self._new.put(lambda: self._look_again(held)))
         self._looked(ticket)
+
+    def _look_again(self, held: weakref.ref[Ticket]) -> None:
+        ticket = held()
+        if ticket is not None and not ticket.ended:
+            self._look_at(ticket, waits=False)
 
     def _recall(self, ticket: Ticket) -> None:
         """Read earlier sessions from the history, unless the query is very short."""
@@ -115,17 +139,22 @@ class Estimator:
             self._recalled = True
             self._predictor.recall(self._past())
 
-    def _refine(self, ticket: Ticket) -> None:
+    def _refine(self, ticket: Ticket, plans: bool) -> None:
         facts = ticket.facts
         if facts.ended_s is not None or facts.prediction.by == "template":
             return
         # It may have arrived before the history was read.
         better: Prediction | None = self._predictor.first(facts.request)
         if better is not None and better.by != "template":
-            if facts.started_s is not None and facts.expected_s < WORTH_PLANNING_S:
+            is_short = facts.started_s is not None and facts.expected_s < WORTH_PLANNING_S
+            if is_short or not plans:
                 return
             self._calibrate()
-            better = self._predictor.refine(facts.request)
+            try:
+                better = self._predictor.refine(facts.request)
+            except QueryFailed as error:
+                self._wrong(ticket.id, error)
+                return
         if better is not None and not ticket.ended:
             self._found(ticket.id, better)
 

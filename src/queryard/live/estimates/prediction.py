@@ -7,9 +7,11 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Protocol
 
 from queryard.core.errors import QueryardError
+from queryard.engine.classify import all_names
 from queryard.engine.planning import Planner
 from queryard.estimate.factors import Factors
 from queryard.estimate.planned import Planned, planned, predicted
@@ -36,9 +38,10 @@ from ..request import QueryRequest
 
 __all__ = ["Past", "Prediction", "Predictor"]
 
-# How much is kept: templates, and errors of predictions without a template's past.
+# How much is kept: templates, errors of predictions without a template's past, and predictions.
 TEMPLATES = 10_000
 MISSES = 64
+REMEMBERED = 1_000
 # A running query raises the predictions of its template each time its work grows by this factor.
 WORTH_TELLING = 2.0
 
@@ -79,6 +82,8 @@ class Predictor:
         self._sizes = _Sizes(catalog)
         self._lock = threading.Lock()
         self._past: OrderedDict[bytes, list[Figure]] = OrderedDict()
+        # Predictions by template, with what they were made of.
+        self._remembered: dict[bytes, tuple[list[Figure], float, Prediction]] = {}
         # Core-seconds of queries that run now, the furthest of each template.
         self._running: dict[bytes, float] = {}
         # The last log(actual / predicted by bytes) of each template.
@@ -94,7 +99,7 @@ class Predictor:
         sizes = self._sizes.of(request)
         figures = self._figures(request)
         if _has_ended(figures):
-            return from_past(figures, sum(sizes.values()))
+            return self._from_past(request, figures, sum(sizes.values()))
         plan = self._plan([self._planner.known(one) for one in request.statements])
         if plan is not None:
             expected = self._by_plan(plan)
@@ -130,6 +135,19 @@ class Predictor:
         if running_s is None:
             return figures
         return noted(figures, Figure(running_s, known="at least"))
+
+    def _from_past(
+        self, request: QueryRequest, figures: list[Figure], table_bytes: float
+    ) -> Prediction:
+        """The prediction from a template's past, remembered until something is added to it."""
+        key = _key(request.template)
+        held = self._remembered.get(key)
+        if held is None or held[0] is not figures or held[1] != table_bytes:
+            held = (figures, table_bytes, from_past(figures, table_bytes))
+            self._remembered[key] = held
+            if len(self._remembered) > REMEMBERED:
+                self._remembered.clear()
+        return held[2]
 
     def _plan(self, plans: Sequence[Features | None]) -> Planned | None:
         """What all statements do together; None unless all have a plan."""
@@ -232,6 +250,7 @@ def _has_ended(figures: Sequence[Figure]) -> bool:
     return any(figure.known == "exactly" for figure in figures)
 
 
+@lru_cache(maxsize=256)
 def _key(template: str) -> bytes:
     return hashlib.blake2b(template.encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
@@ -247,11 +266,14 @@ class _Sizes:
 
     def of(self, request: QueryRequest) -> dict[Stored, float]:
         self._keep_up()
-        names: set[str] = set()
-        for statement in request.statements:
-            # EXPLAIN without ANALYZE reads nothing.
-            if statement.kind != "EXPLAIN" or statement.explained is not None:
-                names |= statement.names
+        # EXPLAIN without ANALYZE reads nothing.
+        names = all_names(
+            [
+                statement
+                for statement in request.statements
+                if statement.kind != "EXPLAIN" or statement.explained is not None
+            ]
+        )
         found: dict[Stored, float] = {}
         by_name = self._by_name  # another thread may replace it
         for name in names & by_name.keys():
