@@ -67,7 +67,7 @@ def stands_still(name: str) -> bool:
     """Whether a slot that is free goes where a deal of all slots would put it."""
     policy = compose(profile_of(name))
     pools = policy.pools
-    drifts = any("time" in order.changes_with for order in pools.orders)
+    drifts = any({"time", "leased"} & order.changes_with for order in pools.orders)
     return not (drifts or pools.keeps_time or pools.draws_lots) and name != "shrinks"
 
 
