@@ -89,7 +89,5 @@ def test_with_perfect_curves_all_is_as_without(
 
 
 @for_each(EVERY, few=12, many=60, workload=native(some.CURVES), nodes=hosts())
-def test_with_any_curves_every_query_ends(
-    name: str, workload: Workload, nodes: list[Node]
-) -> None:
+def test_with_any_curves_every_query_ends(name: str, workload: Workload, nodes: list[Node]) -> None:
     check_end(watched_run(profile_of(name), workload, nodes, Conditions(), 1.0, "oracle"))

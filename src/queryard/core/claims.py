@@ -2,12 +2,13 @@
 
 The order of a leaf says which query is to end first. It need not have all slots for that: a query
 that hardly gets faster by its second slot does better to leave it to the next. The first of m
-queries keeps all m waiting, the second m - 1 of them, and so on. So a slot is worth, to a candidate,
-what it adds to the speed, times the number of queries from its place on; each slot goes where it
-is worth most. With perfect curves that is the first candidate, as without curves. With shortest
-remaining work first, few slots and few queries it is what makes the mean response least (two
-queries, two slots: the first has both if its speed on two is above 1.5); for many it comes close
-to heSRPT (Berg, Vesilo, Harchol-Balter 2020), which is optimal for equal curves.
+queries keeps all m waiting, the second m - 1 of them, and so on; one more is taken to be on its
+way. So a slot is worth, to a candidate, what it adds to the speed, times the number of queries from
+its place on; each slot goes where it is worth most. With perfect curves that is the first
+candidate, as without curves. Of two queries on two slots the first has both if its speed on two is
+above 1.67 (if none came any more, 1.5 would make the mean response least); of a hundred it has both
+if it is above 1.99. For equal curves and no arrivals the optimum is known and has the same form
+(heSRPT; Berg, Vesilo, Harchol-Balter 2020).
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from collections.abc import Iterable
 from heapq import heappop, heappush
 
 from .entities import Candidate, JobState
+
+# Queries that will arrive before the first one ends.
+ON_THEIR_WAY = 1
 
 
 class Claims:
@@ -50,4 +54,4 @@ class Claims:
 
     def _from(self, place: int) -> float:
         """How many queries stand from a place on."""
-        return max(1, self._queries - place)
+        return max(1, self._queries + ON_THEIR_WAY - place)

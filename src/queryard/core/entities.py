@@ -177,8 +177,8 @@ class JobState:
         self.tail_work_s = 0.0
         # How many slots it can use if it is divisible; the driver may say otherwise on the way.
         self.width = spec.divisible.width if spec.divisible else 0
-        # How much faster it gets with more slots, as far as is known; and, while slots are given out,
-        # how many it is to have (see `share_out`).
+        # How much faster it gets with more slots, as far as is known; and how many it is to have,
+        # while slots are given out (see `share_out`).
         self.speedup: Speedup = PERFECT
         self.fit = NO_LIMIT
         # node -> [held, revoking]

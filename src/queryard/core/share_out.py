@@ -166,8 +166,8 @@ class _Deal:
         self._front = front if keeps_front else None
         self._head: JobState | None = None
         self._changes = 0
-        # With speed-up curves: what candidates claim, by leaf, lane and host; the job that was given
-        # the last slot; and jobs to which another slot is not worth much.
+        # With speed-up curves: what candidates claim, by leaf, lane and host; the job that was
+        # given the last slot; and jobs to which another slot is not worth much, with their claims.
         self._claims: dict[tuple[int, int, str, bool], Claims] = {}
         self._served: JobState | None = None
         self._sated: dict[int, JobState] = {}

@@ -27,14 +27,10 @@ class Speedup:
     most: float = math.inf
 
     def __post_init__(self) -> None:
-        for name, value, least, highest in (
-            ("serial", self.serial, 0, 1),
-            ("most", self.most, 1, math.inf),
-        ):
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not is_number or not least <= value <= highest:
-                bounds = f"from {least} to {highest}" if highest < math.inf else "of at least 1"
-                raise InvalidModel(f"speedup: {name} must be a number {bounds}, got {value!r}")
+        if not _is_number(self.serial) or not 0 <= self.serial <= 1:
+            raise InvalidModel(f"speedup: serial must be a share from 0 to 1, got {self.serial!r}")
+        if not _is_number(self.most) or not self.most >= 1:
+            raise InvalidModel(f"speedup: most must be a number of at least 1, got {self.most!r}")
 
     @property
     def is_perfect(self) -> bool:
@@ -55,6 +51,10 @@ class Speedup:
         (1.0, 0.33)
         """
         return self.speed(slots + 1) - self.speed(slots)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 PERFECT = Speedup()

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
+
+from queryard.core.speedup import PERFECT, Speedup
 
 from .revision import revised
 
@@ -148,13 +150,14 @@ class Prediction:
     """Core-seconds and bytes of memory (None: not known).
 
     `spread` is the factor by which the work is typically more or less: half of all queries are
-    within it.
+    within it. `speedup` says how much faster it gets with more slots; perfect: not known.
     """
 
     work_s: float
     memory_bytes: int | None
     by: By
     spread: float
+    speedup: Speedup = field(default=PERFECT, repr=False)
 
 
 class Figure(NamedTuple):

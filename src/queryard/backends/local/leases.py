@@ -213,6 +213,7 @@ class LocalLeases:
         members = list(run.members.values())
         adapts = len(members) == 1 and len(self._jobs) > 1 and run.query.computes
         for member in members:
+            member.meter.look()
             if adapts:
                 member.adapt(now, IDLE_S)
             else:

@@ -14,6 +14,7 @@ from queryard.backends.protocol import Usage
 from queryard.core.events import WidthChanged
 from queryard.engine.meter import Meter, SlotMeter
 from queryard.engine.statement import Lease
+from queryard.estimate.widths import Idling
 from queryard.results.fan import Fan
 from queryard.results.streams import ResultStream
 
@@ -109,7 +110,8 @@ class Member:
     @property
     def usage(self) -> Usage:
         meter = self.meter
-        return Usage(meter.work_s, meter.held_s, self.burst_s, meter.slots)
+        idling = Idling(meter.looks, meter.beside, meter.asleep)
+        return Usage(meter.work_s, meter.held_s, self.burst_s, meter.slots, idling)
 
     # --- width: what the plan allows -------------------------------------------------------------
 
