@@ -38,7 +38,7 @@ LOOK_AT_MEMORY = 4
 # tenant its guarantee.
 MOST_BURSTS = 1
 # A slot that has computed nothing for this long is offered to other queries.
-IDLE_S = 0.02
+IDLE_S = 0.004
 
 
 class Engine(Protocol):

@@ -25,7 +25,7 @@ OVERSTAY_S, SOON_S = 0.05, 0.02
 # The weight of the last returned slot in the moving average.
 LAST_COUNTS = 0.3
 # How long a narrowed query waits before it tries again to use more slots, at first and at most.
-RETRY_S = (0.1, 1.6)
+RETRY_S = (0.03, 1.6)
 
 
 class Serving(Protocol):
