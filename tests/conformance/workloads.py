@@ -17,6 +17,7 @@ from queryard.core.model import (
     Table,
     TableInput,
 )
+from queryard.core.speedup import PERFECT, Speedup
 from queryard.policies import resolve_profile
 from queryard.sim import Conditions
 from queryard.workload.model import Arrival, JobTruth, Workload
@@ -27,6 +28,7 @@ TABLES = (
 )
 BY_NAME = {table.name: table for table in TABLES}
 
+CURVES = (PERFECT, Speedup(0.05), Speedup(0.4), Speedup(0.1, 2))
 seconds = st.floats(0.1, 5.0).map(lambda value: round(value, 2))
 
 
@@ -44,6 +46,7 @@ def jobs(draw: st.DrawFn, number: int, online: bool) -> tuple[Job, JobTruth]:
         reduce_s=draw(seconds),
         work_s=draw(st.floats(0.5, 20.0)),
         batch_overhead_s=draw(st.sampled_from((0.0, 0.5))),
+        speedup=draw(st.sampled_from(CURVES)),
     )
     name = f"j{number}"
     shape = "divisible" if online else draw(st.sampled_from(("maps", "maps", "scan", "divisible")))

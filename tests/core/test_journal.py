@@ -31,6 +31,7 @@ from queryard.core.model import (
     TableInput,
     TaskId,
 )
+from queryard.core.speedup import Speedup
 from queryard.policies import resolve_profile
 from queryard.sim import Conditions, replay, simulate
 from queryard.workload import generate
@@ -97,12 +98,15 @@ profiles = st.sampled_from(("fifo", "tls", "edls-sh", "relaqs")).map(resolve_pro
 maybe = st.none() | times
 launch_numbers = st.integers(0, 10**9)
 slots = st.integers(1, 100)
+curves = st.builds(Speedup, st.floats(0, 1), st.floats(1, 64) | st.just(math.inf))
 tasks = st.builds(TaskId, names, st.sampled_from(("map", "reduce")), st.integers(0, 10**6))
 outcomes = st.sampled_from(("revoked", "finished", "failed"))
 
 ANY_EVENT: dict[type, st.SearchStrategy[Any]] = {
     ev.QuerySubmitted: st.builds(ev.QuerySubmitted, times, queries()),
-    ev.EstimateChanged: st.builds(ev.EstimateChanged, times, names, maybe, maybe, maybe),
+    ev.EstimateChanged: st.builds(
+        ev.EstimateChanged, times, names, maybe, maybe, maybe, st.none() | curves
+    ),
     ev.TaskFinished: st.builds(ev.TaskFinished, times, launch_numbers, st.none() | names, sizes),
     ev.TaskFailed: st.builds(ev.TaskFailed, times, launch_numbers, names),
     ev.Progressed: st.builds(ev.Progressed, times, names, st.floats(0, 1)),

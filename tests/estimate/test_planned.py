@@ -114,7 +114,7 @@ def test_operators_over_few_row_groups_are_serial_and_more_memory_is_held_by_lar
         return Features(operator.amounts, operators=(operator,))
 
     one, many = (planned([plan(lanes, 1e8)], REFERENCE) for lanes in (1.0, 64.0))
-    assert one.parallel.serial > 0.9
-    assert many.parallel.serial < 0.1
-    assert many.parallel.most == pytest.approx(64.0)
+    assert one.speedup.serial > 0.9
+    assert many.speedup.serial < 0.1
+    assert many.speedup.most == pytest.approx(64.0)
     assert planned([plan(64.0, 1e9)], REFERENCE).memory_bytes > many.memory_bytes

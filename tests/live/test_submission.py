@@ -7,11 +7,11 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from engine.native_driving import wait_until
 from hypothesis import given
 from hypothesis import strategies as st
 
 import queryard
-from engine.native_driving import wait_until
 from queryard.engine.errors import QueryCancelled, QueryFailed
 from queryard.estimate.work import Prediction
 from queryard.live.request import QueryRequest

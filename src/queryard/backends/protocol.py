@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 from queryard.core.commands import Grant, Kill, Launch, Release, Revoke, Scale
 from queryard.core.events import LeaseEnded, NodeJoined, NodeLost, TaskFinished, WidthChanged
 from queryard.core.model import TaskId
+from queryard.estimate.widths import NOTHING_SEEN, Idling
 
 NATIVE_JOB = "native"
 """The one job of a native query: its id is the query's, and this."""
@@ -70,13 +71,15 @@ class Usage(NamedTuple):
     """What one query has cost so far, on whatever slots.
 
     `burst_s` are the slot-seconds of its slots after they were written off: they had not left when
-    they were revoked, and burst slots ran in their place.
+    they were revoked, and burst slots ran in their place. `idling` is what was seen of slots that
+    did nothing.
     """
 
     work_s: float = 0.0
     held_s: float = 0.0
     burst_s: float = 0.0
     slots: int = 0
+    idling: Idling = NOTHING_SEEN
 
 
 NO_USAGE = Usage()

@@ -80,7 +80,12 @@ def run_policy(
     return PolicyResult(
         name=name,
         profile=profile,
-        summary=summarise(rows, alone_s=alone_s, size_bins=_size_bins(workload)),
+        summary=summarise(
+            rows,
+            alone_s=alone_s,
+            size_bins=_size_bins(workload),
+            work_s={arrival.query.id: arrival.work_s for arrival in workload.arrivals},
+        ),
         journal=run.journal,
         tasks=run.tasks,
         wall_s=run.wall_s,

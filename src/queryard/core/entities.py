@@ -5,6 +5,7 @@ Objects here are plain and mutable; `State` alone changes them. Each has a `fork
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,6 +14,10 @@ from .lifecycle import DONE, QueryStage
 from .means import Mean
 from .model import MAP, REDUCE, Job, Node, Query, Table
 from .phases import PhaseState
+from .speedup import PERFECT, Speedup
+
+# The `fit` of a job without one.
+NO_LIMIT = sys.maxsize
 
 
 class Host(NamedTuple):
@@ -101,6 +106,7 @@ class JobState:
         "downstream",
         "failures",
         "finishing",
+        "fit",
         "held_back",
         "held_s",
         "host",
@@ -126,6 +132,7 @@ class JobState:
         "scanned",
         "slots",
         "spec",
+        "speedup",
         "stays",
         "tail_work_s",
         "uid",
@@ -170,6 +177,10 @@ class JobState:
         self.tail_work_s = 0.0
         # How many slots it can use if it is divisible; the driver may say otherwise on the way.
         self.width = spec.divisible.width if spec.divisible else 0
+        # How much faster it gets with more slots, as far as is known; and how many it is to have,
+        # while slots are given out (see `share_out`).
+        self.speedup: Speedup = PERFECT
+        self.fit = NO_LIMIT
         # node -> [held, revoking]
         self.leases: dict[str, list[int]] = {}
         # Since when it waits for slots, if it is divisible, and since when it has some.
@@ -260,6 +271,8 @@ class JobState:
         copy.level_s = self.level_s
         copy.tail_work_s = self.tail_work_s
         copy.width = self.width
+        copy.speedup = self.speedup
+        copy.fit = self.fit
         copy.leases = {n: lease.copy() for n, lease in self.leases.items()} if self.leases else {}
         copy.queued_s = self.queued_s
         copy.lease_began_s = self.lease_began_s

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from .model import Node, Query, Table
+from .speedup import Speedup
 
 # What a failure means for the next attempt: it is made, and this one counts towards the most
 # there may be; it is made, and this one does not count (the work itself is not to blame); or it
@@ -26,13 +27,17 @@ class QuerySubmitted(NamedTuple):
 
 
 class EstimateChanged(NamedTuple):
-    """A prediction of a job's seconds per map and reduce task, or its core-seconds of work."""
+    """A prediction of a job's seconds per map and reduce task, or its core-seconds of work.
+
+    Of divisible work also how much faster it gets with more slots.
+    """
 
     time_s: float
     job: str
     map_s: float | None = None
     reduce_s: float | None = None
     work_s: float | None = None
+    speedup: Speedup | None = None
 
 
 class TaskFinished(NamedTuple):

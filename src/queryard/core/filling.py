@@ -102,7 +102,7 @@ class Filling:
             self._fill_all()
         else:
             if self._state.uneven and len(freed) > 1:
-                freed.sort(key=_most_free)
+                freed.sort(key=most_free)
             for node in freed:
                 if not node.draining or node.serves_bound:
                     self._serve(node, node.free)
@@ -118,7 +118,7 @@ class Filling:
             for node in self._state.nodes.values()
             if node.free > 0 and (not node.draining or node.serves_bound)
         ]
-        nodes.sort(key=_most_free)
+        nodes.sort(key=most_free)
         while nodes and any(ready):
             takers = []
             for node in nodes:
@@ -322,5 +322,6 @@ def _lanes(bits: int) -> tuple[int, ...]:
     return tuple(lane for lane in range(bits.bit_length()) if bits >> lane & 1)
 
 
-def _most_free(node: NodeState) -> tuple[int, float, str]:
+def most_free(node: NodeState) -> tuple[int, float, str]:
+    """Nodes in the order in which free slots are offered."""
     return (-node.free, -node.spec.map_speed, node.id)

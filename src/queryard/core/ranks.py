@@ -37,6 +37,8 @@ class PoolTree:
         self.slots = slots
         # Set while slots are dealt out on trial: a lottery then goes by what was drawn before.
         self.dealing = False
+        # Set in a deal among queries with speed-up curves: gives a slot to a candidate of a leaf.
+        self.fits: Callable[[Pool, int, NodeState], bool] | None = None
         # Set by an attempt that failed for want of memory: what needs more need not ask either.
         self.refused_above = UNBOUNDED
         # Up to when the use of slots is entered, and how soon a turn may end: see `turns`.
@@ -343,6 +345,8 @@ class PoolTree:
         if pool.used >= pool.cap:
             return False
         if pool.order is not None:
+            if self.fits is not None and not pool.by_slots:
+                return self.fits(pool, lane, node)
             if pool.drifts and not self.dealing and self._due(pool, state):
                 self.refresh(pool, state)
             members = pool.members
@@ -418,6 +422,7 @@ class PoolTree:
         copy.lanes = self.lanes
         copy.slots = self.slots
         copy.dealing = False
+        copy.fits = None
         copy.refused_above = UNBOUNDED
         copy.elapsed_s = self.elapsed_s
         copy.contended_s = self.contended_s

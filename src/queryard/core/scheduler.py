@@ -25,7 +25,7 @@ from .kernel import Kernel
 from .parts import Policy, Provisioning
 from .ranks import PoolTree
 from .relief import reduces_to_kill
-from .share_out import excess_leases, rotate
+from .share_out import Shares, excess_leases, fitting_shares, limited, rotate
 from .sizing import Sizing
 from .standing import Standing
 from .state import Settings, State
@@ -89,7 +89,7 @@ class Scheduler(Kernel):
             self.tree.take_turns(self.admission.is_open_to, state)
         if self.tree.draws_lots and (state.leaseholders or self.tree.has_lots):
             self.tree.draw_lots(state)
-        self.filling.fill()
+        self._fill()
         if self._extras or state.leaseholders:
             self._decide_extras()
         if self.tree.keeps_time and self.tree.root.order is not None:
@@ -169,6 +169,8 @@ class Scheduler(Kernel):
         # deals that undo each other could alternate without end.
         self._revoked: set[tuple[str, str]] = set()
         self._revoked_s = -1.0
+        # What each job was dealt in this instant, where speed-up curves are known.
+        self._shares: Shares | None = None
 
     def _adopt(self, policy: Policy, before: Before | None = None) -> None:
         """Follow a policy from now on, with what those `before` have seen; running work is not
@@ -346,6 +348,24 @@ class Scheduler(Kernel):
 
     # --- deciding --------------------------------------------------------------------------
 
+    def _fill(self) -> None:
+        """Fill free slots; where speed-up curves are known, as far as jobs can use them well."""
+        self._shares = None
+        if self.state.curved:
+            if self._drifts and self.state.leaseholders:
+                self.tree.refresh_due(self.state)
+            if self._rotates:
+                rotate(self)
+            freed, is_new = list(self.state.notes.freed), self.standing.has_new_candidates
+            self._shares = fitting_shares(self)
+            self.standing.has_new_candidates = is_new
+        if self._shares is not None:
+            with limited(self, self._shares):
+                self.filling.fill()
+            # What is left over, as on a host where no job was dealt more, is still of some use.
+            self.state.notes.freed[:], self.standing.has_new_candidates = freed, is_new
+        self.filling.fill()
+
     def _decide_extras(self) -> None:
         """What only some policies and settings need."""
         if self.state.leaseholders:
@@ -374,7 +394,7 @@ class Scheduler(Kernel):
         if self.tree.draws_lots and not self.tree.has_lots:
             self.tree.draw_lots(state)
         waits = self._rotates and rotate(self)
-        for job, node_id, slots in excess_leases(self, grants, self._revoked):
+        for job, node_id, slots in excess_leases(self, grants, self._revoked, self._shares):
             self._revoked.add((job.id, node_id))
             self._revoke(job, node_id, slots)
         self._out.extend(Grant(job, node, slots) for (job, node), slots in grants.items())

@@ -5,33 +5,50 @@ and leases are held, the slots that are free or leased are dealt again in the po
 order; a job that holds more than it was dealt gives the rest back. The deal only moves
 counters, and every move is undone at the end. Cost: O(slots) steps, each with a change of
 rank only where the order goes by the slots held; nothing where there is no divisible work.
+
+Where speed-up curves are known, the deal also says how wide each query runs (`claims`): slots are
+dealt before any is given, and free ones then go to the jobs that were dealt more than they hold.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
+from contextlib import contextmanager
+from heapq import merge
+from itertools import islice
 
-from .entities import Candidate, JobState, NodeState, QueryState
+from .claims import Claims
+from .entities import NO_LIMIT, Candidate, JobState, NodeState, QueryState
+from .filling import most_free
 from .kernel import Kernel
 from .lifecycle import PENDING, RUNNING
 from .model import MAP
 from .phases import PhaseState
+from .pools import Pool
+from .ranks import PASSING
 
 # (job, node) -> slots
 Shares = Counter[tuple[str, str]]
+# A slot that speeds a job up by less than this part of a slot is offered to all others first.
+WORTH = 0.1
 
 
 def excess_leases(
-    scheduler: Kernel, granted: Mapping[tuple[str, str], int], settled: Set[tuple[str, str]]
+    scheduler: Kernel,
+    granted: Mapping[tuple[str, str], int],
+    settled: Set[tuple[str, str]],
+    shares: Shares | None = None,
 ) -> list[tuple[JobState, str, int]]:
-    """(job, node, slots) to revoke; what was just granted, or is settled for now, stays."""
+    """(job, node, slots) to revoke; what was just granted, or is settled for now, stays.
+
+    `shares` are those of a deal that was made in this instant already.
+    """
     state = scheduler.state
     holders = list(state.leaseholders.values())
     if not holders:
         return []
-    shares: Shares | None = None
-    if any(scheduler.tree.root.ready):
+    if shares is None and any(scheduler.tree.root.ready):
         shares = _Deal(scheduler, holders).shares()
     excess = []
     for job in holders:
@@ -52,6 +69,35 @@ def excess_leases(
                 excess.append((job, node_id, wanted))
                 surplus -= wanted
     return excess
+
+
+def fitting_shares(scheduler: Kernel) -> Shares | None:
+    """What each job is to have where speed-up curves are known; None where nothing is to be said.
+
+    A query that is alone has all slots, whatever its curve.
+    """
+    state = scheduler.state
+    if not state.curved or len(state.queries) < 2:
+        return None
+    return _Deal(scheduler, list(state.leaseholders.values())).shares()
+
+
+@contextmanager
+def limited(scheduler: Kernel, shares: Shares) -> Iterator[None]:
+    """Within it, no job is given more slots than its shares."""
+    state, refresh = scheduler.state, scheduler.standing.refresh
+    jobs = dict(state.leaseholders)
+    for job in jobs.values():
+        job.fit = 0
+    for (job_id, _), slots in shares.items():
+        job = jobs.setdefault(job_id, state.jobs[job_id])
+        job.fit = slots + (0 if job.fit == NO_LIMIT else job.fit)
+    for job in jobs.values():
+        refresh(job)
+    yield
+    for job in jobs.values():
+        job.fit = NO_LIMIT
+        refresh(job)
 
 
 def _may_keep(node: NodeState) -> bool:
@@ -116,9 +162,17 @@ class _Deal:
         self._phases: dict[int, tuple[PhaseState, int]] = {}
         # Divisible work that stays first while nothing in this ranking changes.
         front = scheduler.tree.root.lanes[0]
-        self._front = front if self._filling.keeps_front and not self._state.apart else None
+        keeps_front = self._filling.keeps_front and not (self._state.apart or self._state.curved)
+        self._front = front if keeps_front else None
         self._head: JobState | None = None
         self._changes = 0
+        # With speed-up curves: what candidates claim, by leaf, lane and host; the job that was
+        # given the last slot; and jobs to which another slot is not worth much, with their claims.
+        self._claims: dict[tuple[int, int, str, bool], Claims] = {}
+        self._served: JobState | None = None
+        self._sated: dict[int, JobState] = {}
+        self._waived: list[tuple[Claims, int, Candidate, JobState]] = []
+        self._worth = WORTH if self._state.curved else 0.0
 
     def shares(self) -> Shares:
         """Deal, and put everything back as it was."""
@@ -132,9 +186,7 @@ class _Deal:
         counts = [(node, node.free, node.maps, node.reduces, node.leased) for node in nodes]
         for node in nodes:
             node.free, node.leased = node.free + node.leased, 0
-        takers = [node for node in nodes if node.free]
-        while takers:
-            takers = [node for node in takers if node.free and self._offer(node)]
+        self._deal(nodes)
         tree.hold(False)
         for phase, tasks in self._phases.values():
             phase.counts[PENDING] += tasks
@@ -152,6 +204,65 @@ class _Deal:
             for query in self._admitted.values():
                 del state.reservations[query.id]
         return self._shares
+
+    def _deal(self, nodes: list[NodeState]) -> None:
+        tree = self._scheduler.tree
+        if self._state.curved:
+            tree.fits = self._serve_fitting
+            if self._state.apart:
+                nodes.sort(key=most_free)  # as free slots will be filled
+        self._offer_all(nodes)
+        if self._sated:
+            # Slots that are of little use to these are of none to others.
+            self._worth = 0.0
+            self._release()
+            self._offer_all(nodes)
+        tree.fits = None
+
+    def _offer_all(self, nodes: list[NodeState]) -> None:
+        takers = [node for node in nodes if node.free]
+        while takers:
+            takers = [node for node in takers if node.free and self._offer(node)]
+
+    def _release(self) -> None:
+        for job in self._sated.values():
+            job.fit = NO_LIMIT
+            self._scheduler.standing.refresh(job)
+        self._sated.clear()
+        for claims, place, candidate, job in self._waived:
+            claims.again(place, candidate, job)
+
+    # --- with speed-up curves --------------------------------------------------------------------
+
+    def _serve_fitting(self, leaf: Pool, lane: int, node: NodeState) -> bool:
+        """Give a slot to the candidate of a leaf to which it is worth most."""
+        host = node.host if self._state.apart else ""
+        key = (leaf.index, lane, host, node.draining)
+        claims = self._claims.get(key)
+        if claims is None:
+            line = self._line(leaf, lane, node)
+            claims = self._claims[key] = Claims(max(leaf.queries, len(line)), line)
+        while (best := claims.best()) is not None:
+            place, candidate = best
+            if self._attempt(candidate, lane, node):
+                job = self._served
+                assert job is not None
+                if job.uid in self._sated:
+                    self._waived.append((claims, place, candidate, job))
+                else:
+                    claims.again(place, candidate, job)
+                return True
+        return False
+
+    def _line(self, leaf: Pool, lane: int, node: NodeState) -> list[Candidate]:
+        """The candidates of a leaf in its order, as many as can matter."""
+        turns = leaf.free_for(node, lane, self._state)
+        if leaf.gates[lane].keys and not node.draining:
+            turns = merge(leaf.turns(leaf.gates[lane], self._state), turns)
+        most = self._state.total_slots + PASSING
+        return [leaf.members[uid] for _, uid in islice(turns, most)]
+
+    # --- one slot after another ------------------------------------------------------------------
 
     def _hold(self, job: JobState, slots: int) -> None:
         job.slots += slots
@@ -179,6 +290,8 @@ class _Deal:
                 self._state.reservations[query.id] = query.memory_bytes
         if isinstance(candidate, JobState):
             job = candidate
+            if not job.lanes >> lane & 1:
+                return False
         else:
             jobs = self._filling.jobs_for(query, lane, node)
             if not jobs:
@@ -228,6 +341,11 @@ class _Deal:
         job.query.slots += 1
         if self._filling.meters:
             self._scheduler.tree.charge(job.query.pool, 1)
+        self._served = job
+        if self._worth and phase is None and job.speedup.gain(job.slots) < self._worth:
+            job.fit = job.slots
+            self._sated[job.uid] = job
+            more = False
         if not more:
             self._scheduler.standing.refresh(job)
         elif self._scheduler.standing.every_launch:

@@ -43,7 +43,8 @@ class Standing:
         maps = job.map
         if maps is None:
             closed = job.finishing or job.restarting
-            return self.split.lease_bits if job.slots < job.width and not closed else 0
+            most = min(job.width, job.fit)
+            return self.split.lease_bits if job.slots < most and not closed else 0
         lanes = 0
         if maps.counts[PENDING] and not job.held_back:
             lanes = self._suiting(job, maps, self.split.map_bits)

@@ -120,6 +120,8 @@ class State:
         self.running: dict[int, Launch] = {}
         self.killed: set[int] = set()
         self.leaseholders: dict[str, JobState] = {}
+        # Jobs that are known to get less out of the second slot than out of the first.
+        self.curved: dict[str, JobState] = {}
         self.keys: dict[str, str] = {}
         self.class_means: dict[tuple[str, str, Kind], Mean] = {}
         # What queries that were completed took alone, by their last estimates.
@@ -237,6 +239,7 @@ class State:
         copy.running = self.running.copy()
         copy.killed = self.killed.copy()
         copy.leaseholders = {job_id: copy.jobs[job_id] for job_id in self.leaseholders}
+        copy.curved = {job_id: copy.jobs[job_id] for job_id in self.curved}
         copy.keys = self.keys.copy()
         copy.class_means = {key: mean.fork() for key, mean in self.class_means.items()}
         copy.alone_s = self.alone_s.fork()

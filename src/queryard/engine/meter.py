@@ -60,6 +60,10 @@ class Meter:
         self._inside: set[SlotMeter] = set()
         self._work_s = 0.0
         self._held_s = 0.0
+        # Looks at two slots or more, the slots beyond the first of each, and those found asleep.
+        self.looks = 0
+        self.beside = 0
+        self.asleep = 0
 
     def enter(self) -> SlotMeter:
         """The calling thread begins to work on the query."""
@@ -92,6 +96,21 @@ class Meter:
     def slots(self) -> int:
         """How many are inside now."""
         return len(self._inside)
+
+    def look(self) -> None:
+        """See how many of the slots do nothing at this moment; to be called now and then.
+
+        A slot that waits for a processor or a disk does something.
+        """
+        with self._lock:
+            threads = [stay.thread for stay in self._inside]
+        if len(threads) < 2:
+            return
+        asleep = [all_asleep([thread]) for thread in threads]
+        if None not in asleep:
+            self.looks += 1
+            self.beside += len(threads) - 1
+            self.asleep += min(asleep.count(True), len(threads) - 1)
 
     def idle(self, for_s: float) -> tuple[int, int]:
         """(threads inside, those of them that have been idle for `for_s`)."""

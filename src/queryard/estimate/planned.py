@@ -6,9 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from queryard.core.speedup import Speedup
+
 from .factors import NOISE, Factors
 from .prices import Features, Part, Rates, bounded, doubt_of, operator_s, total_of
-from .work import LEAST_S, QUANTILES, Parallel, Prediction
+from .work import LEAST_S, QUANTILES, Prediction
 
 # Memory that a query takes whatever it does, and how much more than the rows it holds.
 BASE_BYTES = 16 << 20
@@ -24,7 +26,7 @@ class Planned:
     parts: Mapping[Part, float]
     doubt: float
     memory_bytes: float
-    parallel: Parallel
+    speedup: Speedup
 
     @property
     def work_s(self) -> float:
@@ -39,11 +41,11 @@ def planned(features: Sequence[Features], rates: Rates) -> Planned:
         total_of(features, rates),
         max((doubt_of(plan) for plan in features), default=0.0),
         BASE_BYTES + HELD * held,
-        parallel_of(features, rates),
+        speedup_of(features, rates),
     )
 
 
-def parallel_of(features: Sequence[Features], rates: Rates) -> Parallel:
+def speedup_of(features: Sequence[Features], rates: Rates) -> Speedup:
     """The serial share of some plans: the start, and operators over less than two row groups.
 
     The most slots of use is what operators can use on average, by their work.
@@ -61,7 +63,7 @@ def parallel_of(features: Sequence[Features], rates: Rates) -> Parallel:
             works += work_s / lanes
             used += work_s
     most = used / works if works > 0 else 1.0
-    return Parallel(min(1.0, serial / total) if total > 0 else 1.0, max(1.0, most))
+    return Speedup(min(1.0, serial / total) if total > 0 else 1.0, max(1.0, most))
 
 
 def predicted(plan: Planned, factors: Factors[Part]) -> Prediction:
@@ -70,4 +72,4 @@ def predicted(plan: Planned, factors: Factors[Part]) -> Prediction:
     variance = NOISE + factors.variance(plan.parts) + plan.doubt
     spread = math.exp(HALF * math.sqrt(variance))
     memory = math.ceil(plan.memory_bytes)
-    return Prediction(max(LEAST_S, work_s), memory, "plan", spread, plan.parallel)
+    return Prediction(max(LEAST_S, work_s), memory, "plan", spread, plan.speedup)

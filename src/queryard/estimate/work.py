@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import Literal, NamedTuple
+
+from queryard.core.speedup import PERFECT, Speedup
 
 from .revision import revised
 
@@ -46,22 +48,12 @@ STOPPED = 8
 QUANTILES = NormalDist()
 
 
-class Parallel(NamedTuple):
-    """How well more slots serve a query: the share that is serial, and the most slots of use."""
-
-    serial: float = 0.0
-    most: float = math.inf
-
-
-PERFECT = Parallel()
-
-
 @dataclass(frozen=True, slots=True)
 class Prediction:
     """Core-seconds and bytes of memory (None: not known).
 
     `spread` is the factor by which the work is typically more or less: half of all queries are
-    within it.
+    within it. `speedup` says how much faster it gets with more slots; perfect: not known.
 
     >>> [round(end, 2) for end in Prediction(2.0, None, "plan", 1.5).interval()]
     [0.74, 5.38]
@@ -71,7 +63,7 @@ class Prediction:
     memory_bytes: int | None
     by: By
     spread: float
-    parallel: Parallel = PERFECT
+    speedup: Speedup = field(default=PERFECT, repr=False)
 
     def interval(self, share: float = 0.9) -> tuple[float, float]:
         """The work between which so large a share of such queries lies."""

@@ -34,7 +34,7 @@ from .response import (
 )
 from .rows import RunRows
 from .runs import read_run
-from .utilisation import Utilisation, mean_utilisation
+from .utilisation import Utilisation, leased_per_work, mean_utilisation
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,7 @@ class Summary:
     fairness: Fairness
     deadlines: Deadlines
     utilisation: Utilisation
+    leased_per_work: float | None
     attempts: Attempts
     locality: Locality
     scanned: Scanned
@@ -95,6 +96,7 @@ def summarise(
     *,
     alone_s: Mapping[str, float] | None = None,
     size_bins: Mapping[str, str] | None = None,
+    work_s: Mapping[str, float] | None = None,
     min_e_s: float = MIN_E_S,
     error_reductions: Iterable[float] = REDUCTIONS,
     lease_unit_s: float = HOUR_S,
@@ -102,7 +104,8 @@ def summarise(
     """All metrics of a run.
 
     `alone_s` gives what each query takes alone on the idle cluster, `size_bins` the name of its
-    size bin; without them slowdowns and bins are empty.
+    size bin, `work_s` its core-seconds; without them slowdowns, bins and `leased_per_work` are
+    empty.
     """
     if isinstance(run, Journal):
         run = read_run(run)
@@ -122,6 +125,7 @@ def summarise(
         fairness=Fairness(tenant_fairness(run, slowdown), jain(slowdown.values())),
         deadlines=deadlines(rows, run.closed_s),
         utilisation=mean_utilisation(run),
+        leased_per_work=leased_per_work(run, work_s or {}),
         attempts=_attempts(run),
         locality=locality(run),
         scanned=scanned(run),

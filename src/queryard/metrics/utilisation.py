@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -47,6 +48,19 @@ class Utilisation:
     reduce: float | None = None
     lease: float | None = None
     all: float | None = None
+
+
+def leased_per_work(run: RunRows, work_s: Mapping[str, float]) -> float | None:
+    """Slot-seconds of finished queries over the core-seconds of work that they had.
+
+    Above 1 slots have waited inside queries: serial steps, or more slots than a query can use.
+    None where the work of no finished query is given.
+    """
+    done = [row for row in run.queries.values() if row.outcome == "finished"]
+    known = [row for row in done if work_s.get(row.query.id, 0.0) > 0]
+    if not known:
+        return None
+    return sum(row.slot_s for row in known) / sum(work_s[row.query.id] for row in known)
 
 
 def mean_utilisation(run: RunRows) -> Utilisation:

@@ -1,7 +1,8 @@
 """Where the estimates of a simulated run come from; they reach the kernel as events.
 
-`oracle` tells the true means, `oracle:0.3` errs by a factor of log-normal spread 0.3, drawn
-once per job, and `observed` tells nothing: the kernel uses the means it has observed. The name
+`oracle` tells the true means, `oracle:no-curves` the same without speed-up curves, `oracle:0.3`
+errs by a factor of log-normal spread 0.3, drawn once per job, and `observed` tells nothing: the
+kernel uses the means it has observed. The name
 of a predictor (`basic`, `standard`, `regression` …) lets that one learn as tasks end.
 """
 
@@ -22,7 +23,9 @@ from .predicting import Predicting
 EstimateSource = Callable[[float, Arrival], list[EstimateChanged]]
 
 
-def _tell(now: float, arrival: Arrival, factor: Callable[[], float]) -> list[EstimateChanged]:
+def _tell(
+    now: float, arrival: Arrival, factor: Callable[[], float], *, tells_curves: bool = True
+) -> list[EstimateChanged]:
     events = []
     for job in arrival.query.jobs:
         truth = arrival.truth[job.name]
@@ -30,7 +33,8 @@ def _tell(now: float, arrival: Arrival, factor: Callable[[], float]) -> list[Est
         by = factor()
         if job.divisible is not None:
             work_s = truth.total_work_s(job) * by
-            events.append(EstimateChanged(now, job_id, work_s=work_s))
+            curve = truth.speedup if tells_curves and not truth.speedup.is_perfect else None
+            events.append(EstimateChanged(now, job_id, work_s=work_s, speedup=curve))
             continue
         reduce_s = (truth.shuffle_s + truth.merge_s + truth.reduce_s) * by
         events.append(
@@ -42,6 +46,11 @@ def _tell(now: float, arrival: Arrival, factor: Callable[[], float]) -> list[Est
 def oracle(now: float, arrival: Arrival) -> list[EstimateChanged]:
     """The true mean times."""
     return _tell(now, arrival, lambda: 1.0)
+
+
+def curveless_oracle(now: float, arrival: Arrival) -> list[EstimateChanged]:
+    """The true mean times; all speed-up curves are taken for perfect."""
+    return _tell(now, arrival, lambda: 1.0, tells_curves=False)
 
 
 def observed(now: float, arrival: Arrival) -> list[EstimateChanged]:
@@ -64,6 +73,8 @@ def estimate_source(name: str, seed: int = 0) -> EstimateSource:
         return observed
     if kind == "oracle" and not value:
         return oracle
+    if name == "oracle:no-curves":
+        return curveless_oracle
     if kind == "oracle":
         try:
             error = float(value)

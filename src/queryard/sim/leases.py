@@ -1,7 +1,8 @@
 """Divisible jobs in simulated time: work done between one decision and the next.
 
-There are no time slices. A job's slots work at the sum of their speeds; whenever their number
-changes, the work done so far is added up and the end of the batch is computed again.
+There are no time slices. A job's slots work at the sum of their speeds, as far as its speed-up
+curve lets them; whenever their number changes, the work done so far is added up and the end of the
+batch is computed again.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class LeasedJob:
         "rate",
         "since_s",
         "spec",
+        "summed",
         "target_error",
         "truth",
         "version",
@@ -44,6 +46,8 @@ class LeasedJob:
         self.batches = spec.divisible.batches
         self.batch = 1
         self.nodes: dict[str, int] = {}
+        # What its slots could do together, and what they do.
+        self.summed = 0.0
         self.rate = 0.0
         self.since_s = 0.0
         self.version = 0
@@ -77,7 +81,11 @@ class LeasedJob:
         self.nodes[node] = self.nodes.get(node, 0) + slots
         if self.nodes[node] <= 0:
             del self.nodes[node]
-        self.rate = self.rate + slots * speed if self.nodes else 0.0
+        self.summed = self.summed + slots * speed if self.nodes else 0.0
+        self.rate = self.summed
+        if self.nodes and not self.truth.speedup.is_perfect:
+            held = sum(self.nodes.values())
+            self.rate *= self.truth.speedup.speed(held) / held
         self.version += 1
 
     def next_s(self, now: float) -> float:

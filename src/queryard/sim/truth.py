@@ -264,7 +264,7 @@ def believed(job: JobState) -> JobTruth:
     The error of an online answer goes on falling from the last one that was reported.
     """
     divisible = job.spec.divisible
-    truth = JobTruth(map_s=job.map_s, reduce_s=job.reduce_s, work_s=job.work_s)
+    truth = JobTruth(map_s=job.map_s, reduce_s=job.reduce_s, work_s=job.work_s, speedup=job.speedup)
     if divisible is None or not job.answers:
         return truth
     last = job.answers[-1]

@@ -52,7 +52,8 @@ def _job_s(job: Job, truth: JobTruth, slots: float, target_error: float | None) 
         served_by = min(job.divisible.width, slots)
         batches = truth.batches_run(job.divisible.batches, target_error)
         overhead_s = truth.batch_overhead_s * batches
-        return truth.total_work_s(job, target_error) / served_by + overhead_s
+        work_s = truth.total_work_s(job, target_error)
+        return work_s / truth.speedup.speed(served_by) + overhead_s
     maps_s = _waves(job.map.tasks, slots) * truth.map_s if job.map else 0.0
     per_reduce_s = truth.shuffle_s + truth.merge_s + truth.reduce_s
     return maps_s + (_waves(job.reduce.tasks, slots) * per_reduce_s if job.reduce else 0.0)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from queryard.core.errors import InvalidModel
 from queryard.core.model import Job, Node, Query, Table, Tenant
+from queryard.core.speedup import PERFECT, Speedup
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,8 @@ class JobTruth:
 
     A reduce ends at max(maps done, launch + `shuffle_s`) + `merge_s` + `reduce_s`.
     Divisible work takes `work_s` core-seconds in all, the batch i of a nested online job
-    `work_s / batches + growth_s * i`; `batch_overhead_s` is the fixed wall time of a batch.
+    `work_s / batches + growth_s * i`; `batch_overhead_s` is the fixed wall time of a batch, and
+    `speedup` how much faster it gets with more slots.
     The error of an online answer is `sigma * sqrt((1 - f) / n)` with f the share of the rows
     read and n their number, out of `rows`.
     Where tasks were measured one by one, `map_times_s` and `reduce_times_s` (shuffle and all) have
@@ -35,12 +37,15 @@ class JobTruth:
     map_output_bytes: float = 0.0
     map_times_s: tuple[float, ...] = ()
     reduce_times_s: tuple[float, ...] = ()
+    speedup: Speedup = PERFECT
 
     def __post_init__(self) -> None:
         if self._is_plain():
             return
         for name in self.__slots__:
             given = getattr(self, name)
+            if isinstance(given, Speedup):
+                continue
             for value in given if isinstance(given, tuple) else (given,):
                 if not isinstance(value, int | float) or not 0 <= value < float("inf"):
                     problem = f"{name} must be a finite number of at least 0, got {value!r}"

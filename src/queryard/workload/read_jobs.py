@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
@@ -18,6 +19,7 @@ from queryard.core.model import (
     Table,
     TableInput,
 )
+from queryard.core.speedup import PERFECT, Speedup
 
 from .fields import Fields
 from .model import JobTruth
@@ -51,7 +53,9 @@ DIVISIBLE_FIELDS = (
     "batch_overhead_s",
     "sigma",
     "rows",
+    "speedup",
 )
+SPEEDUP_FIELDS = ("serial", "most")
 ONLY_JOB = "job"
 _TRUTH = JobTruth()
 
@@ -215,10 +219,20 @@ def _read_divisible(fields: Fields) -> tuple[Divisible, JobTruth]:
         batch_overhead_s=fields.seconds("batch_overhead", _TRUTH.batch_overhead_s),
         sigma=fields.number("sigma", _TRUTH.sigma, least=0),
         rows=fields.number("rows", _TRUTH.rows, least=0),
+        speedup=_read_speedup(fields),
     )
     batches = fields.whole("batches", 1)
     span = cast(Span, fields.choice("span", SPANS, usual_span(batches)))
     return Divisible(fields.whole("width"), batches, nested, span), truth
+
+
+def _read_speedup(fields: Fields) -> Speedup:
+    """`speedup = { serial = 0.1, most = 16 }`; perfect where it is left out."""
+    if "speedup" not in fields:
+        return PERFECT
+    given = fields.table("speedup", SPEEDUP_FIELDS)
+    most = given.number("most", 1.0, least=1) if "most" in given else math.inf
+    return Speedup(given.share("serial", 0.0), most)
 
 
 def usual_span(batches: int) -> Span:

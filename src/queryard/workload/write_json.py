@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from queryard.core.model import UNBOUNDED, Job, Node, Phase, Query, Tenant
+from queryard.core.speedup import PERFECT
 
 from .model import Arrival, JobTruth, Workload
 from .read_jobs import usual_span
@@ -90,6 +91,9 @@ def _job(job: Job, truth: JobTruth) -> dict[str, Any]:
             "work_s": truth.work_s,
             **_unlike(truth, _TRUTH, ("growth_s", "batch_overhead_s", "sigma", "rows")),
         }
+        curve = _unlike(truth.speedup, PERFECT, ("serial", "most"))
+        if curve:
+            data["divisible"]["speedup"] = curve
         if divisible.span != usual_span(divisible.batches):
             data["divisible"]["span"] = divisible.span
     if job.map is not None:

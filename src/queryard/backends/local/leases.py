@@ -39,7 +39,7 @@ LOOK_AT_MEMORY = 4
 # tenant its guarantee.
 MOST_BURSTS = 1
 # A slot that has computed nothing for this long is offered to other queries.
-IDLE_S = 0.02
+IDLE_S = 0.004
 
 
 class Engine(Protocol):
@@ -221,6 +221,7 @@ class LocalLeases:
         members = list(run.members.values())
         adapts = len(members) == 1 and len(self._jobs) > 1 and run.query.computes
         for member in members:
+            member.meter.look()
             if adapts:
                 member.adapt(now, IDLE_S)
             else:

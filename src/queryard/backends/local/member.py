@@ -14,6 +14,7 @@ from queryard.backends.protocol import Usage
 from queryard.core.events import WidthChanged
 from queryard.engine.meter import Meter, SlotMeter
 from queryard.engine.statement import Lease
+from queryard.estimate.widths import Idling
 from queryard.results.fan import Fan
 from queryard.results.streams import ResultStream
 
@@ -24,7 +25,7 @@ OVERSTAY_S, SOON_S = 0.05, 0.02
 # The weight of the last returned slot in the moving average.
 LAST_COUNTS = 0.3
 # How long a narrowed query waits before it tries again to use more slots, at first and at most.
-RETRY_S = (0.1, 1.6)
+RETRY_S = (0.03, 1.6)
 
 
 class Serving(Protocol):
@@ -113,7 +114,8 @@ class Member:
     @property
     def usage(self) -> Usage:
         meter = self.meter
-        return Usage(meter.work_s, meter.held_s, self.burst_s, meter.slots)
+        idling = Idling(meter.looks, meter.beside, meter.asleep)
+        return Usage(meter.work_s, meter.held_s, self.burst_s, meter.slots, idling)
 
     # --- width: what the plan allows -------------------------------------------------------------
 

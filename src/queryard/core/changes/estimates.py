@@ -28,8 +28,22 @@ def changed(state: State, event: EstimateChanged) -> None:
         job.reduce_s, job.reduce_known, job.reduce_guessed = event.reduce_s, True, False
     if event.work_s is not None:
         job.work_s, job.work_known = event.work_s, True
+    if event.speedup is not None:
+        _bend(state, job, event)
     update_totals(state, job.query)
     state.notes.touched.append(job)
+
+
+def _bend(state: State, job: JobState, event: EstimateChanged) -> None:
+    """A divisible job has another speed-up curve from now on."""
+    if job.spec.divisible is None:
+        raise InvalidEvent(f"{event!r}: only divisible jobs have a speed-up; this one has tasks")
+    assert event.speedup is not None
+    job.speedup = event.speedup
+    if job.speedup.is_perfect:
+        state.curved.pop(job.id, None)
+    else:
+        state.curved[job.id] = job
 
 
 def class_mean(state: State, job: JobState, kind: Kind) -> Mean:
@@ -116,7 +130,7 @@ def alone_s(state: State, job: JobState, slots: int) -> float:
     if job.spec.map is None:
         width = job.spec.divisible.width if job.spec.divisible else 1
         most = max(1, state.host_slots) if job.stays else slots
-        return job.work_s / min(most, width)
+        return job.work_s / job.speedup.speed(min(most, width))
     seconds = max(job.map_s, job.spec.map.tasks * job.map_s / slots)
     if job.spec.reduce:
         seconds += max(job.reduce_s, job.spec.reduce.tasks * job.reduce_s / slots)

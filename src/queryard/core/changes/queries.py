@@ -199,6 +199,7 @@ def job_done(state: State, job: JobState) -> None:
 def _forget(state: State, query: QueryState) -> None:
     for job in query.jobs:
         del state.jobs[job.id]
+        state.curved.pop(job.id, None)
     del state.queries[query.id]
     if query.memory_bytes:
         # Also if it never started: memory may have been kept for it.

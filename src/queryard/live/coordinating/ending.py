@@ -114,6 +114,7 @@ class Ending:
             )
             learned = out.Learn(entry.request, run.work_s, entry.peak_memory_bytes, known)
             self._ledger.do(learned)
+            self._ledger.widths.learn(entry.request.template, run.idling)
         self.drop(entry, entry.error)
 
     def drop(self, entry: Entry, error: BaseException | None) -> None:

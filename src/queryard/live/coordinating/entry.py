@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from queryard.backends.protocol import Usage
+from queryard.core.speedup import PERFECT
 from queryard.estimate.work import Prediction
 
 from ..facts import QueryFacts, QueryView
@@ -32,6 +33,8 @@ class Entry:
         self.prediction = prediction
         # The work that is expected by now, which may be more than was predicted.
         self.expected_s = prediction.work_s
+        # How much faster it gets with more slots, as the kernel was told last.
+        self.speedup = PERFECT
         self.key = key
         # The settings of its client when its execution began.
         self.settings: Hashable = ()

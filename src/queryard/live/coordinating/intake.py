@@ -265,7 +265,7 @@ class Intake:
             deadline_s=request.deadline_s,
         )
         self._ledger.tell(ev.QuerySubmitted(self._ledger.now, query))
-        self._ledger.tell(*work.estimates(entry.expected_s))
+        self._ledger.tell_estimates(entry)
         if work.hands_over:
             # For the predictor, staged queries of one template are of one class.
             of_class = replace(query, class_name=request.template)

@@ -12,12 +12,14 @@ from queryard.core import events as ev
 from queryard.core.scheduler import Scheduler
 from queryard.estimate.tasks import make_predictor
 from queryard.estimate.tasks.estimating import TaskEstimates
+from queryard.estimate.widths import NOTHING_SEEN
 
 from .. import effects as out
 from ..admission.gate import Gate
 from ..admission.memory import Reservations
 from ..admission.readers import SlowReaders
 from ..effects import Effect
+from ..estimates.widths import Widths
 from ..work.base import Moved
 from ..work.native import SharedExecutions
 from .entry import Entry
@@ -38,6 +40,7 @@ class Ledger:
         self.readers = SlowReaders(reservations.pool_bytes)
         self.runs = SharedExecutions(width)
         self.tasks = TaskEstimates(make_predictor(TASK_PREDICTOR))
+        self.widths = Widths()
         self.entries: dict[str, Entry] = {}
         self.closed: BaseException | None = None
         self.now = 0.0
@@ -66,6 +69,14 @@ class Ledger:
     def most_bytes(self, entry: Entry) -> int:
         """What a query may reserve that names no amount of memory."""
         return self.gate.most_bytes(entry.request, self.reservations.usual_bytes)
+
+    def tell_estimates(self, entry: Entry) -> None:
+        """Tell the kernel what is expected of a query by now: its work, and its speed-up curve."""
+        assert entry.work is not None
+        seen = NOTHING_SEEN if entry.run is None else entry.run.idling
+        template = entry.request.template
+        entry.speedup = self.widths.curve(template, entry.prediction, entry.expected_s, seen)
+        self.tell(*entry.work.estimates(entry.expected_s, entry.speedup))
 
     def note_moved(self, moved: Moved) -> None:
         """The first slot of a query changes what others reserve, and which have begun."""

@@ -10,7 +10,7 @@ from queryard.estimate.tasks.estimating import Report
 
 from .. import effects as out
 from .. import inputs
-from ..estimates.refinement import WORTH_PLANNING_S, revised_work
+from ..estimates.refinement import WORTH_PLANNING_S, WORTH_TELLING, revised_work
 from .entry import Entry
 from .ledger import Ledger
 
@@ -68,11 +68,22 @@ class RunningQueries:
             if before_s < WORTH_PLANNING_S <= total_s and entry.prediction.by in ("bytes", "guess"):
                 # It was not planned before, because it was expected to be very short.
                 self._ledger.do(out.Refine(entry.id))
-            self._ledger.tell(*entry.work.estimates(total_s))
+            self._ledger.tell_estimates(entry)
+        elif self._is_bent(entry):
+            self._ledger.tell_estimates(entry)
         done = min(1.0, done_s / total_s) if total_s > 0 else 0.0
         for job in entry.work.jobs():
             name = str(JobId(entry.id, job.name))
             self._ledger.tell(ev.Progressed(self._ledger.now, name, done))
+
+    def _is_bent(self, entry: Entry) -> bool:
+        """Whether its slots idle more, or less, than the kernel was told."""
+        if entry.run is None:
+            return False
+        curve = self._ledger.widths.curve(
+            entry.request.template, entry.prediction, entry.expected_s, entry.run.idling
+        )
+        return abs(curve.serial - entry.speedup.serial) > WORTH_TELLING
 
     def predicted(self, given: inputs.Predicted) -> None:
         entry = self._ledger.entries.get(given.query)
@@ -80,7 +91,7 @@ class RunningQueries:
             return
         entry.prediction = given.prediction
         entry.expected_s = given.prediction.work_s
-        self._ledger.tell(*entry.work.estimates(entry.expected_s))
+        self._ledger.tell_estimates(entry)
         self._ledger.publish(entry)
 
     def run_ended(self, given: told.RunEnded) -> None:

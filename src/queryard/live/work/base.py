@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 from queryard.backends.protocol import Leased, Staged
 from queryard.core.events import EstimateChanged, MemoryChanged, Retry
 from queryard.core.model import Job
+from queryard.core.speedup import Speedup
 from queryard.results.explanation import Explanation
 from queryard.results.streams import ResultStream
 
@@ -35,7 +36,7 @@ class Work(Protocol):
     def jobs(self) -> tuple[Job, ...]:
         """The jobs, as the kernel sees them."""
 
-    def estimates(self, expected_s: float) -> list[EstimateChanged]:
+    def estimates(self, expected_s: float, speedup: Speedup) -> list[EstimateChanged]:
         """What is expected of each job."""
 
     def for_backend(self, output: ResultStream) -> Leased | Staged:

@@ -15,7 +15,9 @@ from typing import Any
 from queryard.backends.protocol import NATIVE_JOB, Leased, Usage
 from queryard.core.events import EstimateChanged, MemoryChanged, Retry
 from queryard.core.model import Divisible, Job, JobId
+from queryard.core.speedup import Speedup
 from queryard.engine.errors import OutOfMemory
+from queryard.estimate.widths import NOTHING_SEEN, Idling
 from queryard.estimate.work import Prediction
 from queryard.results.explanation import Explanation
 from queryard.results.streams import ResultStream
@@ -58,6 +60,14 @@ class SharedExecution:
     def work_s(self) -> float:
         """Core-seconds so far, on the slots of all its queries."""
         return sum(usage.work_s for usage in self.usage.values())
+
+    @property
+    def idling(self) -> Idling:
+        """What was seen of its slots, of all its queries."""
+        seen = NOTHING_SEEN
+        for usage in self.usage.values():
+            seen = seen.plus(usage.idling)
+        return seen
 
     def needs_more(self, error: BaseException, rows_out: bool) -> bool:
         """Whether to run it again: its memory reservation was a guess and too small, and no reader
@@ -137,8 +147,9 @@ class NativeWork:
     def jobs(self) -> tuple[Job, ...]:
         return (Job(NATIVE_JOB, divisible=Divisible(width=self._runs.width)),)
 
-    def estimates(self, expected_s: float) -> list[EstimateChanged]:
-        return [EstimateChanged(0.0, str(JobId(self._query, NATIVE_JOB)), work_s=expected_s)]
+    def estimates(self, expected_s: float, speedup: Speedup) -> list[EstimateChanged]:
+        job = str(JobId(self._query, NATIVE_JOB))
+        return [EstimateChanged(0.0, job, work_s=expected_s, speedup=speedup)]
 
     def for_backend(self, output: ResultStream) -> Leased:
         return Leased(self.run.name, self._runs.width, output, self._statement)

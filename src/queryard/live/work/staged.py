@@ -8,6 +8,7 @@ from pathlib import Path
 from queryard.backends.protocol import Staged
 from queryard.core.events import EstimateChanged, MemoryChanged, Retry
 from queryard.core.model import Job, JobId
+from queryard.core.speedup import Speedup
 from queryard.engine.errors import InputMissing, failure_kind
 from queryard.engine.pool import InstancePool
 from queryard.engine.staged.explained import staged_explanation
@@ -36,7 +37,7 @@ class StagedWork:
     def jobs(self) -> tuple[Job, ...]:
         return self._plan.to_jobs()
 
-    def estimates(self, expected_s: float) -> list[EstimateChanged]:
+    def estimates(self, expected_s: float, speedup: Speedup) -> list[EstimateChanged]:
         """What is expected of the tasks of each job, by the bytes they read."""
         return [
             EstimateChanged(0.0, str(JobId(self._query, job)), map_s=map_s, reduce_s=reduce_s)
