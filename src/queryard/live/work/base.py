@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 from queryard.backends.protocol import Leased, Staged
 from queryard.core.events import EstimateChanged, MemoryChanged, Retry
 from queryard.core.model import Job
+from queryard.estimate.tasks.planned import PlannedQuery
 from queryard.results.explanation import Explanation
 from queryard.results.streams import ResultStream
 
@@ -37,6 +38,9 @@ class Work(Protocol):
 
     def estimates(self, expected_s: float) -> list[EstimateChanged]:
         """What is expected of each job."""
+
+    def planned(self) -> PlannedQuery | None:
+        """What its plan expects of its tasks; None where it is not made of tasks."""
 
     def for_backend(self, output: ResultStream) -> Leased | Staged:
         """What the backend is given."""

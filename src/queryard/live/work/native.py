@@ -16,6 +16,7 @@ from queryard.backends.protocol import NATIVE_JOB, Leased, Usage
 from queryard.core.events import EstimateChanged, MemoryChanged, Retry
 from queryard.core.model import Divisible, Job, JobId
 from queryard.engine.errors import OutOfMemory
+from queryard.estimate.tasks.planned import PlannedQuery
 from queryard.estimate.work import Prediction
 from queryard.results.explanation import Explanation
 from queryard.results.streams import ResultStream
@@ -133,6 +134,9 @@ class NativeWork:
 
     def estimates(self, expected_s: float) -> list[EstimateChanged]:
         return [EstimateChanged(0.0, str(JobId(self._query, NATIVE_JOB)), work_s=expected_s)]
+
+    def planned(self) -> PlannedQuery | None:
+        return None
 
     def for_backend(self, output: ResultStream) -> Leased:
         return Leased(self.run.name, self._runs.width, output, self._statement)
