@@ -78,6 +78,9 @@ class FakeStaged:
     def estimates(self, expected_s: float) -> list[EstimateChanged]:
         return [EstimateChanged(0.0, str(JobId(self._query, "scan")), map_s=1.0, reduce_s=1.0)]
 
+    def planned(self) -> None:
+        return None
+
     def for_backend(self, output: object) -> Staged:
         return Staged(self)  # type: ignore[arg-type]
 

@@ -65,9 +65,16 @@ def describe_columns(catalog: Catalog, name: str) -> dict[str, Any]:
     return {
         **_describe(catalog, table.key),
         "statistics": statistics.source,
+        "sampled_rows": _sampled_rows(catalog, table.key),
         "locations": [file.uri for file in table.files],
         "columns": columns,
     }
+
+
+def _sampled_rows(catalog: Catalog, key: str) -> int | None:
+    """How many rows are kept as a sample, on which conditions are judged."""
+    sample = catalog.sample(key)
+    return None if sample is None else sample.rows
 
 
 def table_table(
@@ -135,6 +142,9 @@ def column_table(found: dict[str, Any], console: Console) -> None:
         source = {"footers": "the footers of the files", "guessed": "sizes and types only"}
         told = f"From {source[found['statistics']]}; queryard analyze finds out the rest."
         console.print(told, style="dim")
+    if found["sampled_rows"] is not None:
+        rows = readable.several(found["sampled_rows"], "row")
+        console.print(f"Conditions are judged on a sample of {rows}.", style="dim")
 
 
 def rows_text(found: dict[str, Any]) -> str:

@@ -33,6 +33,7 @@ from .views import file_tables
 from .written import refuse_written
 
 Parameters = Sequence[Any] | Mapping[str, Any]
+_State = tuple[tuple[Table, int], ...]
 MEMORY_BYTES = 128 << 20
 KEPT_PLANS = 2_000
 # Tables that no other instance than the session's can read.
@@ -47,14 +48,15 @@ class Planner:
         self._lock = threading.Lock()
         self._place: PooledInstance | None = None
         self._closed = False
-        self._facts: dict[str, tuple[Table, TableFacts]] = {}
-        # Template -> the tables as they were, and what was found; None where there is no plan.
-        self._plans: dict[str, tuple[tuple[Table, ...], Features | None]] = {}
+        self._facts: dict[str, tuple[Table, int, TableFacts]] = {}
+        # Template -> the tables and what was known of them, and what was found; None where there
+        # is no plan.
+        self._plans: dict[str, tuple[_State, Features | None]] = {}
 
     def known(self, statement: Classified) -> Features | None:
         """The result for an earlier statement of the same template, if no file has changed."""
         held = self._plans.get(statement.template)
-        if held is None or held[0] != tuple(self._tables(statement.names).values()):
+        if held is None or held[0] != self._state(self._tables(statement.names)):
             return None
         return held[1]
 
@@ -68,7 +70,7 @@ class Planner:
         tables = self._tables(statement.names)
         if any(table.kind in _ELSEWHERE for table in tables.values()):
             return None
-        state = tuple(tables.values())
+        state = self._state(tables)
         with self._lock:
             held = self._plans.get(statement.template)
             if held is not None and held[0] == state:
@@ -96,6 +98,9 @@ class Planner:
             and all(part in names for part in table.schema.lower().split(".") if part)
         }
 
+    def _state(self, tables: Mapping[str, Table]) -> _State:
+        return tuple((table, self._catalog.learned(key)) for key, table in tables.items())
+
     def _look(
         self, statement: Classified, parameters: Parameters, tables: Mapping[str, Table]
     ) -> Features | None:
@@ -119,10 +124,11 @@ class Planner:
 
     def _facts_of(self, table: Table) -> TableFacts:
         held = self._facts.get(table.key)
-        if held is None or held[0] is not table:
-            held = (table, TableFacts(table, self._catalog.statistics(table.key)))
+        learned = self._catalog.learned(table.key)
+        if held is None or held[0] is not table or held[1] != learned:
+            held = (table, learned, TableFacts(table, self._catalog.statistics(table.key)))
             self._facts[table.key] = held
-        return held[1]
+        return held[2]
 
     def _explain(self, sql: str, parameters: Parameters) -> Any:
         """DuckDB's plan, as it writes it."""

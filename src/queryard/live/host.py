@@ -30,6 +30,7 @@ from queryard.results.streams import ResultStream
 from queryard.sim.forecast import Forecast
 from queryard.sql.catalog import Catalog
 from queryard.sql.catalog.freshness import Freshness
+from queryard.sql.statistics.collecting import Collector
 
 from . import inputs
 from .admission.gate import Gate
@@ -74,6 +75,7 @@ class Host:
         recorder: Recorder,
         temp: TempSpace,
         fresh_s: float = 0.0,
+        statistics_bytes: int = 0,
     ) -> None:
         self.owner = Owner()
         self.catalog = catalog
@@ -122,8 +124,15 @@ class Host:
         self._forecaster = Forecaster(self._fork, self.now, self._problem)
         self._waits = Waits(lambda: self._fork().without_sharers(), self.now)
         self._next_forecast_s = 0.0
+        # None where statistics do not collect themselves.
+        self._collector: Collector | None = None
+        if statistics_bytes:
+            told = self._more_known, self._problem
+            self._collector = Collector(catalog, statistics_bytes, *told)
         backend.start(post)
         self._loop.start()
+        if self._collector is not None:
+            self._collector.start()
         if recorder.history is not None:
             self._later(COST_EVERY_S, self._note_cost)
 
@@ -151,6 +160,9 @@ class Host:
         though no handle is held.
         """
         self._check_open()
+        if self._collector is not None:
+            for statement in request.statements:
+                self._collector.want(statement.names)
         prediction = self._estimator.first(request)
         wait_s = self._wait_s(client, request, prediction.work_s)
         query = next(self._ids)
@@ -378,6 +390,11 @@ class Host:
                 other.first_forecast = TimedForecast(forecast, newest.made_s)
                 self._recorder.forecast(query, other.first_forecast)
 
+    def _more_known(self, tables: frozenset[str]) -> None:
+        """Statistics have arrived: what waits is estimated anew."""
+        names = {self.catalog[key].name.lower() for key in tables if key in self.catalog}
+        self._estimator.renew(self._tickets.active(), names)
+
     def _note_cost(self) -> None:
         """Record the session's own cost now and then, while it is open."""
         if not self._closed:
@@ -401,6 +418,8 @@ class Host:
             if self._closed:
                 return False
             self._closed = True
+        if self._collector is not None:
+            self._collector.close()
         for timer in list(self._timers):
             timer.cancel()
         tickets = self._tickets.active()

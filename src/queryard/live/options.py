@@ -11,6 +11,7 @@ from queryard.core.errors import unknown_name
 from queryard.core.model import Tenant
 
 from .request import Plan
+from .settings import Collecting
 
 
 class QueryOptions(TypedDict, total=False):
@@ -42,6 +43,7 @@ class SessionOptions(TypedDict, total=False):
     retention: Mapping[str, Any] | None
     fresh: float | str | None
     slow_start: float | None
+    statistics: Collecting | None
 
 
 def check_options(given: Iterable[str], known: Iterable[str]) -> None:

@@ -37,7 +37,14 @@ from .monitor import SessionReport
 from .options import QueryOptions, check_options
 from .recording import Recorder, history_file, kept_in, read_retention
 from .request import Plan, checked_plan
-from .settings import checked_slow_start, session_settings, sized, warn_of_idle_parts
+from .settings import (
+    Collecting,
+    checked_slow_start,
+    collecting_bytes,
+    session_settings,
+    sized,
+    warn_of_idle_parts,
+)
 from .why import WaitReport
 
 # Chosen by measurement: see ARCHITECTURE.
@@ -62,6 +69,7 @@ def connect(
     retention: Mapping[str, Any] | None = None,
     fresh: float | str | None = None,
     slow_start: float | None = None,
+    statistics: Collecting | None = None,
 ) -> Session:
     """Open a session on data.
 
@@ -84,6 +92,9 @@ def connect(
     A query sees the files that lay there when it was submitted. `fresh` is how old what is known of
     them may be instead, as "5 s", where looking is costly; `Session.refresh()` looks at once.
 
+    Statistics of the tables are collected in the background, at low priority, and kept in that
+    folder as well; with `statistics="off"` only what is there is used.
+
     `slow_start` is the share of the maps of a job after which its reduces may be launched, for
     staged queries: below 1 they take slots early and wait there for the other maps.
 
@@ -103,6 +114,7 @@ def connect(
         "retention": retention,
         "fresh": fresh,
         "slow_start": slow_start,
+        "statistics": statistics,
     }
     chosen = {key: value for key, value in given.items() if value is not None}
     return Session(catalog, write=write, **{**session_settings(catalog.settings), **chosen})
@@ -130,6 +142,7 @@ class Session:
         retention: Mapping[str, Any] | None = None,
         fresh: float | str = 0,
         slow_start: float = 1.0,
+        statistics: Collecting = "auto",
         nodes: Sequence[Node] | None = None,
     ) -> None:
         """As `connect`; `nodes` stand for unequal machines, each with slots and a speed."""
@@ -137,7 +150,9 @@ class Session:
         self.catalog = catalog
         self._slot_range = slot_range(slots)
         self.memory_bytes = memory_budget(memory)
-        budget = divide(self.memory_bytes, catalog, write)
+        statistics_bytes = collecting_bytes(statistics, self.memory_bytes)
+        catalog.keeps_statistics = history is not False
+        budget = divide(self.memory_bytes - statistics_bytes, catalog, write)
         kept = kept_bytes(budget.pool_bytes)
         nodes = tuple(nodes or nodes_of(self._slot_range, budget.pool_bytes, kept))
         self.slots = sum(node.slots for node in nodes)
@@ -160,6 +175,7 @@ class Session:
             recorder,
             space,
             fresh_s,
+            statistics_bytes,
         )
         engine.spares.keep(small_sizes(budget.pool_bytes), self.host.run_later)
         self.client = Client.open(

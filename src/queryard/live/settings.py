@@ -7,6 +7,7 @@ profile = "marshal"
 retention = { days = 7, size = "200 MB" }
 fresh = "1 s"
 slow_start = 0.5
+statistics = "off"
 
 [tenants.web]
 weight = 3
@@ -21,7 +22,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, get_args
 
 from queryard.core.errors import InvalidProfile, QueryardError, unknown_name
 from queryard.policies import compose
@@ -38,7 +39,11 @@ KEYS = (
     "retention",
     "fresh",
     "slow_start",
+    "statistics",
 )
+Collecting = Literal["auto", "off"]
+COLLECTING_BYTES = 128 << 20
+LEAST_COLLECTING_BYTES = 48 << 20
 
 
 def session_settings(given: Mapping[str, object]) -> dict[str, Any]:
@@ -53,6 +58,18 @@ def session_settings(given: Mapping[str, object]) -> dict[str, Any]:
     if isinstance(own.get("slots"), list):
         settings["slots"] = tuple(own["slots"])
     return {**settings, **{key: given[key] for key in ("tenants", "limits") if key in given}}
+
+
+def collecting_bytes(given: object, memory_bytes: int) -> int:
+    """The part of a budget in which statistics collect themselves; 0 if they do not.
+
+    >>> collecting_bytes("auto", 8 << 30) >> 20, collecting_bytes("off", 8 << 30)
+    (128, 0)
+    """
+    if given not in get_args(Collecting):
+        raise QueryardError(f'statistics: must be "auto" or "off", got {given!r}')
+    part = min(COLLECTING_BYTES, memory_bytes // 16)
+    return part if given == "auto" and part >= LEAST_COLLECTING_BYTES else 0
 
 
 def checked_slow_start(given: object) -> float:

@@ -32,6 +32,7 @@ class ColumnStatistics:
     null_share: float = 0.0
     average_width_bytes: float = 8.0
     histogram: Any = None
+    clustered: bool | None = None
 
 
 @dataclass(frozen=True)

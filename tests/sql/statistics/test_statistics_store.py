@@ -46,9 +46,9 @@ def collected(monkeypatch):
     seen = []
     original = analyse._collect
 
-    def watch(catalog, table, share, report):
+    def watch(table, *others):
         seen.append(table.key)
-        return original(catalog, table, share, report)
+        return original(table, *others)
 
     monkeypatch.setattr(analyse, "_collect", watch)
     return seen

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from queryard.estimate.tasks.planned import PlannedJob, PlannedQuery
 from queryard.estimate.work import BYTE_S
-from queryard.sql.planner.plan import StagedPlan
+from queryard.sql.planner.plan import ChunkRead, StagedPlan
 
 # To begin a task, and a byte of the rows that pass between tasks.
 TASK_START_S = 0.03
@@ -32,3 +33,17 @@ def task_seconds(plan: StagedPlan) -> dict[str, tuple[float, float | None]]:
             TASK_START_S + reduce_s / job.partitions if job.partitions else None,
         )
     return found
+
+
+def planned_query(plan: StagedPlan) -> PlannedQuery:
+    """What a staged plan expects of its jobs, to be corrected as its tasks end."""
+    seconds = task_seconds(plan)
+    jobs = {}
+    for job in plan.jobs:
+        read: dict[str, float] = {}
+        for branch in job.branches:
+            if isinstance(branch.read, ChunkRead):
+                read[branch.read.job] = read.get(branch.read.job, 0.0) + branch.read.bytes_expected
+        tables = sum(table.bytes for table in job.tables)
+        jobs[job.name] = PlannedJob(tables, read, job.bytes_expected, *seconds[job.name])
+    return PlannedQuery(jobs)

@@ -2,19 +2,22 @@
 
 The simulator and live sessions use it alike. A job is estimated when it is submitted, again when
 one, two, four, eight … of its tasks have ended, and with all others of its class when so many
-tasks of the class have.
+tasks of the class have. Of a query with a plan, all jobs that are left are estimated anew when so
+many tasks of the query have ended, or all maps or all tasks of one of its jobs: with the bytes that
+these have left, and at the pace of the query so far.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 from queryard.core.commands import Launch
 from queryard.core.events import EstimateChanged
-from queryard.core.model import MAP, REDUCE, Job, Query
+from queryard.core.model import MAP, REDUCE, Job, JobId, Kind, Query
 
 from .model import Predictor, Seen, TaskFeatures, class_of
+from .planned import PlannedQuery
 
 
 @dataclass(slots=True)
@@ -25,6 +28,26 @@ class _Job:
     asked: TaskFeatures
     ended: int = 0
     mapped_s: float = 0.0
+    maps: dict[int, float] = field(default_factory=dict)
+    reduces: dict[int, float] = field(default_factory=dict)
+    """What each task has left that has ended, by its index, for queries with a plan."""
+
+    def phase_done(self, kind: Kind) -> bool:
+        if kind == MAP:
+            return self.spec.map is not None and len(self.maps) == self.spec.map.tasks
+        return len(self.reduces) == self.spec.reduces
+
+    @property
+    def is_done(self) -> bool:
+        return self.phase_done(MAP if self.spec.reduce is None else REDUCE)
+
+
+@dataclass(slots=True)
+class _Followed:
+    """A query with a plan, and how many of its tasks have ended."""
+
+    plan: PlannedQuery
+    ended: int = 0
 
 
 class Report(NamedTuple):
@@ -48,6 +71,7 @@ class TaskEstimates:
         self._queries: dict[str, list[str]] = {}
         self._classes: dict[str, dict[str, _Job]] = {}
         self._ended: dict[str, int] = {}
+        self._followed: dict[str, _Followed] = {}
 
     def fork(self) -> Self:
         """One that knows as much, and has no queries yet."""
@@ -55,9 +79,13 @@ class TaskEstimates:
         fork._ended = dict(self._ended)
         return fork
 
-    def submitted(self, now: float, query: Query) -> list[EstimateChanged]:
+    def submitted(
+        self, now: float, query: Query, plan: PlannedQuery | None = None
+    ) -> list[EstimateChanged]:
         """A query was submitted; divisible work is not made of tasks and stays unknown."""
         events = []
+        if plan is not None:
+            self._followed[query.id] = _Followed(plan)
         for spec in query.jobs:
             if spec.map is None:
                 continue
@@ -76,8 +104,23 @@ class TaskEstimates:
         job = self._jobs.get(task.job)
         if job is None:
             return []
-        self._predictor.learn(_seen(job, launch, now, report))
+        seen = _seen(job, launch, now, report)
+        self._predictor.learn(seen)
         job.ended += 1
+        query = JobId.of(task.job).query
+        if (followed := self._followed.get(query)) is not None:
+            followed.plan.took(job.spec.name, task.kind, seen.seconds)
+            followed.ended += 1
+            left_bytes = job.maps if task.kind == MAP else job.reduces
+            left_bytes[task.index] = report.output_bytes or 0.0
+            if self._phase_ended(followed.plan, job, task.kind) or _is_power_of_two(followed.ended):
+                left = [(name, self._jobs[name]) for name in self._queries[query]]
+                return [
+                    event
+                    for job_id, other in left
+                    if not other.is_done
+                    for event in self._estimate(now, job_id, other)
+                ]
         kind = job.asked.class_name
         self._ended[kind] = self._ended.get(kind, 0) + 1
         if kind and _is_power_of_two(self._ended[kind]):
@@ -88,8 +131,20 @@ class TaskEstimates:
             ]
         return self._estimate(now, task.job, job) if _is_power_of_two(job.ended) else []
 
+    @staticmethod
+    def _phase_ended(plan: PlannedQuery, job: _Job, kind: Kind) -> bool:
+        """Note what a phase has left, if all its tasks have ended."""
+        if not job.phase_done(kind):
+            return False
+        if kind == MAP and job.spec.reduce is not None:
+            job.asked = job.asked._replace(shuffled_bytes=sum(job.maps.values()))
+        else:
+            plan.finished(job.spec.name, sum((job.maps if kind == MAP else job.reduces).values()))
+        return True
+
     def forget(self, query: str) -> None:
         """A query has ended."""
+        self._followed.pop(query, None)
         for job_id in self._queries.pop(query, ()):
             job = self._jobs.pop(job_id)
             self._classes[job.asked.class_name].pop(job_id, None)
@@ -99,10 +154,17 @@ class TaskEstimates:
         """What a task of mean size is predicted to take; nothing while nothing is known."""
         assert job.spec.map is not None
         maps = job.spec.map
-        map_s = self._predictor.predict(job.asked._replace(input_bytes=maps.bytes / maps.tasks))
+        followed = self._followed.get(JobId.of(job_id).query)
+        factor = 1.0 if followed is None else followed.plan.size_factor(job.spec.name)
+        input_bytes = maps.bytes * factor / maps.tasks
+        map_s = self._predictor.predict(job.asked._replace(input_bytes=input_bytes))
         reduce_s = None
         if job.spec.reduce is not None:
             reduce_s = self._predictor.predict(job.asked._replace(kind=REDUCE))
+        if followed is not None:
+            plan, name = followed.plan, job.spec.name
+            map_s = plan.seconds(name, MAP) if map_s is None else map_s
+            reduce_s = plan.seconds(name, REDUCE) if reduce_s is None else reduce_s
         if map_s is None and reduce_s is None:
             return []
         return [EstimateChanged(now, job_id, map_s, reduce_s)]

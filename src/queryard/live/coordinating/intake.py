@@ -269,7 +269,8 @@ class Intake:
         if work.hands_over:
             # For the predictor, staged queries of one template are of one class.
             of_class = replace(query, class_name=request.template)
-            self._ledger.tell(*self._ledger.tasks.submitted(self._ledger.now, of_class))
+            now = self._ledger.now
+            self._ledger.tell(*self._ledger.tasks.submitted(now, of_class, work.planned()))
         self._ledger.note_moved(work.entered())
         if entry.behind:
             self._running.tell_width(entry)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import queue
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
+from functools import partial
 
 from queryard.engine.calibration import machine_rates
 from queryard.engine.errors import QueryFailed
@@ -96,6 +97,23 @@ class Estimator:
             waits = facts.started_s is None and facts.ended_s is None
             is_more = better.work_s > facts.expected_s * (1 + WORTH_TELLING)
             if waits and is_more and facts.request.template == request.template:
+                self._found(ticket.id, better)
+
+    def renew(self, waiting: Sequence[Ticket], tables: Set[str]) -> None:
+        """More is known of some tables: predict the waiting queries anew that name one of them.
+
+        The background thread does it, after all queries that it has still to examine.
+        """
+        for ticket in waiting:
+            names = {name for one in ticket.facts.request.statements for name in one.names}
+            if self._started and not names.isdisjoint(tables):
+                self._new.put(partial(self._renew, ticket))
+
+    def _renew(self, ticket: Ticket) -> None:
+        facts = ticket.facts
+        if facts.started_s is None and facts.ended_s is None and facts.prediction.by == "plan":
+            better = self._predictor.refine(facts.request)
+            if better is not None and not ticket.ended:
                 self._found(ticket.id, better)
 
     def look_closer(self, ticket: Ticket) -> None:

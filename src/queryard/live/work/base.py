@@ -9,6 +9,7 @@ from queryard.backends.protocol import Leased, Staged
 from queryard.core.events import EstimateChanged, MemoryChanged, Retry
 from queryard.core.model import Job
 from queryard.core.speedup import Speedup
+from queryard.estimate.tasks.planned import PlannedQuery
 from queryard.results.explanation import Explanation
 from queryard.results.streams import ResultStream
 
@@ -38,6 +39,9 @@ class Work(Protocol):
 
     def estimates(self, expected_s: float, speedup: Speedup) -> list[EstimateChanged]:
         """What is expected of each job."""
+
+    def planned(self) -> PlannedQuery | None:
+        """What its plan expects of its tasks; None where it is not made of tasks."""
 
     def for_backend(self, output: ResultStream) -> Leased | Staged:
         """What the backend is given."""

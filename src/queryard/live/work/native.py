@@ -17,6 +17,7 @@ from queryard.core.events import EstimateChanged, MemoryChanged, Retry
 from queryard.core.model import Divisible, Job, JobId
 from queryard.core.speedup import Speedup
 from queryard.engine.errors import OutOfMemory
+from queryard.estimate.tasks.planned import PlannedQuery
 from queryard.estimate.widths import NOTHING_SEEN, Idling
 from queryard.estimate.work import Prediction
 from queryard.results.explanation import Explanation
@@ -150,6 +151,9 @@ class NativeWork:
     def estimates(self, expected_s: float, speedup: Speedup) -> list[EstimateChanged]:
         job = str(JobId(self._query, NATIVE_JOB))
         return [EstimateChanged(0.0, job, work_s=expected_s, speedup=speedup)]
+
+    def planned(self) -> PlannedQuery | None:
+        return None
 
     def for_backend(self, output: ResultStream) -> Leased:
         return Leased(self.run.name, self._runs.width, output, self._statement)

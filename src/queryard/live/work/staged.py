@@ -13,7 +13,8 @@ from queryard.engine.errors import InputMissing, failure_kind
 from queryard.engine.pool import InstancePool
 from queryard.engine.staged.explained import staged_explanation
 from queryard.engine.staged.tasks import StagedTasks
-from queryard.engine.staged.times import task_seconds
+from queryard.engine.staged.times import planned_query, task_seconds
+from queryard.estimate.tasks.planned import PlannedQuery
 from queryard.results.explanation import Explanation
 from queryard.results.streams import ResultStream
 from queryard.sql.planner import StagedPlan
@@ -43,6 +44,9 @@ class StagedWork:
             EstimateChanged(0.0, str(JobId(self._query, job)), map_s=map_s, reduce_s=reduce_s)
             for job, (map_s, reduce_s) in task_seconds(self._plan).items()
         ]
+
+    def planned(self) -> PlannedQuery | None:
+        return planned_query(self._plan)
 
     def for_backend(self, output: ResultStream) -> Staged:
         return Staged(self._tasks)

@@ -56,8 +56,11 @@ class Catalog:
         self._changing = threading.RLock()
         self.statistics_folder = statistics_folder
         """Where `analyze` keeps what it finds; None for the cache of the user."""
+        self.keeps_statistics = True
+        """Whether what is found is written there; else it is known for as long as the catalog."""
         self._statistics: dict[str, tuple[str, TableStatistics]] = {}
-        self._samples: dict[str, tuple[str, TableSample | None]] = {}
+        self._samples: dict[str, tuple[Table, TableSample | None]] = {}
+        self._learned: dict[str, int] = {}
         self._tables: dict[str, Table] = {}
         self._known = Contents()
         self._take(self._look(None, survey.clock(), always_look))
@@ -191,6 +194,11 @@ class Catalog:
         table = self[name]
         with self._changing:
             self._statistics[table.key] = (table.fingerprint, found)
+            self._learned[table.key] = self._learned.get(table.key, 0) + 1
+
+    def learned(self, key: str) -> int:
+        """Another number whenever more is known of a table: what was made of less is then old."""
+        return self._learned.get(key, 0)
 
     def sample(self, name: str) -> TableSample | None:
         """The sample of a table that is there now, if its files are as they were."""
@@ -199,18 +207,22 @@ class Catalog:
         table = self[name]
         with self._changing:
             held = self._samples.get(table.key)
-        if held is not None and held[0] == table.fingerprint:
+        if held is not None and held[0] is table:
             return held[1]
         found = known_sample(table, self.statistics_folder)
         with self._changing:
             if self._samples.get(table.key) is held:  # else a newer one was kept meanwhile
-                self._samples[table.key] = (table.fingerprint, found)
+                self._samples[table.key] = (table, found)
             return self._samples[table.key][1]
 
     def keep_sample(self, name: str, found: TableSample) -> None:
         """Use this sample for as long as the files of the table stay as they are."""
+        table = self[name]
+        if table.fingerprint != found.version:
+            return  # its files have changed since it was drawn
         with self._changing:
-            self._samples[self[name].key] = (found.version, found)
+            self._samples[table.key] = (table, found)
+            self._learned[table.key] = self._learned.get(table.key, 0) + 1
 
     @cached_property
     def judge(self) -> Judge:

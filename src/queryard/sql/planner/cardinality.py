@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlglot import exp
 
-from queryard.sql.statistics.positions import position
+from queryard.sql.statistics.distinct import remaining
 
 from .algebra import (
     Aggregate,
@@ -24,9 +26,12 @@ from .algebra import (
 )
 from .contract import CatalogLike
 from .derived import distinct_values
-from .distribution import Distribution
 from .expressions import Expr, bare, references
+from .facts import column_facts
+from .filters import Filters
+from .matching import Side, joined_frequent, joined_rows, matched_share
 from .oracle import Oracle
+from .origins import Origin, Scanned, origin_of
 from .selectivity import ColumnFacts, Selectivity
 from .types import width_bytes
 
@@ -39,6 +44,8 @@ class Estimate:
 
     rows: float
     columns: dict[str, ColumnFacts]
+    scans: Mapping[int, Scanned] = dataclasses.field(default_factory=dict)
+    """What is left of the tables that its columns come from."""
 
     def width_bytes(self, node: Node) -> float:
         return sum(self.columns[field.name].width_bytes for field in node.fields) + 1
@@ -54,7 +61,7 @@ class Estimate:
                 spread = spread.kept(rows * facts.present / spread.rows)
             distinct = max(min(facts.distinct, rows), 1.0)
             columns[name] = replace(facts, distinct=distinct, spread=spread)
-        return Estimate(rows, columns)
+        return Estimate(rows, columns, self.scans)
 
 
 class Cardinality:
@@ -66,6 +73,8 @@ class Cardinality:
         self._constants: dict[str, Any] = {}
         self._known: dict[int, tuple[Node, Estimate]] = {}
         self.selectivity = Selectivity(self._constant)
+        self._filters = Filters(catalog, self.selectivity)
+        self._judging = self._filters.judging
 
     def _constant(self, text: str) -> Any:
         if text not in self._constants:
@@ -94,9 +103,9 @@ class Cardinality:
             return Estimate(1.0, {})
         if isinstance(node, Filter):
             child = self.of(node.child)
-            share = self.selectivity.of_all(node.conditions, child.columns)
+            share, scans = self._filters.kept(node.conditions, child.columns, child.scans)
             narrowed = self.selectivity.narrowed(node.conditions, child.columns)
-            return child.kept(child.rows * share, narrowed)
+            return replace(child.kept(child.rows * share, narrowed), scans=scans)
         if isinstance(node, Project):
             return self._project(node)
         if isinstance(node, Join):
@@ -115,10 +124,13 @@ class Cardinality:
         rows = float(statistics.rows)
         known = {name.lower(): column for name, column in statistics.columns.items()}
         columns = {}
+        scan = id(node)
         for field in node.fields:
-            found = known.get(node.columns[field.name].lower())
-            columns[field.name] = _facts(found, rows, field.type)
-        return Estimate(rows, columns)
+            name = node.columns[field.name]
+            facts = column_facts(known.get(name.lower()), rows, field.type)
+            origin = Origin(scan, exp.column(exp.to_identifier(name, quoted=True)))
+            columns[field.name] = replace(facts, origin=origin)
+        return Estimate(rows, columns, {scan: Scanned(node.table, rows)})
 
     def _project(self, node: Project) -> Estimate:
         child = self.of(node.child)
@@ -130,8 +142,12 @@ class Cardinality:
                 columns[name] = child.columns[plain.name]
                 continue
             distinct = distinct_values(plain, child.columns, types, child.rows)
-            columns[name] = ColumnFacts(distinct, width_bytes=width_bytes(field.type))
-        return Estimate(child.rows, columns)
+            width = width_bytes(field.type)
+            origin = origin_of(plain, {n: facts.origin for n, facts in child.columns.items()})
+            if origin is not None and field.type == "VARCHAR":
+                width = self._judging.width(child.scans[origin.scan], origin) or width
+            columns[name] = ColumnFacts(distinct, width_bytes=width, origin=origin)
+        return Estimate(child.rows, columns, child.scans)
 
     def _join(self, node: Join) -> Estimate:
         left, right = self.of(node.left), self.of(node.right)
@@ -152,10 +168,11 @@ class Cardinality:
             **left.kept(rows).columns,
             **right.kept(rows).columns,
         }
+        scans = {**left.scans, **right.scans}
         if node.kind == "inner":
             known = {name: facts for name, facts in joined.items() if name in columns}
-            return Estimate(rows, columns).kept(rows, known)
-        return Estimate(rows, columns)
+            return Estimate(rows, columns, scans).kept(rows, known)
+        return Estimate(rows, columns, scans)
 
     def _pair_share(
         self, node: Join, left: Estimate, right: Estimate
@@ -168,6 +185,7 @@ class Cardinality:
         columns = {**left.columns, **right.columns}
         pairs = max(left.rows * right.rows, 1e-9)
         shares: list[float] = []
+        pairs_of_keys: list[tuple[Expr, Expr]] = []
         others = []
         known: dict[str, ColumnFacts] = {}
         for condition in node.conditions:
@@ -175,22 +193,21 @@ class Cardinality:
             if keys is None:
                 others.append(condition)
                 continue
-            one, other = (_plain(side, columns) for side in keys)
-            if one is not None and other is not None and one.spread and other.spread:
-                spread = one.spread.joined(other.spread)
-                shares.append(min(spread.rows / pairs, 1.0))
-                distinct = max(spread.distinct, 1.0)
-                for side, facts in zip(keys, (one, other), strict=True):
-                    known[side.name] = replace(
-                        facts, distinct=distinct, spread=spread, null_share=0.0
-                    )
-            else:
-                counts = [_distinct(side, columns) for side in keys]
-                shares.append(1 / max(*counts, 1.0))
+            one, other = self._side(keys[0], left), self._side(keys[1], right)
+            pairs_of_keys.append(keys)
+            rows = min(joined_rows(one, other), pairs)
+            shares.append(rows / pairs)
+            known |= _after_join(keys, columns, one, other, rows)
         share, power = 1.0, 1.0
         for each in sorted(shares):
             share *= each**power
             power /= 2
+        if len(shares) > 1:
+            # Keys together: combinations that a side has; no more rows than for one key alone.
+            mine_, theirs = (list(side) for side in zip(*pairs_of_keys, strict=True))
+            one_, other_ = self._combinations(mine_, left), self._combinations(theirs, right)
+            if one_ is not None and other_ is not None:
+                share = min(max(1 / max(one_, other_, 1.0), math.prod(shares)), min(shares))
         return share * (self.selectivity.of_all(others, columns) if others else 1.0), known
 
     def _matched_share(
@@ -205,25 +222,76 @@ class Cardinality:
             if pair is None:
                 others += 1
                 continue
-            sides = (pair[0], left.columns), (pair[1], right.columns)
-            (one, ours), (other, theirs) = reversed(sides) if of_right else sides
-            first, second = _plain(one, ours), _plain(other, theirs)
-            if first is not None and second is not None and first.spread and second.spread:
-                matched = first.present * first.spread.matched_share(second.spread)
-            else:
-                matched = _distinct(other, theirs) / max(_distinct(one, ours), 1.0)
+            sides = self._side(pair[0], left), self._side(pair[1], right)
+            one, other = reversed(sides) if of_right else sides
+            present = _present(pair[1] if of_right else pair[0], right if of_right else left)
+            matched = present * matched_share(one, other)
             share = min(share, matched)
         return max(min(share, 1.0) * (0.9**others), 1e-6)
 
+    def _side(self, key: Expr, estimate: Estimate) -> Side:
+        """What is known of a key of a join."""
+        facts = _plain(key, estimate.columns)
+        if facts is None:
+            origin = origin_of(key, {n: known.origin for n, known in estimate.columns.items()})
+            facts = ColumnFacts(_distinct(key, estimate.columns), origin=origin)
+        rows = estimate.rows * facts.present
+        distinct, frequent = facts.distinct, facts.frequent
+        if facts.origin is not None:
+            scan = estimate.scans[facts.origin.scan]
+            if frequent is None:
+                frequent = self._judging.frequent(scan, facts.origin)
+            if scan.condition:
+                # Skewed columns keep fewer of their values than a filter keeps of the rows.
+                left = self._judging.distinct(scan, [facts.origin])
+                distinct = distinct if left is None else min(distinct, max(left, 1.0))
+        return Side(rows, max(min(distinct, rows), 1.0), frequent or {}, facts.spread)
+
+    def _combinations(self, keys: Sequence[Expr], side: Estimate) -> float | None:
+        """How many combinations of its keys a side of a join has, if they are columns."""
+        if any(_plain(key, side.columns) is None for key in keys):
+            return None
+        return self.groups([key.name for key in keys], side)
+
+    def groups(self, sources: Sequence[str], child: Estimate) -> float:
+        """How many groups some columns make: combinations per table, from its sample."""
+        by_scan: dict[int, list[str]] = {}
+        parts = []
+        for source in sources:
+            origin = child.columns[source].origin
+            if origin is None:
+                parts.append(_values(child.columns[source]))
+            else:
+                by_scan.setdefault(origin.scan, []).append(source)
+        for number, names_ in by_scan.items():
+            scan = child.scans[number]
+            most = math.prod(_values(child.columns[name]) for name in names_)
+            origins = [o for name in names_ if (o := child.columns[name].origin) is not None]
+            # What joins leave of the rows has fewer of the combinations.
+            share = child.rows / scan.left if scan.left > 0 else 1.0
+            if len(names_) > 1 or share < 1 or scan.condition:
+                found = self._judging.distinct(scan, origins, share)
+                most = most if found is None else min(most, max(found, 1.0))
+            parts.append(most)
+        whole = math.prod(parts)
+        rows = max(child.rows, 1.0)
+        if len(parts) > 1:
+            # Combinations of tables come about by chance.
+            whole = remaining(whole, whole, min(1.0, -math.expm1(-rows / max(whole, 1.0))))
+        return max(min(whole, rows), 1.0)
+
     def _aggregate(self, node: Aggregate) -> Estimate:
         child = self.of(node.child)
-        groups = 1.0
-        for _, source in node.keys:
-            groups = min(groups * max(child.columns[source].distinct, 1.0), max(child.rows, 1.0))
-        columns = {name: child.columns[source] for name, source in node.keys}
+        groups = self.groups([source for _, source in node.keys], child)
+        columns = {
+            name: replace(child.columns[source], origin=None, frequent=None)
+            for name, source in node.keys
+        }
+        counted = {call.out for call in node.calls if call.function.startswith("count")}
         for field in node.fields:
             if field.name not in columns:
-                columns[field.name] = ColumnFacts(groups, width_bytes=width_bytes(field.type))
+                values = _counts(child.rows, groups) if field.name in counted else groups
+                columns[field.name] = ColumnFacts(values, width_bytes=width_bytes(field.type))
         return Estimate(groups, columns).kept(groups)
 
     def _union(self, node: UnionAll) -> Estimate:
@@ -256,6 +324,42 @@ def key_pair(condition: Expr, left: frozenset[str]) -> tuple[Expr, Expr] | None:
     return None
 
 
+def _after_join(
+    keys: tuple[Expr, Expr], columns: Mapping[str, ColumnFacts], one: Side, other: Side, rows: float
+) -> dict[str, ColumnFacts]:
+    """What is known of keys that are columns, in the rows that a join makes."""
+    frequent = joined_frequent(one, other, rows)
+    distinct = max(min(one.distinct, other.distinct), 1.0)
+    spread = None
+    if one.spread is not None and other.spread is not None:
+        spread = one.spread.joined(other.spread)
+        distinct = max(min(distinct, spread.distinct), 1.0)
+    known = {}
+    for side in keys:
+        facts = _plain(side, columns)
+        if facts is not None and (spread is not None or frequent):
+            known[side.name] = replace(
+                facts, distinct=distinct, spread=spread, null_share=0.0, frequent=frequent
+            )
+    return known
+
+
+def _counts(rows: float, groups: float) -> float:
+    """About how many different counts groups have: around the mean, and their sum is the rows."""
+    mean = rows / max(groups, 1.0)
+    return max(min(groups, math.sqrt(2 * rows), 2 * (mean + 6 * math.sqrt(mean) + 1)), 1.0)
+
+
+def _present(key: Expr, estimate: Estimate) -> float:
+    facts = _plain(key, estimate.columns)
+    return 1.0 if facts is None else facts.present
+
+
+def _values(facts: ColumnFacts) -> float:
+    """Groups of one column; its nulls are one."""
+    return max(facts.distinct, 1.0) + (1.0 if facts.null_share > 0 else 0.0)
+
+
 def _plain(side: Expr, columns: Mapping[str, ColumnFacts]) -> ColumnFacts | None:
     """What is known of a side of a condition that is a column by itself."""
     return columns.get(side.name) if isinstance(side, exp.Column) else None
@@ -264,38 +368,3 @@ def _plain(side: Expr, columns: Mapping[str, ColumnFacts]) -> ColumnFacts | None
 def _distinct(expression: Expr, columns: dict[str, ColumnFacts]) -> float:
     counts = [columns[name].distinct for name in references(expression) if name in columns]
     return max(counts, default=1.0)
-
-
-def _facts(found: Any, rows: float, found_type: str) -> ColumnFacts:
-    """Facts from a column's statistics, with guesses where they say nothing."""
-    width = width_bytes(found_type)
-    if found is None:
-        return ColumnFacts(_guessed_distinct(rows, None, None, found_type), width_bytes=width)
-    low, high = position(found.min), position(found.max)
-    distinct = found.distinct
-    if not distinct:
-        distinct = _guessed_distinct(rows, low, high, found_type)
-    null_share = float(found.null_share or 0.0)
-    spread = None
-    if found.histogram is not None:
-        spread = Distribution.of(found.histogram, rows * (1 - null_share))
-    return ColumnFacts(
-        min(float(distinct), max(rows, 1.0)),
-        low,
-        high,
-        null_share,
-        float(found.average_width_bytes or width),
-        spread,
-    )
-
-
-def _guessed_distinct(rows: float, low: float | None, high: float | None, found_type: str) -> float:
-    """Whole numbers and days fill their span; of the rest a tenth of the rows differ."""
-    if (
-        low is not None
-        and high is not None
-        and found_type
-        in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DATE", "UINTEGER", "UBIGINT")
-    ):
-        return max(min(rows, high - low + 1), 1.0)
-    return max(rows / 10, 1.0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import NamedTuple
@@ -136,6 +137,16 @@ class Distribution:
             for count, distinct in zip(self.counts, self.distincts, strict=True)
         )
         return Distribution(self.edges, counts, distincts)
+
+    def without(self, values: Mapping[float, float]) -> Distribution:
+        """The same without some values, of each of which there are so many rows."""
+        counts, distincts = list(self.counts), list(self.distincts)
+        for value, rows in values.items():
+            place = self._bucket(value)
+            if place is not None:
+                counts[place] = max(counts[place] - rows, 0.0)
+                distincts[place] = min(max(distincts[place] - 1, 0.0), counts[place])
+        return Distribution(self.edges, tuple(counts), tuple(distincts))
 
     def joined(self, other: Distribution) -> Distribution:
         """The distribution of the key after an equi-join; its rows are those of the join."""

@@ -227,7 +227,11 @@ class Physical:
     def _partial(self, node: Aggregate, child: Fragment) -> Fragment:
         groups = self.cardinality.rows(node)
         tasks = max(tasks_for(child.seconds, child.build_seconds), 2)
-        rows = min(self.cardinality.rows(node.child), groups * tasks)
+        columns = self.cardinality.of(node.child).columns
+        together = any(columns[source].clustered for _, source in node.keys)
+        # S_comb of TLS: where equal keys lie together, a group is in one task, or in two.
+        parts = groups + tasks if together else groups * tasks
+        rows = min(self.cardinality.rows(node.child), parts)
         fields = partial_fields(node, self.cardinality)
         fragment = self.wrapped(
             child, node, partial_grouping(node), GROUP_ROW_S, "aggregate in parts"

@@ -18,6 +18,7 @@ from queryard.sql.statistics.positions import position
 
 from .distribution import Distribution, Range
 from .expressions import Expr, bare, conjuncts, disjuncts, references, text
+from .origins import Origin
 
 _GUESS = 0.3
 _PATTERN = 0.08
@@ -39,6 +40,12 @@ class ColumnFacts:
     null_share: float = 0.0
     width_bytes: float = 8.0
     spread: Distribution | None = None
+    origin: Origin | None = None
+    """What it is over the columns of one table, for questions about a sample of that table."""
+    frequent: Mapping[Any, float] | None = None
+    """Shares of frequent values, where a join has changed those of the origin."""
+    clustered: bool = False
+    """Whether rows of equal values lie together in the table."""
 
     @property
     def present(self) -> float:
@@ -106,6 +113,18 @@ class Selectivity:
         for condition in others:
             share *= self.of(condition, facts)
         return min(max(share, 1e-9), 1.0)
+
+    def is_plain(self, condition: Expr, facts: Mapping[str, ColumnFacts]) -> bool:
+        """Whether a condition compares a column on an axis with constants."""
+        condition = bare(condition)
+        if isinstance(condition, exp.EQ):
+            sides = (condition.this, condition.expression)
+            on_axis = any(_on_axis(side, facts) is not None for side in sides)
+            return on_axis and any(self._position(side) is not None for side in sides)
+        if isinstance(condition, exp.In) and not condition.args.get("query"):
+            values = [self._position(value) for value in condition.expressions]
+            return _on_axis(condition.this, facts) is not None and None not in values
+        return self._range(condition, facts) is not None
 
     def narrowed(
         self, conditions: Iterable[Expr], facts: Mapping[str, ColumnFacts]

@@ -4,7 +4,6 @@ Some of their rows are kept, too, as samples on which conditions are judged (`Ca
 """
 
 from .analyse import NotAllAnalysed, analyze
-from .drawing import sample_table
 from .judge import Judge, Share
 from .model import (
     ColumnStatistics,
@@ -13,6 +12,7 @@ from .model import (
     TableStatistics,
 )
 from .positions import position
+from .quick import quick_statistics, sample_table
 from .samples import TableSample
 from .store import StatisticsWarning
 
@@ -28,5 +28,6 @@ __all__ = [
     "TableStatistics",
     "analyze",
     "position",
+    "quick_statistics",
     "sample_table",
 ]

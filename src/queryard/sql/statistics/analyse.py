@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 
 import duckdb
 
@@ -79,34 +81,56 @@ def analyze(
 def _of_table(
     catalog: Catalog, table: Table, share: float, report: Callable[[float], None]
 ) -> TableStatistics:
+    return analyse_table(catalog, table, share, partial(_connected, catalog), report)
+
+
+def analyse_table(
+    catalog: Catalog,
+    table: Table,
+    share: float,
+    connected: Callable[[], AbstractContextManager[duckdb.DuckDBPyConnection]],
+    report: Callable[[float], None],
+) -> TableStatistics:
+    """Statistics of one table from at least a share of its rows; what is kept is not read again."""
     held = load(table, catalog.statistics_folder) if table.files else None
     if held is not None and held.sample >= share:
         found = held.statistics
     else:
-        found = _collect(catalog, table, share, report)
-        if table.files:
+        found = _collect(table, share, connected, report)
+        if table.files and catalog.keeps_statistics:
             save(table, Stored(found, share), catalog.statistics_folder)
     catalog.keep_statistics(table.key, found)
     return found
 
 
 def _collect(
-    catalog: Catalog, table: Table, share: float, report: Callable[[float], None]
+    table: Table,
+    share: float,
+    connected: Callable[[], AbstractContextManager[duckdb.DuckDBPyConnection]],
+    report: Callable[[float], None],
 ) -> TableStatistics:
-    with tempfile.TemporaryDirectory(prefix="queryard-analyze-") as spill:
-        claims = Claims()
-        connection = duckdb.connect(":memory:", config={"temp_directory": spill})
-        try:
-            if isinstance(table, DatabaseTable):
-                claims.claim(table.database.path, writes=False)
-            for system in catalog.filesystems:
-                connection.register_filesystem(system)
+    claims = Claims()
+    try:
+        if isinstance(table, DatabaseTable):
+            claims.claim(table.database.path, writes=False)
+        with connected() as connection:
             data = opened(connection, table, share)
             return analyse_columns(connection, table, data, report)
-        except duckdb.Error as error:
-            raise StatisticsError(
-                f"table {table.key}: cannot be analyzed: {first_lines(error)}"
-            ) from error
-        finally:
-            connection.close()
-            claims.release()
+    except duckdb.Error as error:
+        raise StatisticsError(
+            f"table {table.key}: cannot be analyzed: {first_lines(error)}"
+        ) from error
+    finally:
+        claims.release()
+
+
+@contextmanager
+def _connected(catalog: Catalog) -> Iterator[duckdb.DuckDBPyConnection]:
+    """An instance that may use all of the machine."""
+    with (
+        tempfile.TemporaryDirectory(prefix="queryard-analyze-") as spill,
+        duckdb.connect(":memory:", config={"temp_directory": spill}) as connection,
+    ):
+        for system in catalog.filesystems:
+            connection.register_filesystem(system)
+        yield connection

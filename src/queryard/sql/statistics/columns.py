@@ -15,7 +15,15 @@ from queryard.sql.catalog.parquet import ParquetTable
 from queryard.sql.catalog.quoting import identifier
 
 from .clustering import clustered_by_runs
-from .distinct import distinct_values, from_ranges, from_sample, sketch_sql
+from .distinct import (
+    Seen,
+    distinct_values,
+    from_pieces,
+    from_ranges,
+    from_sample,
+    seen_sql,
+    sketch_sql,
+)
 from .footers import footer_statistics
 from .model import ColumnStatistics, Histogram, TableStatistics
 from .positions import (
@@ -108,6 +116,12 @@ def _column(
         counts = tuple(groups.get(i, (0.0, 0.0))[0] for i in range(axis.buckets))
         distincts = tuple(groups.get(i, (0.0, 0.0))[1] for i in range(axis.buckets))
         histogram = Histogram(axis.low, axis.high, counts, distincts)
+    if data.pieces_seen and known is not None and known.histogram is not None:
+        # Pieces see only some places of a column in order; the footers know them all.
+        shape = known.histogram
+        scale = distinct / max(known.distinct, 1.0)
+        more = tuple(min(d * scale, c) for d, c in zip(shape.distincts, shape.counts, strict=True))
+        histogram = Histogram(shape.low, shape.high, shape.counts, more)
     return ColumnStatistics(
         null_share, low, high, max(1.0, distinct), basics.width, histogram, clustered
     )
@@ -194,7 +208,8 @@ def _runs(
 
     Their ranges tell it already. A window without partitions is read as a stream.
     """
-    if isinstance(table, ParquetTable) and sum(len(f.groups) for f in table.footers) > 1:
+    several = isinstance(table, ParquetTable) and sum(len(f.groups) for f in table.footers) > 1
+    if several or data.pieces_seen:  # pieces lie apart
         return [None] * len(table.columns)
     names = [identifier(column.name) for column in table.columns]
     pairs = ", ".join(f"lag({name}) OVER (), {name}" for name in names)
@@ -234,12 +249,20 @@ def _counted(
     """The same by counting each value, and reckoned up if the rows are a sample."""
     group = "0" if axis is None else axis.bucket_sql
     name = identifier(column.name)
+    present = f"WHERE {name} IS NOT NULL"
+    if data.pieces_seen:
+        parts = seen_sql(group, name, data.relation, present, data.pieces_seen)
+        found = {}
+        for bucket, *fields in connection.execute(parts).fetchall():
+            seen = Seen(*map(float, fields))
+            total = seen.rows / data.share
+            found[int(bucket)] = (total, from_pieces(seen, total))
+        return found
     rows = connection.execute(
         # Named outside, where a column of the table that is called `n` is not in sight.
         f"""SELECT part, sum(n), count(*), count(*) FILTER (n = 1)
             FROM (
-                SELECT {group}, {name}, count(*)
-                FROM {data.relation} WHERE {name} IS NOT NULL GROUP BY ALL
+                SELECT {group}, {name}, count(*) FROM {data.relation} {present} GROUP BY ALL
             ) AS counted(part, value, n)
             GROUP BY part"""
     ).fetchall()

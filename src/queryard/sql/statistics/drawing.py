@@ -7,8 +7,9 @@ pieces tell more than few large ones.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,8 +26,7 @@ from queryard.sql.catalog.parquet import Footer, ParquetTable
 from queryard.sql.catalog.quoting import identifier, literal
 
 from .model import StatisticsError
-from .sample_store import save_sample
-from .samples import PIECE, How, TableSample, is_carried
+from .samples import BITS, PIECE, How, TableSample, is_carried
 
 ROWS = 20_000
 MOST_BYTES = 16 * 2**20
@@ -37,7 +37,6 @@ FEWEST_ROWS_OF_PIECE = 64
 WHOLE_TEXT_BYTES = 4 * 2**20
 """Text files up to this size are read whole: a sample of all rows is better than the first ones."""
 
-MEMORY = "256MB"
 COMPRESSION = 4.0
 SEED = 1
 
@@ -51,28 +50,16 @@ class _Drawn:
     rows_of_table: float | None
 
 
-def sample_table(catalog: Catalog, name: str) -> TableSample:
-    """The sample of a table that is there; else a new one, which the catalog knows from now on.
-
-    It is kept with the statistics, or in memory where nothing can be written.
-    """
-    if (held := catalog.sample(name)) is not None:
-        return held
-    table = catalog[name]
-    found = draw(catalog, table)
-    if table.files:
-        with contextlib.suppress(OSError):
-            found = save_sample(table, found, catalog.statistics_folder)
-    catalog.keep_sample(name, found)
-    return found
+Connected = Callable[[Catalog], AbstractContextManager[duckdb.DuckDBPyConnection]]
+"""Opens an instance for one use."""
 
 
-def draw(catalog: Catalog, table: Table) -> TableSample:
+def draw(catalog: Catalog, table: Table, connected: Connected) -> TableSample:
     """A sample of a table, from its data; StatisticsError where there can be none."""
     try:
         if isinstance(table, DatabaseTable):
-            return _of_database(catalog, table)
-        with _connection(catalog) as connection:
+            return _of_database(catalog, table, connected)
+        with connected(catalog) as connection:
             return _sample(connection, table, _drawn(connection, table))
     except duckdb.Error as error:
         raise StatisticsError(
@@ -80,20 +67,12 @@ def draw(catalog: Catalog, table: Table) -> TableSample:
         ) from error
 
 
-def _connection(catalog: Catalog) -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(":memory:", config={"threads": 1, "memory_limit": MEMORY})
-    connection.execute("SET parquet_metadata_cache = true")  # a file is opened for every piece
-    for system in catalog.filesystems:
-        connection.register_filesystem(system)
-    return connection
-
-
-def _of_database(catalog: Catalog, table: DatabaseTable) -> TableSample:
+def _of_database(catalog: Catalog, table: DatabaseTable, connected: Connected) -> TableSample:
     """A look at the file, like that of the catalog: writers wait for it, none writes meanwhile."""
     if table.rows is None:
         raise StatisticsError(f"table {table.key}: a view is not sampled")
     path = table.database.path
-    with looking(resolved(path)) as ask, _connection(catalog) as connection:
+    with looking(resolved(path)) as ask, connected(catalog) as connection:
         if ask is not None:
             raise StatisticsError(f"table {table.key}: its database is being written")
         alias = identifier(table.database.alias)
@@ -152,7 +131,9 @@ def _pieces(
     groups = [(footer, group) for footer in footers for group in footer.groups if group.rows]
     total = sum(group.rows for _, group in groups)
     pieces = min(PIECES, max(1, wanted // FEWEST_ROWS_OF_PIECE))
-    places = [int((i + 0.5) * total / pieces) for i in range(pieces)]
+    # Not at equal distances, which may be those at which values come again.
+    chance = random.Random(SEED)
+    places = [int((i + chance.random()) * total / pieces) for i in range(pieces)]
     found: dict[int, tuple[Footer, list[tuple[int, int]]]] = {}
     before = 0
     for footer, group in groups:
@@ -165,7 +146,8 @@ def _pieces(
         step = group.rows // len(inside)
         ranges = found.setdefault(id(footer), (footer, []))[1]
         for i in range(len(inside)):
-            first = group.first_row + i * step
+            shift = int(chance.random() * (step - each)) if step > each else 0
+            first = group.first_row + i * step + shift
             ranges.append((first, first + min(each, step) - 1))
     yield from found.values()
 
@@ -214,7 +196,7 @@ def _columns(table: Table, piece: str, count: str | None = None) -> str:
     for column in table.columns:
         name = identifier(column.name)
         items.append(name if is_carried(column.type) else f"CAST({name} AS VARCHAR) AS {name}")
-    items.append(f"CAST({piece} AS INTEGER) AS {identifier(PIECE)}")
+    items.append(f"CAST(1 AS BIGINT) << (({piece}) % {BITS}) AS {identifier(PIECE)}")
     if count is not None:
         items.append(f"{count} AS {identifier(COUNT)}")
     return f"SELECT {', '.join(items)}"

@@ -17,8 +17,8 @@ from queryard.sql.catalog.model import Column
 from queryard.sql.catalog.parquet import ParquetTable
 
 from .clustering import clustered_by_ranges
-from .model import ColumnStatistics, TableStatistics
-from .positions import TEXT_WIDTH, fixed_width_bytes, most_distinct
+from .model import ColumnStatistics, Histogram, TableStatistics
+from .positions import TEXT_WIDTH, fixed_width_bytes, most_distinct, position
 
 KEY_LIKE = 0.3
 """From this share of different values in a row group on, others are expected to bring new ones."""
@@ -26,6 +26,8 @@ KEY_LIKE = 0.3
 KEY = 0.8
 """From this share on all values are taken to differ: sizes of dictionaries are not that exact."""
 
+
+BUCKETS = 64
 
 LONGEST_REFERENCE_BYTES = 3.5
 """What a value takes at most, where it is the number of an entry in a dictionary."""
@@ -39,6 +41,7 @@ class _Chunks:
     values: int = 0
     uncompressed_bytes: int = 0
     ranges: list[tuple[Any, Any]] = field(default_factory=list)
+    rows_in_ranges: list[int] = field(default_factory=list)
     range_known: bool = True
     nulls_known: bool = True
     dictionaries: list[tuple[float, int]] = field(default_factory=list)
@@ -69,6 +72,7 @@ class _Chunks:
         low, high = _range(found)
         if low is not None and high is not None:
             self.ranges.append((low, high))
+            self.rows_in_ranges.append(chunk.num_values)
         elif not (found.has_null_count and found.null_count == chunk.num_values):
             self.range_known = False
 
@@ -83,8 +87,8 @@ def footer_statistics(table: ParquetTable) -> TableStatistics:
         ]
         for number in range(footer.metadata.num_row_groups):
             group = footer.metadata.row_group(number)
-            for position, path in enumerate(paths):
-                chunks.setdefault(path, _Chunks()).add(group.column(position))
+            for place, path in enumerate(paths):
+                chunks.setdefault(path, _Chunks()).add(group.column(place))
     for path in _converted(table):
         # What is written there is of another type than the values of the table.
         chunks.setdefault(path, _Chunks()).range_known = False
@@ -139,9 +143,32 @@ def _of_chunks(column: Column, chunks: _Chunks | None, rows: float) -> ColumnSta
         most_distinct(column.type, low, high),
         _by_dictionaries(chunks, width + (0 if fixed_width_bytes(column.type) else 4), clustered),
     )
-    return ColumnStatistics(
-        nulls, low, high, max(distinct, min(1.0, present)), width, None, clustered
-    )
+    distinct = max(distinct, min(1.0, present))
+    histogram = _by_groups(chunks, distinct) if clustered else None
+    return ColumnStatistics(nulls, low, high, distinct, width, histogram, clustered)
+
+
+def _by_groups(chunks: _Chunks, distinct: float) -> Histogram | None:
+    """The histogram of a column in whose order the rows lie: those of a group between its ends."""
+    ends = [(position(low), position(high)) for low, high in chunks.ranges]
+    places = [(low, high) for low, high in ends if low is not None and high is not None]
+    if not places or len(places) < len(ends):
+        return None
+    first, last = min(low for low, _ in places), max(high for _, high in places)
+    width = (last - first) / BUCKETS
+    if not 0 < width < math.inf:
+        return None
+    counts = [0.0] * BUCKETS
+    for (low, high), rows in zip(places, chunks.rows_in_ranges, strict=True):
+        begin = min(int((low - first) / width), BUCKETS - 1)
+        end = min(int((high - first) / width), BUCKETS - 1)
+        span = max(high - low, width * 1e-9)
+        for bucket in range(begin, end + 1):
+            left, right = first + bucket * width, first + (bucket + 1) * width
+            inside = max(min(high, right) - max(low, left), 0.0) / span if end > begin else 1.0
+            counts[bucket] += rows * inside
+    total = sum(counts) or 1.0
+    return Histogram(first, last, tuple(counts), tuple(distinct * c / total for c in counts))
 
 
 def _by_dictionaries(chunks: _Chunks, entry_bytes: float, clustered: bool | None) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -18,12 +18,20 @@ import pyarrow as pa
 from queryard.core.errors import QueryardError
 from queryard.sql.catalog.quoting import identifier
 
-from .distinct import from_pieces
-from .positions import fixed_width_bytes
-from .samples import PIECE, TableSample, is_carried
+from .distinct import Seen, from_pieces, seen_sql
+from .model import Histogram
+from .positions import fixed_width_bytes, value_sql
+from .samples import PIECE, PIECES_SEEN, TableSample
 
 REMEMBERED = 20_000
 """Judgements that are remembered; then all are forgotten, which costs a millisecond each."""
+
+OFTEN, OFTEN_PLACES = 10, 3
+"""A frequent value is seen so often in a sample, and not only where its rows lie together."""
+
+MOST_FREQUENT = 1000
+POINTS = 16
+"""As many points of each bucket of a histogram are tried."""
 
 MEMORY = "256MB"
 _SUBQUERY = ("select ", "select(", "select\n")
@@ -93,19 +101,91 @@ class Judge:
         where = f"WHERE ({condition}\n)" if condition else ""
 
         def of(relation: str, sample: TableSample) -> float | None:
+            row = self._row(seen_sql("0", items, relation, where, PIECES_SEEN))
+            if row is None:
+                return 0.0 if self._row(f"SELECT 1 FROM {relation} {where}") is None else None
+            seen = Seen(*map(float, row[1:]))
+            if sample.exact:
+                return seen.distinct
+            return from_pieces(seen, seen.rows / sample.rows * sample.rows_of_table)
+
+        return self._answer(key, ("distinct", items, where), of)
+
+    def distinct_of_share(self, key: str, expressions: Sequence[str], share: float) -> float | None:
+        """The same for a share of the rows, taken evenly: frequent combinations stay."""
+        whole = self.distinct(key, expressions)
+        if whole is None or share >= 1:
+            return whole
+        items = ", ".join(f"({expression}\n)" for expression in expressions)
+
+        def of(relation: str, sample: TableSample) -> float | None:
+            each = max(sample.rows_of_table / max(sample.rows, 1), 1.0)
             row = self._row(
-                f"""SELECT count(*), count(*) FILTER (places = 1), sum(places), sum(n) FROM (
-                    SELECT count(DISTINCT {identifier(PIECE)}), count(*)
-                    FROM {relation} {where} GROUP BY {items}) AS counted(places, n)"""
+                f"""SELECT count(*), sum(1 - pow(1 - {share!r}, n * {each!r}))
+                    FROM (SELECT count(*) FROM {relation} GROUP BY {items}) AS counted(n)"""
             )
             if row is None:
                 return None
-            found, once, places, rows = (float(value or 0) for value in row)
-            if sample.exact or not rows:
-                return found
-            return from_pieces(found, once, places, rows, rows / sample.rows * sample.rows_of_table)
+            seen, left = float(row[0]), float(row[1] or 0.0)
+            return left + max(whole - seen, 0.0) * share
 
-        return self._answer(key, ("distinct", items, where), of)
+        return self._answer(key, ("share of distinct", items, repr(share)), of)
+
+    def frequent(
+        self, key: str, expression: str, condition: str = ""
+    ) -> Mapping[Any, float] | None:
+        """The values that many rows have (of those that match), with their share of the non-nulls.
+
+        Where the sample is the whole table, all values if they are few.
+        """
+        where = f"WHERE ({condition}\n)" if condition else ""
+
+        def of(relation: str, sample: TableSample) -> Mapping[Any, float] | None:
+            often = f"n >= {OFTEN} AND places >= {OFTEN_PLACES}"
+            if sample.exact:
+                often = f"n >= {OFTEN} OR different <= {MOST_FREQUENT}"
+            rows = self._rows(
+                f"""SELECT value, n / total FROM (
+                    SELECT v, count(*), {PIECES_SEEN}, sum(count(*)) OVER (), count(*) OVER ()
+                    FROM (SELECT ({expression}\n), {identifier(PIECE)} FROM {relation} {where})
+                        AS those(v, {identifier(PIECE)})
+                    WHERE v IS NOT NULL GROUP BY v
+                    ) AS counted(value, n, places, total, different)
+                    WHERE {often} ORDER BY n DESC, value LIMIT {MOST_FREQUENT}"""
+            )
+            try:
+                return None if rows is None else dict(rows)
+            except TypeError:  # lists are no keys
+                return None
+
+        return self._answer(key, ("frequent", expression, where), of)
+
+    def share_by_histogram(
+        self, key: str, column: str, type_: str, histogram: Histogram, condition: str
+    ) -> float | None:
+        """What share of the values of one column a condition keeps, tried at many points of it.
+
+        For columns whose rows lie in order, of which a sample sees only some places.
+        """
+        value = value_sql("p", type_)
+        if value is None or not histogram.total:
+            return None
+        name = identifier(column)
+        counts = ", ".join(repr(count) for count in histogram.counts)
+
+        def of(relation: str, sample: TableSample) -> float | None:
+            row = self._row(
+                f"""SELECT sum(w) FILTER (WHERE ({condition}\n)), sum(w) FROM (
+                    SELECT {value}, w FROM (
+                        SELECT {histogram.low!r} + (b - 1 + (j + 0.5) / {POINTS})
+                            * {histogram.width!r}, w
+                        FROM (SELECT unnest([{counts}]), unnest(range(1, {len(histogram) + 1})))
+                            AS buckets(w, b), range({POINTS}) AS points(j)) AS placed(p, w)
+                    ) AS values_of({name}, w)"""
+            )
+            return None if row is None or not row[1] else float(row[0] or 0.0) / float(row[1])
+
+        return self._answer(key, ("points", column, counts, condition), of)
 
     def mean(self, key: str, expression: str) -> float | None:
         """The mean of a number over the rows where it is not null; 0 if there are none."""
@@ -164,11 +244,14 @@ class Judge:
             return found
 
     def _row(self, sql: str) -> tuple[Any, ...] | None:
+        rows = self._rows(sql)
+        return rows[0] if rows else None
+
+    def _rows(self, sql: str) -> list[tuple[Any, ...]] | None:
         assert self._connection is not None
         try:
-            # All rows, though it is one: a result with rows left would keep the connection.
-            rows = self._connection.execute(sql).fetchall()
-            return tuple(rows[0]) if rows else None
+            # All rows: a result with rows left would keep the connection.
+            return self._connection.execute(sql).fetchall()
         except duckdb.Error:
             return None  # a function of the user's, a name that is no column: not for the sample
 
@@ -183,7 +266,7 @@ class Judge:
         try:
             self._connection.register("frame", sample.frame())
             self._connection.execute(
-                f"CREATE OR REPLACE TABLE {name} AS SELECT {', '.join(_items(sample))} FROM frame"
+                f"CREATE OR REPLACE TABLE {name} AS SELECT {', '.join(sample.items())} FROM frame"
             )
             self._connection.unregister("frame")
         except (duckdb.Error, OSError, pa.ArrowException):
@@ -191,15 +274,6 @@ class Judge:
             return None
         self._loaded[sample.key] = (sample.version, name)
         return name
-
-
-def _items(sample: TableSample) -> list[str]:
-    items = []
-    for column in sample.columns:
-        name = identifier(column.name)
-        back = f"TRY_CAST({name} AS {column.type}) AS {name}"
-        items.append(name if is_carried(column.type) else back)
-    return [*items, identifier(PIECE)]
 
 
 def _instance() -> duckdb.DuckDBPyConnection:

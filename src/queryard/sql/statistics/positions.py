@@ -115,6 +115,23 @@ def position_sql(column: str, type_: str) -> str | None:
     return None
 
 
+def value_sql(place: str, type_: str) -> str | None:
+    """The value at a place on the axis, in SQL; None where there is no axis.
+
+    >>> value_sql("p", "INTEGER")
+    'CAST(round(p) AS INTEGER)'
+    """
+    if type_ in INTEGERS:
+        return f"CAST(round({place}) AS {type_})"
+    if type_ in _FLOATS or type_.startswith("DECIMAL"):
+        return f"CAST({place} AS {type_})"
+    if type_ == "DATE":
+        return f"(DATE '1970-01-01' + CAST(floor({place}) AS INTEGER))"
+    if type_ == "TIMESTAMP":
+        return f"make_timestamp(CAST({place} * 1000000 AS BIGINT))"
+    return None
+
+
 def fixed_width_bytes(type_: str) -> float | None:
     """Bytes of every value of a type, None where they differ.
 

@@ -7,9 +7,18 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from queryard.sql.catalog.model import Column
+from queryard.sql.catalog.quoting import identifier
 
 PIECE = "queryard: piece"
-"""A column of the sample's own: which of its pieces a row is from. A piece is rows in a row."""
+"""A column of the sample's own: a bit for the piece that a row is from.
+
+A piece is rows that lie beside each other.
+"""
+
+PIECES_SEEN = f"bit_count(bit_or({identifier(PIECE)}))"
+"""How many pieces some rows are from; many times as fast as counting different ones."""
+
+BITS = 62
 
 How = Literal["whole", "spread", "first"]
 
@@ -35,6 +44,15 @@ class TableSample:
     def exact(self) -> bool:
         """Whether what holds for the sample holds for the table."""
         return self.how == "whole"
+
+    def items(self) -> list[str]:
+        """What to select from the frame to have the columns in their own types, and PIECE."""
+        items = []
+        for column in self.columns:
+            name = identifier(column.name)
+            back = f"TRY_CAST({name} AS {column.type}) AS {name}"
+            items.append(name if is_carried(column.type) else back)
+        return [*items, identifier(PIECE)]
 
 
 _CARRIED = frozenset(

@@ -25,6 +25,8 @@ class Opened:
     relation: str
     share: float
     whole_ranges: bool = False
+    pieces_seen: str = ""
+    """An aggregate: of how many pieces of the table rows are, if they are known by pieces."""
 
 
 def opened(connection: duckdb.DuckDBPyConnection, table: Table, share: float) -> Opened:

@@ -1,0 +1,110 @@
+"""What a plan expects of its tasks is corrected by those of the same query that have ended."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queryard.core.commands import Launch
+from queryard.core.model import Job, Phase, Query, TaskId
+from queryard.estimate.tasks import make_predictor
+from queryard.estimate.tasks.estimating import Report, TaskEstimates
+from queryard.estimate.tasks.planned import PlannedJob, PlannedQuery
+
+SCAN, JOIN, LAST = "scan", "join", "last"
+
+
+def planned() -> PlannedQuery:
+    return PlannedQuery(
+        {
+            SCAN: PlannedJob(800.0, {}, 80.0, 1.0, None),
+            JOIN: PlannedJob(0.0, {SCAN: 80.0}, 40.0, 1.0, 1.0),
+            LAST: PlannedJob(0.0, {JOIN: 40.0}, 4.0, 1.0, None),
+        }
+    )
+
+
+def query() -> Query:
+    return Query(
+        "q",
+        (
+            Job(SCAN, map=Phase(16, sizes=(50.0,) * 16)),
+            Job(JOIN, upstream=(SCAN,), map=Phase(4, sizes=(20.0,) * 4), reduce=Phase(2, 20.0)),
+            Job(LAST, upstream=(JOIN,), map=Phase(1, sizes=(40.0,))),
+        ),
+        class_name="template",
+    )
+
+
+class Course:
+    """A query on its way, and the newest estimates of its jobs."""
+
+    def __init__(self, predictor: str = "regression") -> None:
+        self.tasks = TaskEstimates(make_predictor(predictor))
+        self.known = {}
+        self.now = 0.0
+        self.launches = 0
+        self.hear(self.tasks.submitted(0.0, query(), planned()))
+
+    def hear(self, events):
+        for event in events:
+            self.known[event.job] = event
+
+    def end(self, job, kind, index, seconds, left_bytes):
+        self.launches += 1
+        launch = Launch(self.launches, "n", (TaskId(f"q/{job}", kind, index),), time_s=self.now)
+        self.now += seconds
+        self.hear(self.tasks.ended(self.now, launch, Report(output_bytes=left_bytes)))
+
+    def map_s(self, job):
+        return self.known[f"q/{job}"].map_s
+
+
+def test_after_eight_tasks_of_fifty_seconds_no_task_is_expected_to_take_one():
+    course = Course()
+    assert course.map_s(SCAN) == 1.0
+    for index in range(8):
+        course.end(SCAN, "map", index, 50.0, 5.0)
+    assert course.map_s(SCAN) == pytest.approx(50.0, rel=0.1)
+    for job in (JOIN, LAST):
+        assert course.map_s(job) > 10
+    assert course.known[f"q/{JOIN}"].reduce_s > 10
+
+
+def test_what_a_job_has_left_is_what_others_are_estimated_with():
+    course = Course()
+    for index in range(16):
+        course.end(SCAN, "map", index, 1.0, 20.0)  # 320 bytes, four times the plan's
+    plan = course.tasks._followed["q"].plan
+    assert plan.size_factor(JOIN) == pytest.approx(4.0)
+    assert plan.size_factor(LAST) == pytest.approx(4.0)  # in proportion, until more is known
+    for index in range(4):
+        course.end(JOIN, "map", index, 1.0, 10.0)
+    for index in range(2):
+        course.end(JOIN, "reduce", index, 1.0, 10.0)
+    assert plan.size_factor(LAST) == pytest.approx(0.5)
+    course.tasks.forget("q")
+    assert not course.tasks._followed
+
+
+def test_a_task_that_runs_twice_counts_once():
+    course = Course()
+    for _ in range(20):
+        course.end(SCAN, "map", 0, 1.0, 5.0)
+    assert not course.tasks._jobs[f"q/{SCAN}"].is_done
+
+
+@given(
+    st.lists(st.floats(1e-3, 1e4), max_size=20),
+    st.floats(0, 1e9),
+    st.sampled_from([SCAN, JOIN, LAST]),
+)
+def test_seconds_stay_between_the_plan_and_what_was_seen(seen, left, job):
+    plan = planned()
+    for seconds in seen:
+        plan.took(SCAN, "map", seconds)
+    expected = plan.seconds(job, "map")
+    assert min([1.0, *seen]) * 0.999 <= expected <= max([1.0, *seen]) * 1.001
+    plan.finished(SCAN, left)
+    assert plan.seconds(job, "map") > 0
