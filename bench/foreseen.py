@@ -6,7 +6,7 @@ Run by itself: `python -m bench.foreseen FAMILY --data DIR [--slots 2] [--repeat
 Real work is the CPU time of plain DuckDB with one thread, warm: the median of the repeats. The
 repeat error is how far a single run is from that median, on average. Predictions are made as when
 all queries are submitted at once: each *on submission*, then each from its *plan*, before any has
-run. A factor of error is the larger of predicted over real and real over predicted.
+run; statistics are those that a session collects by itself in its first second. A factor of error is the larger of predicted over real and real over predicted.
 
 *Seen templates*: the first query of each template that has several is learnt, and the others are
 predicted. Errors count for those above 0.2 s.
@@ -43,6 +43,7 @@ from queryard.engine.planning import Planner
 from queryard.live.estimates.prediction import Predictor
 from queryard.live.request import QueryRequest
 from queryard.sql.catalog import Catalog, open_catalog
+from queryard.sql.statistics.quick import quick_statistics
 
 from .accuracy import accuracy, relative_error, repeat_error
 from .families import Family, Query, family
@@ -247,6 +248,8 @@ def show(title: str, rows: Sequence[Row], figures: dict[str, Any], console: Cons
 def foresee(chosen: Family, folder: Path, slots: int, repeats: int, profile: bool) -> list[Row]:
     """Predict all queries of a family, run them, and predict those of seen templates again."""
     catalog, queries = open_catalog(None, chosen.places(folder)), chosen.queries(folder)
+    for key in track(list(catalog.tables), "samples", transient=True):
+        quick_statistics(catalog, key)
     rows = predict(catalog, queries)
     measure(catalog, rows, slots, repeats)
     foresee_seen(catalog, queries, rows)

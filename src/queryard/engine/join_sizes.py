@@ -62,7 +62,8 @@ class Pushed:
 
 def equalities(conditions: Sequence[str]) -> list[tuple[str, str]]:
     """The sides of conditions that demand equal values."""
-    found = (_EQUAL.fullmatch(text) for text in conditions if not text.startswith("("))
+    single = (text for text in conditions if not (text.startswith("(") and text.endswith(")")))
+    found = (_EQUAL.fullmatch(text) for text in single)
     return [(one[1], one[2]) for one in found if one is not None]
 
 
