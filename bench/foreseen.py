@@ -6,7 +6,8 @@ Run by itself: `python -m bench.foreseen FAMILY --data DIR [--slots 2] [--repeat
 Real work is the CPU time of plain DuckDB with one thread, warm: the median of the repeats. The
 repeat error is how far a single run is from that median, on average. Predictions are made as when
 all queries are submitted at once: each *on submission*, then each from its *plan*, before any has
-run; statistics are those that a session collects by itself in its first second. A factor of error is the larger of predicted over real and real over predicted.
+run; statistics are those that a session collects by itself in its first second. A factor of error
+is the larger of predicted over real and real over predicted.
 
 *Seen templates*: the first query of each template that has several is learnt, and the others are
 predicted. Errors count for those above 0.2 s.
@@ -264,7 +265,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("family", help="ssb, db_benchmark, drawn:SEED, tpcds")
+    parser.add_argument("family", help="tpch, ssb, db_benchmark, drawn:SEED, tpcds")
     parser.add_argument("--data", type=Path, required=True, help="the folder with its tables")
     parser.add_argument("--slots", type=int, default=2, help="threads of a second measurement")
     parser.add_argument("--repeats", type=int, default=5)
@@ -286,6 +287,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.json:
         kept = {
             "family": chosen.name,
+            "data": str(given.data.absolute()),
             "frozen": given.frozen,
             "python": platform.python_version(),
             "duckdb": duckdb.__version__,

@@ -1,4 +1,4 @@
-"""Families of workloads beside TPC-H: some to fit a model to, others to report it on.
+"""Families of workloads: some to fit a model to, others to report it on.
 
 `python -m bench.families NAME --data DIR [--size 1]` makes the data of one.
 """
@@ -12,15 +12,16 @@ from .db_benchmark import DB_BENCHMARK
 from .model import Family, FamilyError, Progress, Query
 from .ssb import SSB
 from .tpcds import TPCDS
+from .tpch import TPCH
 
-NAMES = ("ssb", "db_benchmark", "drawn", "tpcds")
+NAMES = ("tpch", "ssb", "db_benchmark", "drawn", "tpcds")
 
 __all__ = ["NAMES", "Family", "FamilyError", "Progress", "Query", "family"]
 
 
 def family(name: str) -> Family:
     """A family by its name; `drawn:7` are the random queries of seed 7, `drawn` those of 0."""
-    known = {one.name: one for one in (SSB, DB_BENCHMARK, TPCDS)}
+    known = {one.name: one for one in (TPCH, SSB, DB_BENCHMARK, TPCDS)}
     if name in known:
         return known[name]
     kind, _, seed = name.partition(":")

@@ -162,6 +162,21 @@ def hash_join(
     }
 
 
+def other_join(
+    name: str, conditions: Sequence[str], left: Stream, right: Stream, rows: float
+) -> Amounts:
+    """A join that looks at all pairs, or sorts both sides."""
+    pairs = left.rows * right.rows
+    if name == "NESTED_LOOP_JOIN":
+        return {"pairs": pairs, "paired_rows": rows}
+    if name == "BLOCKWISE_NL_JOIN":
+        columns = [*left.columns, *right.columns]
+        tests = (compute(text, pairs, columns) for text in conditions)
+        return total(({"made_rows": pairs, "paired_rows": rows}, *tests))
+    weight = IE_ROWS if name == "IE_JOIN" else 1.0
+    return total((sort(left, ()), sort(right, ()), {"paired_rows": rows * weight}))
+
+
 def beyond_cache(size: float) -> float:
     """The share of looks into a table of so many bytes that find it in no cache.
 
@@ -241,3 +256,14 @@ def total(parts: Iterable[Mapping[Amount, float]]) -> Amounts:
 
 def _add(found: Amounts, name: Amount, amount: float) -> None:
     found[name] = found.get(name, 0.0) + amount
+
+
+def held_bytes(name: str, given: Stream, below: Sequence[Stream]) -> float:
+    """What an operator keeps in memory until it has seen all rows."""
+    if "JOIN" in name and len(below) > 1:
+        return below[1].bytes + ROW_BYTES * below[1].rows
+    if name.endswith("GROUP_BY"):
+        return given.bytes + ROW_BYTES * given.rows
+    if name in ("ORDER_BY", "WINDOW", "CTE") and below:
+        return below[0].bytes + ROW_BYTES * below[0].rows
+    return 0.0

@@ -72,7 +72,7 @@ def pushed_by(name: str, kind: str, conditions: Sequence[str], right: Stream) ->
     equal = equalities(conditions)
     if name != "HASH_JOIN" or kind not in _DROPPING or len(equal) != 1:
         return []
-    if not any(_ORDINARY.fullmatch(text) for text in conditions):
+    if "CAST(" in "".join(equal[0]) or not any(map(_ORDINARY.fullmatch, conditions)):
         return []
     key = _side(equal[0][1], right)
     if key is None or key.distinct is None:

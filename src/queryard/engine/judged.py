@@ -1,0 +1,139 @@
+"""What is known of the tables of a plan: shares that filters keep, values of keys, groups.
+
+Statistics tell of columns, a sample of whatever a row can be asked. Both know nothing of some
+tables, and then it is DuckDB's numbers or a guess.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from queryard.sql.statistics.distinct import remaining
+
+from .filters import LEAST, kept_share, ranges
+from .streams import Column, Stream, of_table
+from .tables import TableFacts
+
+# Groups by a value that was computed: more than a few, fewer than rows.
+COMPUTED_POWER = 0.6
+# Rows of a sample that must match before their number is believed.
+TELLING = 10
+# If a filter leaves out so many row groups, the rows it wants lie together.
+TOGETHER = 0.8
+# The squared error of the logarithm of rows where ranges of columns tell.
+BY_RANGES = math.log(1.5) ** 2
+
+
+class Judging(Protocol):
+    """Samples of tables that tell what no statistics can."""
+
+    def share(self, key: str, condition: str) -> Any: ...
+    def distinct(
+        self, key: str, expressions: Sequence[str], condition: str = ""
+    ) -> float | None: ...
+
+
+class Known:
+    """The tables of one plan; `keys` are names of columns that join and group."""
+
+    def __init__(
+        self, facts: Mapping[str, TableFacts], judge: Judging | None, keys: frozenset[str]
+    ) -> None:
+        self.facts = facts
+        self.judge = judge
+        self._keys = keys
+
+    def is_key(self, column: Column) -> bool:
+        """Whether rows are joined or grouped by it."""
+        return bool(column.name) and column.name in self._keys
+
+    def column(self, facts: TableFacts, name: str, where: str) -> Column:
+        """A column of a table; of keys, the sample may know how many values there are."""
+        column = replace(of_table(facts, name), where=where)
+        if name not in self._keys or facts.analysed or self.judge is None:
+            return column
+        values = self.judge.distinct(facts.key, (column.text,))
+        if values is None:
+            return column
+        if column.is_whole and column.range is not None:
+            values = min(values, column.range[1] - column.range[0] + 1)
+        return replace(column, distinct=max(1.0, values), domain=max(1.0, values))
+
+    def passing(self, facts: TableFacts, conditions: Sequence[str]) -> tuple[float, float]:
+        """The share of the rows of a table for which all conditions hold, and the doubt.
+
+        Rows of some range may lie together. Then a sample has all of them or none, and what the
+        row groups say of their ranges is better.
+        """
+        together = [text for text in conditions if self._lies_together(facts, text)]
+        share = math.prod(kept_share(text, facts.columns.get) for text in together)
+        doubt = BY_RANGES if together else 0.0
+        rest = [text for text in conditions if text not in together]
+        if not rest:
+            return max(LEAST, share), doubt
+        by_ranges = math.prod(kept_share(text, facts.columns.get) for text in rest)
+        judged = None if self.judge is None else self.judge.share(facts.key, " AND ".join(rest))
+        if judged is None:
+            return max(LEAST, share * by_ranges), doubt + BY_RANGES * len(rest)
+        if judged.exact or judged.matches >= TELLING:
+            found, more = judged.share, 0.0 if judged.exact else 1.0 / judged.matches
+        else:
+            # Hardly a row of the sample matches: that bounds what the ranges say.
+            low, high = judged.interval()
+            found, more = max(low, min(by_ranges, high)), BY_RANGES
+        return max(LEAST, share * found), doubt + more
+
+    def _lies_together(self, facts: TableFacts, condition: str) -> bool:
+        wanted = ranges(condition, facts.columns.get)
+        return bool(wanted) and facts.share_read(wanted) < TOGETHER
+
+    def can_judge(self, facts: TableFacts, conditions: Sequence[str]) -> bool:
+        """Whether conditions speak of columns of a table only."""
+        if self.judge is None or not conditions:
+            return False
+        return self.judge.share(facts.key, " AND ".join(conditions)) is not None
+
+    def united(self, columns: Sequence[Column]) -> Column:
+        """One column of all branches of a union, which have some of their values in common."""
+        values = [self._values(column) for column in columns]
+        numbers = [value for value in values if value is not None]
+        known = math.sqrt(max(numbers) * sum(numbers)) if len(numbers) == len(values) else None
+        return replace(columns[0], table="", text="", where="", distinct=known, domain=known)
+
+    def _values(self, column: Column) -> float | None:
+        if column.distinct is None and column.text and self.judge is not None:
+            return self.judge.distinct(column.table, (column.text,), column.where)
+        return column.distinct
+
+    def groups(self, keys: Sequence[Column], below: Stream) -> float:
+        """Groups among the rows: keys of one table together, those of several as they come."""
+        groups = 1.0
+        by_table: dict[str, list[Column]] = {}
+        for key in keys:
+            by_table.setdefault(key.table, []).append(key)
+        for table, of_one in by_table.items():
+            groups *= max(1.0, self._combinations(table, of_one, below.rows))
+        return (
+            min(below.rows, remaining(groups, below.rows * groups, 1 / groups))
+            if groups > 1
+            else 1.0
+        )
+
+    def _combinations(self, table: str, keys: Sequence[Column], rows: float) -> float:
+        product = 1.0
+        for key in keys:
+            values = key.distinct
+            facts = self.facts.get(table)
+            rough = values is None or facts is None or not facts.analysed
+            if (rough or key.where) and key.text and self.judge is not None:
+                found = self.judge.distinct(table, (key.text,), key.where)
+                values = found if found is not None else values
+            product *= max(1.0, values if values is not None else rows**COMPUTED_POWER)
+        if len(keys) > 1 and self.judge is not None and all(key.text for key in keys):
+            found = self.judge.distinct(table, [key.text for key in keys], keys[0].where)
+            if found is not None:
+                return min(product, found)
+        return min(rows, product)

@@ -1,0 +1,101 @@
+"""Reads of tables: what filters and joins leave of their rows, and what reading takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from queryard.estimate.prices import ScanFeatures
+
+from . import amounts
+from .amounts import Amounts, Read
+from .filters import LEAST, Range, ranges, words
+from .join_sizes import Pushed
+from .judged import Known
+from .plans import column_name, texts
+from .streams import VECTOR_ROWS, Stream, of_table, source, touched
+from .tables import TableFacts
+
+# What one slot reads of a text file at a time.
+TEXT_PART_BYTES = 32e6
+
+
+class Scanned(NamedTuple):
+    """What a scan gives and does, and the joins above that sift it."""
+
+    stream: Stream
+    amounts: Amounts
+    features: ScanFeatures
+    sifted_by: frozenset[int]
+
+
+def scan(
+    known: Known,
+    facts: TableFacts,
+    info: Mapping[str, Any],
+    expected: float,
+    pushed: Sequence[Pushed],
+    counted: float | None = None,
+) -> Scanned:
+    """A scan of a table of which DuckDB expects so many rows; `counted` if it has run."""
+    projected = [column_name(text) for text in texts(info.get("Projections"))]
+    filters = [text for text in texts(info.get("Filters")) if "Dynamic Filter" not in text]
+    must = [text for text in filters if not text.startswith("optional: ")]
+    tested = dict.fromkeys(word for text in filters for word in words(text))
+    tested = {word: None for word in tested if word in facts.columns}
+    wanted: dict[str, Range] = {}
+    for text in must:
+        wanted |= ranges(text, facts.columns.get)
+    passing, doubt = known.passing(facts, must)
+    share = max(facts.share_read(wanted), LEAST)
+    columns = [known.column(facts, name, " AND ".join(must)) for name in projected]
+    here = [one for one in pushed if source(one.key, columns) is not None]
+    matching = math.prod(one.share(source(one.key, columns)) for one in here)
+    rows = max(1.0, facts.rows * min(passing, share))
+    left = rows * matching
+    if counted is not None:
+        left = counted
+    sifted = [column for one in here if (column := source(one.key, columns)) is not None]
+    if facts.is_columnar:
+        done, size = amounts.read_columns(
+            Read(
+                facts,
+                list(dict.fromkeys(projected) | tested),
+                frozenset(tested),
+                frozenset(column.name for column in sifted),
+                share,
+                min(1.0, passing / share),
+                min(1.0, left / max(1.0, share * facts.rows)),
+            )
+        )
+    else:
+        size = facts.bytes
+        done = {"text_bytes": size}
+    features = ScanFeatures(facts.key, share * facts.rows, len(projected), size)
+    inside = [of_table(facts, name) for name in tested]
+    tests = [amounts.scan_filter(text, share * facts.rows, [*columns, *inside]) for text in filters]
+    lanes = max(1.0, facts.groups * share) if facts.is_columnar else size / TEXT_PART_BYTES
+    whole = Stream(facts.rows, facts.rows / max(1.0, expected), columns, lanes=max(1.0, lanes))
+    passed = replace(whole.thinned(rows, doubt), table=facts.key, conditions=tuple(must))
+    read = share * facts.rows / VECTOR_ROWS
+    passed = replace(passed, pieces=read * touched(min(1.0, passing / share), VECTOR_ROWS))
+    return Scanned(
+        _sifted(passed, here, left) if here else passed,
+        amounts.total((done, *tests)),
+        features,
+        frozenset(one.number for one in here),
+    )
+
+
+def _sifted(passed: Stream, here: Sequence[Pushed], rows: float) -> Stream:
+    """What is left of the rows of a table that have partners in joins above."""
+    left = passed.thinned(rows, sum(one.doubt for one in here))
+    columns = list(left.columns)
+    for one in here:
+        for place, column in enumerate(passed.columns):
+            if column is source(one.key, passed.columns):
+                values = min(column.distinct or one.values, one.values, max(1.0, rows))
+                columns[place] = replace(column, distinct=values)
+    return replace(left, columns=columns)
