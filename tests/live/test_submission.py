@@ -7,11 +7,11 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from engine.native_driving import wait_until
 from hypothesis import given
 from hypothesis import strategies as st
 
 import queryard
-from engine.native_driving import wait_until
 from queryard.engine.errors import QueryCancelled, QueryFailed
 from queryard.estimate.work import Prediction
 from queryard.live.request import QueryRequest
@@ -34,7 +34,8 @@ def test_a_syntax_error_in_a_select_comes_with_the_answer(session, plan):
     handle = session.submit(WRONG, plan=plan)
     with pytest.raises(QueryFailed, match='syntax error at or near "GROUP"'):
         handle.result()
-    assert handle.wait() and handle.status == "failed"
+    assert handle.wait()
+    assert handle.status == "failed"
     with pytest.raises(QueryFailed, match="LINE 1: SELECT n FROM numbers WHERE GROUP"):
         session.sql(WRONG, plan=plan)
 

@@ -166,9 +166,11 @@ class Host:
                 entered = self._call(query, given)
             else:
                 entered = query  # nothing can refuse it: the caller need not wait for the loop
+                self._effects.begin_query(query)
                 self._post(given)
                 if self._broken is not None or self._loop.over:
                     self._tickets.drop(query)
+                    self._effects.end_query(query)
                     self._check_open()
         except QueryardError:
             raise  # it was refused
