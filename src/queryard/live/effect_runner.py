@@ -87,9 +87,16 @@ class EffectRunner:
         for ticket in self._tickets.active():
             self._refuse(ticket.id, QueryCancelled("the session was closed"))
         for query in list(self._active):
-            self._end_query(query)
+            self.end_query(query)
 
-    def _end_query(self, query: str) -> None:
+    def begin_query(self, query: str) -> None:
+        """Keep Python's switch interval short until the query ends."""
+        if query not in self._active:
+            self._active.add(query)
+            gil_interval.begin()
+
+    def end_query(self, query: str) -> None:
+        """The query has ended, or was never heard of."""
         if query in self._active:
             self._active.discard(query)
             gil_interval.end()
@@ -102,8 +109,7 @@ class EffectRunner:
         if effect.error is not None and isinstance(effect.token, str):
             self._refuse(effect.token, effect.error)
         elif effect.query == effect.token:
-            self._active.add(effect.query)
-            gil_interval.begin()
+            self.begin_query(effect.query)
         if reply is None:
             return
         if effect.error is not None:
@@ -115,6 +121,7 @@ class EffectRunner:
         """A query was refused: forget it, but tell a caller that has its handle already."""
         ticket = self._tickets.held(query)
         self._tickets.drop(query)
+        self.end_query(query)
         if ticket is not None:
             ticket.facts = replace(ticket.facts, error=error, ended_s=self._now())
             ticket.output.fail(error)
@@ -183,7 +190,7 @@ class EffectRunner:
         assert ticket is not None, "a query ends once"
         ticket.facts = facts
         self._recorder.ended(facts, ticket.status, ticket.output.rows)
-        self._end_query(facts.id)
+        self.end_query(facts.id)
         self._tickets.ended(ticket, self._now())
         if ticket.keep_s is not None:
             self._later(ticket.keep_s, lambda: self._tickets.expire(self._now()))

@@ -53,6 +53,8 @@ from .why import WaitReport, wait_report
 
 T = TypeVar("T")
 CLOSE_S = 10.0
+# How long a loop that has failed may take to end its queries.
+LAST_WORDS_S = 1.0
 # How long after the start of a query an instance is opened for the next one.
 WHILE_S = 0.25
 # At most this share of a core goes into forecasts that were not asked for.
@@ -178,9 +180,13 @@ class Host:
                 entered = self._call(query, given)
             else:
                 entered = query  # nothing can refuse it: the caller need not wait for the loop
+                self._effects.begin_query(query)
                 self._post(given)
-                if self._broken is not None or self._loop.over:
+                is_over = self._broken is not None or self._loop.over
+                # A loop that fails just now ends the queries it knows of.
+                if is_over and not ticket.over.wait(LAST_WORDS_S):
                     self._tickets.drop(query)
+                    self._effects.end_query(query)
                     self._check_open()
         except QueryardError:
             raise  # it was refused
