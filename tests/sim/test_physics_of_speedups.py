@@ -46,9 +46,7 @@ def test_curves_that_are_known_make_queries_narrower_and_faster():
 def test_estimates_may_be_wrong_about_a_curve():
     """The truth decides how fast it goes, the estimate how wide."""
     told = Speedup(serial=0.9)
-    driver = build(
-        Workload("w", (arrival("a", Speedup()), arrival("b", Speedup()))), NODES, "fifo"
-    )
+    driver = build(Workload("w", (arrival("a", Speedup()), arrival("b", Speedup()))), NODES, "fifo")
     plain = driver.estimates
     driver.estimates = lambda now, given: [e._replace(speedup=told) for e in plain(now, given)]
     driver.run(1.0)
