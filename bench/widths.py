@@ -10,7 +10,7 @@ and 2 % of its work. Assumed beyond two threads: Amdahl's law, and that a query 
 Beside the policies stand ideal processor sharing and clairvoyant SRPT. They are fluids without
 idle slots (`queryard.sim.references`), hence bounds that no policy with whole slots reaches.
 
-python -m bench.widths [--queries 500] [--seeds 3]: about a minute.
+python -m bench.widths [--queries 500] [--seeds 3]: about five minutes.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def test_busy_slots_are_kept():
 def test_idle_slots_are_given_up_at_once_and_only_once():
     told = Told()
     for now in range(5):
-        told.adapt(10.0 + now / 100, 4, 3)
+        told.adapt(10.0 + now * RETRY_S[0] / 10, 4, 3)
     assert told.widths == [1]
 
 

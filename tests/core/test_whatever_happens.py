@@ -6,6 +6,7 @@ kills and revokes are answered, which slots of a lease come back first is all up
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -16,6 +17,7 @@ from long_forms import some_of
 from queryard.core import commands as do
 from queryard.core import events as ev
 from queryard.core.model import Divisible, Job, Node, Query, Split, Table
+from queryard.core.speedup import Speedup
 from queryard.policies.parts import PARTS
 
 TABLES = {"t": 6, "u": 4}
@@ -170,11 +172,16 @@ class Chance:
         return [ev.EstimateChanged(self.hand.now, job.id, self.draw.random() * 9)]
 
     def resize(self) -> list[ev.Event]:
-        """A divisible job can use more slots from now on, or fewer, or none."""
+        """A divisible job can use more slots from now on, or fewer, or none; or has another curve."""
         jobs = [job for job in self.hand.state.jobs.values() if job.spec.divisible]
         if not jobs:
             return []
         job = self.draw.choice(jobs)
+        if self.draw.random() < 0.3:
+            curve = Speedup(
+                self.draw.choice((0.0, 0.02, 0.3, 1.0)), self.draw.choice((2, math.inf))
+            )
+            return [ev.EstimateChanged(self.hand.now, job.id, speedup=curve)]
         return [ev.WidthChanged(self.hand.now, job.id, self.draw.choice((0, 0, 1, 2, 9)))]
 
     def widen(self) -> list[ev.Event]:

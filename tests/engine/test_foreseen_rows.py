@@ -82,8 +82,8 @@ QUERIES = {
     "a common table joined with itself": "WITH t AS MATERIALIZED (SELECT buyer AS k, state AS s, "
     "count(*) AS n FROM orders GROUP BY ALL) "
     "SELECT count(*) FROM t a JOIN t b ON a.k = b.k AND a.s = b.s",
-    "a union": "SELECT d, count(*) FROM (SELECT 'a' AS s, date_trunc('day', moment) AS d FROM orders "
-    "UNION ALL SELECT 'b', date_trunc('day', moment) FROM orders) GROUP BY d",
+    "a union": "SELECT d, count(*) FROM (SELECT 'a' AS s, date_trunc('day', moment) AS d "
+    "FROM orders UNION ALL SELECT 'b', date_trunc('day', moment) FROM orders) GROUP BY d",
 }
 
 

@@ -14,6 +14,7 @@ from queryard.core.events import EstimateChanged
 from queryard.core.journal import Journal
 from queryard.core.model import Job, JobId, Node, Phase
 from queryard.core.scheduler import Scheduler
+from queryard.core.speedup import Speedup
 from queryard.core.state import Settings
 from queryard.engine.errors import QueryFailed
 from queryard.estimate.work import Prediction
@@ -75,7 +76,7 @@ class FakeStaged:
             Job("sum", upstream=("scan",), map=Phase(1)),
         )
 
-    def estimates(self, expected_s: float) -> list[EstimateChanged]:
+    def estimates(self, expected_s: float, speedup: Speedup) -> list[EstimateChanged]:
         return [EstimateChanged(0.0, str(JobId(self._query, "scan")), map_s=1.0, reduce_s=1.0)]
 
     def planned(self) -> None:

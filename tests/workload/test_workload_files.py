@@ -7,6 +7,7 @@ import pytest
 
 from queryard.core.errors import InvalidRecord
 from queryard.core.model import Node, Phase, TableInput, Tenant
+from queryard.core.speedup import Speedup
 from queryard.workload import demo_workload, generate, heavy_tailed, load_workload, parse_mix
 from queryard.workload.files import save_workload
 from queryard.workload.model import Workload
@@ -86,7 +87,15 @@ deadline_s = 50
 target_error = 0.01
 count = 2
 every = "10 s"
-divisible = { width = 8, work = "1 h", batches = 4, nested = true, growth = 2, rows = 1000 }
+
+[queries.divisible]
+width = 8
+work = "1 h"
+batches = 4
+nested = true
+growth = 2
+rows = 1000
+speedup = { serial = 0.1, most = 6 }
 """
 
 
@@ -130,6 +139,7 @@ def test_every_field_arrives_where_it_belongs(tmp_path: Path) -> None:
     assert [(a.query.submit_s, a.query.deadline_s) for a in (est1, est2)] == [(5, 50), (15, 60)]
     assert est1.query.jobs[0].divisible is not None
     assert est1.query.jobs[0].divisible.batches == 4
+    assert est1.truth["job"].speedup == Speedup(0.1, 6.0)
     assert est1.work_s == 3600 + 2 * (1 + 2 + 3 + 4)
 
 
@@ -268,6 +278,10 @@ WRONG = {
     "online": (
         BASE + 'kind = "online"\nmap = { tasks = 1 }',
         "line 3, query 'a', kind: an online query is made of divisible jobs only",
+    ),
+    "a curve that is none": (
+        BASE + "divisible = { width = 1, work = 1, speedup = { serial = 2 } }",
+        "line 3, query 'a', divisible, speedup, serial",
     ),
     "divisible with maps": (
         BASE + "divisible = { width = 1, work = 1 }\nmap = { tasks = 1 }",

@@ -79,6 +79,7 @@ Estimates = Annotated[
     typer.Option(
         metavar="HOW",
         help="What policies believe of task times: oracle, oracle:0.3 (wrong by about 30 %), "
+        "oracle:no-curves (no speed-up curves), "
         "observed (means of what has ended), or a predictor that learns from the run: basic, "
         "standard, detailed, regression (variants of POSUM's: standard-printed, standard-split, "
         f"detailed-unplaced). Default: {USUAL_ESTIMATES}; for traces "

@@ -12,6 +12,7 @@ from dataclasses import replace
 from random import Random
 
 from queryard.core.model import Divisible, Job, Node, Table, TableInput
+from queryard.core.speedup import Speedup
 
 from .alone import alone_time_s, capacity_slots
 from .cluster import equal_splits, numbered, parse_nodes, place_table
@@ -73,7 +74,7 @@ class _Generator:
             if forms[i] == 0:
                 arrival = as_online(arrival, self.slots, nested=draw.random() < NESTED)
             elif forms[i] == 1:
-                arrival = as_divisible(arrival, self.slots)
+                arrival = as_divisible(arrival, self.slots, mix.serial)
             within_s = alone_time_s(arrival, self.slots) * slack.uniform(*SLACK)
             arrivals.append(
                 replace(
@@ -133,7 +134,7 @@ class _Generator:
         return Random(f"{self.seed}/{question}")
 
 
-def as_divisible(arrival: Arrival, slots: float) -> Arrival:
+def as_divisible(arrival: Arrival, slots: float, serial: float = 0.0) -> Arrival:
     """The same work as one divisible job, as wide as the widest of its map phases."""
     jobs = arrival.query.jobs
     width = max(job.map.tasks for job in jobs if job.map)
@@ -149,7 +150,7 @@ def as_divisible(arrival: Arrival, slots: float) -> Arrival:
     return replace(
         arrival,
         query=replace(arrival.query, jobs=(whole,)),
-        truth={"whole": JobTruth(work_s=arrival.work_s)},
+        truth={"whole": JobTruth(work_s=arrival.work_s, speedup=Speedup(serial))},
     )
 
 

@@ -66,7 +66,8 @@ class Mix:
 
     `load` is the work that arrives in a second over what the slots can do in one.
     `deadlines` get alone time x U(1, 3), as in POSUM. `online` queries answer in mini-batches,
-    `divisible` ones run as a whole under leases. `shared` queries read their bin's common
+    `divisible` ones run as a whole under leases; of their work the share `serial` is done by one
+    slot while others wait. `shared` queries read their bin's common
     table, all others tables of their own. `memory` is reserved per byte of input.
     `classes` is how many kinds of query there are; those of a kind have one shape and one cost
     per byte. `map_s_per_gb` is the mean of that cost, at which a block of 256 MB takes 15 s.
@@ -80,6 +81,7 @@ class Mix:
     deadlines: float = 0.0
     online: float = 0.0
     divisible: float = 0.0
+    serial: float = 0.0
     shared: float = 0.0
     tenants: Mapping[str, float] = field(default_factory=lambda: {"default": 1.0})
     memory: float = 0.0
@@ -88,7 +90,7 @@ class Mix:
     map_s_per_gb: float = 60.0
 
     def __post_init__(self) -> None:
-        for name in ("plain_jobs", "deadlines", "online", "divisible", "shared"):
+        for name in ("plain_jobs", "deadlines", "online", "divisible", "serial", "shared"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InvalidRecord(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
         for name in ("queries", "load", "classes", "block_bytes", "map_s_per_gb"):
@@ -114,6 +116,7 @@ MIX_KEYS = (
     "deadlines",
     "online",
     "divisible",
+    "serial",
     "shared",
     "tenants",
     "memory",
