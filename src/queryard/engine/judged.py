@@ -13,12 +13,14 @@ from typing import Any, Protocol
 
 from queryard.sql.statistics.distinct import remaining
 
-from .filters import LEAST, kept_share, ranges
+from .filters import LEAST, kept_share, ranges, words
 from .streams import Column, Stream, of_table
 from .tables import TableFacts
 
 # Groups by a value that was computed: more than a few, fewer than rows.
 COMPUTED_POWER = 0.6
+# A column with so many values per row is a key.
+UNIQUE = 0.9
 # Rows of a sample that must match before their number is believed.
 TELLING = 10
 # If a filter leaves out so many row groups, the rows it wants lie together.
@@ -123,17 +125,30 @@ class Known:
         )
 
     def _combinations(self, table: str, keys: Sequence[Column], rows: float) -> float:
-        product = 1.0
-        for key in keys:
-            values = key.distinct
-            facts = self.facts.get(table)
-            rough = values is None or facts is None or not facts.analysed
-            if (rough or key.where) and key.text and self.judge is not None:
-                found = self.judge.distinct(table, (key.text,), key.where)
-                values = found if found is not None else values
-            product *= max(1.0, values if values is not None else rows**COMPUTED_POWER)
-        if len(keys) > 1 and self.judge is not None and all(key.text for key in keys):
+        """Combinations of keys of one table. A judgement takes milliseconds: as few as will do."""
+        facts = self.facts.get(table)
+        if facts is not None:
+            # One of them may be different in every row of its table.
+            unique = [key for key in keys if (key.domain or 0.0) >= UNIQUE * facts.rows]
+            if unique and not any(key.name in words(key.where) for key in unique):
+                return min(rows, max(key.distinct or 1.0 for key in unique))
+        if len(keys) > 1 and all(key.text for key in keys) and self.judge is not None:
             found = self.judge.distinct(table, [key.text for key in keys], keys[0].where)
             if found is not None:
-                return min(product, found)
+                # Joins may have left fewer values since.
+                left = math.prod(key.distinct if key.distinct else math.inf for key in keys)
+                return min(found, left)
+        product = 1.0
+        for key in keys:
+            product *= max(1.0, self._values_of_key(key, rows))
         return min(rows, product)
+
+    def _values_of_key(self, key: Column, rows: float) -> float:
+        facts = self.facts.get(key.table)
+        rough = key.distinct is None or facts is None or not facts.analysed
+        # A filter on the key itself leaves few values, whatever it leaves of the rows.
+        if key.text and self.judge is not None and (rough or key.name in words(key.where)):
+            found = self.judge.distinct(key.table, (key.text,), key.where)
+            if found is not None:
+                return found
+        return key.distinct if key.distinct is not None else rows**COMPUTED_POWER
