@@ -105,7 +105,7 @@ class PlanAmounts:
     ) -> Stream:
         """What an operator gives. Operators above name what is `used` and sift by `pushed`."""
         info: Mapping[str, Any] = node.get("extra_info") or {}
-        used |= named(info)
+        used |= self._projections.with_meanings(named(info))
         found = self._operator(node, info, used, pushed)
         rows = min(MOST_ROWS, max(1.0, found.rows))
         if self._counted and "intermediate_rows" in node:
@@ -209,7 +209,8 @@ class PlanAmounts:
         pushed: Sequence[Pushed],
     ) -> Stream:
         made, user = node["children"]
-        stream = self._visit(made, named_below(user) | used, ())
+        wanted = self._projections.with_meanings(named_below(user))
+        stream = self._visit(made, wanted | used, ())
         self._add(node, {"cached_values": stream.rows * len(stream.columns)})
         self._shared[str(info.get("Table Index"))] = stream
         return self._visit(user, used, pushed)

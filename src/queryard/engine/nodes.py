@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .filters import words
 from .plans import is_scan, operator_name, texts
 
+_EQUAL = re.compile(r" (?:=|IS NOT DISTINCT FROM) ")
 LIMITS = ("LIMIT", "STREAMING_LIMIT")
 _STREAMING = ("PROJECTION", "FILTER", "UNNEST", "STREAMING_WINDOW", "STREAMING_SAMPLE", *LIMITS)
 
@@ -20,9 +22,10 @@ def named(info: Mapping[str, Any]) -> frozenset[str]:
 
 
 def key_names(node: Mapping[str, Any]) -> frozenset[str]:
-    """Words in conditions of joins and in groups: names of key columns are among them."""
+    """Words in what must be equal in joins and in groups: names of key columns are among them."""
     info: Mapping[str, Any] = node.get("extra_info") or {}
-    keys = [*texts(info.get("Conditions")), *texts(info.get("Groups"))]
+    equal = [text for text in texts(info.get("Conditions")) if _EQUAL.search(text)]
+    keys = [*equal, *texts(info.get("Groups"))]
     found = frozenset(word for text in keys for word in words(text))
     return found.union(*map(key_names, node.get("children", [])))
 

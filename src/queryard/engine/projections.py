@@ -23,6 +23,11 @@ class Projections:
         self._meanings = meanings
         self._made: set[str] = set()
 
+    def with_meanings(self, names: frozenset[str]) -> frozenset[str]:
+        """Names, and those in the expressions that they stand for."""
+        meant = (words(self._meanings[name]) for name in names if name in self._meanings)
+        return names.union(*meant)
+
     def of(self, texts: Sequence[str], below: Stream, known: Known) -> tuple[Stream, Amounts]:
         """What a projection gives, and what it does."""
         columns: list[Column] = []

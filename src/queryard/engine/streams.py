@@ -160,7 +160,7 @@ def computed(text: str, columns: Sequence[Column]) -> Column:
     used = [column for column in columns if column.name and column.name in named]
     places = [int(place) for place in _REFERENCE.findall(inner)]
     used += [columns[place] for place in places if place < len(columns)]
-    if not used and not places and not inner.isidentifier():
+    if not used and not places and "#" not in inner and not inner.isidentifier():
         return Column(distinct=1.0, domain=1.0, is_text=inner.startswith("'"))
     tables = {column.table for column in used if column.text}
     if len(tables) != 1 or any(not column.text for column in used):
