@@ -172,7 +172,7 @@ class Chance:
         return [ev.EstimateChanged(self.hand.now, job.id, self.draw.random() * 9)]
 
     def resize(self) -> list[ev.Event]:
-        """A divisible job can use more slots from now on, or fewer, or none; or has another curve."""
+        """A divisible job can use more slots from now on, or fewer, or none; or bends its curve."""
         jobs = [job for job in self.hand.state.jobs.values() if job.spec.divisible]
         if not jobs:
             return []
