@@ -5,10 +5,10 @@ that hardly gets faster by its second slot does better to leave it to the next. 
 queries keeps all m waiting, the second m - 1 of them, and so on; three more are taken to be on
 their way. So a slot is worth, to a candidate, what it adds to the speed, times the number of
 queries from its place on; each slot goes where it is worth most. With perfect curves that is the
-first candidate, as without curves. Of two queries on two slots the first has both if its speed on two is
-above 1.8 (if none came any more, 1.5 would make the mean response least); of a hundred it has both
-if it is above 1.99. For equal curves and no arrivals the optimum is known and has the same form
-(heSRPT; Berg, Vesilo, Harchol-Balter 2020).
+first candidate, as without curves. Of two queries on two slots the first has both if its speed on
+two is above 1.8 (if none came any more, 1.5 would make the mean response least); of a hundred it
+has both if it is above 1.99. For equal curves and no arrivals the optimum is known and has the
+same form (heSRPT; Berg, Vesilo, Harchol-Balter 2020).
 """
 
 from __future__ import annotations
