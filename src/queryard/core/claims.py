@@ -2,13 +2,13 @@
 
 The order of a leaf says which query is to end first. It need not have all slots for that: a query
 that hardly gets faster by its second slot does better to leave it to the next. The first of m
-queries keeps all m waiting, the second m - 1 of them, and so on; one more is taken to be on its
-way. So a slot is worth, to a candidate, what it adds to the speed, times the number of queries from
-its place on; each slot goes where it is worth most. With perfect curves that is the first
-candidate, as without curves. Of two queries on two slots the first has both if its speed on two is
-above 1.67 (if none came any more, 1.5 would make the mean response least); of a hundred it has both
-if it is above 1.99. For equal curves and no arrivals the optimum is known and has the same form
-(heSRPT; Berg, Vesilo, Harchol-Balter 2020).
+queries keeps all m waiting, the second m - 1 of them, and so on; three more are taken to be on
+their way. So a slot is worth, to a candidate, what it adds to the speed, times the number of
+queries from its place on; each slot goes where it is worth most. With perfect curves that is the
+first candidate, as without curves. Of two queries on two slots the first has both if its speed on
+two is above 1.8 (if none came any more, 1.5 would make the mean response least); of a hundred it
+has both if it is above 1.99. For equal curves and no arrivals the optimum is known and has the
+same form (heSRPT; Berg, Vesilo, Harchol-Balter 2020).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from heapq import heappop, heappush
 from .entities import Candidate, JobState
 
 # Queries that will arrive before the first one ends.
-ON_THEIR_WAY = 1
+ON_THEIR_WAY = 3
 
 
 class Claims:
