@@ -425,7 +425,7 @@ class Host:
                 return False
             self._closed = True
         if self._collector is not None:
-            self._collector.close()
+            self._collector.stop()
         for timer in list(self._timers):
             timer.cancel()
         tickets = self._tickets.active()
@@ -439,6 +439,8 @@ class Host:
         # A Python function may go on for ever; its instance must not be closed under it.
         if stopped:
             self.engine.close()
+        if self._collector is not None:
+            self._collector.close()
         self._forecaster.close()
         self._estimator.close()
         self._recorder.cost(self.report())

@@ -35,8 +35,7 @@ WORKING_SHARE = 0.25
 MOST_BYTES = 1e9
 """As much of a table is analysed at most."""
 
-CLOSE_S = 0.25
-CLOSE_TRIES = 25
+CLOSE_S, STOP_EVERY_S = 5.0, 0.01
 NICENESS = 10
 """Not the lowest priority: a thread that holds Python's lock and gets no core stops all others."""
 
@@ -85,17 +84,26 @@ class Collector:
             if name not in wanted:
                 wanted[name] = None
 
-    def close(self) -> None:
-        """Stop at once: a statement that runs is interrupted."""
+    def stop(self) -> None:
+        """Begin to stop: a statement that runs is interrupted."""
         self._stop.set()
-        # Again and again: an interrupt between two statements is forgotten by the next one.
-        for _ in range(CLOSE_TRIES):
-            with self._lock:
-                if self._connection is not None:
-                    self._connection.interrupt()
-            if not self._thread.is_alive() or threading.current_thread() is self._thread:
+        with self._lock:
+            if self._connection is not None:
+                self._connection.interrupt()
+
+    def close(self) -> None:
+        """Stop, and wait for the thread, which takes a moment.
+
+        A thread that is in DuckDB when the program ends would bring it down.
+        """
+        until_s = time.monotonic() + CLOSE_S
+        while self._thread.is_alive() and threading.current_thread() is not self._thread:
+            # Again and again: an interrupt between two statements is forgotten by the next one.
+            self.stop()
+            self._thread.join(STOP_EVERY_S)
+            if time.monotonic() > until_s:
                 return
-            self._thread.join(CLOSE_S / CLOSE_TRIES)
+        self.stop()
 
     def _run(self) -> None:
         _lower_priority()
