@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from queryard.engine.classify import forget_statements
+from queryard.engine.volatile import may_differ
 from queryard.engine.instance import Instance
 from queryard.live import Session
 
@@ -46,6 +47,7 @@ class Held:
 def held() -> Held:
     """After all garbage is gone, and what is remembered of earlier statements."""
     forget_statements()
+    may_differ.cache_clear()
     for _ in range(3):
         gc.collect()
     pa.default_memory_pool().release_unused()

@@ -287,4 +287,5 @@ def test_staged_tasks_are_estimated_by_those_that_have_ended(folder, tmp_path):
         for event in step.events:
             if isinstance(event, EstimateChanged):
                 told[event.job].add(event.map_s)
-    assert max(map(len, told.values())) > 2
+    # The second query is expected to take what the first took, not what was planned.
+    assert max(map(len, told.values())) > 1

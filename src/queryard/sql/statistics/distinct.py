@@ -142,7 +142,7 @@ def from_pieces(seen: Seen, rows: float) -> float:
         places = rows * seen.pieces / seen.rows
         return from_sample(seen.distinct, seen.in_one_piece, seen.pieces, places)
     if not seen.rare:
-        return seen.distinct
+        return float(seen.distinct)
     share = seen.rows / rows
     rare_rows = rows * seen.rare_rows / seen.rows
     unseen = (1 - share) * seen.once / seen.rare_rows
