@@ -19,8 +19,8 @@ from typing import Any
 import pyarrow as pa
 
 from queryard.engine.classify import forget_statements
-from queryard.engine.volatile import may_differ
 from queryard.engine.instance import Instance
+from queryard.engine.volatile import may_differ
 from queryard.live import Session
 
 # What allocators keep for themselves differs from time to time.
