@@ -68,7 +68,7 @@ def test_joins_tell_rows_built_and_probed(planner):
     assert amounts["indexed_values"] == pytest.approx(2_000, rel=0.1)
     by_text = features(planner, "SELECT count(*) FROM facts a JOIN facts b USING (words)").amounts
     assert by_text["built_values"] == pytest.approx(ROWS, rel=0.1)
-    assert by_text["probed_texts"] == pytest.approx(ROWS, rel=0.1)
+    assert by_text["probe_misses"] == pytest.approx(ROWS, rel=0.1)
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ def ran(seed: int) -> Ran:
         seconds = sum(TRUE[name] * amount for name, amount in amounts.items())
         operators.append(Counted(kind, amounts, seconds * rng.uniform(0.9, 1.1)))
     amounts = {"output_values": rng.uniform(0, 1e6), "chunks": 100.0, "output_texts": 0.0}
+    amounts |= {name: amount for one in operators for name, amount in one.amounts.items()}
     work_s = 0.003 + sum(one.seconds for one in operators) + 4e-8 * amounts["output_values"]
     return Ran(work_s, operators, amounts)
 

@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from queryard.estimate.prices import Amount
 
@@ -46,17 +45,6 @@ _HOLISTIC = re.compile(
 )
 # The cost of a row from an IE join, in rows from a merge join.
 IE_ROWS = 6.0
-
-
-class Keyed(NamedTuple):
-    """How the sides of a hash join find each other."""
-
-    indexed: bool = False
-    by_text: bool = False
-    # Whether rows of the right side are marked that were found.
-    marks: bool = False
-    # Pairs of equal keys for which further conditions are looked at.
-    tested_pairs: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,14 +120,14 @@ def compute(text: str, rows: float, columns: Sequence[Column]) -> Amounts:
 
 
 def hash_join(
-    left: Stream, right: Stream, keyed: Keyed, rows: float, columns: Sequence[Column]
+    left: Stream, right: Stream, indexed: bool, rows: float, columns: Sequence[Column]
 ) -> Amounts:
     """The right side is built, the left side looks into it.
 
-    A small range of whole numbers is no hash table but an array.
+    If it is `indexed`, it is no hash table but an array over a small range of whole numbers.
     """
     texts = sum(column.is_text for column in right.columns)
-    if keyed.indexed:
+    if indexed:
         return {
             "indexed_values": right.rows * len(right.columns),
             "indexed_texts": right.rows * texts,
@@ -153,11 +141,7 @@ def hash_join(
         "built_rows": right.rows,
         "built_values": right.rows * len(right.columns),
         "built_texts": right.rows * texts,
-        "probed_rows": left.rows,
         "probe_misses": left.rows * depth,
-        "probed_texts": left.rows if keyed.by_text else 0.0,
-        "marked_rows": rows if keyed.marks else 0.0,
-        "tested_pairs": keyed.tested_pairs,
         "joined_values": rows * len(columns),
     }
 
@@ -174,7 +158,7 @@ def other_join(
         tests = (compute(text, pairs, columns) for text in conditions)
         return total(({"made_rows": pairs, "paired_rows": rows}, *tests))
     weight = IE_ROWS if name == "IE_JOIN" else 1.0
-    return total((sort(left, ()), sort(right, ()), {"paired_rows": rows * weight}))
+    return total((sort(left), sort(right), {"paired_rows": rows * weight}))
 
 
 def beyond_cache(size: float) -> float:
@@ -196,14 +180,12 @@ def aggregate(
     found: Amounts = {
         "aggregated_values": rows * max(0, plain - holistic - distinct),
         "kept_values": rows * holistic,
-        "distinct_values": rows * distinct,
     }
     if keys:
         texts = sum(key.is_text for key in keys)
         if name.startswith("PERFECT"):
             found["direct_rows"] = rows
         else:
-            found["grouped_rows"] = rows
             found["grouped_keys"] = rows * len(keys)
             found["grouped_texts"] = rows * texts
             # A table that fits no cache is a miss for every row.
@@ -214,15 +196,12 @@ def aggregate(
     return found
 
 
-def sort(below: Stream, keys: Iterable[Column | None]) -> Amounts:
+def sort(below: Stream) -> Amounts:
     """Rows put in order, with all of their columns."""
     steps = math.log2(max(2.0, below.rows)) / TYPICAL_BITS
-    texts = any(key is not None and key.is_text for key in keys)
     payload = sum(column.is_text for column in below.columns)
     return {
         "sorted_rows": steps * below.rows,
-        "sorted_keys": below.rows * steps if texts else 0.0,
-        "sorted_values": below.rows * len(below.columns),
         "sorted_texts": below.rows * payload,
     }
 
@@ -230,7 +209,7 @@ def sort(below: Stream, keys: Iterable[Column | None]) -> Amounts:
 def window(below: Stream, calls: Sequence[str]) -> Amounts:
     """Rows sorted by partition and order, and functions over them."""
     framed = sum(_RANKING.match(call) is None for call in calls)
-    found = sort(below, ())
+    found = sort(below)
     found["windowed_rows"] = below.rows * len(calls)
     found["framed_rows"] = below.rows * framed
     return found

@@ -20,7 +20,7 @@ from queryard.estimate.prices import Amount, Features, OperatorFeatures, ScanFea
 from . import amounts
 from .amounts import Amounts
 from .filters import UNKNOWN
-from .join_sizes import Pushed, joined, keyed_by, pushed_by
+from .join_sizes import Pushed, is_indexed, joined, pushed_by
 from .judged import Judging, Known
 from .nodes import LIMITS, is_stream, key_names, named, named_below
 from .nodes import below as below_ids
@@ -351,8 +351,8 @@ class PlanAmounts:
             rows = float(node.get("intermediate_rows", rows))
         columns = kept(found.columns, used)
         if name == "HASH_JOIN":
-            keyed = keyed_by(kind, conditions, left, right)
-            self._add(node, amounts.hash_join(left, right, keyed, rows, columns))
+            indexed = is_indexed(kind, conditions, right)
+            self._add(node, amounts.hash_join(left, right, indexed, rows, columns))
         else:
             self._add(node, amounts.other_join(name, conditions, left, right, rows))
         # A join puts small pieces together.
@@ -368,8 +368,7 @@ class PlanAmounts:
     ) -> Stream:
         calls = texts(info.get("Projections"))
         if name == "ORDER_BY":
-            keys = [text.rpartition(" ")[0] for text in texts(info.get("Order By"))]
-            self._add(node, amounts.sort(below, [source(key, below.columns) for key in keys]))
+            self._add(node, amounts.sort(below))
             return replace(below, lanes=_lanes(below.rows))
         if name == "TOP_N":
             self._add(node, {"topped_rows": below.rows})

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .amounts import Keyed
 from .inequality_joins import Compared, compared, matching_share
 from .streams import Column, Stream, source
 
@@ -82,28 +81,15 @@ def pushed_by(name: str, kind: str, conditions: Sequence[str], right: Stream) ->
     return [Pushed(number, equal[0][0], values, key.domain or values, right.doubt + BY_VALUES)]
 
 
-def keyed_by(kind: str, conditions: Sequence[str], left: Stream, right: Stream) -> Keyed:
-    """How a hash join finds partners: DuckDB's rule for an array in place of a hash table."""
+def is_indexed(kind: str, conditions: Sequence[str], right: Stream) -> bool:
+    """Whether DuckDB makes an array of the right side, in place of a hash table: its own rule."""
     equal = equalities(conditions)
-    keys = [_side(text, right) or Column() for _, text in equal]
-    others = [_side(text, left) or Column() for text, _ in equal]
-    values = max((key.distinct or right.rows for key in keys), default=1.0)
-    indexed = (
-        kind in ("INNER", "SEMI", "MARK")
-        and len(conditions) == 1
-        and len(keys) == 1
-        and keys[0].is_whole
-        and keys[0].range is not None
-        and keys[0].range[1] - keys[0].range[0] <= MOST_INDEXED
-        and (kind != "INNER" or values >= UNIQUE * right.rows)
-    )
-    further = len(conditions) > len(equal)
-    return Keyed(
-        indexed,
-        any(key.is_text for key in (*keys, *others)),
-        kind.startswith(("RIGHT", "FULL", "OUTER")),
-        left.rows * right.rows / max(1.0, values) if further else 0.0,
-    )
+    if kind not in ("INNER", "SEMI", "MARK") or len(conditions) != 1 or len(equal) != 1:
+        return False
+    key = _side(equal[0][1], right) or Column()
+    if not key.is_whole or key.range is None or key.range[1] - key.range[0] > MOST_INDEXED:
+        return False
+    return kind != "INNER" or (key.distinct or right.rows) >= UNIQUE * right.rows
 
 
 def joined(
