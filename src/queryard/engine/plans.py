@@ -88,7 +88,7 @@ def read_plan(node: Mapping[str, Any], names: PlanNames) -> PlanOperator:
         table=names.table(name, info) if not below else "",
         inputs=below,
     )
-    if "intermediate_rows" in node:
+    if "intermediate_rows" in node and name != "CTE":  # DuckDB counts no rows of it
         found.rows = float(node["intermediate_rows"])
         found.bytes = float(node.get("intermediate_size_bytes", 0))
         found.seconds = float(node.get("timing", 0.0))

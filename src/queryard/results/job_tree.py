@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+Room = Literal["wide", "narrow", "very narrow"]
 _Written = Callable[[float], str]
 LONGEST = 60  # of what is said about a job, in text
 SHORTEST = 16  # on a narrow terminal
@@ -50,11 +51,12 @@ def job_table(
     jobs: Sequence[ExplainedJob],
     plan: Literal["native", "staged"],
     analyzed: bool,
-    narrow: bool = False,
+    room: Room = "wide",
 ) -> Table:
     """For a console of rich's: a tree, the answer on top, with figures beside it.
 
-    If `narrow`, intervals stand below their figures, and classes are left out.
+    In a narrow one, intervals stand below their figures and classes are left out; in a very narrow
+    one there are no intervals, and beside real figures no memory.
     """
     from rich import box
     from rich.table import Table
@@ -62,10 +64,15 @@ def job_table(
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     table.add_column("operator" if plan == "native" else "job", no_wrap=True)
-    if not narrow:
+    if room == "wide":
         table.add_column("class", no_wrap=True, min_width=7)
-    rows = {job.name: [_broken(c, narrow) for c in _row(job, plan, analyzed)] for job in jobs}
-    for place, title in enumerate(_titles(plan, analyzed)):
+    rows = {job.name: [_broken(c, room) for c in _row(job, plan, analyzed)] for job in jobs}
+    titles = _titles(plan, analyzed)
+    if room == "very narrow" and analyzed:
+        place = titles.index("memory expected")
+        for cells in (titles, *rows.values()):
+            del cells[place]
+    for place, title in enumerate(titles):
         # Where it is narrow, titles break and the first column is cut, but never a number.
         lines = [line for cells in rows.values() for line in cells[place].split("\n")]
         least = max(map(len, [*lines, *title.split()]))
@@ -75,9 +82,8 @@ def job_table(
         label.append(job.name if plan == "staged" else "", style="bold")
         text = f" {job.what}" if plan == "staged" else job.what
         label.append(" (see above)" if again else _crop(text, LONGEST - len(before)))
-        cells = [] if again else [_marked(cell) for cell in rows[job.name]]
-        kind = [] if narrow else ["" if again else job.operator]
-        table.add_row(label, *kind, *cells)
+        kind = [] if room != "wide" else ["" if again else job.operator]
+        table.add_row(label, *kind, *(() if again else map(_marked, rows[job.name])))
     return table
 
 
@@ -92,12 +98,16 @@ def fitted(
     table = job_table(jobs, plan, analyzed)
     if Measurement.get(console, endless, table).maximum <= console.width:
         return table
-    table = job_table(jobs, plan, analyzed, narrow=True)
-    labels = table.columns[0]
-    longest = max((len(str(cell)) for cell in labels.cells), default=0)
-    others = Measurement.get(console, endless, table).maximum - longest
-    labels.overflow = "ellipsis"
-    labels.max_width = max(SHORTEST, console.width - others)
+    narrower: tuple[Room, ...] = ("narrow", "very narrow")
+    for room in narrower:
+        table = job_table(jobs, plan, analyzed, room)
+        labels = table.columns[0]
+        longest = max((len(str(cell)) for cell in labels.cells), default=0)
+        others = Measurement.get(console, endless, table).maximum - longest
+        labels.overflow = "ellipsis"
+        labels.max_width = max(SHORTEST, console.width - others)
+        if others + SHORTEST <= console.width:
+            break
     return table
 
 
@@ -243,11 +253,11 @@ def _factor(expected: Expected | None, actual: float | None, least: float) -> st
     return f" {'▲' if actual > expected.value else '▼'}{readable.ratio(off)}×"
 
 
-def _broken(cell: str, narrow: bool) -> str:
+def _broken(cell: str, room: Room) -> str:
     """The interval of a figure below it, and so is a mark."""
-    if not narrow:
-        return cell
-    return re.sub(r" (?=[(▲▼])", "\n", cell)
+    if room == "very narrow":
+        cell = re.sub(r" \(.*\)", "", cell)
+    return cell if room == "wide" else re.sub(r" (?=[(▲▼])", "\n", cell)
 
 
 def _marked(cell: str) -> Text:
