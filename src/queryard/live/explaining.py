@@ -75,7 +75,9 @@ def explain_query(client: Client, ticket: Ticket) -> Explanation | None:
     found = facts.work.explanation()
     if found is not None:
         return found
-    return native_explanation(client, facts.request, facts.reasons)
+    last = facts.request.statements[-1]  # the answer is that of the last
+    request = replace(facts.request, sql=last.sql, statements=[last])
+    return native_explanation(client, request, facts.reasons)
 
 
 def _only_statement(sql: str) -> Classified:
