@@ -23,7 +23,7 @@ from queryard.core.commands import Launch
 from queryard.core.events import QuerySubmitted
 from queryard.core.journal import Step
 from queryard.core.model import MAP, Job, Phase, Query, TaskId
-from queryard.history import History, HistoryReader, migrations, presence
+from queryard.history import History, HistoryReader, presence
 
 pytestmark = pytest.mark.skipif(presence.fcntl is None, reason="no such locks here")
 SAMPLES = Path(__file__).parent
@@ -253,15 +253,6 @@ def test_where_nothing_can_be_written_lost_queries_are_shown_all_the_same(file: 
     finally:
         file.parent.chmod(0o700)
     assert file.read_bytes() == before
-
-
-def test_no_new_version_of_the_file_is_needed(file: Path) -> None:
-    """Earlier histories stay readable where nothing can be written."""
-    record(file)
-    connection = sqlite3.connect(file)
-    assert connection.execute("PRAGMA user_version").fetchone() == (2,)
-    connection.close()
-    assert migrations.VERSION == 2
 
 
 def _taken_for_gone(file: Path, session: str) -> None:

@@ -75,6 +75,25 @@ def test_a_file_of_every_version_is_read_and_brought_up_to_date(file: Path, vers
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_a_file_of_every_version_is_read_where_nothing_can_be_written(
+    file: Path, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _written_by(version, file)
+    before = file.read_bytes()
+
+    def refuse(place: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(place))
+
+    monkeypatch.setattr(opening, "open_for_writing", refuse)
+    with HistoryReader(file) as reader:
+        first, *_ = reader.queries()
+        assert (first.query, first.work_s) == ("q1", 1.0)
+        assert first.foreseen_by == ("plan" if version >= 3 else "")
+        assert len(reader.sessions()) == 2
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_a_file_of_every_version_is_written_to(file: Path, version: int) -> None:
     _written_by(version, file)
     record(file, "new", queries=2)

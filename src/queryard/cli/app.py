@@ -9,6 +9,7 @@ import typer
 
 from queryard.version import __version__
 
+from .accuracy import accuracy
 from .analyze import analyze
 from .compare import compare
 from .experiment import experiment
@@ -49,6 +50,7 @@ app.command(rich_help_panel=_QUERIES)(profile)
 app.command(rich_help_panel=_QUERIES)(tpch)
 app.command(rich_help_panel=_LOADS)(load)
 app.command(rich_help_panel=_LOADS)(history)
+app.command(rich_help_panel=_LOADS)(accuracy)
 app.command(rich_help_panel=_LOADS)(replay)
 app.command(rich_help_panel=_SCHEDULERS)(compare)
 app.command(rich_help_panel=_SCHEDULERS)(simulate)

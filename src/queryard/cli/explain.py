@@ -13,7 +13,8 @@ from . import data_options
 from .failures import advising, running
 
 if TYPE_CHECKING:
-    from queryard.results.explanation import ExplainedJob, Explanation
+    from queryard.results.explanation import Explanation
+    from queryard.results.job_tree import ExplainedJob
 
 
 def explain(
@@ -49,7 +50,10 @@ def explain(
     slots: data_options.Slots = None,
     memory: data_options.Memory = None,
 ) -> None:
-    """Show how a query is run: operators or jobs, with the rows and bytes expected of each.
+    """Show how a query is run: operators or jobs, with what is expected of each.
+
+    Rows, size, core-seconds and memory stand with the interval in which 90 of 100 are. With
+    --analyze the real figures stand beside them; ▲3.00× marks three times as much as expected.
 
     A native plan is DuckDB's; its operators run together, as one job on the slots that are free. A
     staged plan is a DAG of jobs with tasks. If a query cannot be staged, the reason is given.
@@ -89,15 +93,17 @@ def explain(
 
 def show_explanation(found: Explanation, console: Console) -> None:
     """The tree for people; on a terminal in colours."""
+    from queryard.results.job_tree import fitted
+
     if not console.is_terminal:
         typer.echo(found.text())
         return
     console.print(found.summary(), style="bold", markup=False)
     for reason in found.reasons:
         console.print(f"not staged: {reason}", style="yellow", markup=False)
-    for note in found.notes:
-        console.print(note, style="dim", markup=False)
-    console.print(found.table())
+    for line in found.lines():
+        console.print(line, style="dim", markup=False)
+    console.print(fitted(console, found.jobs, found.plan))
 
 
 def _draw(found: Explanation, path: Path) -> None:
@@ -118,9 +124,11 @@ def _lines(job: ExplainedJob) -> tuple[str, ...]:
         if job.reduce_tasks:
             tasks = f"{job.map_tasks} map + {readable.several(job.reduce_tasks, 'reduce task')}"
         lines = [f"{job.name}: {tasks}", job.what]
-    if job.rows_expected is not None:
-        rows = readable.several(job.rows_expected, "row")
-        lines.append(f"~{rows}, {readable.size(job.bytes_expected)}")
+    if job.rows_expected is not None and job.bytes_expected is not None:
+        rows = readable.several(job.rows_expected.value, "row")
+        took = job.seconds_expected
+        seconds = "" if took is None else f", {took.value:.2f} s"
+        lines.append(f"~{rows}, {readable.size(job.bytes_expected.value)}{seconds}")
     if job.rows is not None:
         rows = readable.several(job.rows, "row")
         lines.append(f"{rows}, {readable.size(job.bytes)}, {job.seconds or 0:.2f} s")

@@ -37,6 +37,10 @@ class Listing:
     def add(self, *cells: str | Text) -> None:
         self._rows.append(cells)
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._rows
+
     def fitted(self, width: int) -> Table:
         """As wide as the terminal at most; `words` are to the left, numbers to the right."""
         table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))

@@ -52,6 +52,14 @@ class Speedup:
         """
         return self.speed(slots + 1) - self.speed(slots)
 
+    def useful(self, slots: int, worth: float = 0.5) -> int:
+        """How many of the slots are used well: each adds at least so much to the speed.
+
+        >>> Speedup(serial=0.5).useful(64), Speedup(serial=0.05).useful(64), PERFECT.useful(64)
+        (1, 9, 64)
+        """
+        return max(1, sum(self.gain(place) >= worth for place in range(slots)))
+
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)

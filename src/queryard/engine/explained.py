@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 
-from queryard.results.explanation import ExplainedJob
+from queryard.estimate.expected import ExpectedOperator
+from queryard.results.job_tree import ExplainedJob
 
 from .errors import QueryFailed
 from .plans import PlanOperator
@@ -13,10 +15,13 @@ from .plans import PlanOperator
 _LINE = re.compile(r"^LINE (\d+):(.*)\n( *)\^", re.MULTILINE)
 
 
-def explained(root: PlanOperator) -> tuple[ExplainedJob, ...]:
-    """The operators of a plan, each behind all it reads from."""
+def explained(root: PlanOperator, expected: Sequence[ExpectedOperator]) -> tuple[ExplainedJob, ...]:
+    """The operators of a plan, each behind all it reads from.
+
+    What is expected of them comes in the order of the plan, each before those it reads from.
+    """
     jobs: list[ExplainedJob] = []
-    _collect(root, jobs)
+    _collect(root, iter(expected), jobs)
     return tuple(jobs)
 
 
@@ -37,9 +42,12 @@ def _line_before(found: re.Match[str]) -> str:
     return f"LINE {number}:{found[2]}\n{found[3][shift:]}^"
 
 
-def _collect(operator: PlanOperator, jobs: list[ExplainedJob]) -> str:
+def _collect(
+    operator: PlanOperator, expected: Iterator[ExpectedOperator], jobs: list[ExplainedJob]
+) -> str:
     """Append an operator behind all it reads from; its name."""
-    inputs = tuple(_collect(below, jobs) for below in operator.inputs)
+    own = next(expected)
+    inputs = tuple(_collect(below, expected, jobs) for below in operator.inputs)
     name = f"o{len(jobs) + 1}"
     words = (operator.name, operator.table, operator.details)
     jobs.append(
@@ -49,8 +57,10 @@ def _collect(operator: PlanOperator, jobs: list[ExplainedJob]) -> str:
             what=" ".join(word for word in words if word),
             inputs=inputs,
             tables=(operator.table,) if operator.table else (),
-            rows_expected=operator.rows_expected,
-            bytes_expected=operator.bytes_expected,
+            rows_expected=own.rows,
+            bytes_expected=own.bytes,
+            seconds_expected=own.seconds,
+            memory_expected=own.memory,
             rows=operator.rows,
             bytes=operator.bytes,
             seconds=operator.seconds,

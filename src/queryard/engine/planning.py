@@ -113,8 +113,17 @@ class Planner:
         self._place.views.make(self._place.connection, files, statement.names)
         document = self._explain(statement.sql, parameters)
         root = root_of(document)
-        if root is None:
-            return None
+        return None if root is None else self._amounts(statement, root, tables)
+
+    def amounts(self, statement: Classified, root: Mapping[str, Any]) -> Features:
+        """What a plan does that DuckDB has made of a statement elsewhere."""
+        tables = self._tables(statement.names)
+        with self._lock:
+            return self._amounts(statement, root, tables)
+
+    def _amounts(
+        self, statement: Classified, root: Mapping[str, Any], tables: Mapping[str, Table]
+    ) -> Features:
         names = PlanNames(self._catalog, statement.names)
         facts = {
             key: self._facts_of(table) for key, table in tables.items() if key in names.columns

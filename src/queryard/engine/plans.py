@@ -1,4 +1,4 @@
-"""DuckDB's plan of a statement, read from its EXPLAIN in JSON: operators, tables, widths."""
+"""DuckDB's plan of a statement, read from its EXPLAIN in JSON: operators and tables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ _DETAILS = (
     "FORMAT",
 )
 _WORD = re.compile(r"\w+")
-_REFERENCE = re.compile(r"#(\d+)")
 
 
 @dataclass(slots=True)
@@ -41,8 +40,6 @@ class PlanOperator:
     details: str
     operator: Operator
     table: str
-    rows_expected: float | None
-    bytes_expected: float | None
     inputs: list[PlanOperator] = field(default_factory=list)
     rows: float | None = None
     bytes: float | None = None
@@ -62,12 +59,6 @@ def operator_class(name: str) -> Operator:
     return "extract"
 
 
-def read_plan(document: Any, names: PlanNames) -> PlanOperator | None:
-    """The topmost operator; None where DuckDB gave no plan."""
-    node = root_of(document)
-    return None if node is None else _operator(node, names)[0]
-
-
 def root_of(document: Any) -> Mapping[str, Any] | None:
     """The topmost operator as DuckDB writes it, without what is put around every plan."""
     roots = document if isinstance(document, list) else document.get("operator", [])
@@ -83,29 +74,25 @@ def operator_name(node: Mapping[str, Any]) -> str:
     return str(node.get("name") or node.get("type") or "")
 
 
-def _operator(node: Mapping[str, Any], names: PlanNames) -> tuple[PlanOperator, list[float]]:
-    """An operator, and the widths of the columns it gives."""
+def read_plan(node: Mapping[str, Any], names: PlanNames) -> PlanOperator:
+    """An operator with all it reads from."""
     info: Mapping[str, Any] = node.get("extra_info") or {}
-    below = [_operator(child, names) for child in node.get("children", [])]
+    below = [read_plan(child, names) for child in node.get("children", [])]
     name = operator_name(node)
     if name in _SCANS and "Function" in info:
         name = str(info["Function"])
-    widths = _widths(name, info, [columns for _, columns in below], names)
-    rows_expected = number(info.get("Estimated Cardinality"))
     found = PlanOperator(
         name=name,
         details=_details(info),
         operator=operator_class(name),
         table=names.table(name, info) if not below else "",
-        rows_expected=rows_expected,
-        bytes_expected=None if rows_expected is None else rows_expected * sum(widths),
-        inputs=[operator for operator, _ in below],
+        inputs=below,
     )
-    if "intermediate_rows" in node:
+    if "intermediate_rows" in node and name != "CTE":  # DuckDB counts no rows of it
         found.rows = float(node["intermediate_rows"])
         found.bytes = float(node.get("intermediate_size_bytes", 0))
         found.seconds = float(node.get("timing", 0.0))
-    return found, widths
+    return found
 
 
 def column_name(text: str) -> str:
@@ -142,26 +129,21 @@ def texts(value: Any) -> list[str]:
     return [str(item) for item in value] if isinstance(value, list) else [str(value)]
 
 
-# --- tables and widths ---------------------------------------------------------------------------
+# --- tables --------------------------------------------------------------------------------------
 
 
 class PlanNames:
-    """Columns and files of the tables a statement may mean, to give operators names and widths."""
+    """Columns and files of the tables a statement may mean, to name what operators read."""
 
     def __init__(self, catalog: Catalog, mentioned: Sequence[str] | frozenset[str]) -> None:
-        self.widths: dict[str, float] = {}
         self.columns: dict[str, frozenset[str]] = {}
         self.files: dict[str, str] = {}
         for key, table in catalog.tables.items():
             parts = (*(table.schema.split(".") if table.schema else ()), table.name)
             if any(part.lower() not in mentioned for part in parts):
                 continue
-            known = catalog.statistics(key).columns
             self.columns[key] = frozenset(column.name.lower() for column in table.columns)
             self.files |= {file.uri: key for file in table.files}
-            for column in table.columns:
-                if (found := known.get(column.name)) is not None:
-                    self.widths[column.name.lower()] = found.average_width_bytes
 
     def table(self, name: str, info: Mapping[str, Any]) -> str:
         """Which table a scan reads, where there is only one that it can be."""
@@ -182,33 +164,3 @@ class PlanNames:
         for text in texts(info.get("Filters")):
             read |= known.intersection(_WORD.findall(text.lower()))
         return [key for key, columns in self.columns.items() if read <= columns]
-
-
-def _widths(
-    name: str, info: Mapping[str, Any], below: list[list[float]], names: PlanNames
-) -> list[float]:
-    """Bytes of each column an operator gives, as far as can be told."""
-    if name.endswith(("GROUP_BY", "AGGREGATE")):
-        groups = [_width(text, below, names) for text in texts(info.get("Groups"))]
-        return groups + [WIDTH_BYTES] * len(texts(info.get("Aggregates")))
-    if "JOIN" in name and len(below) >= 2:
-        kind = str(info.get("Join Type", ""))
-        if kind.startswith("RIGHT_"):  # semi and anti joins that keep the right side
-            return below[1]
-        return below[0] if kind in ("SEMI", "ANTI", "MARK") else below[0] + below[1]
-    if name == "CROSS_PRODUCT":
-        return [width for columns in below for width in columns]
-    own = [_width(text, below, names) for text in texts(info.get("Projections"))]
-    if name == "WINDOW" and below:
-        return below[0] + own
-    if own:
-        return own
-    # The rows of a CTE are those of what uses it, which comes last.
-    return below[-1] if below else [WIDTH_BYTES]
-
-
-def _width(text: str, below: list[list[float]], names: PlanNames) -> float:
-    if (found := _REFERENCE.fullmatch(text)) is not None and below:
-        place = int(found[1])
-        return below[0][place] if place < len(below[0]) else WIDTH_BYTES
-    return names.widths.get(text.strip('"').lower(), WIDTH_BYTES)

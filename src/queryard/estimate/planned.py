@@ -72,4 +72,5 @@ def predicted(plan: Planned, factors: Factors[Part]) -> Prediction:
     variance = NOISE + factors.variance(plan.parts) + plan.doubt
     spread = math.exp(HALF * math.sqrt(variance))
     memory = math.ceil(plan.memory_bytes)
-    return Prediction(max(LEAST_S, work_s), memory, "plan", spread, plan.speedup)
+    part = max(plan.parts, key=lambda one: plan.parts[one])
+    return Prediction(max(LEAST_S, work_s), memory, "plan", spread, plan.speedup, part)

@@ -53,7 +53,8 @@ class Prediction:
     """Core-seconds and bytes of memory (None: not known).
 
     `spread` is the factor by which the work is typically more or less: half of all queries are
-    within it. `speedup` says how much faster it gets with more slots; perfect: not known.
+    within it. `speedup` says how much faster it gets with more slots; perfect: not known. `part` is
+    what its plan mostly does; empty: not known.
 
     >>> [round(end, 2) for end in Prediction(2.0, None, "plan", 1.5).interval()]
     [0.74, 5.38]
@@ -64,6 +65,7 @@ class Prediction:
     by: By
     spread: float
     speedup: Speedup = field(default=PERFECT, repr=False)
+    part: str = field(default="", repr=False)
 
     def interval(self, share: float = 0.9) -> tuple[float, float]:
         """The work between which so large a share of such queries lies."""

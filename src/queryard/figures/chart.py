@@ -16,7 +16,8 @@ PANEL_IN = (5.4, 3.4)
 
 def save_chart(path: str, title: str, panels: Sequence[Panel], keys: Sequence[Key] = ()) -> None:
     """Draw panels in a row: .png, .svg or .pdf; keys explain the colours of bars."""
-    renderer_of(path)
+    if renderer_of(path).library != "matplotlib":
+        raise QueryardError(f"figure {path!r}: drawn as an image only (valid: .png, .svg, .pdf)")
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -32,7 +33,7 @@ def save_chart(path: str, title: str, panels: Sequence[Panel], keys: Sequence[Ke
             figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True
         ):
             plot(axes, panel)
-            if panel.lines:
+            if panel.lines or panel.dots:
                 axes.legend(framealpha=0.85, edgecolor="none", fontsize=8)
         handles = [Patch(color=key.colour, label=key.name) for key in keys]
         if handles:

@@ -129,7 +129,11 @@ def _plot(
             col=col,
         )
     for line in panel.lines:
-        style = {"color": line.colour, "dash": line.dash, "shape": "hv"}
+        style = {
+            "color": line.colour,
+            "dash": line.dash,
+            "shape": "linear" if line.straight else "hv",
+        }
         width = (2.4 if line.dash == "solid" else 1.8) * line.weight
         figure.add_trace(
             Scatter(

@@ -117,11 +117,16 @@ def plot(axes: Any, panel: Panel, letters: int = TITLE_LETTERS) -> None:
             step="post",
             linewidth=0,
         )
+    for dots in panel.dots:
+        size = max(4.0, min(20.0, 4_000.0 / max(1, len(dots.x))))
+        axes.scatter(
+            dots.x, dots.y, s=size, color=dots.colour, label=dots.name, alpha=0.6, linewidths=0
+        )
     for line in panel.lines:
-        axes.step(
+        axes.plot(
             line.x,
             line.y,
-            where="post",
+            drawstyle="default" if line.straight else "steps-post",
             label=line.name,
             color=line.colour,
             linestyle=DASHES[line.dash],

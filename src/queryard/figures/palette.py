@@ -40,6 +40,13 @@ TENANTS = (
 SEQUENCE = ("#4F9FC9", "#55AEB0", "#5FB88C", "#93C872", "#C6D774", "#F2E28C")
 LATE = "#D7191C"
 SLOT_COLOURS = {"map": "#D6C7B2", "reduce": "#8B7765", "lease": "#54463A"}
+# How queries were predicted, as dots; policies are never in the same image.
+PREDICTED_BY = {
+    "template": POLICIES[1],
+    "plan": POLICIES[0],
+    "bytes": POLICIES[2],
+    "guess": POLICIES[3],
+}
 WASTED = "#BBBBBB"
 INK = "#222222"
 FAINT = "#777777"

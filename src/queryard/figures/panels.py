@@ -1,4 +1,4 @@
-"""What a figure shows, whichever library draws it: panels of bars, stacked areas and step lines.
+"""What a figure shows, whichever library draws it: panels of bars, stacked areas, lines and dots.
 
 The renderers (`html`, `image`) know nothing of runs; the makers of panels (`gantt`, `curves`)
 know nothing of plotly or matplotlib.
@@ -40,7 +40,9 @@ class Bar(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line that keeps each value until the next point; `weight` makes it thicker."""
+    """A line that keeps each value until the next point, unless it is `straight` from one to the
+    next; `weight` makes it thicker.
+    """
 
     name: str
     x: tuple[float, ...]
@@ -48,6 +50,17 @@ class Line:
     colour: str
     dash: Dash = "solid"
     weight: float = 1.0
+    straight: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Dots:
+    """Single points, of one kind."""
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    colour: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +99,7 @@ class Panel:
     bars: tuple[Bar, ...] = ()
     areas: tuple[Area, ...] = ()
     lines: tuple[Line, ...] = ()
+    dots: tuple[Dots, ...] = ()
     note: str = ""
 
 

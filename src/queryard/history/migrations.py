@@ -57,8 +57,14 @@ _COSTS_AND_PAST = (
     "ended.held_s, ended.peak_memory_bytes FROM ended JOIN asked USING (session, query) "
     "JOIN sessions USING (session) WHERE ended.outcome = 'finished' AND asked.twin_of = ''",
 )
+_FORESEEN = (
+    "ALTER TABLE ended ADD COLUMN foreseen_s FLOAT",
+    "ALTER TABLE ended ADD COLUMN foreseen_spread FLOAT",
+    "ALTER TABLE ended ADD COLUMN foreseen_by TEXT DEFAULT ''",
+    "ALTER TABLE ended ADD COLUMN foreseen_part TEXT DEFAULT ''",
+)
 
-MIGRATIONS: Sequence[Sequence[str]] = (_FIRST, _COSTS_AND_PAST)
+MIGRATIONS: Sequence[Sequence[str]] = (_FIRST, _COSTS_AND_PAST, _FORESEEN)
 VERSION = len(MIGRATIONS)
 
 

@@ -8,6 +8,7 @@ connection has it.
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import time
 from pathlib import Path
@@ -89,13 +90,24 @@ def open_for_reading(file: Path) -> sqlite3.Connection:
         )
     try:
         connection, version = _connect_to_read(file)
-        if version < VERSION:
-            connection.close()
-            open_for_writing(file).close()
-            connection, _ = _connect_to_read(file)
-        return connection
+        if version == VERSION:
+            return connection
+        with contextlib.closing(connection):
+            try:
+                open_for_writing(file).close()
+            except (HistoryError, OSError):  # where nothing can be written
+                return _migrated_copy(connection, file)
+        return _connect_to_read(file)[0]
     except sqlite3.Error as error:
         raise HistoryError(reason_of(error, str(file))) from error
+
+
+def _migrated_copy(connection: sqlite3.Connection, file: Path) -> sqlite3.Connection:
+    """What is in a file of an earlier version, in memory, brought up to date there."""
+    copy = _connect(":memory:")
+    connection.backup(copy)
+    migrate(copy, str(file))
+    return copy
 
 
 def _connect_to_read(file: Path) -> tuple[sqlite3.Connection, int]:

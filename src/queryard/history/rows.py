@@ -59,6 +59,8 @@ class EndedRow:
     """How a query ended, and what it took; `burst_s` of that on a slot beyond the others.
 
     The work of an execution that several queries shared belongs to the query that started it.
+    `foreseen_s` is the last prediction that was made of its work, `foreseen_spread` the factor that
+    half of such predictions are within, `foreseen_part` what its plan mostly does ("join").
     """
 
     query: str
@@ -71,6 +73,10 @@ class EndedRow:
     peak_memory_bytes: int | None
     rows: int
     burst_s: float
+    foreseen_s: float | None = None
+    foreseen_spread: float | None = None
+    foreseen_by: str = ""
+    foreseen_part: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +183,10 @@ class QueryRecord:
     peak_memory_bytes: int | None
     rows: int | None
     burst_s: float | None
+    foreseen_s: float | None
+    foreseen_spread: float | None
+    foreseen_by: str
+    foreseen_part: str
     first_forecast: ForecastRow | None
     last_forecast: ForecastRow | None
 

@@ -18,7 +18,7 @@ COLUMNS = {
     ),
     "ended": (
         "session, query, time_s, started_s, outcome, error, work_s, held_s, peak_memory_bytes, "
-        "rows, burst_s"
+        "rows, burst_s, foreseen_s, foreseen_spread, foreseen_by, foreseen_part"
     ),
     "forecasts": "session, query, made_s, start_s, end_s",
     "costs": (

@@ -102,7 +102,9 @@ WITH lost AS ({LOST}), chosen AS (
         coalesce(ended.outcome, lost.outcome, 'open') AS outcome,
         coalesce(ended.error, lost.error, '') AS error,
         ended.work_s, coalesce(ended.held_s, lost.held_s) AS held_s,
-        ended.peak_memory_bytes, ended.rows, ended.burst_s
+        ended.peak_memory_bytes, ended.rows, ended.burst_s, ended.foreseen_s,
+        ended.foreseen_spread, coalesce(ended.foreseen_by, '') AS foreseen_by,
+        coalesce(ended.foreseen_part, '') AS foreseen_part
     FROM asked JOIN sessions USING (session)
         LEFT JOIN ended USING (session, query) LEFT JOIN lost USING (session, query)
     WHERE {wanted}

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from queryard.core.errors import QueryardError
 from queryard.engine.classify import Classified, classify
 from queryard.engine.errors import QueryFailed
-from queryard.engine.explained import explained, without_first_line
+from queryard.engine.explained import without_first_line
 from queryard.engine.native import Parameters
-from queryard.engine.plans import PlanNames, PlanOperator, read_plan
+from queryard.engine.plans import root_of
 from queryard.results.answer import Answer
+from queryard.results.estimate import Estimate
 from queryard.results.explanation import Explanation
 
 from .client import Client, check_types
+from .estimating import expected_tasks, native_estimate, staged_estimate
 from .request import Plan, QueryRequest, checked_plan
 from .ticket import Ticket
+
+if TYPE_CHECKING:
+    from queryard.sql.planner import StagedPlan
 
 
 def explain(
@@ -34,12 +40,12 @@ def explain(
     statement = _only_statement(sql)
     client.host.look_at_files([statement])
     wanted = checked_plan(plan or client.plan)
+    request = QueryRequest(sql, [statement], parameters, wanted)
     if wanted == "native":
-        return native_explanation(client, statement, parameters, analyze=analyze)
-    reason = client.not_staged(QueryRequest(sql, [statement], parameters, wanted))
+        return native_explanation(client, request, analyze=analyze)
+    reason = client.not_staged(request)
     if reason is None:
         # The planner takes half a second to import, and most sessions never need it.
-        from queryard.engine.staged.explained import staged_explanation
         from queryard.sql.planner import NotStageable, plan_staged
 
         try:
@@ -47,8 +53,18 @@ def explain(
         except NotStageable as error:
             reason = error.reason
         else:
-            return _run_staged(client, statement) if analyze else staged_explanation(planned)
-    return native_explanation(client, statement, parameters, (reason,), analyze=analyze)
+            expected = _staged(client, request, planned)
+            return _run_staged(client, statement, expected) if analyze else expected
+    return native_explanation(client, request, (reason,), analyze=analyze)
+
+
+def estimate(
+    client: Client, sql: str, parameters: Parameters = (), *, plan: Plan | None = None
+) -> Estimate:
+    """What is expected of a client's statement, which is planned and not run."""
+    found = explain(client, sql, parameters, plan=plan).estimate
+    assert found is not None, "what was planned here is estimated"
+    return found
 
 
 def explain_query(client: Client, ticket: Ticket) -> Explanation | None:
@@ -59,8 +75,9 @@ def explain_query(client: Client, ticket: Ticket) -> Explanation | None:
     found = facts.work.explanation()
     if found is not None:
         return found
-    request = facts.request
-    return native_explanation(client, request.statements[-1], request.parameters, facts.reasons)
+    last = facts.request.statements[-1]  # the answer is that of the last
+    request = replace(facts.request, sql=last.sql, statements=[last])
+    return native_explanation(client, request, facts.reasons)
 
 
 def _only_statement(sql: str) -> Classified:
@@ -74,7 +91,16 @@ def _only_statement(sql: str) -> Classified:
     return statements[0]
 
 
-def _run_staged(client: Client, statement: Classified) -> Explanation:
+def _staged(client: Client, request: QueryRequest, plan: StagedPlan) -> Explanation:
+    """A staged plan, with what is expected of it."""
+    from queryard.engine.staged.explained import staged_explanation
+
+    seconds = expected_tasks(client, request, plan)
+    found = staged_explanation(plan, seconds=seconds)
+    return replace(found, estimate=staged_estimate(client, plan, found.jobs, seconds))
+
+
+def _run_staged(client: Client, statement: Classified, expected: Explanation) -> Explanation:
     """Run a statement of which it is known that it only reads and can be staged; once."""
     began = time.perf_counter()
     ticket = client.submit(statement.sql, plan="staged")
@@ -92,40 +118,43 @@ def _run_staged(client: Client, statement: Classified) -> Explanation:
     assert found is not None, "it has run"
     if ticket.facts.reasons:  # a table has changed since it was planned
         return replace(found, seconds=seconds, notes=("it ran, but DuckDB measured nothing",))
-    return replace(found, seconds=seconds)
+    return replace(_beside(expected, found), seconds=seconds)
+
+
+def _beside(expected: Explanation, found: Explanation) -> Explanation:
+    """What was expected beforehand, with what came of it; as found if it was planned anew."""
+    if [job.what for job in expected.jobs] != [job.what for job in found.jobs]:
+        return found
+    jobs = tuple(
+        replace(before, rows=after.rows, bytes=after.bytes, seconds=after.seconds)
+        for before, after in zip(expected.jobs, found.jobs, strict=True)
+    )
+    return replace(expected, jobs=jobs)
 
 
 def native_explanation(
-    client: Client,
-    statement: Classified,
-    parameters: Parameters = (),
-    reasons: Sequence[str] = (),
-    *,
-    analyze: bool = False,
+    client: Client, request: QueryRequest, reasons: Sequence[str] = (), *, analyze: bool = False
 ) -> Explanation:
     """DuckDB's own plan; its operators run as one job."""
-    names = PlanNames(client.host.catalog, statement.names)
+    statement = request.statements[-1]
     began = time.perf_counter()
     root = None
     notes: tuple[str, ...] = ()
     if analyze:
-        root = _ask(client, "EXPLAIN (ANALYZE, FORMAT json)", statement, parameters, names)
+        root = _ask(client, "EXPLAIN (ANALYZE, FORMAT json)", statement, request.parameters)
         notes = () if root is not None else ("DuckDB measured nothing for this statement",)
     seconds = time.perf_counter() - began if analyze else None
     if root is None:
-        root = _ask(client, "EXPLAIN (FORMAT json)", statement, parameters, names)
-    jobs = () if root is None else explained(root)
+        root = _ask(client, "EXPLAIN (FORMAT json)", statement, request.parameters)
     told = tuple(reason.removeprefix("not staged: ") for reason in reasons)
-    return Explanation(statement.sql, "native", jobs, told, seconds, notes)
+    expected = native_estimate(client, request, statement, root, told)
+    return Explanation(statement.sql, "native", expected.jobs, told, seconds, notes, expected)
 
 
 def _ask(
-    client: Client,
-    prefix: str,
-    statement: Classified,
-    parameters: Parameters,
-    names: PlanNames,
-) -> PlanOperator | None:
+    client: Client, prefix: str, statement: Classified, parameters: Parameters
+) -> Mapping[str, Any] | None:
+    """The topmost operator as DuckDB writes it; None where it gives no plan."""
     try:
         # On a line of its own, so that a line an error shows is one of the user's.
         ticket = client.submit(f"{prefix}\n{statement.sql}", parameters, plan="native")
@@ -133,4 +162,4 @@ def _ask(
     except QueryFailed as error:
         raise without_first_line(error) from None
     document = rows.get("physical_plan") or rows.get("analyzed_plan") or "[]"
-    return read_plan(json.loads(document), names)
+    return root_of(json.loads(document))

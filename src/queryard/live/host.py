@@ -380,6 +380,11 @@ class Host:
         if len(self._problems) < PROBLEMS_KEPT:
             self._problems.append(f"{type(error).__name__}: {error}")
 
+    @property
+    def estimator(self) -> Estimator:
+        """What predicts its queries."""
+        return self._estimator
+
     # --- in the background -----------------------------------------------------------------------
 
     def _record_forecast(self, ticket: Ticket) -> None:

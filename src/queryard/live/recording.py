@@ -133,6 +133,10 @@ class Recorder:
                 peak_memory_bytes=facts.peak_memory_bytes,
                 rows=rows,
                 burst_s=facts.usage.burst_s,
+                foreseen_s=facts.prediction.work_s,
+                foreseen_spread=facts.prediction.spread,
+                foreseen_by=facts.prediction.by,
+                foreseen_part=facts.prediction.part,
             )
         )
 

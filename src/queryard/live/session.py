@@ -17,6 +17,7 @@ from queryard.engine.native import NativeEngine, Parameters
 from queryard.engine.temp import TempSpace
 from queryard.policies import for_tenants, resolve_profile
 from queryard.results.answer import Answer
+from queryard.results.estimate import Estimate
 from queryard.results.explanation import Explanation
 from queryard.sim.forecast import Forecast
 from queryard.sql.catalog import Catalog, open_catalog
@@ -267,6 +268,14 @@ class Session:
         from .explaining import explain
 
         return explain(self.client, sql, parameters, analyze=analyze, plan=plan)
+
+    def estimate(
+        self, sql: str, parameters: Parameters = (), *, plan: Plan | None = None
+    ) -> Estimate:
+        """What a statement would read, take and give, with intervals; it is planned, not run."""
+        from .explaining import estimate
+
+        return estimate(self.client, sql, parameters, plan=plan)
 
     def cancel(self, query: str) -> None:
         """Stop a query by its id; an unknown or ended one is ignored."""

@@ -23,8 +23,11 @@ from queryard.core import commands as do
 from queryard.core import events as ev
 from queryard.core.explain import Why, owes
 from queryard.core.lifecycle import REVOKING
-from queryard.core.model import JobId
+from queryard.core.model import JobId, Query
 from queryard.core.scheduler import Scheduler
+from queryard.core.speedup import Speedup
+from queryard.estimate.tasks.planned import PlannedQuery
+from queryard.estimate.work import Prediction
 
 from .. import effects as out
 from .. import inputs
@@ -164,6 +167,14 @@ class Coordinator:
             for entry in self._ledger.entries.values()
             if entry.shares_with
         }
+
+    def speedup(self, template: str, prediction: Prediction) -> Speedup:
+        """The curve of a query that has not begun."""
+        return self._ledger.widths.curve(template, prediction, prediction.work_s)
+
+    def task_estimates(self, query: Query, plan: PlannedQuery) -> list[ev.EstimateChanged]:
+        """What the tasks of a staged query of some class would be expected to take."""
+        return self._ledger.tasks.fork().submitted(self._ledger.now, query, plan)
 
     def connection_work_s(self, client: ClientPort) -> float:
         """Core-seconds before a client's own connection is free."""

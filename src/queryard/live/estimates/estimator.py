@@ -10,10 +10,12 @@ from __future__ import annotations
 import queue
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import partial
+from typing import Any
 
 from queryard.engine.calibration import machine_rates
+from queryard.engine.classify import Classified
 from queryard.engine.errors import QueryFailed
 from queryard.estimate.work import Prediction
 from queryard.history import PastRow
@@ -21,7 +23,7 @@ from queryard.sql.statistics.store import cache_folder
 
 from ..request import QueryRequest
 from ..ticket import Ticket
-from .prediction import Predictor
+from .prediction import Foreseen, Predictor
 from .refinement import WORTH_PLANNING_S, WORTH_TELLING
 
 # Queries below this are not compared with earlier sessions.
@@ -62,6 +64,7 @@ class Estimator:
         self._failed = failed
         self._calibrated = False
         self._recalled = False
+        self._preparing = threading.Lock()
         self._new: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="queryard-estimator", daemon=True)
         self._started = False
@@ -69,6 +72,17 @@ class Estimator:
     def first(self, request: QueryRequest) -> Prediction:
         """What is known at once."""
         return self._predictor.first(request)
+
+    def foresee(
+        self, request: QueryRequest, statement: Classified, root: Mapping[str, Any]
+    ) -> Foreseen:
+        """What is expected of a query with this plan and of its operators, with all that is known.
+
+        The first call may take half a second: it reads the history and calibrates.
+        """
+        self._read_past()
+        self._calibrate()
+        return self._predictor.foresee(request, statement, root)
 
     def learn(
         self, request: QueryRequest, work_s: float, peak_bytes: int | None, known: str
@@ -154,8 +168,13 @@ class Estimator:
     def _recall(self, ticket: Ticket) -> None:
         """Read earlier sessions from the history, unless the query is very short."""
         if not self._recalled and not ticket.over.wait(PATIENCE_S):
-            self._recalled = True
-            self._predictor.recall(self._past())
+            self._read_past()
+
+    def _read_past(self) -> None:
+        with self._preparing:
+            if not self._recalled:
+                self._recalled = True
+                self._predictor.recall(self._past())
 
     def _refine(self, ticket: Ticket, plans: bool) -> None:
         facts = ticket.facts
@@ -178,9 +197,10 @@ class Estimator:
 
     def _calibrate(self) -> None:
         """See how fast this machine is, before the first plan is judged."""
-        if not self._calibrated:
-            self._calibrated = True
-            self._predictor.rates = machine_rates(cache_folder() / "rates.json")
+        with self._preparing:
+            if not self._calibrated:
+                self._calibrated = True
+                self._predictor.rates = machine_rates(cache_folder() / "rates.json")
 
     def close(self) -> None:
         self._new.put(None)

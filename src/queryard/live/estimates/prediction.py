@@ -6,13 +6,14 @@ import hashlib
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 from queryard.core.errors import QueryardError
-from queryard.engine.classify import all_names
+from queryard.engine.classify import Classified, all_names
 from queryard.engine.planning import Planner
+from queryard.estimate.expected import ExpectedOperator, expected_operators
 from queryard.estimate.factors import Factors
 from queryard.estimate.planned import Planned, planned, predicted
 from queryard.estimate.prices import PARTS, REFERENCE, START_S, Features, Part, Rates
@@ -36,7 +37,7 @@ from queryard.sql.catalog.model import Table
 
 from ..request import QueryRequest
 
-__all__ = ["Past", "Prediction", "Predictor"]
+__all__ = ["Foreseen", "Past", "Prediction", "Predictor"]
 
 # How much is kept: templates, errors of predictions without a template's past, and predictions.
 TEMPLATES = 10_000
@@ -66,6 +67,17 @@ class Past(Protocol):
     def peak_memory_bytes(self) -> int | None: ...
     @property
     def outcome(self) -> str: ...
+
+
+class Foreseen(NamedTuple):
+    """A prediction, what it was made of, and what is expected of each operator of the plan.
+
+    Operators come in the order of the plan, each before those it reads from.
+    """
+
+    prediction: Prediction
+    features: Features
+    operators: Sequence[ExpectedOperator]
 
 
 class Predictor:
@@ -125,6 +137,24 @@ class Predictor:
             return None
         sizes = self._sizes.of(request)
         return raised(self._by_plan(plan), figures, sum(sizes.values()))
+
+    def foresee(
+        self, request: QueryRequest, statement: Classified, root: Mapping[str, Any]
+    ) -> Foreseen:
+        """What is expected of a query of one statement and of the operators of its plan.
+
+        It is what the query would be predicted at, also where only the client's own instance could
+        plan it.
+        """
+        features = self._planner.amounts(statement, root)
+        prediction = self.first(request)
+        if prediction.by != "template":
+            plan = planned([features], self.rates)
+            sizes = sum(self._sizes.of(request).values())
+            prediction = raised(self._by_plan(plan), self._figures(request), sizes)
+        with self._lock:
+            operators = expected_operators(features, self.rates, self._factors, prediction.work_s)
+        return Foreseen(prediction, features, operators)
 
     def _figures(self, request: QueryRequest) -> list[Figure]:
         """What queries of its template took, those that run now included."""
