@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+from queryard.estimate.jobs import JobSizes, PhaseSizes, balance
 from queryard.estimate.tasks.planned import PlannedJob, PlannedQuery
 from queryard.estimate.work import BYTE_S
-from queryard.sql.planner.plan import ChunkRead, StagedPlan
+from queryard.sql.planner.plan import ChunkRead, StagedJob, StagedPlan
 
 # To begin a task, and a byte of the rows that pass between tasks.
 TASK_START_S = 0.03
@@ -47,3 +50,26 @@ def planned_query(plan: StagedPlan) -> PlannedQuery:
         tables = sum(table.bytes for table in job.tables)
         jobs[job.name] = PlannedJob(tables, read, job.bytes_expected, *seconds[job.name])
     return PlannedQuery(jobs)
+
+
+def planned_sizes(plan: StagedPlan) -> dict[str, JobSizes]:
+    """What the jobs of a plan are expected to read and leave."""
+    left = {job.name: job.bytes_expected for job in plan.jobs}
+    return {job.name: sizes_of(job, left, job.side_bytes_expected) for job in plan.jobs}
+
+
+def sizes_of(job: StagedJob, left: Mapping[str, float], sides: Sequence[float]) -> JobSizes:
+    """What one job reads and leaves, given what jobs leave and what its maps send to each side."""
+    branches = job.branches
+    read = sum(left[b.read.job] for b in branches if isinstance(b.read, ChunkRead))
+    built = sum(left[name] for name in {name for b in branches for name in b.builds})
+    sent = sum(sides) if job.partitions else left[job.name]
+    chars = sum(len(b.before) + len(b.after) for b in branches) / len(branches)
+    maps = PhaseSizes(job.map_tasks, job.map_scan_bytes, read, built, sent, chars)
+    if not job.partitions:
+        return JobSizes(job.operator, maps, None, balance(job.map_scan_bytes + read, built))
+    built = sum(left[name] for name in job.reduce_builds)
+    reduces = PhaseSizes(
+        job.partitions, job.reduce_scan_bytes, sent, built, left[job.name], len(job.reduce_sql)
+    )
+    return JobSizes(job.operator, maps, reduces, balance(max(sides), sent - max(sides)))
