@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from queryard.core.errors import InvalidModel
 from queryard.core.model import MAP, REDUCE, Kind, Operator
 
 from .factors import Doubt, Factors
@@ -39,6 +40,13 @@ class JobSizes(NamedTuple):
     map: PhaseSizes
     reduce: PhaseSizes | None = None
     balance: float = 0.0
+
+    def phase(self, kind: Kind) -> PhaseSizes:
+        """Its maps or its reduces."""
+        found = self.map if kind == MAP else self.reduce
+        if found is None:
+            raise InvalidModel("a job without reduce tasks was asked for them")
+        return found
 
     @property
     def in_bytes(self) -> float:
@@ -90,9 +98,9 @@ class JobTimes:
 
     >>> times = JobTimes()
     >>> for size in range(200):
-    ...     times.learn(JobSizes("extract", PhaseSizes(1, 1e7 * size)), 2.0 + 0.03 * size)
-    >>> round(times.seconds(JobSizes("extract", PhaseSizes(1, 1e10))))
-    32
+    ...     times.learn(JobSizes("extract", PhaseSizes(1, 1e6 * size)), 0.02 + 0.01 * size)
+    >>> round(times.seconds(JobSizes("extract", PhaseSizes(1, 1e9))))
+    10
     """
 
     def __init__(self) -> None:
@@ -116,34 +124,33 @@ class TaskTimes:
 
     >>> times = TaskTimes()
     >>> for size in range(200):
-    ...     times.learn("join", "map", PhaseSizes(4, 4e7 * size), 2.0 + 0.03 * size)
-    >>> round(times.seconds("join", "map", PhaseSizes(10, 1e11)))
-    32
+    ...     job = JobSizes("join", PhaseSizes(4, 4e6 * size))
+    ...     times.learn(job, "map", 0.02 + 0.01 * size)
+    >>> round(times.task_seconds(JobSizes("join", PhaseSizes(10, 1e10)), "map"))
+    10
     """
 
     def __init__(self) -> None:
         self._fitted = _Fitted(TASK_PRICES)
 
-    def seconds(self, operator: Operator, kind: Kind, phase: PhaseSizes) -> float:
+    def task_seconds(self, job: JobSizes, kind: Kind) -> float:
         """What a task of mean size is expected to take."""
-        return self._fitted.seconds((operator, kind), _of_task(phase))
+        return self._fitted.seconds((job.operator, kind), _of_task(job.phase(kind)))
 
-    def interval(
-        self, operator: Operator, kind: Kind, phase: PhaseSizes, share: float = 0.9
-    ) -> tuple[float, float]:
-        """The seconds between which so large a share of such tasks lies."""
-        return self._fitted.interval((operator, kind), _of_task(phase), share)
-
-    def learn(self, operator: Operator, kind: Kind, phase: PhaseSizes, seconds: float) -> None:
-        """Tasks of a phase have ended, in so many seconds each."""
-        self._fitted.learn((operator, kind), _of_task(phase), seconds)
-
-    def job_seconds(self, job: JobSizes) -> float:
+    def seconds(self, job: JobSizes) -> float:
         """What all tasks of a job are expected to take together."""
-        total = job.map.tasks * self.seconds(job.operator, MAP, job.map)
+        total = job.map.tasks * self.task_seconds(job, MAP)
         if job.reduce is not None:
-            total += job.reduce.tasks * self.seconds(job.operator, REDUCE, job.reduce)
+            total += job.reduce.tasks * self.task_seconds(job, REDUCE)
         return total
+
+    def interval(self, job: JobSizes, kind: Kind, share: float = 0.9) -> tuple[float, float]:
+        """The seconds between which so large a share of such tasks lies."""
+        return self._fitted.interval((job.operator, kind), _of_task(job.phase(kind)), share)
+
+    def learn(self, job: JobSizes, kind: Kind, seconds: float) -> None:
+        """The tasks of a phase have ended, in so many seconds in the mean."""
+        self._fitted.learn((job.operator, kind), _of_task(job.phase(kind)), seconds)
 
 
 def _of_job(job: JobSizes) -> dict[str, float]:
