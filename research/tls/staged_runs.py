@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from random import Random
+from statistics import fmean
 from typing import NamedTuple
 
 from queryard.core.model import MAP, REDUCE, Kind, TaskId
@@ -48,6 +49,14 @@ class RanJob(NamedTuple):
     @property
     def cpu_s(self) -> float:
         return sum(task.cpu_s for task in self.tasks)
+
+    @property
+    def mean_cpu_s(self) -> dict[Kind, float]:
+        """Of a map task, and of a reduce task if there are any."""
+        by_kind: dict[Kind, list[float]] = {}
+        for task in self.tasks:
+            by_kind.setdefault(task.kind, []).append(task.cpu_s)
+        return {kind: fmean(of_kind) for kind, of_kind in by_kind.items()}
 
 
 class RanQuery(NamedTuple):

@@ -148,7 +148,7 @@ def small(name: str) -> Outcome:
         return experiment.run(RunOptions(seeds=1, size=0.02))
 
 
-@pytest.fixture(scope="module", params=[name for name in BY_NAME if name != "tls-measured"])
+@pytest.fixture(scope="module", params=[n for n in BY_NAME if n not in ("tls-measured", "tls-accuracy")])
 def result(request: pytest.FixtureRequest) -> tuple[Experiment, Outcome]:
     return BY_NAME[request.param], small(request.param)
 
