@@ -67,8 +67,10 @@ def balance(one: float, other: float) -> float:
     >>> balance(5.0, 5.0), balance(9.0, 0.0), balance(0.0, 0.0)
     (0.25, 0.0, 0.0)
     """
-    total = one + other
-    return one * other / (total * total) if total > 0 else 0.0
+    if one + other <= 0:
+        return 0.0
+    share = one / (one + other)
+    return share * (1 - share)
 
 
 # Seconds per unit before anything is learnt, for any operator: rough, and soon corrected.
