@@ -15,6 +15,7 @@ TAKES: Mapping[str, str] = {
     "tls-response": "8 min",
     "tls-five-q21": "30 s",
     "tls-measured": "2 min",
+    "tls-accuracy": "5 min",
     "relaqs-time": "2 min",
     "relaqs-crossing": "3 min",
     "relaqs-metric": "20 s",

@@ -2,6 +2,7 @@
 
 from research.outcome import Experiment
 
+from .accuracy import EXPERIMENT as _ACCURACY
 from .chain_tree import EXPERIMENT as _CHAIN_TREE
 from .five_q21 import EXPERIMENT as _FIVE_Q21
 from .lodfa import EXPERIMENT as _LODFA
@@ -18,4 +19,5 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     _RESPONSE,
     _FIVE_Q21,
     _MEASURED,
+    _ACCURACY,
 )

@@ -148,7 +148,11 @@ def small(name: str) -> Outcome:
         return experiment.run(RunOptions(seeds=1, size=0.02))
 
 
-@pytest.fixture(scope="module", params=[name for name in BY_NAME if name != "tls-measured"])
+# Those that run nothing but simulations; the others have tests of their own.
+SIMULATED = [name for name in BY_NAME if name not in ("tls-measured", "tls-accuracy")]
+
+
+@pytest.fixture(scope="module", params=SIMULATED)
 def result(request: pytest.FixtureRequest) -> tuple[Experiment, Outcome]:
     return BY_NAME[request.param], small(request.param)
 

@@ -11,18 +11,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 Kind = TypeVar("Kind", bound=Hashable)
 
-# Variances: of a factor before anything is learnt, of what a query takes beside its factors, and
-# what a factor changes by between two queries.
-PRIOR = 0.35
-NOISE = 0.12
-DRIFT = 0.0005
 # Errors beyond so many standard deviations count as so many.
 HUBER = 2.0
-LEAST, MOST = 0.1, 10.0
+# No work takes less than so much of its price.
+LEAST_FACTOR = 0.1
+
+
+class Doubt(NamedTuple):
+    """How far prices may be off: variances, and bounds of a factor.
+
+    Of a factor before anything is learnt, of what a query takes beside its factors, and what a
+    factor changes by between two queries.
+    """
+
+    prior: float = 0.35
+    noise: float = 0.12
+    drift: float = 0.0005
+    least: float = 0.1
+    most: float = 10.0
+
+
+USUAL = Doubt()
 
 
 class Factors(Generic[Kind]):
@@ -35,12 +48,13 @@ class Factors(Generic[Kind]):
     (59, 1.0)
     """
 
-    def __init__(self, kinds: Sequence[Kind]) -> None:
+    def __init__(self, kinds: Sequence[Kind], doubt: Doubt = USUAL) -> None:
         self._kinds = tuple(kinds)
+        self._doubt = doubt
         size = len(self._kinds)
         self._means = [1.0] * size
         self._covariance = [
-            [PRIOR if row == column else 0.0 for column in range(size)] for row in range(size)
+            [doubt.prior if row == column else 0.0 for column in range(size)] for row in range(size)
         ]
 
     def work(self, priced: Mapping[Kind, float]) -> float:
@@ -52,7 +66,7 @@ class Factors(Generic[Kind]):
         """The expected squared relative error of `work` that comes of the factors alone."""
         total = sum(priced.values())
         if total <= 0:
-            return PRIOR
+            return self._doubt.prior
         shares = self._shares(priced, total)
         factor = self._factor(shares)
         return self._uncertainty(shares) / (factor * factor)
@@ -64,20 +78,21 @@ class Factors(Generic[Kind]):
             return
         shares = self._shares(priced, total)
         expected = self._factor(shares)
-        ratio = min(MOST, max(LEAST, work_s / total))
+        _, noise, drift, least, most = self._doubt
+        ratio = min(most, max(least, work_s / total))
         along = [sum(map(_times, row, shares)) for row in self._covariance]
         # Noise is relative: a query of twice the factor varies twice as much.
-        spread = sum(map(_times, along, shares)) + NOISE * expected * expected / weight
+        spread = sum(map(_times, along, shares)) + noise * expected * expected / weight
         error = ratio - expected
         bound = HUBER * math.sqrt(spread)
         error = max(-bound, min(bound, error))
         for place, gain in enumerate(along):
             moved = self._means[place] + gain / spread * error
-            self._means[place] = min(MOST, max(LEAST, moved))
+            self._means[place] = min(most, max(least, moved))
         for row, one in enumerate(along):
             for column, other in enumerate(along):
                 self._covariance[row][column] -= one * other / spread
-            self._covariance[row][row] = min(PRIOR, self._covariance[row][row] + DRIFT)
+            self._covariance[row][row] = min(self._doubt.prior, self._covariance[row][row] + drift)
 
     def __getitem__(self, kind: Kind) -> float:
         return self._means[self._kinds.index(kind)]
@@ -86,7 +101,7 @@ class Factors(Generic[Kind]):
         return [priced.get(kind, 0.0) / total for kind in self._kinds]
 
     def _factor(self, shares: Sequence[float]) -> float:
-        return max(LEAST, sum(map(_times, self._means, shares)))
+        return max(LEAST_FACTOR, sum(map(_times, self._means, shares)))
 
     def _uncertainty(self, shares: Sequence[float]) -> float:
         rows = (sum(map(_times, row, shares)) for row in self._covariance)

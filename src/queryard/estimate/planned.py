@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from queryard.core.speedup import Speedup
 
-from .factors import NOISE, Factors
+from .factors import USUAL, Factors
 from .prices import Features, Part, Rates, bounded, doubt_of, operator_s, total_of
 from .work import LEAST_S, QUANTILES, Prediction
 
@@ -69,7 +69,7 @@ def speedup_of(features: Sequence[Features], rates: Rates) -> Speedup:
 def predicted(plan: Planned, factors: Factors[Part]) -> Prediction:
     """A prediction by plans, with what was learnt from ended queries."""
     work_s = bounded(factors.work(plan.parts))
-    variance = NOISE + factors.variance(plan.parts) + plan.doubt
+    variance = USUAL.noise + factors.variance(plan.parts) + plan.doubt
     spread = math.exp(HALF * math.sqrt(variance))
     memory = math.ceil(plan.memory_bytes)
     part = max(plan.parts, key=lambda one: plan.parts[one])

@@ -4,7 +4,8 @@ The simulator and live sessions use it alike. A job is estimated when it is subm
 one, two, four, eight … of its tasks have ended, and with all others of its class when so many
 tasks of the class have. Of a query with a plan, all jobs that are left are estimated anew when so
 many tasks of the query have ended, or all maps or all tasks of one of its jobs: with the bytes that
-these have left, and at the pace of the query so far.
+these have left, and at the pace of the query so far. What is planned counts for a phase until a few
+of its own tasks have ended, and begins with what was learnt from the phases of other jobs.
 """
 
 from __future__ import annotations
@@ -18,6 +19,11 @@ from queryard.core.model import MAP, REDUCE, Job, JobId, Kind, Query
 
 from .model import Predictor, Seen, TaskFeatures, class_of
 from .planned import PlannedQuery
+from .staged import StagedTimes
+from .tallies import Average
+
+# So many tasks of a phase tell more of the others than what was planned.
+ENOUGH = 3
 
 
 @dataclass(slots=True)
@@ -31,6 +37,10 @@ class _Job:
     maps: dict[int, float] = field(default_factory=dict)
     reduces: dict[int, float] = field(default_factory=dict)
     """What each task has left that has ended, by its index, for queries with a plan."""
+    took: dict[Kind, Average] = field(default_factory=dict)
+
+    def left_bytes(self, kind: Kind) -> dict[int, float]:
+        return self.maps if kind == MAP else self.reduces
 
     def phase_done(self, kind: Kind) -> bool:
         if kind == MAP:
@@ -72,11 +82,13 @@ class TaskEstimates:
         self._classes: dict[str, dict[str, _Job]] = {}
         self._ended: dict[str, int] = {}
         self._followed: dict[str, _Followed] = {}
+        self._times = StagedTimes()
 
     def fork(self) -> Self:
         """One that knows as much, and has no queries yet."""
         fork = type(self)(self._predictor.fork())
         fork._ended = dict(self._ended)
+        fork._times = self._times.fork()
         return fork
 
     def submitted(
@@ -85,7 +97,11 @@ class TaskEstimates:
         """A query was submitted; divisible work is not made of tasks and stays unknown."""
         events = []
         if plan is not None:
-            self._followed[query.id] = _Followed(plan)
+            timed = {
+                spec.name: self._times.timed(class_of(query, spec), plan.jobs[spec.name])
+                for spec in query.jobs
+            }
+            self._followed[query.id] = _Followed(PlannedQuery(timed))
         for spec in query.jobs:
             if spec.map is None:
                 continue
@@ -111,8 +127,8 @@ class TaskEstimates:
         if (followed := self._followed.get(query)) is not None:
             followed.plan.took(job.spec.name, task.kind, seen.seconds)
             followed.ended += 1
-            left_bytes = job.maps if task.kind == MAP else job.reduces
-            left_bytes[task.index] = report.output_bytes or 0.0
+            job.left_bytes(task.kind)[task.index] = report.output_bytes or 0.0
+            job.took.setdefault(task.kind, Average()).add(seen.seconds)
             if self._phase_ended(followed.plan, job, task.kind) or _is_power_of_two(followed.ended):
                 left = [(name, self._jobs[name]) for name in self._queries[query]]
                 return [
@@ -131,15 +147,17 @@ class TaskEstimates:
             ]
         return self._estimate(now, task.job, job) if _is_power_of_two(job.ended) else []
 
-    @staticmethod
-    def _phase_ended(plan: PlannedQuery, job: _Job, kind: Kind) -> bool:
-        """Note what a phase has left, if all its tasks have ended."""
+    def _phase_ended(self, plan: PlannedQuery, job: _Job, kind: Kind) -> bool:
+        """Note what a phase has left, and learn from it, if all its tasks have ended."""
         if not job.phase_done(kind):
             return False
+        sizes, mean_s = plan.jobs[job.spec.name].sizes, job.took.pop(kind, Average()).mean
+        if sizes is not None and mean_s is not None:
+            self._times.learn(job.asked.class_name, kind, sizes, mean_s)
         if kind == MAP and job.spec.reduce is not None:
             job.asked = job.asked._replace(shuffled_bytes=sum(job.maps.values()))
         else:
-            plan.finished(job.spec.name, sum((job.maps if kind == MAP else job.reduces).values()))
+            plan.finished(job.spec.name, sum(job.left_bytes(kind).values()))
         return True
 
     def forget(self, query: str) -> None:
@@ -163,8 +181,10 @@ class TaskEstimates:
             reduce_s = self._predictor.predict(job.asked._replace(kind=REDUCE))
         if followed is not None:
             plan, name = followed.plan, job.spec.name
-            map_s = plan.seconds(name, MAP) if map_s is None else map_s
-            reduce_s = plan.seconds(name, REDUCE) if reduce_s is None else reduce_s
+            if map_s is None or len(job.maps) < ENOUGH:
+                map_s = plan.seconds(name, MAP)
+            if reduce_s is None or len(job.reduces) < ENOUGH:
+                reduce_s = plan.seconds(name, REDUCE)
         if map_s is None and reduce_s is None:
             return []
         return [EstimateChanged(now, job_id, map_s, reduce_s)]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from queryard.core.model import MAP, Kind
+from queryard.estimate.jobs import JobSizes
 
 DOUBT = 1.0
 """The plan's seconds count like so many tasks that took as long as planned."""
@@ -16,7 +17,8 @@ DOUBT = 1.0
 class PlannedJob(NamedTuple):
     """One job: the bytes of tables and of other jobs that its maps read, what it leaves, seconds.
 
-    `map_s` and `reduce_s` are of a mean task; None where it has no reduces.
+    `map_s` and `reduce_s` are of a mean task; None where it has no reduces. With `sizes`, they are
+    renewed by what was learnt from other jobs.
     """
 
     table_bytes: float
@@ -24,6 +26,7 @@ class PlannedJob(NamedTuple):
     left_bytes: float
     map_s: float
     reduce_s: float | None
+    sizes: JobSizes | None = None
 
 
 @dataclass(slots=True)

@@ -36,9 +36,9 @@ class OpenJob:
     operator: Operator
     partitions: int
     branches: list[Branch]
-    sides: int
     story: tuple[str, ...]
-    shuffle_bytes: float
+    side_bytes: list[float]
+    scan_bytes: float
 
 
 class Assembly:
@@ -95,6 +95,7 @@ class Assembly:
                 fields=fragment.fields,
                 rows_expected=fragment.rows,
                 bytes_expected=fragment.bytes,
+                map_scan_bytes=fragment.scan_bytes,
             )
         self.jobs.append(job)
         return job
@@ -111,10 +112,11 @@ class Assembly:
             rows_expected=fragment.rows,
             bytes_expected=fragment.bytes,
             partitions=job.partitions,
-            sides=job.sides,
             reduce_sql=piece.text(""),
             reduce_builds=piece.builds,
-            shuffle_bytes_expected=job.shuffle_bytes,
+            side_bytes_expected=tuple(job.side_bytes),
+            map_scan_bytes=job.scan_bytes,
+            reduce_scan_bytes=fragment.scan_bytes,
         )
 
     def reading(self, job: StagedJob) -> Fragment:
@@ -153,7 +155,7 @@ class Assembly:
         size = sum(fragment.bytes for fragment in fragments)
         keys = sides[0][1]
         partitions = self._sizing.partitions_for(size, work_s) if keys else 1
-        job = OpenJob(self._name(), operator, partitions, [], 0, (), 0.0)
+        job = OpenJob(self._name(), operator, partitions, [], (), [], 0.0)
         self._open[job.name] = job
         for fragment, (_, expressions) in zip(fragments, sides, strict=True):
             self.send(job.name, fragment, expressions)
@@ -175,11 +177,11 @@ class Assembly:
             pieces=[piece.around(sql) for piece in fragment.pieces],
             seconds=fragment.seconds + shuffle_s,
         )
-        side = job.sides
+        side = len(job.side_bytes)
         job.branches += self._branches(sent, side)
-        job.sides += 1
         job.story = (*job.story, *fragment.story)
-        job.shuffle_bytes += fragment.bytes
+        job.side_bytes.append(fragment.bytes)
+        job.scan_bytes += fragment.scan_bytes
         return side
 
     def received(self, job_name: str, side: int, sent: Fragment) -> Fragment:

@@ -96,6 +96,7 @@ class Fragment:
     rows: float
     bytes: float
     seconds: float
+    scan_bytes: float = 0.0  # of the columns of tables that are read
     build_seconds: float = 0.0  # once for each task: hash tables of what it joins with
     apart: list[frozenset[str]] = field(default_factory=list)
     hashed: list[tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=list)

@@ -145,7 +145,11 @@ class Joining:
         sql = _select(node, f"({whole})")
         story = f"{node.kind} join {piece.source.table}"
         joined = self._physical.wrapped(left, node, sql, PROBE_ROW_S, story, builds=piece.builds)
-        return replace(joined, seconds=joined.seconds + right.seconds)
+        return replace(
+            joined,
+            seconds=joined.seconds + right.seconds,
+            scan_bytes=joined.scan_bytes + right.scan_bytes,
+        )
 
     def _same_exchange(
         self, node: Join, left: Fragment, right: Fragment, keys: _Keys

@@ -144,7 +144,8 @@ class Physical:
             source.splits = self.assembly.splits(node.table, max(float(table.bytes), 1.0) * 2)
         piece = Piece(source, f"SELECT {columns or '1 AS one'} FROM ", " AS t")
         size = self.cardinality.bytes(node)
-        return Fragment([piece], node.fields, rows, size, seconds, story=(f"scan {node.table}",))
+        story = (f"scan {node.table}",)
+        return Fragment([piece], node.fields, rows, size, seconds, size, story=story)
 
     def _share(self, node: Shared) -> Fragment:
         job = self._shared.get(id(node))
@@ -169,7 +170,7 @@ class Physical:
 
     def _union(self, node: UnionAll) -> Fragment:
         pieces: list[Piece] = []
-        seconds = 0.0
+        seconds = scanned = 0.0
         story: tuple[str, ...] = ()
         for child in node.inputs:
             fragment = flushed(self.assembly.mappable(self.compile(child)))
@@ -179,10 +180,11 @@ class Physical:
             sql = Wrap(f"SELECT {items or '1 AS one'} FROM ")
             pieces += [piece.around(sql) for piece in fragment.pieces]
             seconds += fragment.seconds
+            scanned += fragment.scan_bytes
             story += fragment.story
         rows, size = self.cardinality.rows(node), self.cardinality.bytes(node)
         story = (*dict.fromkeys(story), "union all")
-        return Fragment(pieces, node.fields, rows, size, seconds, story=story)
+        return Fragment(pieces, node.fields, rows, size, seconds, scanned, story=story)
 
     def _aggregate(self, node: Aggregate) -> Fragment:
         child = self.compile(node.child)

@@ -116,10 +116,21 @@ class StagedJob:
     rows_expected: float
     bytes_expected: float
     partitions: int = 0
-    sides: int = 0
     reduce_sql: str = ""
     reduce_builds: tuple[str, ...] = ()
-    shuffle_bytes_expected: float = 0.0
+    side_bytes_expected: tuple[float, ...] = ()
+    """What the map tasks of each side send to the reduce tasks."""
+    map_scan_bytes: float = 0.0
+    reduce_scan_bytes: float = 0.0
+    """Of the columns of tables that its tasks read, once they are decoded."""
+
+    @property
+    def sides(self) -> int:
+        return len(self.side_bytes_expected)
+
+    @property
+    def shuffle_bytes_expected(self) -> float:
+        return sum(self.side_bytes_expected)
 
     @property
     def map_tasks(self) -> int:
