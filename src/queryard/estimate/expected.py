@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .factors import NOISE, Factors
+from .factors import USUAL, Factors
 from .planned import BASE_BYTES, HELD
 from .prices import (
     START_S,
@@ -99,7 +99,7 @@ def expected_operators(
     found = []
     for operator in features.operators:
         parts = _parts(operator, rates)
-        variance = NOISE + factors.variance(parts) + operator.doubt
+        variance = USUAL.noise + factors.variance(parts) + operator.doubt
         held = HELD * operator.held_bytes
         found.append(
             ExpectedOperator(
