@@ -21,7 +21,7 @@ from . import amounts
 from .amounts import Amounts
 from .filters import UNKNOWN
 from .join_sizes import Pushed, is_indexed, joined, pushed_by
-from .judged import Judging, Known
+from .judged import Judging, Known, equal_share
 from .nodes import LIMITS, is_stream, key_names, named, named_below
 from .nodes import below as below_ids
 from .plans import WIDTH_BYTES, PlanNames, is_scan, number, operator_name, texts
@@ -71,6 +71,8 @@ class PlanAmounts:
         self._streams: dict[int, Stream] = {}
         self._scans: dict[int, ScanFeatures] = {}
         self._shared: dict[str, Stream] = {}
+        # Words of all operators above one.
+        self._above: dict[int, frozenset[str]] = {}
         # Joins whose keys have sifted a scan.
         self._sifted: set[int] = set()
 
@@ -105,6 +107,7 @@ class PlanAmounts:
     ) -> Stream:
         """What an operator gives. Operators above name what is `used` and sift by `pushed`."""
         info: Mapping[str, Any] = node.get("extra_info") or {}
+        self._above[id(node)] = used
         used |= self._projections.with_meanings(named(info))
         found = self._operator(node, info, used, pushed)
         rows = min(MOST_ROWS, max(1.0, found.rows))
@@ -298,7 +301,8 @@ class PlanAmounts:
             ]
             return replace(thin, table=facts.key, conditions=both, doubt=doubt, columns=columns)
         rows = below.rows if expected is None else min(below.rows, expected * below.correction)
-        return below.thinned(max(1.0, rows), UNJUDGED)
+        by_values = math.prod(equal_share(text, below.columns) for text in conditions)
+        return below.thinned(max(1.0, min(rows, below.rows * by_values)), UNJUDGED)
 
     def _aggregate(
         self,
@@ -349,7 +353,8 @@ class PlanAmounts:
         rows = min(MOST_ROWS, max(1.0, found.rows))
         if self._counted:
             rows = float(node.get("intermediate_rows", rows))
-        columns = kept(found.columns, used)
+        above = self._above[id(node)]
+        columns = kept(found.columns, above) if above else found.columns
         if name == "HASH_JOIN":
             indexed = is_indexed(kind, conditions, right)
             self._add(node, amounts.hash_join(left, right, indexed, rows, columns))

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .filters import Range
 from .inequality_joins import Compared, compared, matching_share
 from .streams import Column, Stream, source
 
@@ -27,6 +28,8 @@ _ONE_SIDED = ("SEMI", "ANTI", "MARK", "SINGLE")
 FURTHER_KEYS = 0.25
 # A query that asks for rows without a partner expects some.
 LEAST_ANTI = 0.1
+# Partners of a row, where keys were made on the way.
+MANY = 3.0
 # An array has at most so many places, and its keys come once each.
 MOST_INDEXED = 1_000_000.0
 UNIQUE = 0.9
@@ -45,11 +48,21 @@ class Pushed:
     values: float
     domain: float
     doubt: float
+    range: Range | None = None
+    whole_range: Range | None = None
 
     def share(self, column: Column | None) -> float:
-        """The share of rows whose value is among them."""
+        """The share of rows whose value is among them.
+
+        If only keys of some range are left, it is the share of rows in that range, and among those
+        the share that has one of the keys.
+        """
         domain = max(self.domain, (column.domain if column else None) or 1.0)
-        return min(1.0, self.values / max(1.0, domain))
+        if column is None or None in (self.range, self.whole_range, column.range):
+            return min(1.0, self.values / max(1.0, domain))
+        inside, of_all = _width(self.range), _width(self.whole_range)
+        there = max(1.0, self.domain * inside / of_all)
+        return _overlap(column.range, self.range) * min(1.0, self.values / there)
 
     def below(self, projections: Sequence[str]) -> Pushed:
         """The same, as the operator below a projection calls the key."""
@@ -78,7 +91,22 @@ def pushed_by(name: str, kind: str, conditions: Sequence[str], right: Stream) ->
         return []
     values = min(key.distinct, max(1.0, right.rows))
     number = next(_numbers)
-    return [Pushed(number, equal[0][0], values, key.domain or values, right.doubt + BY_VALUES)]
+    doubt = right.doubt + BY_VALUES
+    ranges = (key.range, key.whole_range) if key.is_whole else (None, None)
+    return [Pushed(number, equal[0][0], values, key.domain or values, doubt, *ranges)]
+
+
+def _width(given: Range | None) -> float:
+    """How many whole numbers a range has."""
+    return 1.0 if given is None else given[1] - given[0] + 1.0
+
+
+def _overlap(one: Range | None, other: Range | None) -> float:
+    """The share of one range that lies in another."""
+    if one is None or other is None:
+        return 1.0
+    common = min(one[1], other[1]) - max(one[0], other[0]) + 1.0
+    return min(1.0, max(0.0, common) / _width(one))
 
 
 def is_indexed(kind: str, conditions: Sequence[str], right: Stream) -> bool:
@@ -193,12 +221,17 @@ def _pairs(
         for side, place in ((left, 0), (right, 1)):
             if side.unique and side.unique <= {pair[place].name for pair in sides}:
                 values = max(values, side.rows)
+        if any(not column.text for pair in sides for column in pair):
+            # Keys that were made on the way are known badly: few rows have many partners.
+            return min(pairs / values, MANY * max(left.rows, right.rows)), UNKNOWN
         return pairs / values, BY_VALUES
     if comparisons and (share := matching_share(comparisons)) is not None:
         return pairs * share, BY_COMPARISON
-    if expected is None:
-        return pairs, UNKNOWN
-    return expected * left.correction * right.correction, UNKNOWN
+    corrected = pairs if expected is None else expected * left.correction * right.correction
+    if sides:
+        # Equal values of unknown frequency: a key on one side at least.
+        return min(corrected, max(left.rows, right.rows)), UNKNOWN
+    return corrected, UNKNOWN
 
 
 def _domain(one: Column, two: Column) -> float:

@@ -7,6 +7,7 @@ tables, and then it is DuckDB's numbers or a guess.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -17,6 +18,7 @@ from .filters import LEAST, kept_share, ranges, words
 from .streams import Column, Stream, of_table
 from .tables import TableFacts
 
+_EQUAL = re.compile(r"\(\"?(\w+)\"? = (?:'|-?\d)")
 # Groups by a value that was computed: more than a few, fewer than rows.
 COMPUTED_POWER = 0.6
 # A column with so many values per row is a key.
@@ -36,6 +38,7 @@ class Judging(Protocol):
     def distinct(
         self, key: str, expressions: Sequence[str], condition: str = ""
     ) -> float | None: ...
+    def bounds(self, key: str, expression: str, condition: str) -> tuple[float, float] | None: ...
 
 
 class Known:
@@ -55,6 +58,10 @@ class Known:
     def column(self, facts: TableFacts, name: str, where: str) -> Column:
         """A column of a table; of keys, the sample may know how many values there are."""
         column = replace(of_table(facts, name), where=where)
+        if where and name in self._keys and column.is_whole and self.judge is not None:
+            # A filter on another column may leave a range of keys: the days of one year.
+            bounds = self.judge.bounds(facts.key, column.text, where)
+            column = column if bounds is None else replace(column, range=bounds)
         if name not in self._keys or facts.analysed or self.judge is None:
             return column
         values = self.judge.distinct(facts.key, (column.text,))
@@ -152,3 +159,20 @@ class Known:
             if found is not None:
                 return found
         return key.distinct if key.distinct is not None else rows**COMPUTED_POWER
+
+
+def equal_share(condition: str, columns: Sequence[Column]) -> float:
+    """The share of rows for which columns have the values that a condition names.
+
+    Values are taken for equally frequent; 1 if no column is compared with a value.
+
+    >>> equal_share("((a = 1) AND (b = 'x'))", [Column("a", distinct=4.0), Column("b")])
+    0.25
+    """
+    if " OR " in condition:
+        return 1.0
+    share = 1.0
+    for name in _EQUAL.findall(condition):
+        values = next((one.distinct for one in columns if one.name == name.lower()), None)
+        share /= max(1.0, values or 1.0)
+    return share

@@ -10,7 +10,9 @@ import ctypes as c
 import json
 import tempfile
 import threading
+import time
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -111,9 +113,13 @@ class Planner:
             self._place.connection.set({"parquet_metadata_cache": "true"})
         files = file_tables(self._catalog)
         self._place.views.make(self._place.connection, files, statement.names)
+        began_s = time.thread_time()
         document = self._explain(statement.sql, parameters)
+        planning_s = time.thread_time() - began_s
         root = root_of(document)
-        return None if root is None else self._amounts(statement, root, tables)
+        if root is None:
+            return None
+        return replace(self._amounts(statement, root, tables), planning_s=planning_s)
 
     def amounts(self, statement: Classified, root: Mapping[str, Any]) -> Features:
         """What a plan does that DuckDB has made of a statement elsewhere."""

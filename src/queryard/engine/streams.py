@@ -35,6 +35,8 @@ class Column:
     is_text: bool = False
     is_whole: bool = False
     range: Range | None = None
+    # The range before any filter.
+    whole_range: Range | None = None
     # Values in a row, if it is a list.
     length: float | None = None
     table: str = ""
@@ -112,6 +114,7 @@ def of_table(facts: TableFacts, name: str) -> Column:
     if known is None:
         return Column(name, length=facts.lengths.get(name), table=facts.key, text=_quoted(name))
     low, high = position(known.min), position(known.max)
+    values = None if low is None or high is None else (low, high)
     return Column(
         name,
         known.average_width_bytes,
@@ -119,7 +122,8 @@ def of_table(facts: TableFacts, name: str) -> Column:
         known.distinct,
         name in facts.texts,
         name in facts.wholes,
-        None if low is None or high is None else (low, high),
+        values,
+        values,
         facts.lengths.get(name),
         facts.key,
         _quoted(name),

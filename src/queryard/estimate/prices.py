@@ -198,6 +198,8 @@ class Features:
     scans: tuple[ScanFeatures, ...] = ()
     rows: float = 0.0
     operators: tuple[OperatorFeatures, ...] = ()
+    # What it took to plan it here, which running it takes again.
+    planning_s: float = 0.0
 
 
 def seconds_of(amounts: Mapping[Amount, float], rates: Rates = REFERENCE) -> float:
@@ -221,7 +223,7 @@ def by_part(features: Features, rates: Rates = REFERENCE) -> dict[Part, float]:
     """Core-seconds of a plan by what it does."""
     start_s = START_S + OPERATOR_S * len(features.operators)
     found: dict[Part, float] = dict.fromkeys(PARTS, 0.0)
-    found["start"] = start_s * rates.computing
+    found["start"] = start_s * rates.computing + features.planning_s
     for name, amount in features.amounts.items():
         price = PRICES[name]
         found[price.part] += amount * price.seconds * float(getattr(rates, price.kind))

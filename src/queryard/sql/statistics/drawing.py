@@ -29,6 +29,9 @@ from .model import StatisticsError
 from .samples import BITS, PIECE, How, TableSample, is_carried
 
 ROWS = 20_000
+WHOLE_ROWS = 120_000
+"""A table of Parquet files with no more rows is sampled whole: dimensions, one row group."""
+
 MOST_BYTES = 16 * 2**20
 """A table of wide rows gives fewer of them."""
 
@@ -105,7 +108,7 @@ def _of_parquet(table: ParquetTable) -> _Drawn:
         for number in range(footer.metadata.num_row_groups)
     )
     wanted = _wanted(stored / max(rows, 1))
-    if rows <= wanted:
+    if rows <= wanted or (rows <= WHOLE_ROWS and stored <= MOST_BYTES):
         return _Drawn(f"{_columns(table, '0')} FROM {table.relation}", "whole", float(rows))
     if not table.can_cut:
         return _Drawn(

@@ -33,6 +33,9 @@ MOST_FREQUENT = 1000
 POINTS = 16
 """As many points of each bucket of a histogram are tried."""
 
+BOUNDING = 100
+"""Rows of a sample that must match before their bounds are taken for those of all."""
+
 MEMORY = "256MB"
 _SUBQUERY = ("select ", "select(", "select\n")
 Answer = TypeVar("Answer")
@@ -186,6 +189,22 @@ class Judge:
             return None if row is None or not row[1] else float(row[0] or 0.0) / float(row[1])
 
         return self._answer(key, ("points", column, counts, condition), of)
+
+    def bounds(self, key: str, expression: str, condition: str) -> tuple[float, float] | None:
+        """The least and the largest value of a number among rows for which a condition holds.
+
+        None where too few rows of the sample tell.
+        """
+
+        def of(relation: str, sample: TableSample) -> tuple[float, float] | None:
+            number = f"CAST(({expression}\n) AS DOUBLE)"
+            found = f"min({number}), max({number}), count(*)"
+            row = self._row(f"SELECT {found} FROM {relation} WHERE ({condition}\n)")
+            if row is None or row[0] is None or (int(str(row[2])) < BOUNDING and not sample.exact):
+                return None
+            return float(str(row[0])), float(str(row[1]))
+
+        return self._answer(key, ("bounds", expression, condition), of)
 
     def mean(self, key: str, expression: str) -> float | None:
         """The mean of a number over the rows where it is not null; 0 if there are none."""
