@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from queryard.core.commands import Launch
 from queryard.core.model import Job, Phase, Query, TaskId
+from queryard.estimate.jobs import JobSizes, PhaseSizes
 from queryard.estimate.tasks import make_predictor
 from queryard.estimate.tasks.estimating import Report, TaskEstimates
 from queryard.estimate.tasks.planned import PlannedJob, PlannedQuery
@@ -86,6 +87,25 @@ def test_what_a_job_has_left_is_what_others_are_estimated_with():
     assert plan.size_factor(LAST) == pytest.approx(0.5)
     course.tasks.forget("q")
     assert not course.tasks._followed
+
+
+def test_phases_that_have_ended_tell_what_those_of_other_templates_take():
+    sizes = JobSizes("extract", PhaseSizes(16, 8e8))
+    plan = PlannedQuery({SCAN: PlannedJob(800.0, {}, 80.0, 1.0, None, sizes)})
+    tasks = TaskEstimates(make_predictor("regression"))
+    known, launches = [], 0
+    for number in range(12):
+        name, job = f"q{number}", Job(SCAN, map=Phase(16, sizes=(50.0,) * 16))
+        (event,) = tasks.submitted(0.0, Query(name, (job,), class_name=f"t{number}"), plan)
+        known.append(event.map_s)
+        for index in range(16):
+            launches += 1
+            launch = Launch(launches, "n", (TaskId(f"{name}/{SCAN}", "map", index),), time_s=0.0)
+            tasks.ended(1.0, launch, Report(output_bytes=5.0))
+        tasks.forget(name)
+    assert known == sorted(known)
+    assert known[0] < 0.25
+    assert known[-1] == pytest.approx(1.0, rel=0.3)
 
 
 def test_a_task_that_runs_twice_counts_once():

@@ -146,8 +146,12 @@ def test_one_template_asked_all_day_does_not_speak_for_others(predictor):
 def test_a_slow_machine_is_told_by_its_rates(data):
     catalog = open_catalog(data)
     usual, slow = Predictor(catalog), Predictor(catalog, Rates(3.0, 3.0, 3.0))
-    for by in (Predictor.first, Predictor.refine):
-        assert by(slow, asked(SUM)).work_s == pytest.approx(3 * by(usual, asked(SUM)).work_s)
+    by_bytes, by_plan = (
+        by(slow, asked(SUM)).work_s / by(usual, asked(SUM)).work_s
+        for by in (Predictor.first, Predictor.refine)
+    )
+    assert by_bytes == pytest.approx(3)
+    assert 1.5 < by_plan < 4.5  # what planning takes is measured, each time
     usual.close()
     slow.close()
 

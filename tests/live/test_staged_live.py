@@ -287,5 +287,5 @@ def test_staged_tasks_are_estimated_by_those_that_have_ended(folder, tmp_path):
         for event in step.events:
             if isinstance(event, EstimateChanged):
                 told[event.job].add(event.map_s)
-    # The second query is expected to take what the first took, not what was planned.
+    # The plan's own figure, and what was made of it as tasks ended.
     assert max(map(len, told.values())) > 1

@@ -84,14 +84,15 @@ class Factors(Generic[Kind]):
         # Noise is relative: a query of twice the factor varies twice as much.
         spread = sum(map(_times, along, shares)) + noise * expected * expected / weight
         error = ratio - expected
-        bound = HUBER * math.sqrt(spread)
-        error = max(-bound, min(bound, error))
+        # An error that is too large to be believed counts in part, and makes nothing surer.
+        counts = min(1.0, HUBER * math.sqrt(spread) / max(abs(error), 1e-12))
+        error *= counts
         for place, gain in enumerate(along):
             moved = self._means[place] + gain / spread * error
             self._means[place] = min(most, max(least, moved))
         for row, one in enumerate(along):
             for column, other in enumerate(along):
-                self._covariance[row][column] -= one * other / spread
+                self._covariance[row][column] -= counts * one * other / spread
             self._covariance[row][row] = min(self._doubt.prior, self._covariance[row][row] + drift)
 
     def __getitem__(self, kind: Kind) -> float:

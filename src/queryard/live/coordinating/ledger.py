@@ -24,7 +24,8 @@ from ..work.base import Moved
 from ..work.native import SharedExecutions
 from .entry import Entry
 
-# It predicts the tasks of staged queries: of all predictors it errs least (docs/experiments).
+# It predicts the tasks of a phase once a few of them have ended: of all predictors it errs least
+# (docs/experiments).
 TASK_PREDICTOR = "regression"
 
 
