@@ -225,7 +225,7 @@ def _pairs(
             # Keys that were made on the way are known badly: few rows have many partners.
             return min(pairs / values, MANY * max(left.rows, right.rows)), UNKNOWN
         return pairs / values, BY_VALUES
-    if comparisons and (share := matching_share(comparisons)) is not None:
+    if not sides and comparisons and (share := matching_share(comparisons)) is not None:
         return pairs * share, BY_COMPARISON
     corrected = pairs if expected is None else expected * left.correction * right.correction
     if sides:

@@ -15,7 +15,7 @@ from .filters import LEAST, Range, ranges, words
 from .join_sizes import Pushed
 from .judged import Known
 from .plans import column_name, texts
-from .streams import VECTOR_ROWS, Stream, of_table, source, touched
+from .streams import VECTOR_ROWS, Column, Stream, of_table, source, touched
 from .tables import TableFacts
 
 # What one slot reads of a text file at a time.
@@ -49,11 +49,12 @@ def scan(
     for text in must:
         wanted |= ranges(text, facts.columns.get)
     passing, doubt = known.passing(facts, must)
-    share = max(facts.share_read(wanted), LEAST)
+    static = max(facts.share_read(wanted), LEAST)
     columns = [known.column(facts, name, " AND ".join(must)) for name in projected]
     here = [one for one in pushed if source(one.key, columns) is not None]
     matching = math.prod(one.share(source(one.key, columns)) for one in here)
-    rows = max(1.0, facts.rows * min(passing, share))
+    rows = max(1.0, facts.rows * min(passing, static))
+    share = max(facts.share_read(_narrowed(wanted, here, columns)), LEAST)
     left = rows * matching
     if counted is not None:
         left = counted
@@ -66,7 +67,7 @@ def scan(
                 frozenset(tested),
                 frozenset(column.name for column in sifted),
                 share,
-                min(1.0, passing / share),
+                min(1.0, passing / static),
                 min(1.0, left / max(1.0, share * facts.rows)),
             )
         )
@@ -80,13 +81,26 @@ def scan(
     whole = Stream(facts.rows, facts.rows / max(1.0, expected), columns, lanes=max(1.0, lanes))
     passed = replace(whole.thinned(rows, doubt), table=facts.key, conditions=tuple(must))
     read = share * facts.rows / VECTOR_ROWS
-    passed = replace(passed, pieces=read * touched(min(1.0, passing / share), VECTOR_ROWS))
+    passed = replace(passed, pieces=read * touched(min(1.0, passing / static), VECTOR_ROWS))
     return Scanned(
         _sifted(passed, here, left) if here else passed,
         amounts.total((done, *tests)),
         features,
         frozenset(one.number for one in here),
     )
+
+
+def _narrowed(
+    wanted: Mapping[str, Range], here: Sequence[Pushed], columns: Sequence[Column]
+) -> dict[str, Range]:
+    """The ranges of columns that row groups must have: those of filters and of keys of joins."""
+    found = dict(wanted)
+    for one in here:
+        column = source(one.key, columns)
+        if column is not None and one.range is not None:
+            low, high = found.get(column.name, one.range)
+            found[column.name] = (max(low, one.range[0]), min(high, one.range[1]))
+    return found
 
 
 def _sifted(passed: Stream, here: Sequence[Pushed], rows: float) -> Stream:
