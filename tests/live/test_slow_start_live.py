@@ -50,7 +50,7 @@ def qy(folder, monkeypatch):
     small = {"target_bytes": 1, "partitions": 3, "broadcast_bytes": 0}
     monkeypatch.setattr(planner, "plan_staged", partial(planner.plan_staged, **small))
     settings = {"slots": 2, "memory": "1 GB", "plan": "staged", "history": False}
-    with queryard.connect(folder, slow_start=0.0, **settings) as session:
+    with queryard.connect(folder, statistics="off", slow_start=0.0, **settings) as session:
         yield session
 
 
