@@ -130,7 +130,8 @@ class Host:
         self._collector: Collector | None = None
         if statistics_bytes:
             told = self._more_known, self._problem
-            self._collector = Collector(catalog, statistics_bytes, *told)
+            active = self._tickets.active
+            self._collector = Collector(catalog, statistics_bytes, *told, lambda: bool(active()))
         backend.start(post)
         self._loop.start()
         if self._collector is not None:

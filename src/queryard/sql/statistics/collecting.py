@@ -32,6 +32,13 @@ AGAIN_S = 5.0
 WORKING_SHARE = 0.25
 """The share of the time in which a table is analysed; for the rest the thread sleeps."""
 
+BUSY_FACTOR = 9.0
+"""While queries are active, samples have a tenth of the time."""
+
+LATEST_S = 600.0
+"""For so long the analysis of a table makes way for queries; then it has its share in any case."""
+
+LOOK_S = 0.1
 MOST_BYTES = 1e9
 """As much of a table is analysed at most."""
 
@@ -58,11 +65,13 @@ class Collector:
         memory_bytes: int,
         arrived: Arrived,
         failed: Callable[[BaseException], None],
+        busy: Callable[[], bool] = lambda: False,
     ) -> None:
         self._catalog = catalog
         self._memory_bytes = memory_bytes
         self._arrived = arrived
         self._failed = failed
+        self._busy = busy
         self._stop = threading.Event()
         self._wanted: dict[str, None] = {}
         self._lock = threading.Lock()
@@ -122,6 +131,7 @@ class Collector:
 
     def _quick_pass(self) -> None:
         while (table := self._next("quick")) is not None:
+            began_s = time.monotonic()
             with self._connected() as connection:
 
                 @contextlib.contextmanager
@@ -134,13 +144,22 @@ class Collector:
                     sample_table(self._catalog, table.key, same)
                     quick_statistics(self._catalog, table.key, same)
                     self._news.add(table.key)
+            self._make_way(BUSY_FACTOR * (time.monotonic() - began_s))
         self._tell()
+
+    def _make_way(self, most_s: float) -> None:
+        """Leave the cores to queries, for so long at most."""
+        until_s = time.monotonic() + most_s
+        while self._busy() and time.monotonic() < until_s:
+            if self._stop.wait(LOOK_S):
+                raise Stopped
 
     def _slow_pass(self) -> None:
         while (table := self._next("slow")) is not None:
+            self._make_way(LATEST_S)
             with self._guarded("slow", table):
                 share = min(1.0, MOST_BYTES / max(table.bytes, 1.0))
-                pace = _Pace(self._stop)
+                pace = _Pace(self._stop, self._make_way)
                 analyse_table(self._catalog, table, share, self._connected, pace.rest)
                 self._news.add(table.key)
             if time.monotonic() - self._told_s > AGAIN_S:
@@ -202,16 +221,18 @@ class Collector:
 
 
 class _Pace:
-    """Sleeps after each step, in proportion to what it took: for longer on a busy machine."""
+    """Sleeps after each step, in proportion to what it took, and while queries are active."""
 
-    def __init__(self, stop: threading.Event) -> None:
+    def __init__(self, stop: threading.Event, make_way: Callable[[float], None]) -> None:
         self._stop = stop
+        self._make_way = make_way
         self._began_s = time.monotonic()
 
     def rest(self, share: float) -> None:
         worked_s = time.monotonic() - self._began_s
         if self._stop.wait(worked_s * (1 / WORKING_SHARE - 1)):
             raise Stopped
+        self._make_way(LATEST_S)
         self._began_s = time.monotonic()
 
 
