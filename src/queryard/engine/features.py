@@ -346,7 +346,7 @@ class PlanAmounts:
         right = self._visit(build, used, ())
         kind = str(info.get("Join Type", ""))
         conditions = texts(info.get("Conditions")) or texts(info.get("Condition"))
-        own = pushed_by(name, kind, conditions, right)
+        own = pushed_by(id(node), name, kind, conditions, right)
         left = self._visit(probe, used, [*pushed, *own])
         sifted = any(one.number in self._sifted for one in own)
         found = joined(name, kind, conditions, left, right, expected, sifted, self._judge)

@@ -7,7 +7,6 @@ the same values as far as the one with fewer goes.
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections.abc import Sequence
@@ -18,12 +17,10 @@ from .filters import Range
 from .inequality_joins import Compared, compared, matching_share
 from .streams import Column, Stream, source
 
-_numbers = itertools.count()
 _EQUAL = re.compile(r"(.+?) (?:=|IS NOT DISTINCT FROM) (.+)")
 _ORDINARY = re.compile(r"(.+?) = (.+)")
 # Joins that drop rows of the left side without a partner, and so can drop them early.
 _DROPPING = ("INNER", "SEMI", "RIGHT", "RIGHT_SEMI")
-_ONE_SIDED = ("SEMI", "ANTI", "MARK", "SINGLE")
 # How much a second key adds: an exponent of its distinct values, where no sample tells.
 FURTHER_KEYS = 0.25
 # A query that asks for rows without a partner expects some.
@@ -41,7 +38,10 @@ UNKNOWN = math.log(3.0) ** 2
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """The keys of the right side of a join, by which scans of its left side are sifted."""
+    """The keys of the right side of a join, by which scans of its left side are sifted.
+
+    `number` is the join's: below a projection the key has another name.
+    """
 
     number: int
     key: str
@@ -79,7 +79,9 @@ def equalities(conditions: Sequence[str]) -> list[tuple[str, str]]:
     return [(one[1], one[2]) for one in found if one is not None]
 
 
-def pushed_by(name: str, kind: str, conditions: Sequence[str], right: Stream) -> list[Pushed]:
+def pushed_by(
+    number: int, name: str, kind: str, conditions: Sequence[str], right: Stream
+) -> list[Pushed]:
     """What a join hands down to its left side: DuckDB does so for a single equality."""
     equal = equalities(conditions)
     if name != "HASH_JOIN" or kind not in _DROPPING or len(equal) != 1:
@@ -90,7 +92,6 @@ def pushed_by(name: str, kind: str, conditions: Sequence[str], right: Stream) ->
     if key is None or key.distinct is None:
         return []
     values = min(key.distinct, max(1.0, right.rows))
-    number = next(_numbers)
     doubt = right.doubt + BY_VALUES
     ranges = (key.range, key.whole_range) if key.is_whole else (None, None)
     return [Pushed(number, equal[0][0], values, key.domain or values, doubt, *ranges)]
@@ -142,10 +143,10 @@ def joined(
         return replace(left, columns=[*left.columns, Column()])
     if kind in ("SEMI", "ANTI"):
         share = matched_left if kind == "SEMI" else max(LEAST_ANTI, 1 - matched_left)
-        return _part(left, left.rows * share, doubt)
+        return left.thinned(max(1.0, left.rows * share), doubt)
     if kind in ("RIGHT_SEMI", "RIGHT_ANTI"):
         share = matched_right if kind == "RIGHT_SEMI" else max(LEAST_ANTI, 1 - matched_right)
-        return _part(right, right.rows * share, doubt)
+        return right.thinned(max(1.0, right.rows * share), doubt)
     rows = pairs
     if kind in ("LEFT", "OUTER", "FULL"):
         rows = max(rows, left.rows)
@@ -162,10 +163,6 @@ def _side(text: str, stream: Stream) -> Column | None:
     if found is None and len(stream.columns) == 1 and text.strip('"').isidentifier():
         return stream.columns[0]
     return found
-
-
-def _part(side: Stream, rows: float, doubt: float) -> Stream:
-    return side.thinned(max(1.0, rows), doubt)
 
 
 def _after(side: Stream, rows: float) -> list[Column]:
