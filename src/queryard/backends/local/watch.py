@@ -10,11 +10,13 @@ from .member import LeasedExecution
 
 # How often to poll a running statement: at a small share of the time it has already taken, within
 # bounds. So polling costs next to nothing, and the end is seen soon relative to the whole.
-POLL_S = (0.0005, 0.02)
-POLL_SHARE = 0.02
-# How often to examine idle slots, overstaying slots and progress. A statement with revoked slots is
-# polled as often.
-LOOK_S = 0.005
+POLL_S = (0.001, 0.02)
+POLL_SHARE = 0.03
+# How soon to poll again when rows seem to be ready.
+CONFIRM_S = 0.0005
+# How often to examine idle slots and overstaying slots. A statement with revoked slots is polled as
+# often; one with a single slot can lend none, and is examined for its progress only.
+LOOK_S, LOOK_AT_ONE_S = 0.005, 0.05
 
 
 class Watch:
@@ -61,13 +63,17 @@ class Watch:
             for run in due:
                 try:
                     run.query.poll()
-                    if now - run.looked_s >= LOOK_S:
+                    if now - run.looked_s >= self._look_s(run):
                         run.looked_s = now
                         self._look(run, now)
                 except BaseException as error:
                     run.query.cancel(error)
                 run.due_s = _next(run, now)
             self.cpu_s = time.thread_time()
+
+    def _look_s(self, run: LeasedExecution) -> float:
+        several = self._watched.get(run, 0) > 1
+        return LOOK_S if several or run.is_leaving else LOOK_AT_ONE_S
 
     def _due(self) -> list[LeasedExecution] | None:
         """Wait until there is something to look at; None at the end."""
@@ -99,6 +105,7 @@ def _next(run: LeasedExecution, now: float) -> float:
     """When to look at a run again."""
     # A sprint tells by itself when it is ready.
     shortest, longest = (POLL_S[1], POLL_S[1]) if run.query.sprinting else POLL_S
+    if run.query.seems_ready:
+        return now + CONFIRM_S
     pause = max(shortest, run.query.current_s * POLL_SHARE)
-    pause = min(pause, LOOK_S if run.is_leaving or run.query.seems_ready else longest)
-    return now + pause
+    return now + min(pause, LOOK_S if run.is_leaving else longest)
