@@ -104,7 +104,7 @@ def _reasons(
         yield f"memory is kept for {waiter.id}, which was refused first"
     pool: Pool | None = leaf
     while pool is not None:
-        if pool.spec.cap < 1 and pool.used >= pool.cap:
+        if pool.spec.cap < 1 and pool.used + 1 > pool.cap:
             yield f"pool {pool.path or 'all'} is at its cap of {several(pool.cap, 'slot')}"
         for rival in _guaranteed(scheduler, pool):
             slots = several(rival.guarantee, "slot")

@@ -103,7 +103,7 @@ class QueryOrder(Part):
     def left(self, uid: int) -> None:
         """A candidate can use no slot any more."""
 
-    def elapse(self, seconds: float, slots: int, queries: int, state: State) -> Iterable[int]:
+    def elapse(self, seconds: float, slots: float, queries: int, state: State) -> Iterable[int]:
         """So long, so many slots have served so many queries of the leaf.
 
         Returns the numbers of the candidates that have other keys now.
