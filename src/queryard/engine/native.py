@@ -20,6 +20,7 @@ from .errors import QueryCancelled
 from .instance import Connection
 from .places import OnPool, OnReadConnection, OnSession, Place
 from .pool import InstancePool
+from .segments import SegmentStore
 from .session import SessionInstance
 from .settings import Settings
 from .spares import Spares
@@ -48,9 +49,18 @@ class NativeStatement:
 class NativeEngine:
     """The pooled instances of one host, and which query runs where."""
 
-    def __init__(self, catalog: Catalog, slots: int, pool_bytes: int, temp: Path) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        slots: int,
+        pool_bytes: int,
+        temp: Path,
+        segments: SegmentStore | None = None,
+    ) -> None:
+        """Without a store of `segments` nothing that was parsed is kept."""
         _say_if_whole()
         self.catalog = catalog
+        self.segments = SegmentStore(0.0) if segments is None else segments
         self.pool = InstancePool(slots, pool_bytes, temp)
         self.spares = Spares(self.pool, catalog)
 
@@ -78,6 +88,7 @@ class NativeEngine:
 
     def close(self) -> None:
         self.pool.close()
+        self.segments.close()
 
 
 @cache

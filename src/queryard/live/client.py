@@ -9,6 +9,7 @@ client run in parallel on pooled instances, with its settings.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from queryard.core.errors import QueryardError
@@ -23,6 +24,7 @@ from .admission.memory import reservation
 from .amounts import as_seconds, as_time_left
 from .host import Host
 from .request import Plan, QueryRequest, checked_plan, checked_priority, checked_tenant
+from .sharing import Choice, text_scans
 from .ticket import Ticket
 from .work.native import plain_key
 
@@ -101,7 +103,21 @@ class Client:
         )
         keep_s = None if keep is None else as_seconds(keep, "keep")
         self.host.look_at_files(statements)
+        request = self.with_scans(request)
         return self.host.submit(self, request, self._key(request), keep_s)
+
+    def with_scans(self, request: QueryRequest) -> QueryRequest:
+        """A request that leaves the plan open, with the scans that it could share; a native one
+        where there are none, or it cannot be staged.
+        """
+        if request.plan != "auto":
+            return request
+        host = self.host
+        scans = text_scans(host.catalog, request.names, host.engine.segments)
+        if not scans or (reason := self.not_staged(request)) is not None:
+            told = f"it cannot be split: {reason}" if scans else ""
+            return request.chosen(Choice("native", told))
+        return replace(request, scans=scans)
 
     # --- for the coordinator ---------------------------------------------------------------------
 

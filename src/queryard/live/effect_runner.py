@@ -61,6 +61,7 @@ class EffectRunner:
             out.Execute: lambda effect: backend.execute(effect.command),
             out.StopWork: lambda effect: backend.stop(effect.query, effect.error),
             out.Forget: lambda effect: backend.forget(effect.query),
+            out.CloseWork: lambda effect: self._background.start(effect.work.close),
             out.HandOver: self._hand_over,
             out.Spill: self._spill,
             out.FailOutput: self._fail_output,
@@ -130,7 +131,10 @@ class EffectRunner:
     def _start_planning(self, effect: out.StartPlanning) -> None:
         def plan() -> None:
             try:
-                work = plan_work(*effect, self._engine.catalog, self._engine.pool, self._temp.path)
+                engine = self._engine
+                work = plan_work(
+                    *effect, engine.catalog, engine.pool, self._temp.path, engine.segments
+                )
             except QueryardError as error:
                 self._post(inputs.PlanFailed(effect.query, str(error)))
             except BaseException as error:

@@ -68,6 +68,12 @@ class Forget(NamedTuple):
     query: str
 
 
+class CloseWork(NamedTuple):
+    """Free the work of a query that begins again in another way; on another thread."""
+
+    work: Work
+
+
 class HandOver(NamedTuple):
     """All tasks of a query have ended: pass its rows to the reader, on another thread."""
 
@@ -151,6 +157,7 @@ Effect = (
     | GuaranteeUnmet
     | StopWork
     | Forget
+    | CloseWork
     | HandOver
     | Spill
     | FailOutput

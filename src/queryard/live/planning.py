@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from queryard.engine.pool import InstancePool
-from queryard.sql.catalog import Catalog
+from queryard.engine.segments import SegmentStore
+from queryard.sql.catalog import Catalog, Table
+from queryard.sql.catalog.canonical import is_text_table
 
 from .request import QueryRequest
 from .work.base import Work
+
+if TYPE_CHECKING:
+    from queryard.sql.planner import StagedPlan
+
+# What a query that rides reserves at least, and for each byte that is expected of its jobs.
+LEAST_BYTES = 192 << 20
+HELD_FACTOR = 4.0
+# How often a query is planned anew because a file has changed meanwhile.
+_ATTEMPTS = 3
 
 
 def plan_work(
@@ -18,12 +31,48 @@ def plan_work(
     catalog: Catalog,
     pool: InstancePool,
     temp: Path,
+    segments: SegmentStore,
+    aligns: bool = False,
 ) -> Work:
-    """The jobs and tasks of a query; a `QueryardError` says why it cannot be split."""
+    """The jobs and tasks of a query; a `QueryardError` says why it cannot be split.
+
+    With `aligns`, scans of columnar tables are shared as well, though each rider decodes for
+    itself: one read from a disk then serves all.
+    """
     # The planner takes half a second to import, and most sessions never need it.
-    from queryard.sql.planner import plan_staged
+    from queryard.engine.staged.reads import SegmentReads
 
     from .work.staged import StagedWork
 
-    plan = plan_staged(request.statements[0].sql, catalog)
-    return StagedWork(query, plan, memory_bytes, pool, temp)
+    plan, tables = planned(request.statements[0].sql, catalog, segments.target_bytes)
+    texts = {name: table for name, table in tables.items() if is_text_table(table)}
+    shares = frozenset(tables if aligns else texts)
+    keeps = frozenset[str]() if request.choice is None else request.choice.keeps
+    reads = SegmentReads(texts, segments, keeps)
+    if request.memory_bytes is None and plan.scanned().keys() & texts.keys():
+        memory_bytes = min(memory_bytes, ridden_bytes(plan))
+    return StagedWork(query, plan, memory_bytes, pool, temp, reads, shares)
+
+
+def ridden_bytes(plan: StagedPlan) -> int:
+    """What a query that rides reserves: many must ride at once, and most hold little.
+
+    If it is too little, the query runs again, as DuckDB would run it, with the usual reservation.
+    """
+    held = sum(job.bytes_expected + job.shuffle_bytes_expected for job in plan.jobs)
+    return LEAST_BYTES + int(HELD_FACTOR * held)
+
+
+def planned(
+    sql: str, catalog: Catalog, split_bytes: float
+) -> tuple[StagedPlan, Mapping[str, Table]]:
+    """A plan, and the tables it scans as they were when it was made."""
+    from queryard.sql.planner import NotStageable, plan_staged
+
+    for _ in range(_ATTEMPTS):
+        plan = plan_staged(sql, catalog, split_bytes=split_bytes)
+        scanned = plan.scanned()
+        tables = {name: catalog[name] for name in scanned}
+        if all(tables[name].fingerprint == read.fingerprint for name, read in scanned.items()):
+            return plan, tables
+    raise NotStageable("a file changes while the query is planned")

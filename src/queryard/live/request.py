@@ -12,8 +12,10 @@ from queryard.core.errors import QueryardError, unknown_name
 from queryard.engine.classify import Classified, all_names
 from queryard.engine.native import Parameters
 
-Plan = Literal["native", "staged"]
-PLANS: tuple[Plan, ...] = ("native", "staged")
+from .sharing import Choice, TextScan
+
+Plan = Literal["auto", "native", "staged"]
+PLANS: tuple[Plan, ...] = ("auto", "native", "staged")
 
 
 @dataclass(frozen=True)
@@ -34,10 +36,17 @@ class QueryRequest:
     time_limit: str = ""
     # A second submission with the same key is the same query.
     idempotency_key: str = ""
+    # The tables of text that it may share the scan of, while its plan is "auto"; then the choice.
+    scans: tuple[TextScan, ...] = ()
+    choice: Choice | None = None
 
     def with_memory(self, memory_bytes: int) -> QueryRequest:
         """The same, with memory that was chosen for it."""
         return replace(self, memory_bytes=memory_bytes)
+
+    def chosen(self, choice: Choice) -> QueryRequest:
+        """The same, with the plan that was chosen for it."""
+        return replace(self, plan=choice.plan, choice=choice)
 
     @cached_property
     def has_side_effects(self) -> bool:

@@ -16,6 +16,7 @@ from .. import inputs
 from ..admission.limits import Refused
 from ..inputs import ClientPort
 from ..request import QueryRequest
+from ..sharing import Choice
 from ..work.base import Work
 from ..work.native import takes_a_moment
 from .connection_queue import ConnectionQueue, Waiter
@@ -166,6 +167,8 @@ class Intake:
 
     def _start(self, entry: Entry) -> bool:
         """Begin with a query; whether it holds its client's own connection from now on."""
+        if entry.request.plan == "auto":
+            entry.request = entry.request.chosen(self._choose(entry))
         request = entry.request
         if request.plan == "staged":
             reason = entry.client.not_staged(request)
@@ -178,6 +181,17 @@ class Intake:
                 return False
             entry.reasons = (reason,)
         return self._begin_native(entry)
+
+    def _choose(self, entry: Entry) -> Choice:
+        """Whether a query rides on a shared scan; one that an identical query answers does not."""
+        scans, now = entry.request.scans, self._ledger.now
+        if entry.key is not None and self._ledger.runs.is_active(
+            (entry.key, entry.client.settings)
+        ):
+            return Choice("native", "an identical query is being answered")
+        choice = self._ledger.choices.choose(scans, self._ledger.riding(), now)
+        self._ledger.choices.arrived(scans, now)
+        return choice
 
     def _begin_native(self, entry: Entry) -> bool:
         pooled = entry.client.is_pooled(entry.request)
@@ -264,6 +278,7 @@ class Intake:
             submit_s=entry.submitted_s,
             deadline_s=request.deadline_s,
         )
+        self._ledger.tell_tables(work)
         self._ledger.tell(ev.QuerySubmitted(self._ledger.now, query))
         self._ledger.tell_estimates(entry)
         if work.hands_over:

@@ -53,8 +53,8 @@ class Circular(MergedScans):
         table = job.spec.scans[0]
         ring = self._rings.get(table)
         if ring is None:
-            ring = self._rings[table] = Ring(job.map.spec.tasks)
-        elif ring.blocks != job.map.spec.tasks:
+            ring = self._rings[table] = Ring(job.scanned[0][0])
+        elif ring.table is not job.scanned[0][0]:
             return []  # the table has changed since the ring began to turn
         ring.jobs[job.id] = None
         return hold([job], ring.scan is not None)

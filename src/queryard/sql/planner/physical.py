@@ -8,6 +8,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from queryard.core.readable import several
+from queryard.sql.catalog.canonical import is_text_table
 
 from .algebra import (
     Aggregate,
@@ -32,12 +33,14 @@ from .costs import (
     SCAN_VALUE_S,
     SMALL_S,
     SORT_ROW_S,
+    TEXT_ROW_S,
+    TEXT_VALUE_S,
     Sizing,
     tasks_for,
 )
 from .expressions import all_of, bare, text
 from .fragment import ChunkSource, Fragment, NoSource, Piece, TableSource, Wrap
-from .grouping import full_grouping, merging, partial_fields, partial_grouping
+from .grouping import combining, full_grouping, merging, partial_fields, partial_grouping
 from .joining import Joining
 from .oracle import Field, quoted
 from .plan import StagedJob
@@ -135,9 +138,13 @@ class Physical:
         table = self.catalog[node.table]
         columns = ", ".join(f"t.{quoted(c)} AS {n}" for n, c in node.columns.items())
         rows = self.cardinality.rows(node)
-        seconds = rows * (SCAN_ROW_S + SCAN_VALUE_S * len(node.fields))
+        row_s, value_s = SCAN_ROW_S, SCAN_VALUE_S
+        if is_text_table(table):
+            row_s, value_s = TEXT_ROW_S, TEXT_VALUE_S
+        seconds = rows * (row_s + value_s * len(node.fields))
         shape = ", ".join(f"CAST(NULL AS {c.type}) AS {quoted(c.name)}" for c in table.columns)
-        source = TableSource(node.table, f"(SELECT {shape} LIMIT 0)", float(table.bytes))
+        read = tuple(dict.fromkeys(node.columns.values()))
+        source = TableSource(node.table, f"(SELECT {shape} LIMIT 0)", float(table.bytes), read)
         if self.sizing.target_bytes is not None:
             source.splits = self.assembly.splits(node.table, self.sizing.target_bytes)
         elif seconds <= SMALL_S:
@@ -220,6 +227,8 @@ class Physical:
                 shuffled = self.assembly.gathered(partial)
             else:
                 shuffled = self.assembly.exchange([(partial, keys)], "groupby", work_s)
+                if node.keys or node.calls:
+                    self.assembly.fold(shuffled, keys, combining(node, partial.fields))
             fragment = self.wrapped(shuffled, node, merging(node), GROUP_ROW_S, _group_story(node))
         types = {field.name: field.type for field in node.fields}
         fragment.apart = [frozenset(keys)] if keys else []
