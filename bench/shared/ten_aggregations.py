@@ -28,24 +28,24 @@ from queryard.workload import tpch
 QUERIES = {
     "pricing": """SELECT l_returnflag, l_linestatus, sum(l_quantity), sum(l_extendedprice),
         avg(l_discount), count(*) FROM lineitem WHERE l_shipdate <= DATE '1998-09-02'
-        GROUP BY ALL ORDER BY ALL""",
+        GROUP BY ALL ORDER BY 1, 2""",
     "revenue": """SELECT sum(l_extendedprice * l_discount) FROM lineitem
         WHERE l_shipdate >= DATE '1994-01-01' AND l_shipdate < DATE '1995-01-01'
         AND l_discount BETWEEN 0.05 AND 0.07 AND l_quantity < 24""",
     "modes": """SELECT l_shipmode, count(*), sum(l_quantity) FROM lineitem
-        WHERE l_receiptdate >= DATE '1994-01-01' GROUP BY ALL ORDER BY ALL""",
+        WHERE l_receiptdate >= DATE '1994-01-01' GROUP BY ALL ORDER BY 1, 2""",
     "months": """SELECT date_trunc('month', l_shipdate) AS m, sum(l_extendedprice) FROM lineitem
         GROUP BY ALL ORDER BY m""",
     "suppliers": """SELECT l_suppkey, sum(l_extendedprice) AS total FROM lineitem
         GROUP BY ALL ORDER BY total DESC, l_suppkey LIMIT 10""",
     "late": """SELECT l_shipinstruct, count(*) FROM lineitem WHERE l_receiptdate > l_commitdate
-        GROUP BY ALL ORDER BY ALL""",
+        GROUP BY ALL ORDER BY 1, 2""",
     "spread": "SELECT min(l_shipdate), max(l_shipdate), stddev(l_quantity) FROM lineitem",
     "discounts": """SELECT l_discount, count(*), sum(l_tax) FROM lineitem
-        GROUP BY ALL ORDER BY ALL""",
+        GROUP BY ALL ORDER BY 1, 2""",
     "large": """SELECT count(*), sum(l_extendedprice) FROM lineitem
         WHERE l_quantity >= 45 AND l_tax < 0.03""",
-    "lines": "SELECT l_linenumber, avg(l_extendedprice) FROM lineitem GROUP BY ALL ORDER BY ALL",
+    "lines": "SELECT l_linenumber, avg(l_extendedprice) FROM lineitem GROUP BY ALL ORDER BY 1, 2",
 }
 NARROW = QUERIES
 STRINGS = {
@@ -119,8 +119,9 @@ def check(found: list[Any], wanted: list[Any]) -> None:
 
 
 def told(name: str, found: Outcome, base: Outcome, limit: str = "") -> None:
+    work, mean = found.work_s / base.work_s, found.mean_s / base.mean_s
     print(
-        f"  {name:34} work {found.work_s / base.work_s:5.2f}  mean {found.mean_s / base.mean_s:5.2f}"
+        f"  {name:34} work {work:5.2f}  mean {mean:5.2f}"
         f"  last {found.last_s / base.last_s:5.2f}   ({found.work_s:.1f} s, {found.mean_s:.2f} s)"
         f"  {limit}",
         flush=True,

@@ -1,0 +1,1 @@
+"""Scans that queries share, beside plain DuckDB."""
