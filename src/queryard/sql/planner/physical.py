@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from queryard.core.readable import several
 from queryard.sql.catalog.canonical import is_text_table
+from queryard.sql.catalog.segments import TARGET_BYTES
 
 from .algebra import (
     Aggregate,
@@ -25,7 +26,7 @@ from .algebra import (
 from .assembly import Assembly, flushed
 from .builder import Builder
 from .cardinality import Cardinality
-from .contract import CatalogLike
+from .contract import CatalogLike, TableLike
 from .costs import (
     FILTER_ROW_S,
     GROUP_ROW_S,
@@ -147,12 +148,18 @@ class Physical:
         source = TableSource(node.table, f"(SELECT {shape} LIMIT 0)", float(table.bytes), read)
         if self.sizing.target_bytes is not None:
             source.splits = self.assembly.splits(node.table, self.sizing.target_bytes)
-        elif seconds <= SMALL_S:
+        elif self._is_small(table, seconds):
             source.splits = self.assembly.splits(node.table, max(float(table.bytes), 1.0) * 2)
         piece = Piece(source, f"SELECT {columns or '1 AS one'} FROM ", " AS t")
         size = self.cardinality.bytes(node)
         story = (f"scan {node.table}",)
         return Fragment([piece], node.fields, rows, size, seconds, size, story=story)
+
+    def _is_small(self, table: TableLike, seconds: float) -> bool:
+        """Whether one task reads all of a table, whatever other plans do."""
+        if is_text_table(table):
+            return table.bytes <= (self.sizing.split_bytes or TARGET_BYTES)
+        return seconds <= SMALL_S
 
     def _share(self, node: Shared) -> Fragment:
         job = self._shared.get(id(node))
@@ -206,7 +213,8 @@ class Physical:
             return grouped
         rows_in, rows_out = self.cardinality.rows(node.child), self.cardinality.rows(node)
         keys = tuple(name for name, _ in node.keys)
-        if any(call.distinct for call in node.calls) or (node.keys and rows_out > 0.7 * rows_in):
+        in_vain = bool(node.keys) and rows_out > 0.7 * rows_in and not self._is_guess(child)
+        if any(call.distinct for call in node.calls) or in_vain:
             sources_list = tuple(source for _, source in node.keys)
             shuffled = self.assembly.exchange(
                 [(child, sources_list)], "groupby", rows_in * GROUP_ROW_S
@@ -234,6 +242,16 @@ class Physical:
         fragment.apart = [frozenset(keys)] if keys else []
         fragment.hashed = [(keys, tuple(types[key] for key in keys))] if keys else []
         return fragment
+
+    def _is_guess(self, fragment: Fragment) -> bool:
+        """Whether nothing is known of the columns of text that the fragment reads."""
+        sources = [piece.source for piece in fragment.pieces]
+        tables = [source.table for source in sources if isinstance(source, TableSource)]
+        return any(
+            is_text_table(self.catalog[name])
+            and getattr(self.catalog.statistics(name), "source", "") != "analysed"
+            for name in tables
+        )
 
     def _partial(self, node: Aggregate, child: Fragment) -> Fragment:
         groups = self.cardinality.rows(node)
