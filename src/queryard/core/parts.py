@@ -220,6 +220,10 @@ class ScanSharing(Part):
         """Jobs to look at again after the part woke."""
         return []
 
+    def companions(self, job: JobState, state: State) -> tuple[str, ...]:
+        """The other queries that ride on the same shared scan, in the order in which they came."""
+        return ()
+
     def scanned_s(self, job: JobState, state: State) -> float | None:
         """When a job that rides on a shared scan will have read all; None if it rides on none."""
         return None

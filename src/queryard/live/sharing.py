@@ -1,8 +1,8 @@
 """Whether a query should ride on a shared scan of text, or DuckDB should run it as it is.
 
 Text costs more to parse than to work on, so queries that read one table at the same time should
-parse it once. A query that is alone is better off with DuckDB, unless the scan takes so long that
-others are likely to come meanwhile: in segments it costs hardly more, and they can join it.
+parse it once. A query that is alone is better off with DuckDB: to find where a file can be cut
+takes a look at all of it, and what was parsed is written down only for others.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from queryard.sql.catalog.canonical import is_text_table
 
 # A table that is parsed in less than so many core-seconds is not worth planning for.
 SMALL_S = 0.25
-# One that takes so many is read in segments even by a query that is alone.
-LARGE_S = 4.0
 # For so long an earlier query over a table makes another one likely.
 WINDOW_S = 10.0
+# A query that is alone waits so long for company, if it takes GRACE_FROM_S of a core or more.
+GRACE_S = 0.03
+GRACE_FROM_S = 2.0
 # Columns that a query is taken to read, and how many bytes a row is taken to have.
 TYPICAL_COLUMNS = 4
 TYPICAL_ROW_BYTES = 100.0
@@ -77,33 +78,37 @@ class ScanChoices:
             times = self._arrivals.setdefault(scan.table, deque(maxlen=100))
             times.append(now)
 
-    def choose(self, scans: Sequence[TextScan], riding: Mapping[str, int], now: float) -> Choice:
-        """The plan of one more query; `riding` counts those on shared scans, by table."""
+    def may_wait(self, scans: Sequence[TextScan]) -> bool:
+        """Whether a query takes so long that it may wait a moment for company."""
+        return max((scan.scan_s for scan in scans), default=0.0) >= GRACE_FROM_S
+
+    def choose(
+        self,
+        scans: Sequence[TextScan],
+        riding: Mapping[str, int],
+        now: float,
+        came_before: int = 0,
+    ) -> Choice:
+        """The plan of one more query; `riding` counts those on shared scans, by table.
+
+        `came_before` is how many of the arrivals so far are those of the query itself.
+        """
         if not scans:
             return Choice("native", "it reads no text that is worth sharing")
         scan = max(scans, key=lambda each: each.scan_s)
-        riders = 1 + riding.get(scan.table, 0)
+        on_it = riding.get(scan.table, 0)
         window_s = max(WINDOW_S, scan.scan_s)
         times = self._arrivals.get(scan.table, ())
-        recent = sum(now - time_s <= window_s for time_s in times)
-        # Those that ride are among the recent ones; as many more are likely to come.
-        further = float(max(0, recent - riding.get(scan.table, 0)))
-        keeps = frozenset([scan.table]) if recent else frozenset[str]()
-        alone = [scan.scan_s] * riders
-        if (riders > 1 or further) and sharing_pays(
-            alone, scan.make_s, [scan.ride_s] * riders, further
-        ):
-            others = f"{riders - 1} on it now" if riders > 1 else f"{recent} in {window_s:.0f} s"
-            return Choice(
-                "staged",
-                f"it rides on the shared scan of {scan.table}, which is text: {others}; "
-                f"to ride takes about {scan.ride_s:.2g} s of a core instead of {scan.scan_s:.2g}",
-                keeps,
-            )
-        if scan.scan_s >= LARGE_S:
-            return Choice(
-                "staged",
-                f"it reads {scan.table} in segments, so that others can join the scan, which takes "
-                f"about {scan.scan_s:.2g} s of a core",
-            )
-        return Choice("native", f"no other query reads {scan.table}, so sharing saves nothing")
+        recent = sum(now - time_s <= window_s for time_s in times) - came_before
+        # Those that ride are among the recent ones; as many as the others are likely to come.
+        further = float(max(0, recent - on_it))
+        scans_s, rides_s = [scan.scan_s] * (1 + on_it), [scan.ride_s] * (1 + on_it)
+        if recent < 1 or not sharing_pays(scans_s, scan.make_s, rides_s, further):
+            return Choice("native", f"no other query reads {scan.table}, so sharing saves nothing")
+        others = f"{on_it} on it now" if on_it else f"{recent} in the last {window_s:.0f} s"
+        return Choice(
+            "staged",
+            f"it rides on the shared scan of {scan.table}, which is text ({others}): "
+            f"to ride takes about {scan.ride_s:.2g} s of a core instead of {scan.scan_s:.2g}",
+            frozenset([scan.table]),
+        )

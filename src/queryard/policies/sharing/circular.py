@@ -139,6 +139,15 @@ class Circular(MergedScans):
             del self._rings[table]
         return changed
 
+    def companions(self, job: JobState, state: State) -> tuple[str, ...]:
+        ring = self._ring_of(job) if job.spec.scans and job.map is not None else None
+        others = ring.jobs if ring is not None else ()
+        return tuple(
+            other.query.id
+            for job_id in others
+            if (other := state.jobs.get(job_id)) is not None and other.query is not job.query
+        )
+
     def scanned_s(self, job: JobState, state: State) -> float | None:
         ring = self._ring_of(job) if job.spec.scans and job.map is not None else None
         return None if ring is None else ring.scanned_s(job, state)

@@ -103,6 +103,22 @@ class Batches(MergedScans):
         due = [table for table, batch in self._forming.items() if batch.closes_s <= state.now]
         return [job for table in due for job in self._close(table, state)]
 
+    def companions(self, job: JobState, state: State) -> tuple[str, ...]:
+        scan = self._scan_for(job, state)
+        others = scan.riders if scan is not None else ()
+        return tuple(
+            other.query.id
+            for job_id in others
+            if (other := state.jobs.get(job_id)) is not None and other.query is not job.query
+        )
+
+    def scanned_s(self, job: JobState, state: State) -> float | None:
+        """When the batch will have read all, its blocks at the pace of its maps so far."""
+        if self._scan_for(job, state) is None or job.map is None:
+            return None
+        pace_s = job.map.mean.or_else(job.map_s)
+        return state.now + job.map.left * pace_s / max(1, state.total_slots)
+
     def _scan_for(self, job: JobState, state: State) -> MergedScan | None:
         return self._scans.get(self._round_of.get(job.id, ""))
 
