@@ -1,1 +1,1 @@
-"""Scans that queries share, beside plain DuckDB."""
+"""Shared scans beside plain DuckDB."""

@@ -12,8 +12,8 @@ Line breaks must be all LF or all CR LF outside of quotes. DuckDB takes the firs
 inside quotes or not, for the kind of all; so the first one must be of that kind, too, and the kind
 is said when a part is read. No cut is made beside an empty line.
 
-A block without quotes and carriage returns costs two searches of memory; only others are looked at
-sign by sign, by Arrow.
+A block without quotes and carriage returns costs two searches of memory. Few quotes are looked at
+one by one, many by Arrow, all at once.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ import pyarrow.compute as pc
 
 LF, CR = 10, 13
 BOM = b"\xef\xbb\xbf"
+
+# Quotes are few if the first bytes of a block have less than one in so many.
+_SAMPLE, _FEW = 8192, 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +88,9 @@ class Cutter:
         self._waiting = b""
         self._crlf: bool | None = None
         self._reason = ""
-        beside = {quoting.delimiter, LF, CR, quoting.quote}
-        self._beside = pa.array([sign in beside for sign in range(256)])
+        # What may stand before a quote that opens, and after one that closes.
+        self._allowed = frozenset({quoting.delimiter, LF, CR, quoting.quote})
+        self._are_allowed = pa.array([sign in self._allowed for sign in range(256)])
 
     def feed(self, block: bytes) -> None:
         """The next bytes of the text."""
@@ -116,12 +120,12 @@ class Cutter:
             self._offset = len(BOM)
             text = text[len(BOM) :]
         end = self._end_of_proof(text)
-        if has_quotes := self._has_quote(text, end):
-            end = min(end, self._judged_quotes(text, end, after))
+        inside = self._inside
+        if self._quoting.quote is not None:
+            end, inside = self._judged_quotes(text, end, after)
         end = min(end, self._judged_breaks(text, end, after))
         self._cut(text, end, after)
-        if has_quotes:
-            self._inside = self._inside_at(text, 0, end, self._inside)
+        self._inside = inside
         self._before = (self._before + text[-2:])[-2:]
         self._offset += len(text)
 
@@ -138,10 +142,6 @@ class Cutter:
                 )
         return end
 
-    def _has_quote(self, text: bytes, end: int) -> bool:
-        quote = self._quoting.quote
-        return quote is not None and text.find(bytes((quote,)), 0, end) >= 0
-
     def _inside_at(self, text: bytes, start: int, place: int, inside: int) -> int:
         """Whether a place is inside quotes, from whether an earlier one is."""
         quote = self._quoting.quote
@@ -149,21 +149,53 @@ class Cutter:
             return 0
         return (inside + text.count(bytes((quote,)), start, place)) % 2
 
-    def _judged_quotes(self, text: bytes, end: int, after: int) -> int:
-        """The place of the first quote that stands where none should, or `end`."""
+    def _judged_quotes(self, text: bytes, end: int, after: int) -> tuple[int, int]:
+        """The place of the first quote that stands where none should, or `end`; and the parity."""
+        quote = bytes((self._quoting.quote or 0,))
+        judge = self._judged_many
+        if text.count(quote, 0, _SAMPLE) * _FEW < min(end, _SAMPLE):
+            judge = self._judged_few
+        wrong, inside = judge(text, end, after)
+        if wrong < end:
+            self._reason = f"a quote inside an unquoted value, at byte {self._offset + wrong}"
+        return wrong, inside
+
+    def _judged_few(self, text: bytes, end: int, after: int) -> tuple[int, int]:
+        quote = bytes((self._quoting.quote or 0,))
+        allowed, find, inside = self._allowed, text.find, self._inside
+        place = find(quote, 0, end)
+        while place >= 0:
+            if inside:
+                beside = text[place + 1] if place + 1 < len(text) else after
+            else:
+                beside = text[place - 1] if place else self._before[-1]
+            if beside not in allowed:
+                return place, inside
+            inside = 1 - inside
+            place = find(quote, place + 1, end)
+        return end, inside
+
+    def _judged_many(self, text: bytes, end: int, after: int) -> tuple[int, int]:
         before, here, next_one = self._signs(text, end, after)
         quotes = pc.indices_nonzero(pc.equal(here, pa.scalar(self._quoting.quote, pa.uint8())))
-        wrong: list[int] = []
-        for is_inside, beside in ((0, before), (1, next_one)):
-            # Every other quote opens.
-            some = quotes.filter(_every_other(len(quotes), (is_inside + self._inside) % 2))
-            fine = self._beside.take(beside.take(some))
-            if not pc.all(fine).as_py() and len(some):
-                wrong.append(some[pc.index(fine, False).as_py()].as_py())
-        if not wrong:
-            return end
-        self._reason = f"a quote inside an unquoted value, at byte {self._offset + min(wrong)}"
-        return min(wrong)
+        wrong = end
+        if len(quotes):
+            # Every other quote opens. One that does is fine after itself, one that closes before.
+            fine = pc.and_(
+                *(
+                    pc.or_(
+                        self._are_allowed.take(beside.take(quotes)),
+                        _every_other(len(quotes), first),
+                    )
+                    for beside, first in (
+                        (before, 1 - self._inside),
+                        (next_one, self._inside),
+                    )
+                )
+            )
+            if not pc.all(fine).as_py():
+                wrong = quotes[pc.index(fine, False).as_py()].as_py()
+        return wrong, (self._inside + len(quotes)) % 2
 
     def _judged_breaks(self, text: bytes, end: int, after: int) -> int:
         """The place of the first line break that is written in another way, or `end`."""
