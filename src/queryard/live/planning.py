@@ -48,7 +48,7 @@ def plan_work(
     texts = {name: table for name, table in tables.items() if is_text_table(table)}
     shares = frozenset(tables if aligns else texts)
     keeps = frozenset[str]() if request.choice is None else request.choice.keeps
-    reads = SegmentReads(texts, segments, keeps)
+    reads = SegmentReads(texts, segments, keeps) if texts else None
     if request.memory_bytes is None and plan.scanned().keys() & texts.keys():
         memory_bytes = min(memory_bytes, ridden_bytes(plan))
     return StagedWork(query, plan, memory_bytes, pool, temp, reads, shares)
