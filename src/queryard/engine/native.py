@@ -18,6 +18,7 @@ from .capi import library
 from .classify import Classified
 from .errors import QueryCancelled
 from .instance import Connection
+from .kept_tables import KeptColumns, KeptTables
 from .places import OnPool, OnReadConnection, OnSession, Place
 from .pool import InstancePool
 from .segments import SegmentStore
@@ -35,7 +36,9 @@ Parameters = Sequence[Any] | Mapping[str, Any]
 class NativeStatement:
     """What is to be run for a client: a script of statements, and how.
 
-    A very short one may sprint (see `statement`) if it only reads and has no parameters.
+    A very short one may sprint (see `statement`) if it only reads and has no parameters. `kept`
+    are tables of text, with the columns that are read of them, which are read from parsed segments
+    as far as these are kept.
     """
 
     statements: tuple[Classified, ...]
@@ -44,6 +47,7 @@ class NativeStatement:
     sprints: bool
     client: SessionInstance
     settings: Settings = ()
+    kept: KeptColumns = ()
 
 
 class NativeEngine:
@@ -83,6 +87,7 @@ class NativeEngine:
                 given.memory_bytes,
                 given.settings,
                 attaches=not client.writes,
+                kept=KeptTables(self.segments, given.kept),
             )
         return NativeQuery(place, statements, output, given.parameters, given.sprints and may)
 

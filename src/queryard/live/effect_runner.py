@@ -140,7 +140,10 @@ class EffectRunner:
             except BaseException as error:
                 self._post(inputs.PlanFailed(effect.query, "", error))
             else:
-                self._post(inputs.Planned(effect.query, work))
+                if isinstance(work, tuple):
+                    self._post(inputs.FoundKept(effect.query, work))
+                else:
+                    self._post(inputs.Planned(effect.query, work))
 
         self._background.start(plan)
 
