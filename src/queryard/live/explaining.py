@@ -51,7 +51,7 @@ def explain(
         # The planner takes half a second to import, and most sessions never need it.
         from queryard.sql.planner import NotStageable
 
-        from .planning import planned
+        from .planning import complete_columns, planned
 
         segments = client.host.engine.segments
         try:
@@ -59,6 +59,12 @@ def explain(
         except NotStageable as error:
             reason = error.reason
         else:
+            left_open = request.choice is not None
+            kept = complete_columns(plan_found, client.host.catalog, segments) if left_open else ()
+            if kept:
+                request = request.over_kept(kept)
+                found = native_explanation(client, request, analyze=analyze)
+                return _noted(found, _chosen(request))
             expected = _noted(_staged(client, request, plan_found), chosen)
             return _run_staged(client, statement, expected) if analyze else expected
     return native_explanation(client, request, (reason,), analyze=analyze)

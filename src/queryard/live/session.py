@@ -82,8 +82,10 @@ def connect(
     (all cores), or the least and the most of them, `memory` the bytes all queries together may use
     (70 % of the machine's). Without `write=True` the data is never changed.
 
-    `plan` is how queries run unless they say otherwise, `profile` the policy by which they share
-    the slots (`queryard policies`). `tenants` have shares and limits by name, as
+    `plan` is how queries run unless they say otherwise: by DuckDB ("native"), split into tasks
+    ("staged"), or ("auto") by DuckDB unless riding on a shared scan of text is cheaper, as for
+    queries that read one large CSV file at the same time. `profile` is the policy by which they
+    share the slots (`queryard policies`). `tenants` have shares and limits by name, as
     `{"web": {"weight": 3, "guarantee": 0.25, "limits": {"waiting": 100}}}`; `limits` are those of
     all together: `waiting` queries, the `wait` to be expected, the `memory` of one query.
 
@@ -138,7 +140,7 @@ class Session:
         memory: int | str | None = None,
         write: bool = False,
         temp: str | Path | None = None,
-        plan: Plan = "native",
+        plan: Plan = "auto",
         profile: str | Mapping[str, Any] = DEFAULT_PROFILE,
         tenants: Mapping[str, Any] | Sequence[Tenant] | Tenants | None = None,
         limits: Mapping[str, Any] | Limits | None = None,

@@ -17,12 +17,14 @@ from queryard.sql.catalog import Catalog
 from queryard.sql.catalog.canonical import is_text_table
 
 # A table that is parsed in less than so many core-seconds is not worth planning for.
-SMALL_S = 0.25
+SMALL_S = 1.0
+# What planning a query that rides and an instance for its tasks take, whatever it reads.
+FIXED_S = 0.06
 # For so long an earlier query over a table makes another one likely.
 WINDOW_S = 10.0
 # A query that is alone waits so long for company, if it takes GRACE_FROM_S of a core or more.
 GRACE_S = 0.03
-GRACE_FROM_S = 2.0
+GRACE_FROM_S = 1.0
 # Columns that a query is taken to read, and how many bytes a row is taken to have.
 TYPICAL_COLUMNS = 4
 TYPICAL_ROW_BYTES = 100.0
@@ -63,7 +65,7 @@ def text_scans(catalog: Catalog, names: Set[str], store: SegmentStore) -> tuple[
         if scan_s >= SMALL_S:
             segments = max(1.0, size / store.target_bytes)
             make_s = costs.make_s(size, rows, columns)
-            ride_s = costs.ride_s(rows, segments)
+            ride_s = FIXED_S + costs.ride_s(rows, segments)
             is_kept = costs.makes > 0 and any(store.used_bytes)
             found.append(TextScan(table.key, scan_s, make_s, ride_s, is_kept))
     return tuple(found)
