@@ -154,6 +154,9 @@ def test_of_twenty_riders_one_fails_and_one_is_cancelled_and_the_others_are_righ
         else:
             assert same(rows, expected(place, texts[0]))
     journal, launched = recorded(file)
+    with HistoryReader(file) as reader:
+        rides = reader.rides(reader.session(None).session)
+    assert len(rides[handles[3].id]) > 5
     assert replay(journal) is None
     assert any(len(launch.tasks) > 5 for launch in launched)
     check_nothing_is_read_twice(journal, launched, {handle.id for handle in handles})
@@ -217,6 +220,35 @@ def test_auto_chooses_native_alone_and_riding_in_company_and_says_why(
         # What cannot be split is not.
         other = session.explain("SELECT median(v) FROM a")
         assert other.plan == "native"
+
+
+def test_what_is_kept_as_a_whole_is_read_by_duckdb_itself(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from queryard.live import sharing
+
+    monkeypatch.setattr(sharing, "SMALL_S", 0.0)
+    texts = [SQL[i].format(t="a", n=3, m=2) for i in (0, 1, 2)]
+    with session_on(place, 60e3) as session:
+        store, table = session.host.engine.segments, session.catalog["a"]
+        for segment in store.segments(table):
+            with store.reading(table, segment, ["k", "v", "s", "f", "d"]):
+                pass
+        makes = store.makes
+        for sql in texts:
+            handle = session.submit(sql)
+            assert same(handle.result().fetchall(), expected(place, sql))
+            found = handle.explain()
+            assert found.plan == "native"
+            assert "is kept in parsed segments" in str(found)
+            assert "is kept in parsed segments" in str(session.explain(sql))
+        assert session.host.engine.segments.makes == makes
+        # A column that was not parsed is not there: the scan is shared, or DuckDB's own.
+        other = "SELECT sum(id) FROM a"
+        assert session.submit(other).result().fetchall() == expected(place, other)
+        write(place, "a.csv", 17)
+        for sql in texts:
+            assert same(session.submit(sql).result().fetchall(), expected(place, sql))
 
 
 def test_a_segment_is_parsed_once_for_all_riders_and_kept_for_later_ones(place: Path) -> None:

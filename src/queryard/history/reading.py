@@ -12,6 +12,7 @@ from typing import Any
 
 from queryard.core.codec import decode_command, decode_event
 from queryard.core.journal import Journal, Step
+from queryard.core.model import JobId
 
 from . import selections
 from .errors import HistoryError
@@ -135,6 +136,20 @@ class HistoryReader:
 
     def tasks(self, session: str) -> list[Mapping[str, Any]]:
         return self._of("tasks", session, "launch")
+
+    def rides(self, session: str) -> dict[str, dict[str, int]]:
+        """Which queries rode together: of each, how many reads it has shared with each other."""
+        riders: dict[int, list[str]] = {}
+        for row in self.tasks(session):
+            riders.setdefault(row["launch"], []).append(JobId.of(row["job"]).query)
+        found: dict[str, dict[str, int]] = {}
+        for queries in riders.values():
+            for query in queries if len(queries) > 1 else ():
+                shared = found.setdefault(query, {})
+                for other in queries:
+                    if other != query:
+                        shared[other] = shared.get(other, 0) + 1
+        return found
 
     def leases(self, session: str) -> list[Mapping[str, Any]]:
         return self._of("leases", session, "number")

@@ -108,9 +108,9 @@ class ScanChoices:
         # Those that ride are among the recent ones; as many as the others are likely to come.
         further = float(max(0, recent - on_it))
         scans_s, rides_s = [scan.scan_s] * (1 + on_it), [scan.ride_s] * (1 + on_it)
-        if scan.is_kept and recent < 1:
-            return Choice("staged", f"parsed segments of {scan.table} are kept")
         if recent < 1 or not sharing_pays(scans_s, scan.make_s, rides_s, further):
+            if scan.is_kept:
+                return Choice("staged", f"parsed segments of {scan.table} are kept")
             return Choice("native", f"no other query reads {scan.table}, so sharing saves nothing")
         others = f"{on_it} on it now" if on_it else f"{recent} in the last {window_s:.0f} s"
         return Choice(
