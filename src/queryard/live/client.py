@@ -22,7 +22,7 @@ from queryard.engine.volatile import may_differ
 from .admission.memory import reservation
 from .amounts import as_seconds, as_time_left
 from .host import Host
-from .request import Plan, QueryRequest, checked_plan, checked_priority, checked_tenant
+from .request import OnlineRequest, Plan, QueryRequest, checked_plan, checked_priority, checked_tenant
 from .ticket import Ticket
 from .work.native import plain_key
 
@@ -76,8 +76,12 @@ class Client:
         deadline: float | str | timedelta | datetime | None = None,
         idempotency_key: str = "",
         keep: float | str | None = None,
+        online: OnlineRequest | None = None,
     ) -> Ticket:
-        """Enter a query; the options are those of `Session.submit`."""
+        """Enter a query; the options are those of `Session.submit`.
+
+        With `online` it answers early and often, if that can be done soundly.
+        """
         check_types(sql, parameters)
         statements = classify(sql)
         for statement in statements:
@@ -98,6 +102,7 @@ class Client:
             time_limit_s=limit_s,
             time_limit=time_limit if isinstance(time_limit, str) else f"{limit_s or 0:g} s",
             idempotency_key=idempotency_key,
+            online=online,
         )
         keep_s = None if keep is None else as_seconds(keep, "keep")
         self.host.look_at_files(statements)
@@ -148,6 +153,8 @@ class Client:
         Tables are part of the key: the catalog makes a new object when a file has changed.
         """
         if request.has_side_effects or any(map(may_differ, request.statements)):
+            return None
+        if request.online is not None:
             return None
         parameters = plain_key(request.parameters)
         if parameters is None or not self.is_pooled(request):

@@ -20,9 +20,11 @@ from . import inputs
 from .effects import Effect
 from .estimates.estimator import Estimator
 from .inputs import Input
-from .planning import plan_work
+from .planning import plan_online, plan_work
 from .recording import Recorder
+from .ticket import Ticket
 from .tickets import Tickets
+from .work.base import Work
 
 
 class EffectRunner:
@@ -57,6 +59,7 @@ class EffectRunner:
         self._carries: dict[type, Callable[[Any], None]] = {
             out.Reply: self._reply,
             out.StartPlanning: self._start_planning,
+            out.StartOnline: self._start_online,
             out.AddWork: self._add_work,
             out.Execute: lambda effect: backend.execute(effect.command),
             out.StopWork: lambda effect: backend.stop(effect.query, effect.error),
@@ -125,18 +128,29 @@ class EffectRunner:
         if ticket is not None:
             ticket.facts = replace(ticket.facts, error=error, ended_s=self._now())
             ticket.output.fail(error)
-            ticket.over.set()
+            _end(ticket)
 
     def _start_planning(self, effect: out.StartPlanning) -> None:
+        engine = self._engine
+        self._plan(
+            effect.query, lambda: plan_work(*effect, engine.catalog, engine.pool, self._temp.path)
+        )
+
+    def _start_online(self, effect: out.StartOnline) -> None:
+        self._plan(
+            effect.query, lambda: plan_online(*effect, self._engine.catalog, self._backend.width)
+        )
+
+    def _plan(self, query: str, make: Callable[[], Work]) -> None:
         def plan() -> None:
             try:
-                work = plan_work(*effect, self._engine.catalog, self._engine.pool, self._temp.path)
+                work = make()
             except QueryardError as error:
-                self._post(inputs.PlanFailed(effect.query, str(error)))
+                self._post(inputs.PlanFailed(query, str(error)))
             except BaseException as error:
-                self._post(inputs.PlanFailed(effect.query, "", error))
+                self._post(inputs.PlanFailed(query, "", error))
             else:
-                self._post(inputs.Planned(effect.query, work))
+                self._post(inputs.Planned(query, work))
 
         self._background.start(plan)
 
@@ -196,4 +210,11 @@ class EffectRunner:
             self._later(ticket.keep_s, lambda: self._tickets.expire(self._now()))
         if effect.work is not None:
             self._background.start(effect.work.close)
-        ticket.over.set()
+        _end(ticket)
+
+
+def _end(ticket: Ticket) -> None:
+    """Wake all that wait for a query."""
+    ticket.over.set()
+    if ticket.request.online is not None:
+        ticket.request.online.log.close()

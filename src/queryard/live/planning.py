@@ -1,14 +1,28 @@
-"""From a request to staged work; not on the loop's thread."""
+"""From a request to staged or online work; not on the loop's thread."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from queryard.core.errors import QueryardError
+from queryard.core.readable import several
 from queryard.engine.pool import InstancePool
+from queryard.engine.settings import Settings
 from queryard.sql.catalog import Catalog
 
 from .request import QueryRequest
 from .work.base import Work
+
+if TYPE_CHECKING:
+    from queryard.engine.sampling import Sample
+    from queryard.sql.online import OnlinePlan
+
+# An online query needs so many parts, groups of so many rows on average, and other tables that
+# leave no more rows than this share of the sampled table's: hash tables are built per statement.
+LEAST_SAMPLE = 10
+LEAST_GROUP = 100
+LARGEST_DIMENSION = 0.1
 
 
 def plan_work(
@@ -27,3 +41,58 @@ def plan_work(
 
     plan = plan_staged(request.statements[0].sql, catalog)
     return StagedWork(query, plan, memory_bytes, pool, temp)
+
+
+def plan_online(
+    query: str,
+    request: QueryRequest,
+    memory_bytes: int,
+    settings: Settings,
+    catalog: Catalog,
+    width: int,
+) -> Work:
+    """The work of a query that answers early; a `QueryardError` says why it must run exactly."""
+    from queryard.engine.online.statement import OnlineStatement
+    from queryard.sql.online import online_plan
+
+    from .work.online import OnlineWork
+
+    assert request.online is not None
+    plan = online_plan(request.statements[0].sql, catalog)
+    sample = _sample(catalog, plan.table)
+    _check_worth(plan, sample)
+    wish, log = request.online.wish, request.online.log
+    statement = OnlineStatement(plan, sample, wish, log, memory_bytes, settings)
+    return OnlineWork(query, statement, width)
+
+
+def _sample(catalog: Catalog, key: str) -> Sample:
+    """What an online query over a table reads: a shuffled copy, or random blocks of the table."""
+    from queryard.engine.sampling import copy_places, find_copy, random_blocks
+
+    table = catalog[key]
+    found = find_copy(table, copy_places(catalog, table)) or random_blocks(table)
+    if found is None:
+        raise QueryardError(
+            f"{table.name} has no shuffled copy, and no blocks that could be read instead; "
+            f"queryard shuffle {table.name} makes a copy"
+        )
+    if len(found.parts) < LEAST_SAMPLE:
+        raise QueryardError(
+            f"{table.name} lies in {several(len(found.parts), 'block')}, too few to estimate from; "
+            f"queryard shuffle {table.name} makes a copy in more parts"
+        )
+    return found
+
+
+def _check_worth(plan: OnlinePlan, sample: Sample) -> None:
+    """Raise where an estimate would come late, or say little."""
+    for dimension in plan.dimensions:
+        if dimension.rows_expected > LARGEST_DIMENSION * sample.total_rows:
+            raise QueryardError(
+                f"it joins with about {dimension.rows_expected:,.0f} rows of "
+                f"{', '.join(dimension.tables)}, which every statement would have to go through"
+            )
+    each = plan.rows_expected / max(1.0, plan.groups_expected)
+    if each < LEAST_GROUP:
+        raise QueryardError(f"its groups have about {each:,.0f} rows, too few to estimate from")

@@ -11,9 +11,19 @@ from typing import Literal
 from queryard.core.errors import QueryardError, unknown_name
 from queryard.engine.classify import Classified, all_names
 from queryard.engine.native import Parameters
+from queryard.engine.online.wish import OnlineWish
+from queryard.results.online import AnswerLog
 
 Plan = Literal["native", "staged"]
 PLANS: tuple[Plan, ...] = ("native", "staged")
+
+
+@dataclass(frozen=True)
+class OnlineRequest:
+    """A query that is to answer early: how, and where its answers go."""
+
+    wish: OnlineWish
+    log: AnswerLog
 
 
 @dataclass(frozen=True)
@@ -34,6 +44,8 @@ class QueryRequest:
     time_limit: str = ""
     # A second submission with the same key is the same query.
     idempotency_key: str = ""
+    # None for a query that answers once.
+    online: OnlineRequest | None = None
 
     def with_memory(self, memory_bytes: int) -> QueryRequest:
         """The same, with memory that was chosen for it."""

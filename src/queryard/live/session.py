@@ -14,11 +14,13 @@ from queryard.core.readable import several
 from queryard.engine.budget import divide, memory_budget, slot_range
 from queryard.engine.functions import Style
 from queryard.engine.native import NativeEngine, Parameters
+from queryard.engine.online.wish import OnlineWish
 from queryard.engine.temp import TempSpace
 from queryard.policies import for_tenants, resolve_profile
 from queryard.results.answer import Answer
 from queryard.results.estimate import Estimate
 from queryard.results.explanation import Explanation
+from queryard.results.online import AnswerLog
 from queryard.sim.forecast import Forecast
 from queryard.sql.catalog import Catalog, open_catalog
 from queryard.sql.catalog.quoting import written_name
@@ -28,16 +30,17 @@ from .admission.gate import Gate
 from .admission.limits import Limits, read_limits
 from .admission.memory import Reservations, kept_bytes, small_sizes
 from .admission.tenants import Tenants, read_tenants
-from .amounts import as_age
+from .amounts import as_age, as_seconds
 from .client import Client
 from .control import Control, control_of
 from .facts import QueryView
 from .handle import Handle
 from .host import Host
 from .monitor import SessionReport
+from .online import OnlineAnswers
 from .options import QueryOptions, check_options
 from .recording import Recorder, history_file, kept_in, read_retention
-from .request import Plan, checked_plan
+from .request import OnlineRequest, Plan, checked_plan
 from .settings import (
     Collecting,
     checked_slow_start,
@@ -251,6 +254,36 @@ class Session:
             keep=keep,
         )
         return Handle(self.client, ticket, self)
+
+    def online(
+        self,
+        sql: str,
+        *,
+        stop_at: float | None = None,
+        confidence: float = 0.95,
+        every: float | str = 0.5,
+        within: float | str | None = None,
+        columns: Sequence[str] = (),
+        **options: Unpack[QueryOptions],
+    ) -> OnlineAnswers:
+        """Answers that come early and refine: `for answer in qy.online(sql, stop_at=0.01): …`.
+
+        Each answer has rows, the low and high end of every estimated value at the `confidence`, and
+        the largest relative `error` of them. It ends once that is at most `stop_at`, after `within`
+        (seconds, or a text such as "2 s"), or with the exact answer. `every` is how often an answer
+        is given at most. The error and the progress are those of the `columns`, if some are named.
+
+        The query reads a shuffled copy of its largest table (`queryard shuffle TABLE`), or random
+        blocks of it. What cannot be estimated soundly runs exactly; `reason` of what this gives
+        back says why. Other options are those of `submit`.
+        """
+        check_options(options, QueryOptions.__annotations__)
+        every_s = as_age(every, "every")
+        within_s = None if within is None else as_seconds(within, "within")
+        wish = OnlineWish(stop_at, confidence, every_s, within_s, tuple(columns))
+        log = AnswerLog()
+        ticket = self.client.submit(sql, online=OnlineRequest(wish, log), **options)
+        return OnlineAnswers(Handle(self.client, ticket, self), log, every_s)
 
     def query(self, query: str) -> Handle:
         """A handle of a query by its id: an active query, or one with rows that are kept."""

@@ -28,6 +28,10 @@ LAST_COUNTS = 0.3
 RETRY_S = (0.03, 1.6)
 
 
+Reports = Callable[[int, float, float, float | None], None]
+"""Told of each batch: its number, how far the answer moved, core-seconds, the relative error."""
+
+
 class Serving(Protocol):
     """A query on leased slots: `queryard.engine.native.NativeQuery` is one."""
 
@@ -57,6 +61,9 @@ class Serving(Protocol):
     @property
     def seems_ready(self) -> bool:
         """Whether the next poll may find that it is ready."""
+
+    def reports_to(self, report: Reports, work_s: Callable[[], float]) -> None:
+        """Where an online query tells its answers, and where it learns what it has cost."""
 
     def serve(self, lease: Lease) -> None: ...
     def withdraw(self, lease: Lease) -> None: ...

@@ -167,7 +167,17 @@ class Intake:
     def _start(self, entry: Entry) -> bool:
         """Begin with a query; whether it holds its client's own connection from now on."""
         request = entry.request
-        if request.plan == "staged":
+        if request.online is not None:
+            reason = entry.client.not_staged(request)
+            if reason is None:
+                most_bytes = self._ledger.most_bytes(entry)
+                reservations = self._ledger.reservations
+                memory_bytes, _ = reservations.native(request, entry.prediction, most_bytes)
+                settings = entry.client.settings
+                self._ledger.do(out.StartOnline(entry.id, request, memory_bytes, settings))
+                return False
+            entry.reasons = (reason,)
+        elif request.plan == "staged":
             reason = entry.client.not_staged(request)
             if reason is None:
                 self._ledger.do(out.Spill(entry.id))
