@@ -127,9 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--slots", type=int, default=2)
     parser.add_argument("--only", help="some of the queries, as q1,q6")
     parser.add_argument("--quick", action="store_true", help="SF 0.5, one repeat")
-    parser.add_argument(
-        "--data", type=Path, default=Path(tempfile.gettempdir()) / "queryard-bench"
-    )
+    parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "queryard-bench")
     given = parser.parse_args(arguments)
     scale = 0.5 if given.quick else given.scale
     folder = given.data / f"sf{scale:g}".replace(".", "")

@@ -60,7 +60,7 @@ def _drawn(answers: OnlineAnswers, console: Console, most: int | None) -> Online
     last: OnlineAnswer | None = None
     with Live(Text("planning …", style="dim"), console=console, auto_refresh=False) as live:
         try:
-            for last in answers:  # noqa: B007
+            for last in answers:
                 live.update(drawn_answer(last, most), refresh=True)
         except KeyboardInterrupt:
             answers.stop()
@@ -81,13 +81,18 @@ def drawn_answer(
         table.add_column("")
     shown = answer.rows()[:most]
     for place, row in enumerate(shown):
-        cells = [_cell(answer, name, place, value) for name, value in zip(answer.columns, row, strict=True)]
+        cells = [
+            _cell(answer, name, place, value)
+            for name, value in zip(answer.columns, row, strict=True)
+        ]
         if any(answer.marks):
             cells.append(Text(answer.marks[place], style="yellow"))
         table.add_row(*cells)
     lines: list[RenderableType] = [table]
     if len(answer) > len(shown):
-        lines.append(Text(f"{several(len(answer) - len(shown), 'more row')}; --rows shows more", style="dim"))
+        lines.append(
+            Text(f"{several(len(answer) - len(shown), 'more row')}; --rows shows more", style="dim")
+        )
     if not answer.exact:
         lines.append(ProgressBar(total=1.0, completed=answer.fraction, width=BAR_WIDTH))
     lines.append(Text(_state(answer, stopped), style="dim"))

@@ -22,7 +22,14 @@ from queryard.engine.volatile import may_differ
 from .admission.memory import reservation
 from .amounts import as_seconds, as_time_left
 from .host import Host
-from .request import OnlineRequest, Plan, QueryRequest, checked_plan, checked_priority, checked_tenant
+from .request import (
+    OnlineRequest,
+    Plan,
+    QueryRequest,
+    checked_plan,
+    checked_priority,
+    checked_tenant,
+)
 from .ticket import Ticket
 from .work.native import plain_key
 

@@ -42,6 +42,7 @@ class EffectRunner:
         temp: TempSpace,
         now: Callable[[], float],
         later: Callable[[float, Callable[[], None]], None],
+        want_copy: Callable[[str], None],
     ) -> None:
         self._post = post
         self._background = background
@@ -53,6 +54,7 @@ class EffectRunner:
         self._temp = temp
         self._now = now
         self._later = later
+        self._want_copy = want_copy
         self._replies: dict[Hashable, Future[str]] = {}
         # Active queries that keep Python's switch interval short.
         self._active: set[str] = set()
@@ -137,9 +139,8 @@ class EffectRunner:
         )
 
     def _start_online(self, effect: out.StartOnline) -> None:
-        self._plan(
-            effect.query, lambda: plan_online(*effect, self._engine.catalog, self._backend.width)
-        )
+        catalog, width = self._engine.catalog, self._backend.width
+        self._plan(effect.query, lambda: plan_online(*effect, catalog, width, self._want_copy))
 
     def _plan(self, query: str, make: Callable[[], Work]) -> None:
         def plan() -> None:

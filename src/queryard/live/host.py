@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from queryard.backends.protocol import Backend
 from queryard.backends.workers import Workers
@@ -50,6 +50,9 @@ from .request import QueryRequest
 from .ticket import Ticket, TimedForecast
 from .tickets import Tickets
 from .why import WaitReport, wait_report
+
+if TYPE_CHECKING:
+    from queryard.engine.sampling.making import CopyMaker
 
 T = TypeVar("T")
 CLOSE_S = 10.0
@@ -120,6 +123,7 @@ class Host:
             temp,
             self.now,
             self._later,
+            self._want_copy,
         )
         coordinator = Coordinator(kernel, gate, reservations, backend.width)
         self._loop = Loop(mailbox, coordinator, self._effects.carry_out, self._break)
@@ -128,6 +132,9 @@ class Host:
         self._next_forecast_s = 0.0
         # None where statistics do not collect themselves.
         self._collector: Collector | None = None
+        # Made for the first online query over a table without a shuffled copy.
+        self._copies: CopyMaker | None = None
+        self._copy_bytes = statistics_bytes
         if statistics_bytes:
             told = self._more_known, self._problem
             active = self._tickets.active
@@ -407,6 +414,26 @@ class Host:
         names = {self.catalog[key].name.lower() for key in tables if key in self.catalog}
         self._estimator.renew(self._tickets.active(), names)
 
+    def _want_copy(self, table: str) -> None:
+        """An online query reads a table that has no shuffled copy."""
+        if not self._copy_bytes or not self.catalog.keeps_statistics:
+            return
+        with self._closing:
+            if self._copies is None and not self._closed:
+                from queryard.engine.sampling.making import CopyMaker
+
+                active = self._tickets.active
+                self._copies = CopyMaker(
+                    self.catalog,
+                    self._copy_bytes,
+                    lambda key: None,
+                    self._problem,
+                    lambda: bool(active()),
+                )
+                self._copies.start()
+            if self._copies is not None:
+                self._copies.wanted(table)
+
     def _note_cost(self) -> None:
         """Record the session's own cost now and then, while it is open."""
         if not self._closed:
@@ -432,6 +459,8 @@ class Host:
             self._closed = True
         if self._collector is not None:
             self._collector.stop()
+        if self._copies is not None:
+            self._copies.stop()
         for timer in list(self._timers):
             timer.cancel()
         tickets = self._tickets.active()
@@ -447,6 +476,8 @@ class Host:
             self.engine.close()
         if self._collector is not None:
             self._collector.close()
+        if self._copies is not None:
+            self._copies.close()
         self._forecaster.close()
         self._estimator.close()
         self._recorder.cost(self.report())

@@ -38,7 +38,8 @@ class OnlineAnswers:
     @property
     def reason(self) -> str:
         """Why it runs exactly; "" while that is not known, and if it does not."""
-        return self._log.reason or next(iter(self.handle.reasons), "")
+        told = self._log.reason or next(iter(self.handle.reasons), "")
+        return told.removeprefix("runs exactly: ")
 
     def stop(self) -> None:
         """End the query; the last answer stays."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,8 +51,12 @@ def plan_online(
     settings: Settings,
     catalog: Catalog,
     width: int,
+    want_copy: Callable[[str], None],
 ) -> Work:
-    """The work of a query that answers early; a `QueryardError` says why it must run exactly."""
+    """The work of a query that answers early; a `QueryardError` says why it must run exactly.
+
+    `want_copy` hears of a table that has no shuffled copy.
+    """
     from queryard.engine.online.statement import OnlineStatement
     from queryard.sql.online import online_plan
 
@@ -59,19 +64,23 @@ def plan_online(
 
     assert request.online is not None
     plan = online_plan(request.statements[0].sql, catalog)
-    sample = _sample(catalog, plan.table)
+    sample = _sample(catalog, plan.table, want_copy)
     _check_worth(plan, sample)
     wish, log = request.online.wish, request.online.log
     statement = OnlineStatement(plan, sample, wish, log, memory_bytes, settings)
     return OnlineWork(query, statement, width)
 
 
-def _sample(catalog: Catalog, key: str) -> Sample:
+def _sample(catalog: Catalog, key: str, want_copy: Callable[[str], None]) -> Sample:
     """What an online query over a table reads: a shuffled copy, or random blocks of the table."""
     from queryard.engine.sampling import copy_places, find_copy, random_blocks
 
     table = catalog[key]
-    found = find_copy(table, copy_places(catalog, table)) or random_blocks(table)
+    copy = find_copy(table, copy_places(catalog, table))
+    if copy is not None:
+        return copy
+    want_copy(key)
+    found = random_blocks(table)
     if found is None:
         raise QueryardError(
             f"{table.name} has no shuffled copy, and no blocks that could be read instead; "

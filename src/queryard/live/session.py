@@ -285,6 +285,22 @@ class Session:
         ticket = self.client.submit(sql, online=OnlineRequest(wish, log), **options)
         return OnlineAnswers(Handle(self.client, ticket, self), log, every_s)
 
+    def shuffle(
+        self, table: str, *, seed: int = 0, progress: Callable[[float], None] | None = None
+    ) -> None:
+        """Make a shuffled copy of a table, for online queries; it stays until the table changes.
+
+        `progress` hears the share that is done. `queryard shuffle` does the same, and removes it.
+        """
+        from queryard.engine.sampling import copy_places, find_copy, shuffle
+
+        self.host.owner.check()
+        self.catalog.refresh()
+        found = self.catalog[table]
+        places = copy_places(self.catalog, found)
+        if find_copy(found, places) is None:
+            shuffle(found, places, seed=seed, progress=progress or (lambda share: None))
+
     def query(self, query: str) -> Handle:
         """A handle of a query by its id: an active query, or one with rows that are kept."""
         return Handle(self.client, self.host.query(query), self)

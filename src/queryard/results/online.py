@@ -24,6 +24,9 @@ class Eta(NamedTuple):
     exact_s: float | None
 
 
+NOT_KNOWN = Eta(None, None)
+
+
 @dataclass(frozen=True)
 class OnlineAnswer:
     """The answer to a query after a part of the data.
@@ -44,7 +47,7 @@ class OnlineAnswer:
     high: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
     marks: Sequence[Mark] = ()
     """One per row: "" where the row is settled and its intervals hold."""
-    eta_s: Eta = Eta(None, None)
+    eta_s: Eta = NOT_KNOWN
     sample: str = ""
     """What was read: a shuffled copy, random blocks, or everything."""
     notes: tuple[str, ...] = ()
@@ -84,7 +87,14 @@ def exact_answer(
 ) -> OnlineAnswer:
     """The answer of a query that was run as a whole."""
     return OnlineAnswer(
-        table, tuple(types), 1.0, True, elapsed_s, error=0.0, sample="everything", notes=tuple(notes)
+        table,
+        tuple(types),
+        1.0,
+        True,
+        elapsed_s,
+        error=0.0,
+        sample="everything",
+        notes=tuple(notes),
     )
 
 

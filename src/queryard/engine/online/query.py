@@ -54,6 +54,8 @@ class OnlineQuery(NativeQuery):
         self._refining = Refining(given.plan, given.sample, given.wish)
         self._to_do = self._refining.setup
         self._parts = len(given.sample.parts)
+        # Keeps its sample from being removed.
+        self._holding = contextlib.ExitStack()
         # Where it joined the circle; None before its first statement.
         self._joined: int | None = None
         self._read = 0
@@ -81,6 +83,7 @@ class OnlineQuery(NativeQuery):
 
     def _next_statement(self) -> Statement:
         if self._joined is None:
+            self._holding.enter_context(self._given.sample.held())
             self._joined = self._circles.join(self._given.sample)
             self._refining.begin_at(self._joined)
         self._statement_s = time.monotonic()
@@ -147,9 +150,7 @@ class OnlineQuery(NativeQuery):
         """Tell the scheduler how far the answer moved, and the user what it is now."""
         connection = self._place.enter()
         log = self._given.log
-        answer, change = self._refining.answer(
-            connection, self._read, log.elapsed_s, self._part_s
-        )
+        answer, change = self._refining.answer(connection, self._read, log.elapsed_s, self._part_s)
         if self._read == self._parts:
             answer = self._refining.exact(connection, log.elapsed_s)
         log.put(answer)
@@ -184,6 +185,7 @@ class OnlineQuery(NativeQuery):
             self._end(error)
 
     def _leave(self) -> None:
+        self._holding.close()
         if self._joined is not None:
             self._circles.leave(self._given.sample)
             # The instance may be broken: then it is closed, and the tables go with it.
@@ -199,12 +201,12 @@ class OnlineQuery(NativeQuery):
         within_s = self._wish.within_s
         is_late = within_s is not None and self._given.log.elapsed_s >= within_s
         statement = self._current
-        if is_late and not self._is_out_of_time and statement is not None:
-            if self._given.log.newest is not None and not self._settling:
-                # What the statement has read so far is lost.
-                self._is_out_of_time = True
-                statement.cancel()
-                return
+        answered = self._given.log.newest is not None
+        if is_late and answered and statement is not None and not self._settling:
+            # What the statement has read so far is lost.
+            self._is_out_of_time = True
+            statement.cancel()
+            return
         super().poll()
 
 

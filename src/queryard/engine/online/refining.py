@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from queryard.estimate.online import FEW_ROWS, fraction_for
+from queryard.estimate.online import FEW_ROWS, SampleKind, fraction_for
 from queryard.estimate.online import Sample as Read
 from queryard.results.online import Eta, Mark, OnlineAnswer
 from queryard.sql.catalog.quoting import identifier
@@ -114,8 +114,8 @@ class Refining:
             elapsed_s,
             self._wish.confidence,
             error,
-            {fields[i].name: [row.estimates[i].low for row in told.rows] for i in self._estimated},
-            {fields[i].name: [row.estimates[i].high for row in told.rows] for i in self._estimated},
+            {fields[i].name: [_ends(row, i)[0] for row in told.rows] for i in self._estimated},
+            {fields[i].name: [_ends(row, i)[1] for row in told.rows] for i in self._estimated},
             tuple(self._mark(row) for row in told.rows),
             self._eta(error, seen, part_s, read),
             self._sample.kind,
@@ -130,7 +130,7 @@ class Refining:
 
     def _seen(self, read: int) -> Read:
         parts = self._sample.parts
-        kind = "shuffled" if self._sample.kind == "shuffled copy" else "blocks"
+        kind: SampleKind = "shuffled" if self._sample.kind == "shuffled copy" else "blocks"
         rows = sum(part.rows for part in parts[:read])
         return Read(read, len(parts), rows, self._sample.total_rows, kind)
 
@@ -211,3 +211,8 @@ def _value(place: int, field: OutputColumn) -> str:
 
 def _place(field: OutputColumn) -> str:
     return f"m{field.measure}"
+
+
+def _ends(row: OnlineRow, place: int) -> tuple[float | None, float | None]:
+    found = row.estimates[place]
+    return (None, None) if found is None else (found.low, found.high)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -68,6 +69,10 @@ class RandomBlocks:
     def _sees_files(self) -> bool:
         """Whether DuckDB's names for the places of rows mean those, not columns of the table."""
         return all(column.name.lower() != "file_index" for column in self.columns)
+
+    def held(self) -> AbstractContextManager[None]:
+        """The files are the user's own."""
+        return nullcontext()
 
     def start(self, offset: int) -> RandomBlocks:
         return replace(self, parts=rotated(self.parts, offset))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -70,6 +71,9 @@ class Sample(Protocol):
 
     def relation(self, parts: Sequence[Part]) -> str:
         """SQL for `FROM {relation} AS t`: the rows of one part or more, with the part column."""
+
+    def held(self) -> AbstractContextManager[None]:
+        """Keep what it reads from being removed within the context."""
 
     def start(self, offset: int) -> Sample:
         """The same sample from another part of the circle on."""
