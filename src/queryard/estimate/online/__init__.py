@@ -1,0 +1,28 @@
+"""Estimates of a whole table from some of its files, with intervals."""
+
+from .forecast import error_after, fraction_for, may_stop, rows_hidden
+from .intervals import FEW_FILES, FEW_ROWS, Changes, Estimate, changes_of, estimate, half_width
+from .sample import Sample, SampleKind
+from .settled import Ranked, all_hold, holds, in_top
+from .student import student_t
+
+__all__ = [
+    "FEW_FILES",
+    "FEW_ROWS",
+    "Changes",
+    "Estimate",
+    "Ranked",
+    "Sample",
+    "SampleKind",
+    "all_hold",
+    "changes_of",
+    "error_after",
+    "estimate",
+    "fraction_for",
+    "half_width",
+    "holds",
+    "in_top",
+    "may_stop",
+    "rows_hidden",
+    "student_t",
+]
