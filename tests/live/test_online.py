@@ -11,8 +11,12 @@ import pytest
 
 import queryard
 from queryard.core.errors import QueryardError
+from queryard.core.events import AnswerReported
+from queryard.history import HistoryReader
 from queryard.live import Session
+from queryard.replay import recorded
 from queryard.results.online import OnlineAnswer
+from queryard.sim import replay
 
 ROWS = 200_000
 
@@ -182,14 +186,27 @@ def test_several_at_once_leave_nothing_behind(session: Session):
     assert not session.queries()
 
 
-def test_the_kernel_hears_of_answers_and_the_journal_replays(folder: Path, tmp_path: Path):
-    from queryard.history import HistoryReader
-    from queryard.sim.replaying import replay_journal  # noqa: F401
-
+@pytest.mark.parametrize("profile", ["relaqs", "online-tls", "marshal"])
+def test_the_kernel_hears_of_answers_and_the_journal_replays(
+    folder: Path, tmp_path: Path, profile: str
+):
     with queryard.connect(
-        folder, slots=2, history=tmp_path / "h.sqlite", profile="relaqs", statistics="off"
+        folder, slots=2, history=tmp_path / "h.sqlite", profile=profile, statistics="off"
     ) as session:
-        for _ in session.online("SELECT kind, sum(price) AS t FROM sales GROUP BY kind", every=0):
-            pass
+        online = [
+            session.online(f"SELECT shop, sum(price) AS t FROM sales WHERE kind <> {kind} GROUP BY shop")
+            for kind in range(3)
+        ]
+        session.sql("SELECT count(*) FROM sales").fetchall()
+        for answers in online:
+            assert list(answers)[-1].exact
     with HistoryReader(tmp_path / "h.sqlite") as history:
-        assert history.queries()
+        found = recorded(history)
+    reports = [
+        event
+        for step in found.journal.steps
+        for event in step.events
+        if isinstance(event, AnswerReported)
+    ]
+    assert len({event.job for event in reports}) == 3
+    assert replay(found.journal, lambda scheduler: scheduler.validate()) is None
