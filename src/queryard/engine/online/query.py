@@ -12,10 +12,12 @@ within a statement as with any native query.
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable
 from typing import Any
 
+from queryard.estimate.online import fraction_for
 from queryard.results.online import OnlineAnswer
 from queryard.results.streams import Output, ResultStream
 
@@ -32,6 +34,8 @@ from .statement import LEAST_PARTS, OnlineStatement
 # active; beside others, so that each has its turn soon, this long.
 ALONE_S, ALONE_SHARE = 0.5, 0.25
 BESIDE_S = 0.15
+# How much more than the forecast says is read before a query looks whether it may stop.
+SURE = 1.1
 # If the first part lets us expect that fewer rows of the whole table pass, they are all read.
 LEAST_ROWS = 2_000
 
@@ -62,6 +66,9 @@ class OnlineQuery(NativeQuery):
         self._reading = 0
         self._began_s = self._statement_s = time.monotonic()
         self._part_s = 0.0
+        # When it last answered, after how many parts, at what cost.
+        self._told_s = 0.0
+        self._told_parts = 0
         self._told_work_s = 0.0
         # The rows of the query itself are put out, because parts of them do not give the answer.
         self._is_whole = False
@@ -98,19 +105,31 @@ class OnlineQuery(NativeQuery):
         return self._make(classify(sql)[0], _Nowhere())
 
     def _how_many(self) -> int:
-        """How many parts the next statement reads: as many as it has time for, twice the last."""
+        """How many parts the next statement reads: twice the last, as far as there is time.
+
+        A query that is to stop at an error reads as much as it will need for that.
+        """
         if not self._part_s:
             return 1
-        now = time.monotonic()
+        elapsed_s = time.monotonic() - self._began_s
         alone = self._circles.active <= 1
-        most_s = max(ALONE_S, ALONE_SHARE * (now - self._began_s)) if alone else BESIDE_S
+        most_s = max(ALONE_S, ALONE_SHARE * elapsed_s) if alone else BESIDE_S
         if self._wish.within_s is not None:
             most_s = min(most_s, (self._wish.within_s - self._given.log.elapsed_s) / 2)
-        wanted = min(2 * self._reading, int(most_s / self._part_s), self._parts - self._read)
-        if self._wish.stop_at is not None and self._read < LEAST_PARTS:
-            # It may stop after these.
-            wanted = min(wanted, LEAST_PARTS - self._read)
-        return max(1, wanted)
+        wanted = 2 * self._reading
+        if self._wish.stop_at is not None:
+            wanted = self._needed() or wanted
+        return max(1, min(wanted, int(most_s / self._part_s), self._parts - self._read))
+
+    def _needed(self) -> int | None:
+        """How many more parts bring the error to where the query may stop; None if not known."""
+        if self._read < LEAST_PARTS:
+            return LEAST_PARTS - self._read
+        newest = self._given.log.newest
+        if newest is None or newest.error is None or self._wish.stop_at is None:
+            return None
+        share = fraction_for(newest.error, newest.fraction, self._wish.stop_at)
+        return math.ceil(share * self._parts * SURE) - self._read
 
     def _advance(self, done: Statement) -> bool:
         if self._is_whole:
@@ -125,11 +144,19 @@ class OnlineQuery(NativeQuery):
         if self._read == self._parts and not self._given.plan.merges:
             self._is_whole = self._given.log.is_whole = True
             return True
+        if not self._is_due():
+            return True
         answer = self._answered()
         if not self._is_enough(answer):
             return True
         self._put_out(answer)
         return False
+
+    def _is_due(self) -> bool:
+        """Whether to answer now: it costs as much as reading some ten thousand rows."""
+        if self._read == self._parts or not self._told_s or self._wish.stop_at is not None:
+            return True
+        return time.monotonic() - self._told_s >= self._wish.every_s / 2
 
     def _must_be_whole(self) -> bool:
         """Whether the first part shows that estimates would be of little use."""
@@ -154,8 +181,10 @@ class OnlineQuery(NativeQuery):
         if self._read == self._parts:
             answer = self._refining.exact(connection, log.elapsed_s)
         log.put(answer)
+        self._told_s = time.monotonic()
+        parts, self._told_parts = self._read - self._told_parts, self._read
         work_s = self._work_s()
-        core_s, self._told_work_s = (work_s - self._told_work_s) / self._reading, work_s
+        core_s, self._told_work_s = (work_s - self._told_work_s) / parts, work_s
         self._report(self._read, change, core_s, answer.error)
         return answer
 
