@@ -68,10 +68,9 @@ def about(rows: list[tuple]) -> list[tuple]:
 def test_without_a_wish_it_ends_with_the_exact_answer(session: Session, folder: Path, sql: str):
     *early, last = session.online(sql, every=0)
 
-    assert last.exact and last.fraction == 1.0 and last.error == 0.0
-    assert [
-        [pytest.approx(v) if isinstance(v, float) else v for v in row] for row in last.rows()
-    ] == [list(row) for row in exactly(folder, sql)]
+    assert last.exact
+    assert (last.fraction, last.error) == (1.0, 0.0)
+    assert last.rows() == about(exactly(folder, sql))
     assert early, "it answered before"
     assert all(not answer.exact and answer.sample == "shuffled copy" for answer in early)
     fractions = [answer.fraction for answer in early]

@@ -18,6 +18,7 @@ from .online.query import OnlineQuery
 from .online.statement import OnlineStatement
 from .places import OnPool, OnReadConnection, OnSession, Place
 from .pool import InstancePool
+from .program import Program, ProgramRun
 from .session import SessionInstance
 from .settings import Settings
 from .spares import Spares
@@ -50,8 +51,12 @@ class NativeEngine:
         self.spares = Spares(self.pool, catalog)
         self._circles = Circles()
 
-    def open(self, given: NativeStatement | OnlineStatement, output: Output) -> NativeQuery:
+    def open(
+        self, given: NativeStatement | OnlineStatement | Program, output: Output
+    ) -> NativeQuery | ProgramRun:
         """A query that no slot has worked on yet."""
+        if isinstance(given, Program):
+            return ProgramRun(given, output)
         if isinstance(given, OnlineStatement):
             return OnlineQuery(self._pooled(given, True), given, output, self._circles)
         statements, client = given.statements, given.client

@@ -15,6 +15,7 @@ from queryard.core.errors import QueryardError
 from queryard.engine.allowed import check_allowed
 from queryard.engine.classify import classify
 from queryard.engine.native import NativeStatement, Parameters
+from queryard.engine.program import Program
 from queryard.engine.session import SessionInstance
 from queryard.engine.settings import Settings
 from queryard.engine.volatile import may_differ
@@ -114,6 +115,23 @@ class Client:
         keep_s = None if keep is None else as_seconds(keep, "keep")
         self.host.look_at_files(statements)
         return self.host.submit(self, request, self._key(request), keep_s)
+
+    def run_program(
+        self, program: Program, name: str, *, tenant: str | None = None, priority: float = 0.0
+    ) -> Ticket:
+        """Enter an iterative program under a name."""
+        if not name:
+            raise QueryardError("name: must not be empty; it is shown in lists of queries")
+        request = QueryRequest(
+            f"-- {name}",
+            (),
+            (),
+            "native",
+            tenant=self.tenant if tenant is None else checked_tenant(tenant),
+            priority=checked_priority(priority),
+            program=program,
+        )
+        return self.host.submit(self, request, None)
 
     # --- for the coordinator ---------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from queryard.engine.errors import QueryCancelled
 from queryard.engine.native import NativeEngine
 from queryard.engine.temp import TempSpace
 from queryard.results.ownership import Owner
+from queryard.estimate.work import SPREADS, Prediction
 from queryard.results.streams import ResultStream
 from queryard.sim.forecast import Forecast
 from queryard.sql.catalog import Catalog
@@ -173,7 +174,7 @@ class Host:
         if self._collector is not None:
             for statement in request.statements:
                 self._collector.want(statement.names)
-        prediction = self._estimator.first(request)
+        prediction = self._first(request)
         wait_s = self._wait_s(client, request, prediction.work_s)
         query = next(self._ids)
         output = ResultStream()
@@ -206,6 +207,13 @@ class Host:
             return ticket
         self._tickets.drop(query)
         return self._again(entered, request)
+
+    def _first(self, request: QueryRequest) -> Prediction:
+        """What is known at once of the work of a query."""
+        program = request.program
+        if program is None:
+            return self._estimator.first(request)
+        return Prediction(program.work_s * program.steps, 0, "guess", SPREADS["guess"])
 
     def _again(self, query: str, request: QueryRequest) -> Ticket:
         """The query that came with the same idempotency key."""

@@ -68,7 +68,7 @@ def plan_online(
     _check_worth(plan, sample)
     wish, log = request.online.wish, request.online.log
     statement = OnlineStatement(plan, sample, wish, log, memory_bytes, settings)
-    return OnlineWork(query, statement, width)
+    return OnlineWork(query, statement, width, len(sample.parts), memory_bytes)
 
 
 def _sample(catalog: Catalog, key: str, want_copy: Callable[[str], None]) -> Sample:
@@ -103,5 +103,5 @@ def _check_worth(plan: OnlinePlan, sample: Sample) -> None:
                 f"{', '.join(dimension.tables)}, which every statement would have to go through"
             )
     each = plan.rows_expected / max(1.0, plan.groups_expected)
-    if each < LEAST_GROUP:
+    if each < LEAST_GROUP and plan.keys:
         raise QueryardError(f"its groups have about {each:,.0f} rows, too few to estimate from")

@@ -12,6 +12,7 @@ from queryard.core.errors import QueryardError, unknown_name
 from queryard.engine.classify import Classified, all_names
 from queryard.engine.native import Parameters
 from queryard.engine.online.wish import OnlineWish
+from queryard.engine.program import Program
 from queryard.results.online import AnswerLog
 
 Plan = Literal["native", "staged"]
@@ -46,6 +47,8 @@ class QueryRequest:
     idempotency_key: str = ""
     # None for a query that answers once.
     online: OnlineRequest | None = None
+    # What runs instead of statements.
+    program: Program | None = None
 
     def with_memory(self, memory_bytes: int) -> QueryRequest:
         """The same, with memory that was chosen for it."""

@@ -15,6 +15,7 @@ from queryard.engine.budget import divide, memory_budget, slot_range
 from queryard.engine.functions import Style
 from queryard.engine.native import NativeEngine, Parameters
 from queryard.engine.online.wish import OnlineWish
+from queryard.engine.program import Program, Step
 from queryard.engine.temp import TempSpace
 from queryard.policies import for_tenants, resolve_profile
 from queryard.results.answer import Answer
@@ -284,6 +285,27 @@ class Session:
         log = AnswerLog()
         ticket = self.client.submit(sql, online=OnlineRequest(wish, log), **options)
         return OnlineAnswers(Handle(self.client, ticket, self), log, every_s)
+
+    def iterate(
+        self,
+        step: Step,
+        steps: int,
+        *,
+        name: str = "program",
+        work_s: float = 1.0,
+        tenant: str | None = None,
+        priority: float = 0.0,
+    ) -> Handle:
+        """Run an iterative program on a slot, beside queries: a model being trained, say.
+
+        `step` is called with 1, 2, … up to `steps`, and gives back how far its result has moved (a
+        number of at least 0, such as by how much the loss fell), or None once it is done. Policies
+        for online queries give it slots by that, as they do to online queries. Between steps it
+        makes way for others. `work_s` is about what a step takes.
+        """
+        program = Program(step, steps, work_s)
+        ticket = self.client.run_program(program, name, tenant=tenant, priority=priority)
+        return Handle(self.client, ticket, self)
 
     def shuffle(
         self, table: str, *, seed: int = 0, progress: Callable[[float], None] | None = None

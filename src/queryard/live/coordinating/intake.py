@@ -18,6 +18,7 @@ from ..inputs import ClientPort
 from ..request import QueryRequest
 from ..work.base import Work
 from ..work.native import takes_a_moment
+from ..work.online import OnlineWork
 from .connection_queue import ConnectionQueue, Waiter
 from .ending import Ending
 from .entry import Entry
@@ -167,6 +168,11 @@ class Intake:
     def _start(self, entry: Entry) -> bool:
         """Begin with a query; whether it holds its client's own connection from now on."""
         request = entry.request
+        if request.program is not None:
+            work = OnlineWork(entry.id, request.program, 1, request.program.steps)
+            self._ledger.do(out.AddWork(entry.id, work))
+            self._enter_kernel(entry, work)
+            return False
         if request.online is not None:
             reason = entry.client.not_staged(request)
             if reason is None:
@@ -288,7 +294,7 @@ class Intake:
         if not entry.recorded:
             entry.recorded = True
             self._ledger.do(out.RecordAsked(entry.facts()))
-        if not work.hands_over:
+        if not work.hands_over and request.program is None:
             self._ledger.do(out.Refine(entry.id))
 
 

@@ -9,6 +9,7 @@ from queryard.core.events import EstimateChanged, MemoryChanged, Retry
 from queryard.core.model import Divisible, Job, JobId
 from queryard.core.speedup import Speedup
 from queryard.engine.online.statement import OnlineStatement
+from queryard.engine.program import Program
 from queryard.estimate.tasks.planned import PlannedQuery
 from queryard.results.explanation import Explanation
 from queryard.results.streams import ResultStream
@@ -17,19 +18,30 @@ from .base import Moved
 
 
 class OnlineWork:
-    """It runs on leased slots like a native query, and may end before all is read."""
+    """It runs on leased slots like a native query, and may end before all is read.
+
+    An iterative program of the user's runs the same way, on one slot, with a batch per step.
+    """
 
     hands_over = False
 
-    def __init__(self, query: str, statement: OnlineStatement, width: int) -> None:
-        self.memory_bytes = statement.memory_bytes
+    def __init__(
+        self,
+        query: str,
+        statement: OnlineStatement | Program,
+        width: int,
+        batches: int,
+        memory_bytes: int = 0,
+    ) -> None:
+        self.memory_bytes = memory_bytes
         self._query = query
         self._statement = statement
         self._width = width
+        self._batches = batches
 
     def jobs(self) -> tuple[Job, ...]:
-        batches = len(self._statement.sample.parts)
-        return (Job(NATIVE_JOB, divisible=Divisible(width=self._width, batches=batches)),)
+        divisible = Divisible(width=self._width, batches=self._batches)
+        return (Job(NATIVE_JOB, divisible=divisible),)
 
     def estimates(self, expected_s: float, speedup: Speedup) -> list[EstimateChanged]:
         job = str(JobId(self._query, NATIVE_JOB))
