@@ -25,8 +25,8 @@ from queryard.engine.classify import Classified, names_read
 from queryard.engine.errors import QueryCancelled
 from queryard.engine.native import NativeEngine
 from queryard.engine.temp import TempSpace
-from queryard.results.ownership import Owner
 from queryard.estimate.work import SPREADS, Prediction
+from queryard.results.ownership import Owner
 from queryard.results.streams import ResultStream
 from queryard.sim.forecast import Forecast
 from queryard.sql.catalog import Catalog
