@@ -212,13 +212,13 @@ def test_more_rows_than_memory(place: Path) -> None:
     with duckdb.connect() as connection:
         connection.execute(
             "COPY (SELECT i AS n, md5(i::VARCHAR) || md5((i + 1)::VARCHAR) || repeat('-', 400) "
-            f"AS wide FROM range(400000) AS r(i)) TO '{place / 'wide.parquet'}' "
+            f"AS wide FROM range(300000) AS r(i)) TO '{place / 'wide.parquet'}' "
             "(ROW_GROUP_SIZE 20000)"
         )
     catalog = open_catalog(place)
     copy = copy_of(catalog, "wide", memory_bytes=128 << 20)
-    assert copy.total_rows == 400_000
-    assert sorted(n for rows in rows_of(copy).values() for n in rows) == list(range(400_000))
+    assert copy.total_rows == 300_000
+    assert sorted(n for rows in rows_of(copy).values() for n in rows) == list(range(300_000))
 
 
 def test_how_many_files() -> None:
@@ -382,7 +382,8 @@ def test_the_cache_is_used_where_the_data_cannot_be_written_to(
     copy = copy_of(numbers, "numbers")
     assert (tmp_path / "cache" / "queryard" / "shuffled") in copy.folder.parents
     assert find_copy(numbers["numbers"], copy_places(numbers, numbers["numbers"])) == copy
-    assert copy.folder.stat().st_mode & 0o077 == 0
+    for path in (copy.folder, *copy.folder.iterdir()):
+        assert path.stat().st_mode & 0o077 == 0
     assert list_copies(numbers) == [(copy, True)]
 
 

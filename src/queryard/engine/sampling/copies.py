@@ -125,9 +125,12 @@ def _number(parts: Sequence[Part]) -> str:
 
 def copy_places(catalog: Catalog, table: Table) -> list[Path]:
     """Where a copy of a table may lie: `.queryard/shuffled` beside the data, and the cache."""
+    return places(table, _beside(catalog), "shuffled")
+
+
+def _beside(catalog: Catalog) -> Path | None:
     statistics = catalog.statistics_folder
-    beside = None if statistics is None else statistics.parent / "shuffled"
-    return places(table, beside, "shuffled")
+    return None if statistics is None else statistics.parent / "shuffled"
 
 
 def find_copy(table: Table, among: Iterable[Path]) -> ShuffledCopy | None:
@@ -151,16 +154,16 @@ def list_copies(catalog: Catalog) -> list[tuple[ShuffledCopy, bool]]:
 
     A copy of a table that is no longer there is listed as well.
     """
-    found: dict[Path, ShuffledCopy] = {}
     current = set()
+    beside = _beside(catalog)
+    looked = set() if beside is None else {beside}
     for table in catalog.tables.values():
-        if not table.files:
-            continue
-        among = copy_places(catalog, table)
-        for place in among:
-            found.update({copy.folder: copy for copy in _copies_in(place, "*")})
-        held = find_copy(table, among)
-        current.add(None if held is None else held.folder)
+        if table.files:
+            among = copy_places(catalog, table)
+            looked.update(among)
+            held = find_copy(table, among)
+            current.add(None if held is None else held.folder)
+    found = {copy.folder: copy for place in looked for copy in _copies_in(place, "*")}
     listed = [(copy, copy.folder in current) for copy in found.values()]
     return sorted(listed, key=lambda one: (one[0].table, -one[0].made_s))
 
@@ -241,7 +244,9 @@ def write_manifest(copy: ShuffledCopy, folder: Path) -> None:
         "cast": sorted(copy.cast),
         "files": [[part.number, part.rows, part.bytes, part.file] for part in copy.parts],
     }
-    (folder / MANIFEST).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    manifest = folder / MANIFEST
+    manifest.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    manifest.chmod(0o600)
 
 
 def read_manifest(manifest: Path) -> ShuffledCopy:

@@ -270,6 +270,7 @@ class _Making:
                 )
             file = self._folder / f"part-{number:04}.parquet"
             written[0].rename(file)
+            file.chmod(0o600)
             folder.rmdir()
             rows = pq.read_metadata(file).num_rows
             parts.append(Part(number, rows, float(file.stat().st_size), file.name))
@@ -341,7 +342,8 @@ def _remove_former(table: Table, places: Sequence[Path], copy: ShuffledCopy) -> 
 @contextmanager
 def _only_one(table: Table, place: Path) -> Iterator[None]:
     """One process at a time makes a copy of a table in a place."""
-    with (place / file_name(table, ".lock")).open("wb") as lock:
+    handle = os.open(place / file_name(table, ".lock"), os.O_WRONLY | os.O_CREAT, 0o600)
+    with os.fdopen(handle, "wb") as lock:
         if fcntl is not None:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
