@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from queryard.sql.catalog.catalog import Catalog
-from queryard.sql.catalog.model import Column, Table
+from queryard.sql.catalog.model import CatalogError, Column, Table
 from queryard.sql.catalog.quoting import call, identifier
 from queryard.sql.statistics.store import data_fingerprint, file_name, places
 
@@ -135,13 +135,12 @@ def _beside(catalog: Catalog) -> Path | None:
 
 def find_copy(table: Table, among: Iterable[Path]) -> ShuffledCopy | None:
     """The newest copy that is of the table as it is now, or None."""
+    found = copies_of(table, among)
+    if not found:
+        return None  # and the files of the table are not looked at
     fingerprint = data_fingerprint(table)
-    found = [
-        copy
-        for copy in copies_of(table, among)
-        if copy.fingerprint == fingerprint and is_whole(copy)
-    ]
-    return max(found, key=lambda copy: copy.made_s, default=None)
+    held = [copy for copy in found if copy.fingerprint == fingerprint and is_whole(copy)]
+    return max(held, key=lambda copy: copy.made_s, default=None)
 
 
 def copies_of(table: Table, among: Iterable[Path]) -> list[ShuffledCopy]:
@@ -161,8 +160,9 @@ def list_copies(catalog: Catalog) -> list[tuple[ShuffledCopy, bool]]:
         if table.files:
             among = copy_places(catalog, table)
             looked.update(among)
-            held = find_copy(table, among)
-            current.add(None if held is None else held.folder)
+            with contextlib.suppress(CatalogError):  # of a broken table no copy holds
+                held = find_copy(table, among)
+                current.add(None if held is None else held.folder)
     found = {copy.folder: copy for place in looked for copy in _copies_in(place, "*")}
     listed = [(copy, copy.folder in current) for copy in found.values()]
     return sorted(listed, key=lambda one: (one[0].table, -one[0].made_s))

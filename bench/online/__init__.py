@@ -1,0 +1,1 @@
+"""Samples and online answers, measured."""
