@@ -1,7 +1,7 @@
 """Samples that online queries read: shuffled copies of tables, and random blocks of tables."""
 
 from .blocks import RandomBlocks, random_blocks
-from .copies import ShuffledCopy, copy_places, find_copy, list_copies, remove_copy
+from .copies import ShuffledCopy, copy_places, discard, find_copy, list_copies, remove_copy
 from .making import CopyMaker
 from .model import Part, Sample, SampleError
 from .shuffling import BeingMade, shuffle
@@ -15,6 +15,7 @@ __all__ = [
     "SampleError",
     "ShuffledCopy",
     "copy_places",
+    "discard",
     "find_copy",
     "list_copies",
     "random_blocks",

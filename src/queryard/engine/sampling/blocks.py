@@ -144,9 +144,10 @@ def random_blocks(
 
 def _runs(footers: Sequence[Footer], most: int) -> Iterator[tuple[Footer, int | None, int, float]]:
     """Runs of row groups of about equal numbers of rows, at most so many."""
-    total = sum(footer.rows for footer in footers)
-    # Each file may end with a run that is not full.
-    target = max(1.0, total / max(1, most - len(footers)))
+    target = 1.0
+    if sum(group.rows > 0 for footer in footers for group in footer.groups) > most:
+        # Each file may end with a run that is not full.
+        target = sum(footer.rows for footer in footers) / max(1, most - len(footers))
     for footer in footers:
         groups = [group for group in footer.groups if group.rows]
         first, rows, size = groups[0].first_row, 0, 0.0

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from queryard.sql.catalog.catalog import Catalog
-from queryard.sql.catalog.model import Column, Table
+from queryard.sql.catalog.model import CatalogError, Column, Table
 from queryard.sql.catalog.quoting import call, identifier
 from queryard.sql.statistics.store import data_fingerprint, file_name, places
 
@@ -125,20 +125,22 @@ def _number(parts: Sequence[Part]) -> str:
 
 def copy_places(catalog: Catalog, table: Table) -> list[Path]:
     """Where a copy of a table may lie: `.queryard/shuffled` beside the data, and the cache."""
+    return places(table, _beside(catalog), "shuffled")
+
+
+def _beside(catalog: Catalog) -> Path | None:
     statistics = catalog.statistics_folder
-    beside = None if statistics is None else statistics.parent / "shuffled"
-    return places(table, beside, "shuffled")
+    return None if statistics is None else statistics.parent / "shuffled"
 
 
 def find_copy(table: Table, among: Iterable[Path]) -> ShuffledCopy | None:
     """The newest copy that is of the table as it is now, or None."""
+    found = copies_of(table, among)
+    if not found:
+        return None  # and the files of the table are not looked at
     fingerprint = data_fingerprint(table)
-    found = [
-        copy
-        for copy in copies_of(table, among)
-        if copy.fingerprint == fingerprint and is_whole(copy)
-    ]
-    return max(found, key=lambda copy: copy.made_s, default=None)
+    held = [copy for copy in found if copy.fingerprint == fingerprint and is_whole(copy)]
+    return max(held, key=lambda copy: copy.made_s, default=None)
 
 
 def copies_of(table: Table, among: Iterable[Path]) -> list[ShuffledCopy]:
@@ -151,16 +153,17 @@ def list_copies(catalog: Catalog) -> list[tuple[ShuffledCopy, bool]]:
 
     A copy of a table that is no longer there is listed as well.
     """
-    found: dict[Path, ShuffledCopy] = {}
     current = set()
+    beside = _beside(catalog)
+    looked = set() if beside is None else {beside}
     for table in catalog.tables.values():
-        if not table.files:
-            continue
-        among = copy_places(catalog, table)
-        for place in among:
-            found.update({copy.folder: copy for copy in _copies_in(place, "*")})
-        held = find_copy(table, among)
-        current.add(None if held is None else held.folder)
+        if table.files:
+            among = copy_places(catalog, table)
+            looked.update(among)
+            with contextlib.suppress(CatalogError):  # of a broken table no copy holds
+                held = find_copy(table, among)
+                current.add(None if held is None else held.folder)
+    found = {copy.folder: copy for place in looked for copy in _copies_in(place, "*")}
     listed = [(copy, copy.folder in current) for copy in found.values()]
     return sorted(listed, key=lambda one: (one[0].table, -one[0].made_s))
 
@@ -241,7 +244,9 @@ def write_manifest(copy: ShuffledCopy, folder: Path) -> None:
         "cast": sorted(copy.cast),
         "files": [[part.number, part.rows, part.bytes, part.file] for part in copy.parts],
     }
-    (folder / MANIFEST).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    manifest = folder / MANIFEST
+    manifest.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    manifest.chmod(0o600)
 
 
 def read_manifest(manifest: Path) -> ShuffledCopy:

@@ -8,6 +8,7 @@ a killed process leaves there is removed by the next copy that is made.
 from __future__ import annotations
 
 import os
+import shutil
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -16,10 +17,11 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from queryard.core.readable import size
 from queryard.engine.budget import machine_bytes
 from queryard.engine.instance import Connection, Instance
 from queryard.engine.temp import TempSpace
-from queryard.results.errors import QueryCancelled, QueryFailed
+from queryard.results.errors import OutOfMemory, QueryCancelled, QueryFailed
 from queryard.sql.catalog.database import DatabaseTable
 from queryard.sql.catalog.formats import COMPRESSIONS
 from queryard.sql.catalog.locations import local_file
@@ -85,8 +87,6 @@ def shuffle(
     thread.
     """
     _check(table, files)
-    # Names and types are fixed now; what cannot be read says so before anything is written.
-    columns = table.columns
     found = find_copy(table, places)
     if found is not None and found.seed == seed and files in (None, found.buckets):
         return found
@@ -94,29 +94,24 @@ def shuffle(
     with _only_one(table, place):
         memory = max(LEAST_MEMORY_BYTES, memory_bytes or _default_memory())
         spill_bytes = check_room(table, place, memory)
-        space = TempSpace(place)
+        making = _Making(table, place, files or default_files(_rows(table)), seed)
         try:
-            making = _Making(table, space, files or default_files(_rows(table)), seed)
             width = threads or os.cpu_count() or 1
-            with making.connected(width, memory, spill_bytes) as connection:
-                cast = making.probe(connection)
-                run(connection, making.sql, making.control(width, progress, cancelled, allowed))
-            copy = ShuffledCopy(
-                table.key,
-                place / file_name(table, f".{uuid.uuid4().hex[:8]}"),
-                data_fingerprint(table),
-                seed,
-                making.buckets,
-                columns,
-                cast,
-                making.finish(),
-                time.time(),
-            )
-            _check_unchanged(table)
-            write_manifest(copy, making.folder)
-            making.folder.rename(copy.folder)
+            try:
+                making.write(width, memory, spill_bytes, progress, cancelled, allowed)
+            except OutOfMemory:
+                if width == 1:
+                    raise
+                # Each thread has a row group of the table in memory: one needs least.
+                making.write(1, memory, spill_bytes, progress, cancelled, allowed)
+            copy = making.finish()
         except QueryCancelled:
             raise
+        except OutOfMemory as error:
+            raise SampleError(
+                f"table {table.key}: the shuffled copy needs more memory than {size(memory)}; give "
+                f"more (--memory), or ask for fewer files (--files): {str(error).splitlines()[0]}"
+            ) from error
         except QueryFailed as error:
             raise SampleError(
                 f"table {table.key}: the shuffled copy cannot be written to {place}: {error}"
@@ -127,30 +122,50 @@ def shuffle(
                 f"({error.strerror or error}); free some space there, or make it writable"
             ) from error
         finally:
-            space.close()
+            making.close()
         _remove_former(table, places, copy)
     progress(1.0)
     return copy
 
 
 class _Making:
-    """One copy on its way."""
+    """One copy on its way, in a temporary folder."""
 
-    def __init__(self, table: Table, space: TempSpace, buckets: int, seed: int) -> None:
+    def __init__(self, table: Table, place: Path, buckets: int, seed: int) -> None:
         self._table = table
-        self._space = space
+        self._place = place
+        self._space = TempSpace(place)
         self._seed = seed
-        self.buckets = buckets
-        self.folder = space.path / "copy"
+        self._buckets = buckets
+        self._folder = self._space.path / "copy"
         self._bucket = part_column(table.columns)
+        self._cast: frozenset[str] = frozenset()
+
+    def close(self) -> None:
+        """Remove all that has not become a copy."""
+        self._space.close()
+
+    def write(
+        self,
+        threads: int,
+        memory_bytes: int,
+        spill_bytes: int,
+        progress: Callable[[float], None],
+        cancelled: Callable[[], bool],
+        allowed: Callable[[], bool],
+    ) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+        with self._connected(threads, memory_bytes, spill_bytes) as connection:
+            self._cast = self._probe(connection)
+            run(connection, self._sql, self._control(threads, progress, cancelled, allowed))
 
     @contextmanager
-    def connected(self, threads: int, memory_bytes: int, spill_bytes: int) -> Iterator[Connection]:
+    def _connected(self, threads: int, memory_bytes: int, spill_bytes: int) -> Iterator[Connection]:
         """An instance whose threads are lent to it, and which can read the table."""
         table = self._table
         claims = Claims()
         spill = self._space.path / "spill"
-        spill.mkdir()
+        spill.mkdir(exist_ok=True)
         instance = Instance(threads, memory_bytes, spill)
         try:
             connection = Connection(instance)
@@ -159,7 +174,7 @@ class _Making:
                     {
                         "max_temp_directory_size": literal(f"{max(0, spill_bytes)} bytes"),
                         # Else a file would be closed and another begun in its place.
-                        "partitioned_write_max_open_files": str(self.buckets + 1),
+                        "partitioned_write_max_open_files": str(self._buckets + 1),
                     }
                 )
                 if isinstance(table, DatabaseTable):
@@ -173,7 +188,7 @@ class _Making:
             instance.close()
             claims.release()
 
-    def probe(self, connection: Connection) -> frozenset[str]:
+    def _probe(self, connection: Connection) -> frozenset[str]:
         """The columns that Parquet keeps as another type, found by writing no row."""
         file = literal(str(self._space.path / "probe.parquet"))
         items = ", ".join(self._items())
@@ -183,23 +198,23 @@ class _Making:
         return kept_types.to_cast(self._table.columns, stored, self._table.key)
 
     @property
-    def sql(self) -> str:
+    def _sql(self) -> str:
         """Reads the table once and writes each row to the file of its bucket."""
         items = [
             *self._items(),
-            f"CAST(hash({_row_number(self._table)}, {self._seed}) % {self.buckets} AS INTEGER) "
+            f"CAST(hash({_row_number(self._table)}, {self._seed}) % {self._buckets} AS INTEGER) "
             f"AS {identifier(self._bucket)}",
         ]
         return (
             f"COPY (SELECT {', '.join(items)} FROM {self._table.relation}) "
-            f"TO {literal(str(self.folder))} (FORMAT parquet, COMPRESSION snappy, "
+            f"TO {literal(str(self._folder))} (FORMAT parquet, COMPRESSION snappy, "
             f"PARTITION_BY ({identifier(self._bucket)}), FILENAME_PATTERN 'rows_{{i}}')"
         )
 
     def _items(self) -> list[str]:
         return [kept_types.written(column, self._table.key) for column in self._table.columns]
 
-    def control(
+    def _control(
         self,
         width: int,
         progress: Callable[[float], None],
@@ -212,19 +227,39 @@ class _Making:
         def threads(scanned: float) -> int:
             if cancelled():
                 raise QueryCancelled(f"table {self._table.key}: the copy was cancelled")
-            written = min(1.0, _bytes_below(self.folder) / expected)
+            written = min(1.0, _bytes_below(self._folder) / expected)
             progress(min(0.99, SCAN_SHARE * scanned + (1 - SCAN_SHARE) * written))
             return width if allowed() else 0
 
         return threads
 
-    def finish(self) -> tuple[Part, ...]:
+    def finish(self) -> ShuffledCopy:
+        """Let the copy appear, if the table is still as it was."""
+        table = self._table
+        copy = ShuffledCopy(
+            table.key,
+            self._place / file_name(table, f".{uuid.uuid4().hex[:8]}"),
+            data_fingerprint(table),
+            self._seed,
+            self._buckets,
+            table.columns,
+            self._cast,
+            self._named_parts(),
+            time.time(),
+        )
+        _check_unchanged(table)
+        write_manifest(copy, self._folder)
+        self._folder.rename(copy.folder)
+        return copy
+
+    def _named_parts(self) -> tuple[Part, ...]:
         """Give the files their names; the parts they are, in the order of their hash."""
-        self.folder.mkdir(exist_ok=True)  # a table without rows has no file
+        self._folder.mkdir(exist_ok=True)  # a table without rows has no file
+        self._folder.chmod(0o700)  # it holds data
         parts = []
         total = 0
-        for number in range(self.buckets):
-            folder = self.folder / f"{self._bucket}={number}"
+        for number in range(self._buckets):
+            folder = self._folder / f"{self._bucket}={number}"
             written = sorted(folder.glob("*.parquet"))
             if not written:
                 continue
@@ -233,8 +268,9 @@ class _Making:
                     f"{folder}: DuckDB wrote {len(written)} files in the place of one; give more "
                     "memory or ask for fewer files"
                 )
-            file = self.folder / f"part-{number:04}.parquet"
+            file = self._folder / f"part-{number:04}.parquet"
             written[0].rename(file)
+            file.chmod(0o600)
             folder.rmdir()
             rows = pq.read_metadata(file).num_rows
             parts.append(Part(number, rows, float(file.stat().st_size), file.name))
@@ -306,7 +342,8 @@ def _remove_former(table: Table, places: Sequence[Path], copy: ShuffledCopy) -> 
 @contextmanager
 def _only_one(table: Table, place: Path) -> Iterator[None]:
     """One process at a time makes a copy of a table in a place."""
-    with (place / file_name(table, ".lock")).open("wb") as lock:
+    handle = os.open(place / file_name(table, ".lock"), os.O_WRONLY | os.O_CREAT, 0o600)
+    with os.fdopen(handle, "wb") as lock:
         if fcntl is not None:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
