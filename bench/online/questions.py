@@ -20,7 +20,7 @@ def question(name: str) -> str:
 # Twenty aggregations over one table, as a dashboard asks them.
 LINEITEM = tuple(
     f"SELECT {keys + ', ' if keys else ''}{what} FROM lineitem"
-    f"{' WHERE ' + where if where else ''}{' GROUP BY ALL ORDER BY ALL' if keys else ''}"
+    f"{' WHERE ' + where if where else ''}{f' GROUP BY {keys} ORDER BY {keys}' if keys else ''}"
     for keys, what, where in (
         ("", "sum(l_extendedprice) AS total", ""),
         ("", "count(*) AS lines, avg(l_quantity) AS quantity", "l_discount > 0.05"),
