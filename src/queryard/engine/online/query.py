@@ -38,6 +38,8 @@ BESIDE_S = 0.15
 SURE = 1.1
 # If the first part lets us expect that fewer rows of the whole table pass, they are all read.
 LEAST_ROWS = 2_000
+# If the tables it joins with leave more rows than this share of the sample's, all is read at once.
+LARGEST_DIMENSION = 0.1
 
 Reports = Callable[[int, float, float, float | None], None]
 """Told after a part: its number, how far the answer moved, core-seconds, the relative error."""
@@ -136,6 +138,8 @@ class OnlineQuery(NativeQuery):
             return False
         if self._to_do:
             del self._to_do[0]
+            if not self._to_do:
+                self._check_dimensions()
             return True
         self._part_s = (time.monotonic() - self._statement_s) / self._reading
         self._read += self._reading
@@ -158,6 +162,20 @@ class OnlineQuery(NativeQuery):
             return True
         return time.monotonic() - self._told_s >= self._wish.every_s / 2
 
+    def _check_dimensions(self) -> None:
+        """Tables that are joined are there: every statement makes hash tables of them."""
+        rows = self._refining.dimension_rows(self._place.enter())
+        most = LARGEST_DIMENSION * self._given.sample.total_rows
+        if rows > most:
+            self._run_whole(
+                f"it joins with {rows:,} rows, which every statement would have to go through"
+            )
+
+    def _run_whole(self, reason: str) -> None:
+        """Give up estimating, and run the query as it is."""
+        self._is_whole = self._given.log.is_whole = True
+        self._given.log.reason = reason
+
     def _must_be_whole(self) -> bool:
         """Whether the first part shows that estimates would be of little use."""
         if self._read == self._parts:
@@ -165,8 +183,7 @@ class OnlineQuery(NativeQuery):
         passed = self._refining.passed(self._place.enter()) * self._parts / self._read
         if passed >= LEAST_ROWS:
             return False
-        self._is_whole = self._given.log.is_whole = True
-        self._given.log.reason = (
+        self._run_whole(
             f"only about {passed:,.0f} rows have an effect on the answer, too few to estimate from"
         )
         return True

@@ -70,6 +70,14 @@ class Refining:
         made = [PARTIALS, *(dimension.name for dimension in self._plan.dimensions)]
         return [f"DROP TABLE IF EXISTS temp.{name}" for name in made]
 
+    def dimension_rows(self, connection: Connection) -> int:
+        """The rows of the largest dimension."""
+        counts = [
+            int(connection.rows(f"SELECT count(*) AS n FROM {dimension.name}")[0]["n"])
+            for dimension in self._plan.dimensions
+        ]
+        return max(counts, default=0)
+
     def passed(self, connection: Connection) -> int:
         """How many of the rows that were read had an effect on the answer."""
         return int(connection.rows(f"SELECT sum(n) AS n FROM {PARTIALS}")[0]["n"] or 0)
