@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
@@ -53,7 +53,7 @@ def run_online(
         return
     if not console.is_terminal:
         console = Console(highlight=False, width=200, file=sys.stdout)
-        console.print(drawn_answer(last, most))
+        console.print(drawn_answer(last, most, over="stopped"))
 
 
 def _drawn(answers: OnlineAnswers, console: Console, most: int | None) -> OnlineAnswer | None:
@@ -70,10 +70,11 @@ def _drawn(answers: OnlineAnswers, console: Console, most: int | None) -> Online
     return last
 
 
-def drawn_answer(
-    answer: OnlineAnswer, most: int | None, *, stopped: bool = False
-) -> RenderableType:
-    """Rows with the half-width of every interval, a bar of what was read, and what to know."""
+def drawn_answer(answer: OnlineAnswer, most: int | None, *, over: str = "") -> RenderableType:
+    """Rows with the half-width of every interval, a bar of what was read, and what to know.
+
+    `over` says how the query has ended.
+    """
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in answer.columns:
         table.add_column(name, justify="right" if name in answer.low else "left", no_wrap=True)
@@ -94,34 +95,48 @@ def drawn_answer(
             Text(f"{several(len(answer) - len(shown), 'more row')}; --rows shows more", style="dim")
         )
     if not answer.exact:
-        lines.append(ProgressBar(total=1.0, completed=answer.fraction, width=BAR_WIDTH))
-    lines.append(Text(_state(answer, stopped), style="dim"))
+        done = round(answer.fraction * BAR_WIDTH)
+        lines.append(Text("━" * done, style="cyan").append("─" * (BAR_WIDTH - done), style="dim"))
+    lines.append(Text(_state(answer, over), style="dim"))
     lines += [Text(note, style="dim") for note in answer.notes]
     return Group(*lines)
 
 
 def _cell(answer: OnlineAnswer, name: str, place: int, value: Any) -> Text:
-    text = Text(value_text(value))
     low = answer.low.get(name)
     if low is None or answer.exact:
-        return text
+        return Text(value_text(value))
     at, end = low[place], answer.high[name][place]
     if at is None or end is None:
-        return text.append(" ± ?", style="dim")
-    return text.append(f" ± {(end - at) / 2:,.4g}", style="cyan")
+        return Text(_rounded(value, None)).append(" ± ?", style="dim")
+    half = (end - at) / 2
+    return Text(_rounded(value, half)).append(f" ± {_rounded(half, half)}", style="cyan")
 
 
-def _state(answer: OnlineAnswer, stopped: bool) -> str:
+def _rounded(value: Any, half: float | None) -> str:
+    """As many digits as the interval leaves sure, and one more.
+
+    >>> _rounded(22026233.28, 166400.0), _rounded(0.0512, 0.0004), _rounded(7.25, None)
+    ('22,026,233', '0.05120', '7.25')
+    """
+    number = float(value)
+    if not half or not math.isfinite(half):
+        return f"{number:,.6g}" if abs(number) < 1e6 else f"{number:,.0f}"
+    return f"{number:,.{max(0, 1 - math.floor(math.log10(half)))}f}"
+
+
+def _state(answer: OnlineAnswer, over: str) -> str:
     took = f"{readable.seconds(answer.elapsed_s)} s"
     if answer.exact:
         return f"exact, {took}"
-    parts = [f"{answer.fraction:.1%} of {answer.sample}"]
+    parts = [f"{answer.fraction:.1%} of a {answer.sample}".replace("a random", "random")]
     if answer.error is not None:
         parts.append(f"within {answer.error:.2%} at {answer.confidence:.0%} confidence")
     parts.append(took)
+    if over:
+        return ", ".join([*parts, over])
     if answer.eta_s.wanted_s is not None:
-        parts.append(f"wanted error in about {readable.seconds(answer.eta_s.wanted_s)} s")
+        parts.append(f"near enough in about {readable.seconds(answer.eta_s.wanted_s)} s")
     if answer.eta_s.exact_s is not None:
         parts.append(f"exact in about {readable.seconds(answer.eta_s.exact_s)} s")
-    parts.append("stopped" if stopped else "Ctrl-C keeps this answer")
-    return ", ".join(parts)
+    return ", ".join([*parts, "Ctrl-C keeps this answer"])
