@@ -59,14 +59,16 @@ def run_online(
 def _drawn(answers: OnlineAnswers, console: Console, most: int | None) -> OnlineAnswer | None:
     last: OnlineAnswer | None = None
     with Live(Text("planning …", style="dim"), console=console, auto_refresh=False) as live:
+        over = "stopped"
         try:
             for last in answers:
                 live.update(drawn_answer(last, most), refresh=True)
+            over = "near enough"
         except KeyboardInterrupt:
             answers.stop()
             last = answers.last or last
-            if last is not None:
-                live.update(drawn_answer(last, most, stopped=True), refresh=True)
+        if last is not None:
+            live.update(drawn_answer(last, most, over=over), refresh=True)
     return last
 
 
