@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from queryard.results.streams import Output, ResultStream
@@ -97,11 +97,6 @@ class NativeQuery:
     def memory_bytes(self) -> int | None:
         """Memory in use that cannot be evicted; None where that is not known."""
         return self._place.memory_bytes() if self.computes else None
-
-    def reports_to(
-        self, report: Callable[[int, float, float, float | None], None], work_s: Callable[[], float]
-    ) -> None:
-        """A query that answers once has nothing to report."""
 
     # --- from a slot's thread ----------------------------------------------------------------
 

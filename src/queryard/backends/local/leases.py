@@ -26,7 +26,7 @@ from queryard.engine.errors import QueryCancelled
 from queryard.engine.threads import CoreConfinement
 from queryard.results.fan import Fan
 
-from .member import SOON_S, LeasedExecution, Member, Serving, SlotLease
+from .member import SOON_S, LeasedExecution, Member, Reporting, Serving, SlotLease
 from .nodes import NODE
 from .watch import Watch
 
@@ -95,8 +95,9 @@ class LocalLeases:
         with self._lock:
             self._runs[work.run] = run
             self._enter(run, query, work)
-        member = run.members[_job(query)]
-        run.query.reports_to(partial(self._answered, member.job), lambda: member.meter.work_s)
+        if isinstance(run.query, Reporting):
+            member = run.members[_job(query)]
+            run.query.reports_to(partial(self._answered, member.job), lambda: member.meter.work_s)
 
     def _enter(self, run: LeasedExecution, query: str, work: Leased) -> None:
         job = _job(query)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from queryard.backends.protocol import Usage
 from queryard.core.events import WidthChanged
@@ -62,15 +62,20 @@ class Serving(Protocol):
     def seems_ready(self) -> bool:
         """Whether the next poll may find that it is ready."""
 
-    def reports_to(self, report: Reports, work_s: Callable[[], float]) -> None:
-        """Where an online query tells its answers, and where it learns what it has cost."""
-
     def serve(self, lease: Lease) -> None: ...
     def withdraw(self, lease: Lease) -> None: ...
     def poll(self) -> None: ...
     def progress(self) -> float: ...
     def memory_bytes(self) -> int | None: ...
     def cancel(self, error: BaseException | None = None) -> None: ...
+
+
+@runtime_checkable
+class Reporting(Protocol):
+    """A query that answers after every batch."""
+
+    def reports_to(self, report: Reports, work_s: Callable[[], float]) -> None:
+        """Where it tells its answers, and where it learns what it has cost."""
 
 
 class SlotLease(Lease):
