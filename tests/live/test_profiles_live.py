@@ -305,8 +305,6 @@ IDLE = {
     "tls-circular": "sharing 'circular'",
     "tls-circular-htumm": "sharing 'circular'",
     "locf": "placement 'locf'",
-    "relaqs": "order 'progress'",
-    "online-tls": "order 'progress'",
 }
 
 
