@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import statistics
 from pathlib import Path
 
 import duckdb
 import pytest
 from online_yard import OnlineYard
 
+from queryard.estimate.online import changes_of
 from queryard.sql.online import NotOnline
 
 REASONS = {
@@ -144,3 +146,30 @@ def test_a_heavy_tail_is_noticed(tmp_path: Path):
     place = int(holds.fetchall()[0][0][1:])
     (row,) = yard.estimated(plan, read=max(place + 1, 6)).rows
     assert [each.note for each in row.estimates if each is not None] == ["heavy tail", ""]
+
+
+def test_the_statement_leaves_out_files_and_rows_as_the_maths_says(yard: OnlineYard):
+    """What `estimate_sql` sums up is what `changes_of` makes of the same files."""
+    plan = yard.plan("SELECT avg(v), stddev_pop(v) FROM sale WHERE item < 30")
+    partials, relation = yard.partials(plan), yard.sampled("sale")
+    files = f"(SELECT filename AS file, count(*) AS rows FROM {relation} GROUP BY ALL)"
+    found = yard.native.execute(plan.estimate_sql(partials, files, 3000))
+    names = [column[0] for column in found.description]
+    (row,) = [dict(zip(names, each, strict=True)) for each in found.fetchall()]
+    values = yard.native.sql(f"SELECT filename, v FROM {relation} WHERE item < 30").fetchall()
+    everything = [v for _, v in values]
+    ends = [min(everything), max(everything)]
+    for place, compute in enumerate((statistics.fmean, statistics.pstdev)):
+        without = [
+            compute([v for file, v in values if file != left_out])
+            for left_out in sorted({file for file, _ in values})
+        ]
+        without_row = []
+        for end in ends:
+            fewer = list(everything)
+            fewer.remove(end)
+            without_row.append(compute(fewer))
+        wanted = changes_of(compute(everything), without, without_row)
+        mine = [row[f"m{place}_{part}"] for part in "dqbr"]
+        told = [wanted.total, wanted.squares, wanted.largest, wanted.row]
+        assert mine == pytest.approx(told, rel=1e-3, abs=1e-9)
