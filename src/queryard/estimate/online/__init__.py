@@ -2,6 +2,7 @@
 
 from .forecast import error_after, fraction_for, may_stop, rows_hidden
 from .intervals import FEW_FILES, FEW_ROWS, Changes, Estimate, changes_of, estimate, half_width
+from .quantiles import FileQuantiles, quantile_estimate, shares_around
 from .sample import Sample, SampleKind
 from .settled import Ranked, all_hold, holds, in_top
 from .student import student_t
@@ -11,6 +12,7 @@ __all__ = [
     "FEW_ROWS",
     "Changes",
     "Estimate",
+    "FileQuantiles",
     "Ranked",
     "Sample",
     "SampleKind",
@@ -23,6 +25,8 @@ __all__ = [
     "holds",
     "in_top",
     "may_stop",
+    "quantile_estimate",
     "rows_hidden",
+    "shares_around",
     "student_t",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from .intervals import FEW_FILES
+from .intervals import FEW_FILES, unseen_share
 from .sample import Sample
 
 
@@ -50,17 +50,10 @@ def may_stop(error: float | None, wanted: float, sample: Sample) -> bool:
 def rows_hidden(sample: Sample, confidence: float = 0.95) -> float:
     """How many rows a group may have of which none was read.
 
-    Of n random rows none is in a group of a share 3/n with a probability of 5 %. Blocks count as
-    one row each, since all rows of a group may lie in one of them.
-
     >>> round(rows_hidden(Sample(10, 100, 10_000.0, 100_000.0)))
     27
     """
-    seen = sample.rows if sample.kind == "shuffled" else float(sample.files)
-    if seen <= 0:
-        return sample.rows_total
-    share = min(-math.log(1 - confidence) / seen, 1.0)
-    return share * sample.rows_total * (1 - sample.fraction)
+    return unseen_share(sample, confidence) * sample.rows_total
 
 
 def _check(fraction: float, name: str) -> None:

@@ -22,17 +22,26 @@ FEW_ROWS = 30
 FEW_FILES = 5
 # Files are called unlike each other if chance makes such a largest one in a thousandth of cases.
 _UNLIKELY = 0.001
+# One row may make this share of the spread of the files.
+_MOST_OF_A_ROW = 0.1
+# What is not linear in sums is off by this part of half an interval at most.
+_MOST_BIAS = 0.15
+_ROUNDING = 1e-9
 
 Note = Literal["", "few rows", "few files", "heavy tail", "no interval"]
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What leaving out each file does to an estimate: sum, sum of squares and largest square."""
+    """What leaving out each file does to an estimate: sum, sum of squares and largest square.
+
+    `row` is the square of what leaving out the one row does that changes it most, if that is known.
+    """
 
     total: float
     squares: float
     largest: float
+    row: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +68,18 @@ class Estimate:
         return half / abs(self.value) if self.value else math.inf
 
 
-def changes_of(value: float, without: Sequence[float]) -> Changes:
-    """The changes of an estimate from its values without each of the files.
+def changes_of(
+    value: float, without: Sequence[float], without_row: Sequence[float] = ()
+) -> Changes:
+    """The changes of an estimate from its values without each of the files, or without one row.
 
-    >>> changes_of(10.0, [9.0, 11.0, 10.0])
-    Changes(total=0.0, squares=2.0, largest=1.0)
+    >>> changes_of(10.0, [9.0, 11.0, 10.0], [9.5])
+    Changes(total=0.0, squares=2.0, largest=1.0, row=0.25)
     """
     differences = [each - value for each in without]
     squares = [d * d for d in differences]
-    return Changes(math.fsum(differences), math.fsum(squares), max(squares, default=0.0))
+    row = max(((each - value) ** 2 for each in without_row), default=0.0)
+    return Changes(math.fsum(differences), math.fsum(squares), max(squares, default=0.0), row)
 
 
 def estimate(
@@ -95,10 +107,36 @@ def estimate(
         return Estimate(value, note="few files")
     if changes is None or not math.isfinite(changes.squares):
         return Estimate(value, note="no interval")
+    if changes.squares <= sample.files * (_ROUNDING * value) ** 2:
+        return _agreeing(value, sample, confidence)
     if is_heavy(changes, sample.files):
         return Estimate(value, note="heavy tail")
     half = half_width(changes, sample, confidence)
+    bias = (sample.files - 1) / sample.files * changes.total * (1 - sample.fraction)
+    if abs(bias) > _MOST_BIAS * half:
+        return Estimate(value, note="few files")
+    value -= bias
     return Estimate(value, value - half, value + half)
+
+
+def _agreeing(value: float, sample: Sample, confidence: float) -> Estimate:
+    """All files give the same. What was never seen may still be a share 3/n, as of any group."""
+    if not value:
+        return Estimate(value, note="no interval")
+    half = abs(value) * min(unseen_share(sample, confidence), 1.0)
+    return Estimate(value, value - half, value + half)
+
+
+def unseen_share(sample: Sample, confidence: float) -> float:
+    """The share of the table that rows may have of which none was read.
+
+    Of n random rows none is in a group of a share 3/n with a probability of 5 %. Blocks count as
+    one row each, since all rows of a group may lie in one of them.
+    """
+    seen = sample.rows if sample.kind == "shuffled" else float(sample.files)
+    if seen <= 0:
+        return 1.0
+    return min(-math.log(1 - confidence) / seen, 1.0) * (1 - sample.fraction)
 
 
 def half_width(changes: Changes, sample: Sample, confidence: float) -> float:
@@ -112,7 +150,9 @@ def half_width(changes: Changes, sample: Sample, confidence: float) -> float:
 
 
 def is_heavy(changes: Changes, files: int) -> bool:
-    """Whether one file makes more of the spread than chance explains (Grubbs's test).
+    """Whether one file makes more of the spread than chance explains, or one row much of it.
+
+    Files are compared by Grubbs's test for outliers.
 
     >>> is_heavy(changes_of(0.0, [1.0, -1.0, 1.2, -1.1, 0.9, -1.0]), 6)
     False
@@ -123,4 +163,6 @@ def is_heavy(changes: Changes, files: int) -> bool:
         return False
     t = student_t(1 - _UNLIKELY / files, files - 2)
     share = t * t / (files - 2 + t * t) * (files - 1) / files
-    return changes.largest > share * changes.squares
+    return changes.largest > share * changes.squares or (
+        changes.row > _MOST_OF_A_ROW * changes.squares
+    )

@@ -79,9 +79,11 @@ def _planned(sql: str, catalog: CatalogLike, builder: Builder, prefix: str) -> O
         ordering=ordering,
         rows_expected=rows,
         groups_expected=groups_expected,
-        partial_texts=_partial_texts(path, calls, catalog, dimensions),
+        partial_texts=_partial_texts(path, calls, catalog, dimensions, tails=True),
+        tailless_texts=_partial_texts(path, calls, catalog, dimensions, tails=False),
         final_texts=_final_texts(root, path, calls, catalog, dimensions, expected),
         estimate_texts=estimate_texts(keys, calls, groups, outputs, dimensions.placed),
+        merges=all(call.kind != "quantile" for call in calls),
     )
 
 
@@ -107,9 +109,14 @@ def _partials(calls: Sequence[OnlineCall]) -> list[Partial]:
             kind = "min" if call.call.function == "min" else "max"
         elif call.kind == "bound":
             kind = "flag"
+        elif call.kind == "quantile":
+            kind = "quantile"
         elif len(call.partial()) == 3:
             kind = "moments"
         found += [Partial(name, kind) for name, _ in call.partial()]
+        ends: tuple[PartialKind, PartialKind] = ("min", "max")
+        pairs = zip(call.extremes(), ends, strict=False)
+        found += [Partial(name, end) for (name, _), end in pairs]
     return found
 
 
@@ -117,7 +124,12 @@ def _partials(calls: Sequence[OnlineCall]) -> list[Partial]:
 
 
 def _partial_texts(
-    path: SampledPath, calls: Sequence[OnlineCall], catalog: CatalogLike, dimensions: Dimensions
+    path: SampledPath,
+    calls: Sequence[OnlineCall],
+    catalog: CatalogLike,
+    dimensions: Dimensions,
+    *,
+    tails: bool,
 ) -> tuple[str, str, str]:
     """Rows of the sampled table up to the grouping, which is by file, too."""
     columns = "".join(f"t.{quoted(c)} AS {name}, " for name, c in path.scan.columns.items())
@@ -134,6 +146,11 @@ def _partial_texts(
     items = [_FILE, *(f"{source} AS {name}" for name, source in path.aggregate.keys)]
     items.append(f"count(*) AS {_ROWS}")
     items += [f"{sql} AS {name}" for call in calls for name, sql in call.partial()]
+    items += [
+        f"{sql if tails else 'CAST(NULL AS DOUBLE)'} AS {name}"
+        for call in calls
+        for name, sql in call.extremes()
+    ]
     grouped = ", ".join([_FILE, *(source for _, source in path.aggregate.keys)])
     sql = f"SELECT {', '.join(items)} FROM ({child}) GROUP BY {grouped}"
     first, second, third = sql.split(_HOLE)

@@ -9,16 +9,18 @@ from typing import Any
 from queryard.estimate.online import (
     Changes,
     Estimate,
+    FileQuantiles,
     Ranked,
     Sample,
     all_hold,
     estimate,
     holds,
     in_top,
+    quantile_estimate,
     rows_hidden,
 )
 
-from .plan import OnlinePlan
+from .plan import OnlinePlan, OutputColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,8 @@ def online_rows(
         if not row["kept"] or not _within(plan, row["place"]):
             continue
         estimates = tuple(
-            None if out.measure is None else numbers[out.measure] for out in plan.fields
+            _estimate(out, row[f"o{i}"], numbers, sample, confidence)
+            for i, out in enumerate(plan.fields)
         )
         values = tuple(
             row[f"o{i}"] if each is None else each.value for i, each in enumerate(estimates)
@@ -93,11 +96,22 @@ def _measures(
 ) -> list[Estimate]:
     found = []
     for i in range(plan.measures):
-        parts = row[f"m{i}_d"], row[f"m{i}_q"], row[f"m{i}_b"]
+        parts = [row[f"m{i}_{part}"] for part in "dqbr"]
         changes = None if None in parts else Changes(*parts)
         value, n, files = row[f"m{i}"], int(row["n"]), int(row["files"])
         found.append(estimate(value, changes, n, files, sample, confidence))
     return found
+
+
+def _estimate(
+    out: OutputColumn, found: Any, numbers: list[Estimate], sample: Sample, confidence: float
+) -> Estimate | None:
+    if out.measure is not None:
+        return numbers[out.measure]
+    if out.share is None:
+        return None
+    files = [FileQuantiles(each["n"], each["v"]) for each in found or () if each["n"]]
+    return quantile_estimate(out.share, files, sample, confidence)
 
 
 def _kept(plan: OnlinePlan, row: Mapping[str, Any], numbers: list[Estimate]) -> bool | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from queryard.estimate.online import shares_around
 from queryard.sql.planner.aggregates import Call
 
 from .errors import NotOnline
@@ -37,6 +38,14 @@ class OnlineCall:
 
     def partial(self) -> tuple[tuple[str, str], ...]:
         """The columns of a file and a group: names, and how they are computed from rows."""
+        share, kept = self.call.share, self._filter()
+        if share is not None:
+            values = f"CAST({self.call.argument} AS DOUBLE)"
+            asked = ", ".join(map(repr, shares_around(share)))
+            return (
+                (f"{self.out}_n", f"count({values}){kept}"),
+                (f"{self.out}_v", f"quantile_disc({values}, [{asked}]){kept}"),
+            )
         if self.call.distinct:
             value = self.call.argument
             kept = f"{value} IS NOT NULL"
@@ -45,12 +54,27 @@ class OnlineCall:
             return ((f"{self.out}_v", f"list(DISTINCT {value}) FILTER (WHERE {kept})"),)
         return self.call.partial()
 
+    def extremes(self) -> tuple[tuple[str, str], ...]:
+        """The least and the largest value of a file and a group: they tell of heavy tails."""
+        if self.kind != "additive" or self.call.function in ("count", "count_if"):
+            return ()
+        value, kept = f"CAST({self.call.argument} AS DOUBLE)", self._filter()
+        return (
+            (f"{self.out}_lo", f"min({value}){kept}"),
+            (f"{self.out}_hi", f"max({value}){kept}"),
+        )
+
+    def _filter(self) -> str:
+        return "" if self.call.condition is None else f" FILTER (WHERE {self.call.condition})"
+
     def centre(self, keys: str) -> tuple[str, str] | None:
         """A column that the merge and the estimate need beside every partial row."""
         return self.call.centre(keys)
 
     def merge(self) -> str:
         """The exact aggregate of a group, from the partial rows of all files."""
+        if self.kind == "quantile":
+            return f"list({{'n': {self.out}_n, 'v': {self.out}_v}})"
         if self.call.distinct:
             return f"coalesce(len(list_distinct(flatten(list({self.out}_v)))), 0)"
         return self.call.merge()
@@ -69,6 +93,13 @@ class OnlineCall:
             )
         names = (f"{out}_s", f"{out}_n") if function == "avg" else (f"{out}_p",)
         return tuple((f"{out}_x{i}", f"CAST({name} AS DOUBLE)") for i, name in enumerate(names))
+
+    def of_row(self, value: str) -> tuple[str, ...]:
+        """What a single row of this value adds to each of the summands."""
+        if self.call.function in _SPREAD:
+            c = f"{self.out}_c"
+            return "1", f"{value} - {c}", f"({value} - {c}) * ({value} - {c})"
+        return (value, "1") if self.call.function == "avg" else (value,)
 
     def estimate(self) -> str:
         """The aggregate from its summands (or, of a bound, from its merged column)."""
@@ -95,6 +126,8 @@ def online_call(call: Call) -> OnlineCall:
     OnlineCall(call=Call(out='c9', function='max', argument='c1', distinct=False, \
 condition=None), kind='bound', direction='at least')
     """
+    if call.share is not None:
+        return OnlineCall(call, "quantile")
     if call.distinct:
         if call.function != "count":
             raise NotOnline(

@@ -60,6 +60,10 @@ class Groups:
             return "estimated"
         if kinds == {"bound"}:
             return "bound"
+        if kinds == {"quantile"} and isinstance(bare(expression), exp.Column):
+            return "quantile"
+        if "quantile" in kinds:
+            raise NotOnline(f"{what} is computed of a quantile, of which only itself is estimated")
         raise NotOnline(
             f"{what} mixes an estimate with a minimum, maximum or count of distinct values"
         )
@@ -110,15 +114,18 @@ class Groups:
             plain = bare(expression)
             call = self.calls.get(plain.name) if isinstance(plain, exp.Column) else None
             direction = call.direction if call is not None else ""
-            found.append(OutputColumn(wanted.name, wanted.type, kind, direction=direction))
+            share = call.call.share if call is not None else None
+            found.append(OutputColumn(wanted.name, wanted.type, kind, None, direction, share))
         return tuple(found)
 
     def having(self) -> tuple[Condition, ...]:
         found = []
         for condition in (bare(c) for whole in self.conditions for c in conjuncts(whole)):
             kind = self.kind_of(condition, "HAVING")
-            if kind == "bound":
-                raise NotOnline("HAVING asks for a minimum, maximum or count of distinct values")
+            if kind in ("bound", "quantile"):
+                raise NotOnline(
+                    "HAVING asks for a quantile, minimum, maximum or count of distinct values"
+                )
             if kind == "key":
                 found.append(Condition(None, exact=True))
             elif isinstance(condition, (*_ABOVE, *_BELOW)):
@@ -136,8 +143,8 @@ class Groups:
         if self.sort is None:
             return None
         kinds = [self.kind_of(key, "ORDER BY") for key, _ in self.sort_keys]
-        if "bound" in kinds:
-            raise NotOnline("ORDER BY a minimum, maximum or count of distinct values")
+        if "bound" in kinds or "quantile" in kinds:
+            raise NotOnline("ORDER BY a quantile, minimum, maximum or count of distinct values")
         measure = None
         if kinds and kinds[0] == "estimated":
             measure = self.measure(self.sort_keys[0][0])

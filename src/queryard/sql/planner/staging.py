@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 from sqlglot import exp
 
-from .algebra import Node, Project
+from .algebra import Aggregate, Node, Project, inputs
 from .binder import QueryBinder
 from .builder import Builder
 from .cardinality import Cardinality
@@ -53,6 +53,7 @@ def _planned(sql: str, catalog: CatalogLike, sizing: Sizing) -> StagedPlan:
     with Oracle() as oracle:
         builder = Builder(oracle)
         root, expected = bound_query(sql, catalog, builder)
+        _check_partial_forms(root)
         cardinality = Cardinality(catalog, oracle)
         root = DistinctInTwo(builder).run(root)
         root = Pushdown(builder, cardinality).run(root)
@@ -62,6 +63,14 @@ def _planned(sql: str, catalog: CatalogLike, sizing: Sizing) -> StagedPlan:
         physical = Physical(catalog, builder, cardinality, sizing)
         jobs = physical.finish(root, expected)
     return StagedPlan(sql, jobs, expected, physical.assembly.frames)
+
+
+def _check_partial_forms(node: Node) -> None:
+    for call in node.calls if isinstance(node, Aggregate) else ():
+        if call.share is not None:
+            raise NotStageable("a quantile has no exact partial form here")
+    for child in inputs(node):
+        _check_partial_forms(child)
 
 
 def bound_query(sql: str, catalog: CatalogLike, builder: Builder) -> tuple[Node, tuple[Field, ...]]:
