@@ -59,12 +59,16 @@ class CsvTable(FileTable):
         return self._rows_of(uris) if self.by_name else self._read(uris)
 
     def splits(self, target_bytes: float) -> tuple[SourceSplit, ...]:
+        self.check_rows_of_parts()
+        return super().splits(target_bytes)
+
+    def check_rows_of_parts(self) -> None:
+        """Raise `NotSplittable` unless parts have the same rows whichever columns are read."""
         if self.options.get("ignore_errors") is True:
             raise NotSplittable(
                 f"table {self.key}: with ignore_errors, the rows left out depend on the columns "
                 "that a query reads"
             )
-        return super().splits(target_bytes)
 
     def _read(self, uris: Iterable[str]) -> str:
         uris = list(uris)
@@ -76,6 +80,21 @@ class CsvTable(FileTable):
             return call(
                 self.function, uris, {**options, **self._hive_options, **self._filename_options}
             )
+
+    def dialect_of(self, uri: str) -> Mapping[str, object]:
+        """How a file is written, as options of DuckDB's reader."""
+        with self._opening:
+            return self._dialect_of(uri)
+
+    def part_at(self, path: str, uri: str, is_first: bool, newline: str) -> str:
+        with self._opening:
+            columns = {column.name: column.type for column in self.layout(uri)}
+            dialect = dict(self._dialect_of(uri))
+        dialect["new_line"] = repr(newline)[1:-1]
+        if not is_first:
+            dialect["header"] = False
+        fixed = {"auto_detect": False, "columns": columns, **self._plain_file}
+        return self._completed(uri, call(self.function, [path], {**dialect, **fixed}))
 
     def layout(self, uri: str) -> tuple[Column, ...]:
         with self._opening:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
 
-from .formats import hive_keys, hive_values
+from .formats import COMPRESSIONS, hive_keys, hive_values
 from .metadata import MetadataReader
 from .model import CatalogError, Column, DataFile, SourceSplit, Table, checked_target
 from .quoting import call, identifier, literal, select
@@ -76,6 +76,41 @@ class FileTable(Table):
         size = float(sum(file.bytes for file in files))
         return SourceSplit(self.key, index, size, rows, relation)
 
+    def rows_of(self, uris: Sequence[str]) -> str:
+        """Some of the files as a relation with all columns of the table."""
+        return self._rows_of(uris)
+
+    def part_at(self, path: str, uri: str, is_first: bool, newline: str) -> str:
+        """A part of the text of the file `uri` that lies at `path`, decompressed.
+
+        A relation with all columns of the table. The part begins with a row; the first one begins
+        as the file does, with a header if it has one. `newline` ends the lines of the file.
+        """
+        raise NotImplementedError
+
+    _plain_file: Mapping[str, object] = {"compression": "none", "hive_partitioning": False}
+    """Options for a text that was taken out of a file: nothing is told by its path."""
+
+    def compression_of(self, uri: str) -> str:
+        """`none`, `gzip` or `zstd`: as the option says, else as DuckDB takes it from the ending."""
+        given = str(self.options.get("compression", "auto")).lower()
+        if given not in ("auto", "auto_detect", "infer"):
+            return given
+        ending = next((end for end in COMPRESSIONS if uri.lower().endswith(end)), "")
+        return {".gz": "gzip", ".zst": "zstd", "": "none"}[ending]
+
+    def _completed(self, uri: str, source: str) -> str:
+        """The columns of a part of a file, with those that are made from the path of the file."""
+        values: dict[str, str] = {}
+        types = self._hive_options.get("hive_types", {})
+        for key, text in types.items() if isinstance(types, Mapping) else ():
+            value = next(iter(hive_values([uri], key)))
+            written = "NULL" if value is None else literal(value)
+            values[key.lower()] = f"CAST({written} AS {text})"
+        if self.filename_column is not None:
+            values[self.filename_column.lower()] = literal(uri)
+        return self._filled_up_from(source, self.layout(uri), values)
+
     def _rows_of(self, uris: Sequence[str], where: str = "") -> str:
         """Some of the files as a relation with all columns of the table."""
         if not self.by_name:
@@ -87,14 +122,20 @@ class FileTable(Table):
 
     def _filled_up(self, uris: Sequence[str], where: str) -> str:
         """Files of the same columns: the others are NULL, and types are those of the table."""
-        own = {column.name.lower(): column for column in self.layout(uris[0])}
-        added = {name.lower() for name in self.added_columns}
+        added = {name.lower(): identifier(name) for name in self.added_columns}
+        return self._filled_up_from(self._read(uris), self.layout(uris[0]), added, where)
+
+    def _filled_up_from(
+        self, source: str, layout: Iterable[Column], added: Mapping[str, str], where: str = ""
+    ) -> str:
+        """All columns of the table: of a source, of other expressions by name, or NULL."""
+        own = {column.name.lower(): column for column in layout}
         items = []
         for column in self.columns:
             name = identifier(column.name)
             found = own.get(column.name.lower())
-            if column.name.lower() in added:
-                items.append(name)
+            if (expression := added.get(column.name.lower())) is not None:
+                items.append(name if expression == name else f"{expression} AS {name}")
             elif found is None:
                 items.append(f"CAST(NULL AS {column.type}) AS {name}")
             elif found.type == column.type:
@@ -102,7 +143,7 @@ class FileTable(Table):
             else:
                 items.append(f"CAST({identifier(found.name)} AS {column.type}) AS {name}")
         condition = f" WHERE {where}" if where else ""
-        return f"(SELECT {', '.join(items)} FROM {self._read(uris)}{condition})"
+        return f"(SELECT {', '.join(items)} FROM {source}{condition})"
 
     @property
     def by_name(self) -> bool:

@@ -42,6 +42,17 @@ class JsonTable(FileTable):
             fixed = {"records": True, "columns": columns}
             return {**self._given, **fixed, **self._hive_options, **self._filename_options}
 
+    def part_at(self, path: str, uri: str, is_first: bool, newline: str) -> str:
+        with self._opening:
+            columns = {column.name: column.type for column in self.layout(uri)}
+        fixed = {"records": True, "columns": columns, "format": "newline_delimited"}
+        options = {**self._given, **fixed, **self._plain_file}
+        return self._completed(uri, call(self.function, [path], options))
+
+    def layout(self, uri: str) -> tuple[Column, ...]:
+        with self._opening:
+            return self._in_files(self._described)
+
     @property
     def _given(self) -> Mapping[str, object]:
         return {

@@ -1,0 +1,1 @@
+"""Shared scans beside plain DuckDB."""

@@ -1,0 +1,435 @@
+"""Reads a segment once for many queries, and keeps what was parsed for later ones.
+
+Parsing runs on the thread of the reader that comes first; others that want the same wait for it. A
+reader that is cancelled or fails leaves the parsing to the next one. Only an error of the data that
+concerns columns of a waiting reader is its error, too.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from pathlib import Path
+
+import duckdb
+
+from queryard.core.errors import QueryardError, unknown_name
+from queryard.engine.errors import QueryCancelled, QueryFailed
+from queryard.estimate.sharing import SharingCosts
+from queryard.sql.catalog.csv_files import CsvTable
+from queryard.sql.catalog.json_files import JsonTable
+from queryard.sql.catalog.model import Column, Table
+from queryard.sql.catalog.quoting import identifier, literal, path_list
+from queryard.sql.catalog.segments import TARGET_BYTES, Segment, Segments, segments_of
+
+from .forms import given_back, kept_form
+from .kept import Kept, KeptFile
+from .places import MemoryFile, Places, has_memory_files, removed
+from .text import Stop, rows_of, told
+
+# How often a reader that waits for another looks whether it is cancelled.
+_LOOK_S = 0.05
+_MAKING_BYTES = 2**30
+
+_stores: weakref.WeakSet[SegmentStore] = weakref.WeakSet()
+_instances_of_parents: list[duckdb.DuckDBPyConnection | None] = []
+
+
+class _Making:
+    """A segment that is being parsed."""
+
+    def __init__(self, columns: frozenset[str]) -> None:
+        self.columns = columns
+        self.done = threading.Event()
+        self.error: QueryFailed | None = None
+
+
+class SegmentStore:
+    """Segments as relations that any connection of this process can read.
+
+    What was parsed is kept in at most `memory_bytes` of memory and `disk_bytes` of disk in
+    `folder` (by default the system's place for temporary files), as Parquet. Where nothing can be
+    kept, because the folder cannot be written or the budgets are 0, segments are parsed for the
+    readers of a moment only.
+    """
+
+    def __init__(
+        self,
+        memory_bytes: float,
+        disk_bytes: float = 0.0,
+        folder: str | Path | None = None,
+        target_bytes: float = TARGET_BYTES,
+    ) -> None:
+        for name, value in (("memory_bytes", memory_bytes), ("disk_bytes", disk_bytes)):
+            if value < 0:
+                raise QueryardError(f"{name} is {value}: must be 0 or more")
+        self.target_bytes = target_bytes
+        self._budgets = (memory_bytes, disk_bytes)
+        self._folder = folder
+        self._start()
+        _stores.add(self)
+
+    def _start(self) -> None:
+        self._places = Places(self._folder)
+        self._kept = Kept(*self._budgets, self._places)
+        self._lock = threading.Lock()
+        self._making: dict[Hashable, _Making] = {}
+        self._costs: dict[str, SharingCosts] = {}
+        self._versions: dict[str, str] = {}
+        self._instance: duckdb.DuckDBPyConnection | None = None
+        self._closed = False
+        self.makes = 0
+        """How many times a segment was parsed."""
+
+    # ------------------------------------------------------------------ reading
+
+    def segments(self, table: Table) -> Segments:
+        """The segments of a table, of the size that this store works with."""
+        return segments_of(table, self.target_bytes)
+
+    @contextmanager
+    def reading(
+        self,
+        table: Table,
+        segment: Segment,
+        columns: Iterable[str],
+        also: Iterable[str] = (),
+        stop: Stop | None = None,
+    ) -> Iterator[str]:
+        """SQL to be put behind FROM that gives these columns of a segment.
+
+        It holds as long as the context lasts. `also` are further columns that other readers are
+        about to want: they are parsed in the same pass. Raises `QueryFailed` for bad data, and
+        `InputMissing` where the files have changed since the table was opened.
+        """
+        wanted = _named(table, columns)
+        if any(kept_form(column.type, "") is None for column in wanted):
+            with rows_of(table, segment) as (relation, _):
+                yield f"(SELECT {_names(wanted)} FROM {relation})"
+            return
+        further = [c for c in _named(table, also) if kept_form(c.type, "") is not None]
+        with self._held(table, segment, wanted, further, stop) as file:
+            began_s = time.thread_time()
+            thread = threading.get_ident()
+            yield _relation(table, wanted, file.columns, [file.path])
+            if thread == threading.get_ident():
+                with self._lock:
+                    took_s = time.thread_time() - began_s
+                    self._costs_of(table).saw_ride(file.rows, 1, took_s)
+
+    @contextmanager
+    def complete(self, table: Table, columns: Iterable[str]) -> Iterator[str | None]:
+        """SQL for these columns of a whole table, in its order, from what is kept; else None.
+
+        It holds as long as the context lasts.
+        """
+        wanted = _named(table, columns)
+        if any(kept_form(column.type, "") is None for column in wanted):
+            yield None
+            return
+        names = [column.name for column in wanted]
+        segments = self.segments(table)
+        files = self._kept.all_leased(map(_key, segments), names)
+        if files is None:
+            yield None
+            return
+        try:
+            common = frozenset.intersection(*(file.columns for file in files))
+            yield _relation(table, wanted, common, [file.path for file in files])
+        finally:
+            for file in files:
+                self._kept.release(file)
+
+    def has(self, segment: Segment, columns: Iterable[str]) -> bool:
+        """Whether these columns of a segment are kept, so that reading them parses nothing."""
+        file = self._kept.leased(_key(segment), columns)
+        if file is not None:
+            self._kept.release(file)
+        return file is not None
+
+    # ------------------------------------------------------------------ what is known, and the end
+
+    def costs(self, table: Table) -> SharingCosts:
+        """What making and riding took so far, per byte, column and row of the table."""
+        with self._lock:
+            return self._costs_of(table)
+
+    @property
+    def used_bytes(self) -> tuple[int, int]:
+        """What is kept in memory and on disk."""
+        return self._kept.used_bytes
+
+    @property
+    def problem(self) -> str:
+        """Why nothing can be kept, or ""."""
+        return self._places.problem
+
+    def forget(self, table: str) -> None:
+        """Drop what is kept of a table, by its key."""
+        self._kept.drop(lambda key: isinstance(key, tuple) and key[0] == table)
+
+    def close(self) -> None:
+        """Drop everything. No reader may be left."""
+        with self._lock:
+            self._closed = True
+            instance, self._instance = self._instance, None
+        self._kept.drop(lambda key: True)
+        self._places.close()
+        if instance is not None:
+            instance.close()
+
+    # ------------------------------------------------------------------ making
+
+    @contextmanager
+    def _held(
+        self,
+        table: Table,
+        segment: Segment,
+        wanted: Sequence[Column],
+        further: Sequence[Column],
+        stop: Stop | None,
+    ) -> Iterator[KeptFile]:
+        """The file of a segment that has the wanted columns."""
+        self._drop_other_versions(segment)
+        file = self._found_or_made(table, segment, wanted, further, stop)
+        try:
+            yield file
+        finally:
+            self._kept.release(file)
+
+    def _found_or_made(
+        self,
+        table: Table,
+        segment: Segment,
+        wanted: Sequence[Column],
+        further: Sequence[Column],
+        stop: Stop | None,
+    ) -> KeptFile:
+        key = _key(segment)
+        names = frozenset(column.name for column in wanted)
+        more = list(further)
+        while True:
+            if stop is not None:
+                stop.check()
+            with self._lock:
+                if self._closed:
+                    raise QueryardError("the store of segments is closed")
+                if (file := self._kept.leased(key, names)) is not None:
+                    return file
+                making = self._making.get(key)
+                if is_mine := making is None:
+                    making = _Making(names.union(column.name for column in more))
+                    self._making[key] = making
+            assert making is not None
+            if not is_mine:
+                if not making.done.wait(_LOOK_S):
+                    continue
+                if making.error is not None and making.columns <= names:
+                    raise making.error
+                continue
+            try:
+                return self._made(table, segment, making.columns, stop)
+            except QueryCancelled:
+                raise
+            except QueryFailed as error:
+                making.error = error
+                if making.columns <= names:
+                    raise
+                # The bad value may be in a column that only others want.
+                more = []
+            finally:
+                with self._lock:
+                    del self._making[key]
+                making.done.set()
+
+    def _made(
+        self, table: Table, segment: Segment, names: frozenset[str], stop: Stop | None
+    ) -> KeptFile:
+        """Parse the columns that are missing, and keep them beside those that are kept."""
+        old = self._kept.leased(_key(segment))
+        had: frozenset[str] = frozenset() if old is None else old.columns
+        new = [column for column in table.columns if column.name in names - had]
+        try:
+            began_s = time.thread_time()
+            file = self._written(table, segment, new, old, stop)
+            took_s = time.thread_time() - began_s
+        finally:
+            if old is not None:
+                self._kept.release(old)
+        with self._lock:
+            self.makes += 1
+            self._costs_of(table).saw_make(
+                segment.bytes, file.rows, [column.name for column in new], took_s
+            )
+        self._kept.put(_key(segment), file)
+        return file
+
+    def _written(
+        self,
+        table: Table,
+        segment: Segment,
+        new: Sequence[Column],
+        old: KeptFile | None,
+        stop: Stop | None,
+    ) -> KeptFile:
+        numbers = _numbers(table)
+        items = [
+            f"{kept_form(column.type, identifier(column.name))} AS c{numbers[column.name]}"
+            for column in new
+        ] or ["true AS is_row"]
+        columns = frozenset(column.name for column in new) | (old.columns if old else frozenset())
+        with ExitStack() as stack:
+            relation, text_path = stack.enter_context(rows_of(table, segment))
+            select = f"SELECT {', '.join(items)} FROM {relation}"
+            if old is not None:
+                kept = f"read_parquet({literal(old.path)})"
+                select = f"SELECT old.*, new.* FROM {kept} AS old POSITIONAL JOIN ({select}) AS new"
+            cursor = stack.enter_context(self._cursor())
+            stack.enter_context(nullcontext() if stop is None else stop.interrupting(cursor))
+            target = _Target(self._places)
+            try:
+                copied = cursor.execute(
+                    f"COPY ({select}) TO {literal(target.path)} "
+                    "(FORMAT parquet, COMPRESSION snappy, USE_TMP_FILE false)"
+                ).fetchone()
+                assert copied is not None
+                return target.finished(columns, int(copied[0]))
+            except duckdb.Error as error:
+                target.give_up()
+                if stop is not None:
+                    stop.check()
+                raise told(error, segment, text_path) from error
+            except BaseException:
+                target.give_up()
+                raise
+
+    @contextmanager
+    def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A cursor of an instance without threads: what is parsed is parsed by the caller."""
+        with self._lock:
+            if self._instance is None:
+                self._instance = duckdb.connect(
+                    ":memory:",
+                    config={"threads": 1, "memory_limit": f"{_MAKING_BYTES} bytes"},
+                )
+                # Paths of files in memory come again for other files.
+                self._instance.execute("SET enable_external_file_cache = false")
+            cursor = self._instance.cursor()
+        try:
+            yield cursor
+        finally:
+            cursor.close()
+
+    def _drop_other_versions(self, segment: Segment) -> None:
+        with self._lock:
+            if self._versions.get(segment.table) == segment.version:
+                return
+            self._versions[segment.table] = segment.version
+        self._kept.drop(
+            lambda key: (
+                isinstance(key, tuple) and key[0] == segment.table and key[1] != segment.version
+            )
+        )
+
+    def _costs_of(self, table: Table) -> SharingCosts:
+        kind: str = table.kind
+        if isinstance(table, CsvTable | JsonTable) and any(
+            table.compression_of(file.uri) != "none" for file in table.files
+        ):
+            kind = f"{kind}.gz"
+        return self._costs.setdefault(table.key, SharingCosts.of(kind))
+
+
+class _Target:
+    """The file that is being written: in memory, or on disk where there is no such memory."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._memory = MemoryFile() if has_memory_files() else None
+        if self._memory is not None:
+            self.path = self._memory.path
+        else:
+            path = places.new_path()
+            if path is None:
+                raise QueryardError(places.problem)
+            self.path = path
+
+    def finished(self, columns: frozenset[str], rows: int) -> KeptFile:
+        if self._memory is None:
+            return KeptFile(self.path, columns, rows, os.stat(self.path).st_size, None)
+        link = self._places.link(self._memory)
+        path = link or self._memory.path
+        return KeptFile(
+            path, columns, rows, self._memory.size_bytes, self._memory, link is not None
+        )
+
+    def give_up(self) -> None:
+        if self._memory is None:
+            removed(self.path)
+        else:
+            self._memory.close()
+
+
+# ------------------------------------------------------------------------ SQL
+
+
+def _key(segment: Segment) -> Hashable:
+    return (
+        segment.table,
+        segment.version,
+        segment.file.uri,
+        segment.start,
+        segment.stop,
+        segment.relation,
+    )
+
+
+def _named(table: Table, names: Iterable[str]) -> list[Column]:
+    """Columns of a table, in its order."""
+    by_name = {column.name.lower(): column for column in table.columns}
+    wanted = set()
+    for name in names:
+        if name.lower() not in by_name:
+            raise QueryardError(
+                unknown_name(f"column of {table.key}", name, [c.name for c in table.columns])
+            )
+        wanted.add(name.lower())
+    return [column for column in table.columns if column.name.lower() in wanted]
+
+
+def _numbers(table: Table) -> dict[str, int]:
+    """Columns are kept under numbers: DuckDB gives names such as file_row_number a meaning."""
+    return {column.name: number for number, column in enumerate(table.columns)}
+
+
+def _names(columns: Iterable[Column]) -> str:
+    return ", ".join(identifier(column.name) for column in columns) or "1"
+
+
+def _relation(
+    table: Table, wanted: Sequence[Column], kept: Collection[str], paths: Sequence[str]
+) -> str:
+    numbers = _numbers(table)
+    items = [
+        f"{given_back(column.type, f'c{numbers[column.name]}')} AS {identifier(column.name)}"
+        for column in wanted
+    ]
+    by_name = ", union_by_name=true" if len(paths) > 1 else ""
+    return f"(SELECT {', '.join(items) or '1'} FROM read_parquet({path_list(paths)}{by_name}))"
+
+
+def _after_fork() -> None:
+    """A child has none of the files and instances of its parent, and leaves them alone."""
+    for store in list(_stores):
+        # An instance of the parent cannot even be closed here.
+        _instances_of_parents.append(store._instance)
+        store._kept.abandon()
+        store._start()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
