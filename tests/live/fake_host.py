@@ -76,6 +76,9 @@ class FakeStaged:
             Job("sum", upstream=("scan",), map=Phase(1)),
         )
 
+    def tables(self) -> dict[str, Any]:
+        return {}
+
     def estimates(self, expected_s: float, speedup: Speedup) -> list[EstimateChanged]:
         return [EstimateChanged(0.0, str(JobId(self._query, "scan")), map_s=1.0, reduce_s=1.0)]
 
@@ -96,6 +99,9 @@ class FakeStaged:
 
     def on_failure(self, error: BaseException) -> str:
         return "never" if isinstance(error, QueryFailed) else self._retry
+
+    def needs_more(self, error: BaseException, most_bytes: int) -> bool:
+        return False
 
     def close(self) -> None:
         self.closed += 1
@@ -240,6 +246,8 @@ class FakeHost:
                 self.backend.stop(effect.query, effect.error)
             case out.Forget():
                 self.backend.forget(effect.query)
+            case out.CloseWork():
+                effect.work.close()
             case out.HandOver():
                 error = self.handovers.get(effect.query)
                 self._post_later(inputs.HandedOver(effect.query, error))

@@ -300,10 +300,6 @@ def test_no_more_maps_run_at_once_than_their_lane_has(profile, share, folder, ex
 # --- parts that have nothing to go by in a session --------------------------------------------
 
 IDLE = {
-    "mrshare": "sharing 'mrshare'",
-    "s3": "sharing 'circular'",
-    "tls-circular": "sharing 'circular'",
-    "tls-circular-htumm": "sharing 'circular'",
     "locf": "placement 'locf'",
 }
 

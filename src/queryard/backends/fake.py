@@ -46,7 +46,8 @@ class Script:
 
     `work_s` are the core-seconds of a run and `error` what it ends with; `rows_out` says whether
     readers saw rows before an error, `joinable` whether others may join, and `leave_s` how long a
-    slot stays after it was revoked. `join_s` is how long a join takes to be confirmed.
+    slot stays after it was revoked. `join_s` is how long a join takes to be confirmed, `read_s` how
+    long what the tasks of a launch read together.
     """
 
     work_s: Callable[[str], float] = lambda run: 1.0
@@ -57,6 +58,7 @@ class Script:
     leave_s: Callable[[], float] = lambda: 0.0
     task_s: Callable[[TaskId, int], float] = lambda task, attempt: 1.0
     task_error: Callable[[TaskId, int], BaseException | None] = lambda task, attempt: None
+    read_s: Callable[[Launch], float] = lambda launch: 0.0
 
 
 @dataclass(slots=True, eq=False)
@@ -363,17 +365,30 @@ class FakeBackend:
     def _launch(self, command: Launch) -> None:
         self._take(command.node, 1)
         self._launches[command.number] = command
-        errors = []
-        seconds = 0.0
+        errors: list[tuple[TaskId, BaseException]] = []
+        seconds = self.script.read_s(command)
         for task in command.tasks:
             self._attempts[task] += 1
             attempt = self._attempts[task]
             seconds += self.script.task_s(task, attempt)
-            errors.append(self.script.task_error(task, attempt))
-        failed = next((place for place, error in enumerate(errors) if error is not None), None)
-        error = None if failed is None else errors[failed]
-        task = command.tasks[failed or 0]
-        self._after(seconds, lambda: self._task_over(command.number, task, error))
+            error = self.script.task_error(task, attempt)
+            if error is not None:
+                errors.append((task, error))
+        self._after(seconds, lambda: self._tasks_over(command, errors))
+
+    def _tasks_over(self, command: Launch, errors: list[tuple[TaskId, BaseException]]) -> None:
+        """All tasks of a launch have run; those with errors leave the others alone."""
+        if len(command.tasks) == 1:
+            self._task_over(command.number, command.tasks[0], errors[0][1] if errors else None)
+            return
+        if self._launches.pop(command.number, None) is None:
+            return
+        self._busy[command.node] -= 1
+        for task, error in errors:
+            query = JobId.of(task.job).query
+            self._tell(LaunchFailed(command.number, query, error, task.job))
+        if len(errors) < len(command.tasks):
+            self._tell(TaskFinished(0.0, command.number, command.node))
 
     def finish_task(self, number: int, error: BaseException | None = None) -> None:
         """A launch ends now."""

@@ -10,7 +10,8 @@ be called from any thread. A worker's failure is an event, never only a line in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -51,10 +52,23 @@ class Leased:
 class TaskSet(Protocol):
     """The tasks of a staged query, as far as a backend knows them."""
 
-    def run(self, launch: int, task: TaskId) -> float:
+    def reading(
+        self, riders: Sequence[tuple[TaskSet, TaskId]]
+    ) -> AbstractContextManager[Sequence[str]]:
+        """What the tasks of a launch read together is there, for as long as the context lasts.
+
+        The first rider is of this set; the others may be of other sets, and read the same split.
+        The context gives what is handed to `run` of each rider. The names of jobs are those
+        within their queries.
+        """
+
+    def cost_s(self, task: TaskId) -> float:
+        """What a task was expected to take, to charge for what it reads together with others."""
+
+    def run(self, launch: int, task: TaskId, source: str = "") -> float:
         """Run one task of a launch on the calling thread; the bytes it made.
 
-        The task's job has the name it has within its query.
+        The task's job has the name it has within its query. `source` is what `reading` gave.
         """
 
     def kill(self, launch: int) -> None:
@@ -135,11 +149,16 @@ class QueryUsed(NamedTuple):
 
 
 class LaunchFailed(NamedTuple):
-    """A launch ended without a result; `query` is the query of the failed task."""
+    """A launch ended without a result; `query` is the query of the failed task.
+
+    Where several tasks ride on one launch, `job` names the job of the rider that failed: the end
+    of the launch is told by a further event. Without it none of the riders has a result.
+    """
 
     launch: int
     query: str
     error: BaseException
+    job: str = ""
 
 
 class WorkerFailed(NamedTuple):

@@ -52,13 +52,16 @@ class TaskFinished(NamedTuple):
 class TaskFailed(NamedTuple):
     """A launch ended without a result: an error, or the effect of a `Kill`.
 
-    With `retry` "never" its query fails at once, with the cause.
+    With `retry` "never" its query fails at once, with the cause. Where several tasks ride on one
+    launch, `job` may name the rider that failed: the launch goes on for the others, and its end
+    is told by a further event. Without `job` none of its tasks has a result.
     """
 
     time_s: float
     launch: int
     cause: str
     retry: Retry = "count"
+    job: str = ""
 
 
 class Progressed(NamedTuple):

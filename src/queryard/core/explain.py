@@ -104,7 +104,7 @@ def _reasons(
         yield f"memory is kept for {waiter.id}, which was refused first"
     pool: Pool | None = leaf
     while pool is not None:
-        if pool.spec.cap < 1 and pool.used >= pool.cap:
+        if pool.spec.cap < 1 and pool.used + 1 > pool.cap:
             yield f"pool {pool.path or 'all'} is at its cap of {several(pool.cap, 'slot')}"
         for rival in _guaranteed(scheduler, pool):
             slots = several(rival.guarantee, "slot")
@@ -117,7 +117,13 @@ def _reasons(
         end_s = scheduler.sharing.scanned_s(job, state)
         if end_s is not None:
             wait_s = end_s - state.now
-            yield f"job {job.spec.name} rides on a shared scan and has read all in {wait_s:.3g} s"
+            others = scheduler.sharing.companions(job, state)
+            company = f" with {', '.join(others[:5])}" if others else ""
+            company += f" and {len(others) - 5} more" if len(others) > 5 else ""
+            yield (
+                f"job {job.spec.name} rides on a shared scan{company} and has read all in "
+                f"{wait_s:.3g} s"
+            )
     runnable = [job for job in query.jobs if job.lanes]
     for job in runnable:
         if state.apart and job.host:

@@ -6,6 +6,7 @@ that ride along on the same read.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,10 @@ from .phases import PhaseState
 from .ranks import Attempt, PoolTree
 from .standing import Standing
 from .state import State
+
+# A launch on which queries of several leaves ride is paid for in parts of a slot.
+Parts = tuple[tuple[int, float], ...]
+PARTS_PER_SLOT = 1024
 
 
 @dataclass(slots=True)
@@ -69,8 +74,9 @@ class Filling:
         self.out: list[Command] = []
         # Slots granted by (job, node) and not yet told.
         self.grants: dict[tuple[str, str], int] = {}
-        # Launch -> leaf that pays for it, where pools are metered.
-        self.charged: dict[int, int] = {}
+        # Launch -> leaf that pays for it, where pools are metered; for one on which queries of
+        # several leaves ride, the part of each.
+        self.charged: dict[int, int | Parts] = {}
         self.shares_scans = crew.sharing.name != "none"
         self._one_lane = tree.lanes == 1
         # The lanes that hold maps, and reduces (see `SlotSplit`).
@@ -284,7 +290,7 @@ class Filling:
         launch = Launch(number, node.id, tasks, ride.round, state.now)
         launch_ride(state, node, launch)
         if self.meters:
-            self.charge(number, job.query.pool)
+            self.charge_ride(number, job, riders)
         elif self._drifts:
             self._tree.root.served += 1
         self._standing.refresh_all(riders)
@@ -301,9 +307,45 @@ class Filling:
         self._tree.charge(leaf, 1)
         self._tree.pools[leaf].served += 1
 
-    def payer(self, number: int) -> int:
-        """The leaf that pays for a launch."""
-        return self.charged[number] if self.meters else 0
+    def charge_ride(self, number: int, leader: JobState, riders: Sequence[JobState]) -> None:
+        """The leaves of the riders of a launch pay for it, in proportion to what is expected of
+        their maps; the leader's leaf pays what would bring another above its cap.
+        """
+        leaf = leader.query.pool
+        if all(rider.query.pool == leaf for rider in riders):
+            self.charge(number, leaf)
+            return
+        parts: dict[int, float] = {}
+        total_s = sum(rider.map_s for rider in riders) or 1.0
+        for rider in riders:
+            pool = rider.query.pool
+            parts[pool] = parts.get(pool, 0.0) + rider.map_s / total_s
+        paid: list[tuple[int, float]] = []
+        left = 1.0
+        for pool, part in parts.items():
+            if pool != leaf:
+                # Sums of such parts are exact, so that nothing is left when all are given back.
+                part = math.floor(min(part, self._tree.room(pool)) * PARTS_PER_SLOT)
+                part /= PARTS_PER_SLOT
+                left -= part
+                paid.append((pool, part))
+                self._tree.charge(pool, part)
+        self._tree.charge(leaf, left)
+        self.charged[number] = (*paid, (leaf, left))
+        self._tree.pools[leaf].served += 1
+
+    def discharge(self, number: int) -> None:
+        """A launch has ended: what was paid for it is given back."""
+        for leaf, part in self._paid(self.charged.pop(number)):
+            self._tree.charge(leaf, -part)
+
+    def payers(self, number: int) -> Parts:
+        """The leaves that pay for a launch, and how much of a slot."""
+        return self._paid(self.charged[number]) if self.meters else ((0, 1),)
+
+    @staticmethod
+    def _paid(charged: int | Parts) -> Parts:
+        return ((charged, 1),) if isinstance(charged, int) else charged
 
     def _grant(self, job: JobState, node: NodeState) -> None:
         query = job.query

@@ -103,7 +103,7 @@ class QueryOrder(Part):
     def left(self, uid: int) -> None:
         """A candidate can use no slot any more."""
 
-    def elapse(self, seconds: float, slots: int, queries: int, state: State) -> Iterable[int]:
+    def elapse(self, seconds: float, slots: float, queries: int, state: State) -> Iterable[int]:
         """So long, so many slots have served so many queries of the leaf.
 
         Returns the numbers of the candidates that have other keys now.
@@ -219,6 +219,10 @@ class ScanSharing(Part):
     def released(self, state: State) -> list[JobState]:
         """Jobs to look at again after the part woke."""
         return []
+
+    def companions(self, job: JobState, state: State) -> tuple[str, ...]:
+        """The other queries that ride on the same shared scan, in the order in which they came."""
+        return ()
 
     def scanned_s(self, job: JobState, state: State) -> float | None:
         """When a job that rides on a shared scan will have read all; None if it rides on none."""

@@ -102,7 +102,8 @@ class Pool:
         self.ready = [0] * lanes
         # How many of those, in all lanes, stand at a gate.
         self.gated = 0
-        self.used = 0
+        # Slots, and parts of those on which queries of several pools ride.
+        self.used: float = 0
         self.queries = 0
         self.weight = 1.0 if spec.weight == "queries" else float(spec.weight)
         self.served = 0
@@ -121,7 +122,7 @@ class Pool:
         self.rate = 0.0
         self.virtual_s = 0.0
         self.waits = False
-        self.held = 0
+        self.held: float = 0
 
     def resize(self, slots: int) -> None:
         """Shares in whole slots, after those of its parent; a pool that may run may use one."""

@@ -323,7 +323,16 @@ class PoolTree:
 
     # --- use -------------------------------------------------------------------------------
 
-    def charge(self, index: int, slots: int) -> None:
+    def room(self, index: int) -> float:
+        """How many slots more a leaf may use, within the caps of all pools above it."""
+        pool: Pool | None = self.pools[index]
+        found = math.inf
+        while pool is not None:
+            found = min(found, pool.cap - pool.used)
+            pool = pool.parent
+        return max(0.0, found)
+
+    def charge(self, index: int, slots: float) -> None:
         """Slots of a leaf came into use (or, negative, were given back)."""
         pool = self.pools[index]
         pool.used += slots
@@ -342,7 +351,7 @@ class PoolTree:
 
     def serve(self, pool: Pool, lane: int, node: NodeState, attempt: Attempt, state: State) -> bool:
         """Offer a free slot down the tree until a candidate takes it."""
-        if pool.used >= pool.cap:
+        if pool.used + 1 > pool.cap:
             return False
         if pool.order is not None:
             if self.fits is not None and not pool.by_slots:

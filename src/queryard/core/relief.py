@@ -8,7 +8,7 @@ starts no more reduces before its maps are done.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from .entities import JobState
 from .model import MAP
@@ -16,9 +16,12 @@ from .pools import Pool
 from .ranks import PoolTree
 from .state import State
 
+# The leaves that pay for a launch, and how much of a slot.
+Payers = Callable[[int], Sequence[tuple[int, float]]]
+
 
 def reduces_to_kill(
-    state: State, tree: PoolTree, payer: Callable[[int], int], keeps_slots: bool
+    state: State, tree: PoolTree, payers: Payers, keeps_slots: bool
 ) -> Iterator[tuple[int, JobState]]:
     """(launch, job) of at most one waiting reduce for each pool that is stuck.
 
@@ -28,14 +31,14 @@ def reduces_to_kill(
         full = pool is tree.root and (
             keeps_slots or not any(node.free for node in state.nodes.values() if not node.draining)
         )
-        if (full or pool.used >= pool.cap) and any(pool.ready):
-            victim = _stuck_reduce(state, tree, pool, payer)
+        if (full or pool.used + 1 > pool.cap) and any(pool.ready):
+            victim = _stuck_reduce(state, tree, pool, payers)
             if victim is not None:
                 yield victim
 
 
 def _stuck_reduce(
-    state: State, tree: PoolTree, pool: Pool, payer: Callable[[int], int]
+    state: State, tree: PoolTree, pool: Pool, payers: Payers
 ) -> tuple[int, JobState] | None:
     victim = None
     members = {pool.index}
@@ -45,7 +48,7 @@ def _stuck_reduce(
     if any(job.query.pool in members for job in state.leaseholders.values()):
         return None
     for number, run in state.running.items():
-        if payer(number) not in members:
+        if not any(leaf in members for leaf, _ in payers(number)):
             continue
         job = state.jobs[run.tasks[0].job]
         if run.tasks[0].kind == MAP or job.maps_done or number in state.killed:

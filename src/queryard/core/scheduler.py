@@ -195,7 +195,8 @@ class Scheduler(Kernel):
             self.tree.take_over(before.tree, state)
         if self.filling.meters:
             for number, run in state.running.items():
-                self.filling.charge(number, state.jobs[run.tasks[0].job].query.pool)
+                riders = [state.jobs[task.job] for task in run.tasks]
+                self.filling.charge_ride(number, riders[0], riders)
         for job in state.leaseholders.values():
             self.tree.charge(job.query.pool, sum(sum(lease) for lease in job.leases.values()))
         for job in state.jobs.values():
@@ -244,7 +245,7 @@ class Scheduler(Kernel):
         ended = self.state.notes.ended_runs
         if filling.meters:
             for run in ended:
-                self.tree.charge(filling.charged.pop(run.number), -1)
+                filling.discharge(run.number)
         if filling.shares_scans:
             for run in ended:
                 if run.round:
@@ -414,7 +415,7 @@ class Scheduler(Kernel):
         self._out.append(Revoke(job.id, node_id, slots))
 
     def _relieve(self) -> None:
-        stuck = reduces_to_kill(self.state, self.tree, self.filling.payer, self._keeps_slots)
+        stuck = reduces_to_kill(self.state, self.tree, self.filling.payers, self._keeps_slots)
         for number, job in list(stuck):
             job.barred = True
             self.standing.refresh(job)

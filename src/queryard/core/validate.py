@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from .entities import JobState
@@ -144,9 +144,10 @@ def _queries(scheduler: Kernel) -> Iterator[str]:
 
 def _pools(scheduler: Kernel) -> Iterator[str]:
     state, tree = scheduler.state, scheduler.tree
-    used: Counter[int] = Counter()
+    used: dict[int, float] = defaultdict(int)
     for number in state.running:
-        used[scheduler.filling.payer(number)] += 1
+        for leaf, part in scheduler.filling.payers(number):
+            used[leaf] += part
     for job in state.jobs.values():
         used[job.query.pool] += sum(sum(lease) for lease in job.leases.values())
     if tree.slots != state.total_slots:

@@ -19,6 +19,7 @@ from .online.statement import OnlineStatement
 from .places import OnPool, OnReadConnection, OnSession, Place
 from .pool import InstancePool
 from .program import Program, ProgramRun
+from .segments import SegmentStore
 from .session import SessionInstance
 from .settings import Settings
 from .spares import Spares
@@ -44,9 +45,18 @@ class NativeStatement:
 class NativeEngine:
     """The pooled instances of one host, and which query runs where."""
 
-    def __init__(self, catalog: Catalog, slots: int, pool_bytes: int, temp: Path) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        slots: int,
+        pool_bytes: int,
+        temp: Path,
+        segments: SegmentStore | None = None,
+    ) -> None:
+        """Without a store of `segments` nothing that was parsed is kept."""
         _say_if_whole()
         self.catalog = catalog
+        self.segments = SegmentStore(0.0) if segments is None else segments
         self.pool = InstancePool(slots, pool_bytes, temp)
         self.spares = Spares(self.pool, catalog)
         self._circles = Circles()
@@ -79,6 +89,7 @@ class NativeEngine:
 
     def close(self) -> None:
         self.pool.close()
+        self.segments.close()
 
 
 @cache

@@ -66,9 +66,9 @@ class Fold:
                 self._end_lease(event)
             case TaskFinished(time_s, number):
                 self._end_tasks(number, time_s, "finished", "")
-            case TaskFailed(time_s, number, cause):
+            case TaskFailed(time_s, number, cause, _, job):
                 outcome = "killed" if number in self._killed else "failed"
-                self._end_tasks(number, time_s, outcome, cause)
+                self._end_tasks(number, time_s, outcome, cause, job)
             case EstimateChanged():
                 self._new["estimates"].append(event._asdict())
             case QuerySubmitted(time_s, query):
@@ -213,9 +213,17 @@ class Fold:
         key = (row["launch"], row["job"], row["kind"], row["task"])
         self._changed["tasks"][key] = row
 
-    def _end_tasks(self, number: int, now_s: float, outcome: str, cause: str) -> None:
-        self._killed.discard(number)
-        for row in self._tasks.pop(number, ()):
+    def _end_tasks(
+        self, number: int, now_s: float, outcome: str, cause: str, of_job: str = ""
+    ) -> None:
+        """The tasks of a launch end; only that `of_job`, if one of its riders has failed."""
+        rows = self._tasks.pop(number, [])
+        ending = [row for row in rows if of_job in ("", row["job"])]
+        if len(ending) < len(rows):
+            self._tasks[number] = [row for row in rows if row["job"] != of_job]
+        else:
+            self._killed.discard(number)
+        for row in ending:
             row["ended_s"], row["outcome"], row["cause"] = now_s, outcome, cause
             self._note_task(row)
             job = row["job"]

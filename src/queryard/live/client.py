@@ -9,6 +9,7 @@ client run in parallel on pooled instances, with its settings.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from queryard.core.errors import QueryardError
@@ -31,6 +32,7 @@ from .request import (
     checked_priority,
     checked_tenant,
 )
+from .sharing import Choice, text_scans
 from .ticket import Ticket
 from .work.native import plain_key
 
@@ -102,7 +104,7 @@ class Client:
             sql,
             statements,
             parameters,
-            checked_plan(plan or self.plan),
+            checked_plan("native" if online else plan or self.plan),
             tenant=self.tenant if tenant is None else checked_tenant(tenant),
             priority=checked_priority(priority),
             memory_bytes=None if memory is None else reservation(memory, self.pool_bytes),
@@ -114,6 +116,7 @@ class Client:
         )
         keep_s = None if keep is None else as_seconds(keep, "keep")
         self.host.look_at_files(statements)
+        request = self.with_scans(request)
         return self.host.submit(self, request, self._key(request), keep_s)
 
     def run_program(
@@ -132,6 +135,19 @@ class Client:
             program=program,
         )
         return self.host.submit(self, request, None)
+
+    def with_scans(self, request: QueryRequest) -> QueryRequest:
+        """A request that leaves the plan open, with the scans that it could share; a native one
+        where there are none, or it cannot be staged.
+        """
+        if request.plan != "auto":
+            return request
+        host = self.host
+        scans = text_scans(host.catalog, request.names, host.engine.segments)
+        if not scans or (reason := self.not_staged(request)) is not None:
+            told = f"it cannot be split: {reason}" if scans else ""
+            return request.chosen(Choice("native", told))
+        return replace(request, scans=scans)
 
     # --- for the coordinator ---------------------------------------------------------------------
 

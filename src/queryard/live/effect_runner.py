@@ -20,7 +20,8 @@ from . import inputs
 from .effects import Effect
 from .estimates.estimator import Estimator
 from .inputs import Input
-from .planning import plan_online, plan_work
+from .online_planning import plan_online
+from .planning import plan_work
 from .recording import Recorder
 from .ticket import Ticket
 from .tickets import Tickets
@@ -66,6 +67,7 @@ class EffectRunner:
             out.Execute: lambda effect: backend.execute(effect.command),
             out.StopWork: lambda effect: backend.stop(effect.query, effect.error),
             out.Forget: lambda effect: backend.forget(effect.query),
+            out.CloseWork: lambda effect: self._background.start(effect.work.close),
             out.HandOver: self._hand_over,
             out.Spill: self._spill,
             out.FailOutput: self._fail_output,
@@ -134,8 +136,10 @@ class EffectRunner:
 
     def _start_planning(self, effect: out.StartPlanning) -> None:
         engine = self._engine
+        temp = self._temp.path
         self._plan(
-            effect.query, lambda: plan_work(*effect, engine.catalog, engine.pool, self._temp.path)
+            effect.query,
+            lambda: plan_work(*effect, engine.catalog, engine.pool, temp, engine.segments),
         )
 
     def _start_online(self, effect: out.StartOnline) -> None:

@@ -77,6 +77,12 @@ class Forget(NamedTuple):
     query: str
 
 
+class CloseWork(NamedTuple):
+    """Free the work of a query that begins again in another way; on another thread."""
+
+    work: Work
+
+
 class HandOver(NamedTuple):
     """All tasks of a query have ended: pass its rows to the reader, on another thread."""
 
@@ -161,6 +167,7 @@ Effect = (
     | GuaranteeUnmet
     | StopWork
     | Forget
+    | CloseWork
     | HandOver
     | Spill
     | FailOutput

@@ -40,22 +40,38 @@ def explain(
     statement = _only_statement(sql)
     client.host.look_at_files([statement])
     wanted = checked_plan(plan or client.plan)
-    request = QueryRequest(sql, [statement], parameters, wanted)
-    if wanted == "native":
-        return native_explanation(client, request, analyze=analyze)
+    request = client.with_scans(QueryRequest(sql, [statement], parameters, wanted))
+    if request.plan == "auto":
+        request = request.chosen(client.host.ask(lambda coordinator: coordinator.choice(request)))
+    chosen = _chosen(request)
+    if request.plan == "native":
+        return _noted(native_explanation(client, request, analyze=analyze), chosen)
     reason = client.not_staged(request)
     if reason is None:
         # The planner takes half a second to import, and most sessions never need it.
-        from queryard.sql.planner import NotStageable, plan_staged
+        from queryard.sql.planner import NotStageable
 
+        from .planning import planned
+
+        segments = client.host.engine.segments
         try:
-            planned = plan_staged(statement.sql, client.host.catalog)
+            plan_found, _ = planned(statement.sql, client.host.catalog, segments.target_bytes)
         except NotStageable as error:
             reason = error.reason
         else:
-            expected = _staged(client, request, planned)
+            expected = _noted(_staged(client, request, plan_found), chosen)
             return _run_staged(client, statement, expected) if analyze else expected
     return native_explanation(client, request, (reason,), analyze=analyze)
+
+
+def _chosen(request: QueryRequest) -> tuple[str, ...]:
+    """Why a plan was chosen, where that was left open."""
+    choice = request.choice
+    return (f"{choice.plan}: {choice.reason}",) if choice is not None and choice.reason else ()
+
+
+def _noted(found: Explanation, notes: tuple[str, ...]) -> Explanation:
+    return replace(found, notes=(*notes, *found.notes))
 
 
 def estimate(
@@ -73,11 +89,12 @@ def explain_query(client: Client, ticket: Ticket) -> Explanation | None:
     if facts.work is None:
         return None
     found = facts.work.explanation()
+    chosen = _chosen(facts.request)
     if found is not None:
-        return found
+        return _noted(found, chosen)
     last = facts.request.statements[-1]  # the answer is that of the last
     request = replace(facts.request, sql=last.sql, statements=[last])
-    return native_explanation(client, request, facts.reasons)
+    return _noted(native_explanation(client, request, facts.reasons), chosen)
 
 
 def _only_statement(sql: str) -> Classified:

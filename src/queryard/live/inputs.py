@@ -86,6 +86,12 @@ class Planned(NamedTuple):
     work: Work
 
 
+class ChoosePlan(NamedTuple):
+    """A query that left its plan open has waited for company."""
+
+    query: str
+
+
 class PlanFailed(NamedTuple):
     """The planner cannot split a query (`reason`), or failed itself (`error`)."""
 
@@ -146,6 +152,7 @@ Input = (
     | TimeLimitReached
     | Planned
     | PlanFailed
+    | ChoosePlan
     | Predicted
     | ReaderState
     | HandedOver

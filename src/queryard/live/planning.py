@@ -1,30 +1,27 @@
-"""From a request to staged or online work; not on the loop's thread."""
+"""From a request to staged work; not on the loop's thread."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from queryard.core.errors import QueryardError
-from queryard.core.readable import several
 from queryard.engine.pool import InstancePool
-from queryard.engine.settings import Settings
-from queryard.sql.catalog import Catalog
+from queryard.engine.segments import SegmentStore
+from queryard.sql.catalog import Catalog, Table
+from queryard.sql.catalog.canonical import is_text_table
 
 from .request import QueryRequest
 from .work.base import Work
 
 if TYPE_CHECKING:
-    from queryard.engine.sampling import Sample
-    from queryard.sql.online import OnlinePlan
+    from queryard.sql.planner import StagedPlan
 
-# An online query needs so many parts, groups of so many rows on average, and other tables that
-# surely leave fewer rows than this share of the sampled table's: hash tables are made of them per
-# statement. How many rows they really leave is seen when it runs.
-LEAST_SAMPLE = 10
-LEAST_GROUP = 100
-LARGEST_DIMENSION = 0.4
+# What a query that rides reserves at least, and for each byte that is expected of its jobs.
+LEAST_BYTES = 192 << 20
+HELD_FACTOR = 4.0
+# How often a query is planned anew because a file has changed meanwhile.
+_ATTEMPTS = 3
 
 
 def plan_work(
@@ -34,75 +31,48 @@ def plan_work(
     catalog: Catalog,
     pool: InstancePool,
     temp: Path,
+    segments: SegmentStore,
+    aligns: bool = False,
 ) -> Work:
-    """The jobs and tasks of a query; a `QueryardError` says why it cannot be split."""
+    """The jobs and tasks of a query; a `QueryardError` says why it cannot be split.
+
+    With `aligns`, scans of columnar tables are shared as well, though each rider decodes for
+    itself: one read from a disk then serves all.
+    """
     # The planner takes half a second to import, and most sessions never need it.
-    from queryard.sql.planner import plan_staged
+    from queryard.engine.staged.reads import SegmentReads
 
     from .work.staged import StagedWork
 
-    plan = plan_staged(request.statements[0].sql, catalog)
-    return StagedWork(query, plan, memory_bytes, pool, temp)
+    plan, tables = planned(request.statements[0].sql, catalog, segments.target_bytes)
+    texts = {name: table for name, table in tables.items() if is_text_table(table)}
+    shares = frozenset(tables if aligns else texts)
+    keeps = frozenset[str]() if request.choice is None else request.choice.keeps
+    reads = SegmentReads(texts, segments, keeps)
+    if request.memory_bytes is None and plan.scanned().keys() & texts.keys():
+        memory_bytes = min(memory_bytes, ridden_bytes(plan))
+    return StagedWork(query, plan, memory_bytes, pool, temp, reads, shares)
 
 
-def plan_online(
-    query: str,
-    request: QueryRequest,
-    memory_bytes: int,
-    settings: Settings,
-    catalog: Catalog,
-    width: int,
-    want_copy: Callable[[str], None],
-) -> Work:
-    """The work of a query that answers early; a `QueryardError` says why it must run exactly.
+def ridden_bytes(plan: StagedPlan) -> int:
+    """What a query that rides reserves: many must ride at once, and most hold little.
 
-    `want_copy` hears of a table that has no shuffled copy.
+    If it is too little, the query runs again, as DuckDB would run it, with the usual reservation.
     """
-    from queryard.engine.online.statement import OnlineStatement
-    from queryard.sql.online import online_plan
-
-    from .work.online import OnlineWork
-
-    assert request.online is not None
-    plan = online_plan(request.statements[0].sql, catalog)
-    sample = _sample(catalog, plan.table, want_copy)
-    _check_worth(plan, sample)
-    wish, log = request.online.wish, request.online.log
-    statement = OnlineStatement(plan, sample, wish, log, memory_bytes, settings)
-    return OnlineWork(query, statement, width, len(sample.parts), memory_bytes)
+    held = sum(job.bytes_expected + job.shuffle_bytes_expected for job in plan.jobs)
+    return LEAST_BYTES + int(HELD_FACTOR * held)
 
 
-def _sample(catalog: Catalog, key: str, want_copy: Callable[[str], None]) -> Sample:
-    """What an online query over a table reads: a shuffled copy, or random blocks of the table."""
-    from queryard.engine.sampling import copy_places, find_copy, random_blocks
+def planned(
+    sql: str, catalog: Catalog, split_bytes: float
+) -> tuple[StagedPlan, Mapping[str, Table]]:
+    """A plan, and the tables it scans as they were when it was made."""
+    from queryard.sql.planner import NotStageable, plan_staged
 
-    table = catalog[key]
-    copy = find_copy(table, copy_places(catalog, table))
-    if copy is not None:
-        return copy
-    want_copy(key)
-    found = random_blocks(table)
-    if found is None:
-        raise QueryardError(
-            f"{table.name} has no shuffled copy, and no blocks that could be read instead; "
-            f"queryard shuffle {table.name} makes a copy"
-        )
-    if len(found.parts) < LEAST_SAMPLE:
-        raise QueryardError(
-            f"{table.name} lies in {several(len(found.parts), 'block')}, too few to estimate from; "
-            f"queryard shuffle {table.name} makes a copy in more parts"
-        )
-    return found
-
-
-def _check_worth(plan: OnlinePlan, sample: Sample) -> None:
-    """Raise where an estimate would come late, or say little."""
-    for dimension in plan.dimensions:
-        if dimension.rows_expected > LARGEST_DIMENSION * sample.total_rows:
-            raise QueryardError(
-                f"it joins with about {dimension.rows_expected:,.0f} rows of "
-                f"{', '.join(dimension.tables)}, which every statement would have to go through"
-            )
-    each = plan.rows_expected / max(1.0, plan.groups_expected)
-    if each < LEAST_GROUP and plan.keys:
-        raise QueryardError(f"its groups have about {each:,.0f} rows, too few to estimate from")
+    for _ in range(_ATTEMPTS):
+        plan = plan_staged(sql, catalog, split_bytes=split_bytes)
+        scanned = plan.scanned()
+        tables = {name: catalog[name] for name in scanned}
+        if all(tables[name].fingerprint == read.fingerprint for name, read in scanned.items()):
+            return plan, tables
+    raise NotStageable("a file changes while the query is planned")

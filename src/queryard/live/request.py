@@ -15,8 +15,10 @@ from queryard.engine.online.wish import OnlineWish
 from queryard.engine.program import Program
 from queryard.results.online import AnswerLog
 
-Plan = Literal["native", "staged"]
-PLANS: tuple[Plan, ...] = ("native", "staged")
+from .sharing import Choice, TextScan
+
+Plan = Literal["auto", "native", "staged"]
+PLANS: tuple[Plan, ...] = ("auto", "native", "staged")
 
 
 @dataclass(frozen=True)
@@ -49,10 +51,17 @@ class QueryRequest:
     online: OnlineRequest | None = None
     # What runs instead of statements.
     program: Program | None = None
+    # The tables of text that it may share the scan of, while its plan is "auto"; then the choice.
+    scans: tuple[TextScan, ...] = ()
+    choice: Choice | None = None
 
     def with_memory(self, memory_bytes: int) -> QueryRequest:
         """The same, with memory that was chosen for it."""
         return replace(self, memory_bytes=memory_bytes)
+
+    def chosen(self, choice: Choice) -> QueryRequest:
+        """The same, with the plan that was chosen for it."""
+        return replace(self, plan=choice.plan, choice=choice)
 
     @cached_property
     def has_side_effects(self) -> bool:

@@ -16,6 +16,7 @@ from queryard.engine.functions import Style
 from queryard.engine.native import NativeEngine, Parameters
 from queryard.engine.online.wish import OnlineWish
 from queryard.engine.program import Program, Step
+from queryard.engine.segments import SegmentStore
 from queryard.engine.temp import TempSpace
 from queryard.policies import for_tenants, resolve_profile
 from queryard.results.answer import Answer
@@ -43,9 +44,11 @@ from .options import QueryOptions, check_options
 from .recording import Recorder, history_file, kept_in, read_retention
 from .request import OnlineRequest, Plan, checked_plan
 from .settings import (
+    SEGMENTS_DISK_BYTES,
     Collecting,
     checked_slow_start,
     collecting_bytes,
+    kept_segments_bytes,
     session_settings,
     sized,
     warn_of_idle_parts,
@@ -157,7 +160,9 @@ class Session:
         self.memory_bytes = memory_budget(memory)
         statistics_bytes = collecting_bytes(statistics, self.memory_bytes)
         catalog.keeps_statistics = history is not False
-        budget = divide(self.memory_bytes - statistics_bytes, catalog, write)
+        segments_bytes = kept_segments_bytes(self.memory_bytes, catalog)
+        others_bytes = statistics_bytes + segments_bytes
+        budget = divide(self.memory_bytes - others_bytes, catalog, write)
         kept = kept_bytes(budget.pool_bytes)
         nodes = tuple(nodes or nodes_of(self._slot_range, budget.pool_bytes, kept))
         self.slots = sum(node.slots for node in nodes)
@@ -169,7 +174,8 @@ class Session:
         share = checked_slow_start(slow_start)
         kernel = recorder.kernel(self.profile, self.slots, self.memory_bytes, share)
         space = TempSpace(temp)
-        engine = NativeEngine(catalog, self.slots, budget.pool_bytes, space.path)
+        segments = SegmentStore(segments_bytes, SEGMENTS_DISK_BYTES, space.path)
+        engine = NativeEngine(catalog, self.slots, budget.pool_bytes, space.path, segments)
         self.host = Host(
             catalog,
             kernel,

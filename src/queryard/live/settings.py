@@ -28,6 +28,8 @@ from queryard.core.errors import InvalidProfile, QueryardError, unknown_name
 from queryard.policies import compose
 from queryard.policies.compose import settings_of
 from queryard.policies.effects import idle_in_sessions
+from queryard.sql.catalog import Catalog
+from queryard.sql.catalog.canonical import is_text_table
 
 KEYS = (
     "slots",
@@ -44,6 +46,9 @@ KEYS = (
 Collecting = Literal["auto", "off"]
 COLLECTING_BYTES = 128 << 20
 LEAST_COLLECTING_BYTES = 48 << 20
+# Of the memory, and on disk: what parsed segments of text may take that are kept for later queries.
+SEGMENTS_SHARE = 1 / 16
+SEGMENTS_DISK_BYTES = 4 << 30
 
 
 def session_settings(given: Mapping[str, object]) -> dict[str, Any]:
@@ -70,6 +75,12 @@ def collecting_bytes(given: object, memory_bytes: int) -> int:
         raise QueryardError(f'statistics: must be "auto" or "off", got {given!r}')
     part = min(COLLECTING_BYTES, memory_bytes // 16)
     return part if given == "auto" and part >= LEAST_COLLECTING_BYTES else 0
+
+
+def kept_segments_bytes(memory_bytes: int, catalog: Catalog) -> int:
+    """The part of a budget in which parsed segments of text are kept; 0 where there is no text."""
+    has_text = any(is_text_table(table) for table in catalog.tables.values())
+    return int(memory_bytes * SEGMENTS_SHARE) if has_text else 0
 
 
 def checked_slow_start(given: object) -> float:

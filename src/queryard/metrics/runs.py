@@ -12,6 +12,7 @@ from collections import defaultdict
 from queryard.core.commands import Command, Fail, Finish, Grant, Kill, Launch
 from queryard.core.events import (
     AnswerReported,
+    EstimateChanged,
     Event,
     LeaseEnded,
     NodeJoined,
@@ -60,6 +61,10 @@ class RunReader:
         self._on_node: defaultdict[str, set[int]] = defaultdict(set)
         self._leases: defaultdict[tuple[str, str], list[LeaseRow]] = defaultdict(list)
         self._nodes: dict[str, NodeRow] = {}
+        # Riders of launches that have failed, by launch.
+        self._failed: dict[int, set[str]] = {}
+        # What a map of each job was last expected to take.
+        self._map_s: dict[str, float] = {}
         self._good_s: dict[TaskId, float] = {}
         """Every task ever launched, with the seconds of its last good attempt (0 before one)."""
 
@@ -75,8 +80,10 @@ class RunReader:
         match event:
             case TaskFinished(time_s, number):
                 self._end_launch(number, time_s, "finished")
-            case TaskFailed(time_s, number):
-                self._end_launch(number, time_s, "killed" if number in self._killed else "failed")
+            case TaskFailed(time_s, number, _, _, job):
+                self._fail_launch(number, job, time_s)
+            case EstimateChanged(_, job, map_s) if map_s is not None:
+                self._map_s[job] = map_s
             case QuerySubmitted():
                 self._submit(event)
             case LeaseEnded(time_s, job, node, slots, outcome):
@@ -156,6 +163,16 @@ class RunReader:
                 query_row.attempts += 1
                 query_row.retries += known
 
+    def _fail_launch(self, number: int, job: str, time_s: float) -> None:
+        """A launch has failed; if one of its riders has, it goes on for the others."""
+        row = self._launches.get(number)
+        if row is None:
+            return
+        failed = self._failed.setdefault(number, set())
+        failed.update([job] if job else [task.job for task in row.tasks])
+        if all(task.job in failed for task in row.tasks):
+            self._end_launch(number, time_s, "killed" if number in self._killed else "failed")
+
     def _end_launch(self, number: int, time_s: float, outcome: LaunchOutcome) -> None:
         row = self._launches.pop(number, None)
         if row is None:
@@ -163,19 +180,25 @@ class RunReader:
         self._on_node[row.node].discard(number)
         row.end_s, row.outcome = time_s, outcome
         self._charge_launch(row, time_s)
+        failed = self._failed.pop(number, set())
         if outcome != "finished":
             return
         seconds = time_s - row.start_s
         for task in row.tasks:
+            if task.job in failed:
+                continue
             if query_row := self.run.queries.get(JobId.of(task.job).query):
                 query_row.task_s += seconds - self._good_s[task]
             self._good_s[task] = seconds
 
     def _charge_launch(self, row: LaunchRow, end_s: float) -> None:
-        share_s = (end_s - row.start_s) / len(row.tasks)
-        for task in row.tasks:
+        """Riders pay in proportion to what their maps were expected to take."""
+        expected = [self._map_s.get(task.job, 0.0) for task in row.tasks]
+        total_s = sum(expected)
+        for task, expected_s in zip(row.tasks, expected, strict=True):
+            share = expected_s / total_s if total_s > 0 else 1.0 / len(row.tasks)
             if query_row := self.run.queries.get(JobId.of(task.job).query):
-                query_row.slot_s += share_s
+                query_row.slot_s += share * (end_s - row.start_s)
 
     def _end_lease(
         self, job: str, node: str, slots: int, time_s: float, outcome: LeaseOutcome

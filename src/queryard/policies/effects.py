@@ -1,6 +1,6 @@
 """Which parts of a policy have nothing to go by in a live session, as it is today.
 
-They decide in simulations, where workloads name scans, places of data and online queries.
+They decide in simulations, where workloads name places of data and online queries.
 """
 
 from __future__ import annotations
@@ -10,13 +10,10 @@ from typing import Any
 
 from .compose import compose
 
-_NO_SCANS = "no query of a session names the scans it could share, so each reads for itself"
 _NO_PLACES = "the data of a session is as near to one slot as to another"
 _IDLE: Mapping[tuple[str, str], str] = {
     ("placement", "locf"): _NO_PLACES,
     ("placement", "rack"): _NO_PLACES,
-    ("sharing", "circular"): _NO_SCANS,
-    ("sharing", "mrshare"): _NO_SCANS,
 }
 
 
@@ -30,7 +27,6 @@ def idle_in_sessions(profile: Mapping[str, Any]) -> tuple[str, ...]:
     parts = [
         *(("order", order.name) for order in policy.pools.orders),
         ("placement", policy.placement.name),
-        ("sharing", policy.sharing.name),
     ]
     return tuple(
         f"{decision} {name!r} has no effect: {_IDLE[decision, name]}"

@@ -224,6 +224,7 @@ NEW: tuple[Profile, ...] = (
         "name": "marshal",
         "summary": "Tenants take turns; in each, small queries soon and large ones in their time.",
         "pools": {"by": "tenant", "choice": "turns", "default": {"order": "srpt-fair"}},
+        "sharing": "circular",
     },
     {
         "name": "cost-of-delay",

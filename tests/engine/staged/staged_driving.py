@@ -41,6 +41,10 @@ class LocalRun:
     def run(self, task: TaskId) -> TaskOutcome:
         outcome = self.node.run(self.query.spec(task, next(self._attempts)))
         self.query.done(task, outcome)
+        found = self.query.fold_spec(task.job, next(self._attempts))
+        if found is not None:
+            folded = self.node.run(found.spec)
+            self.exchange.drop(self.query.folded(found, folded))
         return outcome
 
     def result(self) -> pa.RecordBatchReader:

@@ -64,6 +64,10 @@ class PaperTable:
     def elsewhere(self) -> str:
         return ""
 
+    @property
+    def fingerprint(self) -> str:
+        return self.name
+
     def row_group_splits(self) -> tuple[Split, ...]:
         return self.splits(max(self.bytes / 10, 1))
 

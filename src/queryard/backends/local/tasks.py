@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 from queryard.backends.protocol import LaunchFailed, Post, QueryUsed, TaskSet, Usage
@@ -12,7 +13,10 @@ from queryard.core.commands import Kill, Launch
 from queryard.core.events import TaskFinished
 from queryard.core.model import JobId, TaskId
 from queryard.engine.errors import QueryCancelled
-from queryard.engine.meter import Meter
+from queryard.engine.meter import Meter, SlotMeter
+
+# No rider pays nothing.
+LEAST_S = 1e-6
 
 
 class LocalTasks:
@@ -65,18 +69,35 @@ class LocalTasks:
                 self._start(partial(found[0].kill, command.number))
 
     def _run(self, command: Launch) -> None:
-        output_bytes = 0.0
+        """Read what the tasks of a launch share, and run them one after another."""
         began = time.monotonic()
-        query = _query(command.tasks[0])
-        error: BaseException | None = None
+        output_bytes = 0.0
+        failures: list[tuple[TaskId, BaseException]] = []
         try:
-            for task in command.tasks:
-                query = _query(task)
-                output_bytes += self._run_one(task, query, command.number)
+            with self._reading(command) as sources:
+                for task in command.tasks:
+                    try:
+                        source = sources.get(task, "")
+                        output_bytes += self._run_one(task, command.number, source)
+                    except BaseException as caught:
+                        failures.append((task, caught))
             speed = self._speed(command.node)
             time.sleep(max(0.0, (time.monotonic() - began) * (1.0 / speed - 1.0)))
         except BaseException as caught:
-            error = caught
+            # Which of the riders is at fault is not known: each is tried again alone.
+            self._over(command)
+            self._post(LaunchFailed(command.number, _query(command.tasks[0]), caught))
+            return
+        self._over(command)
+        rides = len(command.tasks) > 1
+        for task, error in failures:
+            job = task.job if rides else ""
+            self._post(LaunchFailed(command.number, _query(task), error, job))
+        if len(failures) < len(command.tasks):
+            self._post(TaskFinished(0.0, command.number, command.node, output_bytes))
+
+    def _over(self, command: Launch) -> None:
+        """A launch has ended: tell what its queries have cost."""
         with self._lock:
             self._launched.pop(command.number, None)
             self._killed.discard(command.number)
@@ -84,20 +105,36 @@ class LocalTasks:
         for name, found in used.items():
             if found is not None:
                 self._post(QueryUsed(name, _usage(found[1])))
-        if error is None:
-            self._post(TaskFinished(0.0, command.number, command.node, output_bytes))
-        else:
-            self._post(LaunchFailed(command.number, query, error))
 
-    def _run_one(self, task: TaskId, query: str, launch: int) -> float:
+    @contextmanager
+    def _reading(self, command: Launch) -> Iterator[dict[TaskId, str]]:
+        """What the tasks of a launch read; riders pay for it by what is expected of them."""
+        known, riders = [], []
         with self._lock:
-            found = self._sets.get(query)
+            for task in command.tasks:
+                found = self._sets.get(_query(task))
+                if found is not None and command.number not in self._killed:
+                    known.append(task)
+                    riders.append((*found, _of_plan(task)))
+        if not riders:
+            raise QueryCancelled("killed")
+        stay = SlotMeter()
+        with riders[0][0].reading([(tasks, task) for tasks, _, task in riders]) as sources:
+            work_s, held_s = stay.cpu_s() - stay.began_cpu_s, time.monotonic() - stay.began_s
+            costs = [max(tasks.cost_s(task), LEAST_S) for tasks, _, task in riders]
+            for (_, meter, _), cost_s in zip(riders, costs, strict=True):
+                meter.charge(work_s * cost_s / sum(costs), held_s * cost_s / sum(costs))
+            yield dict(zip(known, sources, strict=True))
+
+    def _run_one(self, task: TaskId, launch: int, source: str) -> float:
+        with self._lock:
+            found = self._sets.get(_query(task))
             if found is None or launch in self._killed:
                 raise QueryCancelled("killed")
         tasks, meter = found
         stay = meter.enter()
         try:
-            return tasks.run(launch, task._replace(job=JobId.of(task.job).name))
+            return tasks.run(launch, _of_plan(task), source)
         finally:
             meter.leave(stay)
 
@@ -106,6 +143,11 @@ class LocalTasks:
             sets = list(self._sets.values())
         for tasks, _ in sets:
             tasks.cancel(QueryCancelled("the session was closed"))
+
+
+def _of_plan(task: TaskId) -> TaskId:
+    """The task, with the name its job has within its query."""
+    return task._replace(job=JobId.of(task.job).name)
 
 
 def _query(task: TaskId) -> str:

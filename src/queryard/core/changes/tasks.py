@@ -151,16 +151,28 @@ def _complete(state: State, job: JobState) -> None:
 
 def failed(state: State, event: TaskFailed) -> None:
     killed = event.launch in state.killed
-    run = state.running.pop(event.launch, None)
+    run = state.running.get(event.launch)
     if run is None:
         _refuse_unknown(state, event.launch, event)
         return
-    _end(state, run)
-    requeue(state, run, TASK_MOVES["failed"])
+    failing = run.tasks
+    if event.job:
+        failing = tuple(task for task in run.tasks if task.job == event.job)
+        if not failing:
+            return  # its query has left the launch already
+    if len(failing) < len(run.tasks):
+        others = tuple(task for task in run.tasks if task.job != event.job)
+        state.running[event.launch] = run._replace(tasks=others)
+        requeue(state, run._replace(tasks=failing), TASK_MOVES["failed"])
+        state.notes.rare = True
+    else:
+        del state.running[event.launch]
+        _end(state, run)
+        requeue(state, run, TASK_MOVES["failed"])
     # When tasks that ride together fail, it is not known which one did: each is tried again alone.
-    if killed or len(run.tasks) > 1 or event.retry == "free":
+    if killed or len(failing) > 1 or event.retry == "free":
         return
-    job_id, kind, index = run.tasks[0]
+    job_id, kind, index = failing[0]
     job = state.jobs.get(job_id)
     if job is None or job.query.stage == "ending":
         return

@@ -6,7 +6,8 @@ import threading
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -23,6 +24,9 @@ from .task import Input, Output, TaskOutcome, TaskSpec
 _MOST_BATCH_ROWS = 16_384
 _LEAST_BATCH_ROWS = 2_048
 _BATCH_BYTES = 4 << 20
+# So many partial results of one job are put together into one, so that what a query holds does not
+# grow with the table.
+FOLD_EVERY = 8
 _BATCH_SHARE = 1 / 64  # of the memory for rows at most
 
 
@@ -35,6 +39,35 @@ class JobActuals:
     seconds: float
     tasks_done: int
     shuffled_bytes: float
+
+
+class SegmentRead(NamedTuple):
+    """A segment of text that a task reads, and the columns it wants of it."""
+
+    table: str
+    fingerprint: str
+    number: int
+    columns: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Fold:
+    """Partial results of a job that were put together, and those that wait for it."""
+
+    pieces: tuple[Piece, ...] = ()
+    tasks: set[TaskId] = field(default_factory=set)
+    waiting: list[TaskId] = field(default_factory=list)
+    busy: bool = False
+    useless: bool = False
+    number: int = 0
+
+
+class FoldSpec(NamedTuple):
+    """Puts the outputs of some maps of a job, and what was put together before, into one."""
+
+    job: str
+    tasks: tuple[TaskId, ...]
+    spec: TaskSpec
 
 
 class StagedQuery:
@@ -58,6 +91,7 @@ class StagedQuery:
         self._outcomes: dict[TaskId, TaskOutcome] = {}
         self._attempts: dict[TaskId, int] = {}  # the latest that ended well, also if lost
         self._made: dict[tuple[str, Kind], tuple[int, float]] = {}  # rows and bytes of all attempts
+        self._folds: dict[str, Fold] = {}
         self._jobs = {job.name: job for job in plan.jobs}
         read_as_rows = {
             branch.read.job
@@ -75,14 +109,16 @@ class StagedQuery:
         for name, frame in self.plan.frames.items():
             self._frames[name] = exchange.publish(f"{self.query}/{name}", frame)
 
-    def spec(self, task: TaskId, attempt: int, deadline_s: float | None = None) -> TaskSpec:
+    def spec(
+        self, task: TaskId, attempt: int, deadline_s: float | None = None, source: str = ""
+    ) -> TaskSpec:
         """What a node must know to run a task; raises `MissingRows` if its inputs are not there.
 
         `attempt` must be above that of every earlier launch of the task, such as the launch's own
-        number.
+        number. `source` is what goes behind FROM for the segment of text that the task reads.
         """
         job = self.plan.job(task.job)
-        text = self.plan.task(*task)
+        text = self.plan.task(*task, source)
         partitions = None
         if text.side is not None and job.partitions > 1:
             partitions = Partitions(PART, job.partitions)
@@ -101,6 +137,72 @@ class StagedQuery:
                 memory_bytes=self.memory_bytes,
                 deadline_s=deadline_s,
             )
+
+    def segment(self, task: TaskId) -> SegmentRead | None:
+        """The segment of text that a task reads; None if it reads something else."""
+        if task.kind == "reduce":
+            return None
+        branch, place = self._jobs[task.job].branch_of(task.index)
+        read = branch.read
+        if not isinstance(read, TableRead) or not read.is_segment(place):
+            return None
+        return SegmentRead(read.table, read.fingerprint, place, read.columns)
+
+    def fold_spec(self, job_name: str, attempt: int) -> FoldSpec | None:
+        """What puts outputs of the maps of a job together, once enough of them have come.
+
+        The outputs that it reads are this fold's from now on: `folded` or `unfolded` must follow.
+        """
+        job = self._jobs[job_name]
+        if not job.fold_sql:
+            return None
+        with self._lock:
+            fold = self._folds.setdefault(job_name, Fold())
+            tasks = [t for t in fold.waiting if t in self._outcomes]
+            if fold.busy or fold.useless or len(tasks) < FOLD_EVERY or self._is_mapped(job_name):
+                return None
+            fold.busy = True
+            held = [self._outcomes[task].pieces for task in tasks]
+            pieces = [*fold.pieces, *(p for each in held for p in each)]
+            fold.number += 1
+            key = f"{self.query}/{job_name}/fold{fold.number}"
+            partitions = Partitions(PART, job.partitions) if job.partitions > 1 else None
+            spec = TaskSpec(
+                query=self.query,
+                job=job_name,
+                kind="map",
+                index=tasks[0].index,
+                attempt=attempt,
+                sql=job.fold_sql,
+                inputs=(Input(f"x_{job_name}_0", _with_rows([pieces])),),
+                builds=(),
+                output=Output(key, partitions),
+                batch_rows=self._batch_rows(job, tasks[0]),
+                memory_bytes=self.memory_bytes,
+            )
+            return FoldSpec(job_name, tuple(tasks), spec)
+
+    def folded(self, found: FoldSpec, outcome: TaskOutcome) -> tuple[str, ...]:
+        """Outputs were put together; the keys of what is not needed any more."""
+        with self._lock:
+            fold = self._folds[found.job]
+            fold.busy = False
+            if self._is_mapped(found.job):
+                return (found.spec.output.key,)  # reduces may read the outputs as they were
+            before = sum(piece.rows for each in found.spec.inputs for piece in each.pieces)
+            # Groups that lie apart become no fewer: it would be done in vain again and again.
+            fold.useless = outcome.rows > 0.7 * before
+            dropped = dict.fromkeys(p.key for each in found.spec.inputs for p in each.pieces)
+            dropped.update(dict.fromkeys(self._key(task) for task in found.tasks))
+            fold.pieces = outcome.pieces
+            fold.tasks.update(found.tasks)
+            fold.waiting = [task for task in fold.waiting if task not in fold.tasks]
+            return tuple(dropped)
+
+    def unfolded(self, found: FoldSpec) -> None:
+        """Putting outputs together has failed; they stay as they are."""
+        with self._lock:
+            self._folds[found.job].busy = False
 
     def is_early(self, task: TaskId) -> bool:
         """Whether it is a reduce of which some maps have yet to run, or to run again."""
@@ -124,7 +226,11 @@ class StagedQuery:
         """What a task reads, by the names it has in its SQL."""
         if task.kind == "reduce":
             for side in range(job.sides):
-                held = [self._held(TaskId(job.name, "map", i)) for i in _tasks_of(job, side)]
+                maps = [TaskId(job.name, "map", i) for i in _tasks_of(job, side)]
+                fold = self._folds.get(job.name) if side == 0 else None
+                held = [self._held(t) for t in maps if fold is None or t not in fold.tasks]
+                if fold is not None and fold.pieces:
+                    held.insert(0, fold.pieces)
                 yield Input(f"x_{job.name}_{side}", _partition(held, task.index))
             return
         branch, place = job.branch_of(task.index)
@@ -171,6 +277,13 @@ class StagedQuery:
             if outcome.attempt < self._attempts.get(task, outcome.attempt):
                 return False
             self._attempts[task] = outcome.attempt
+            fold = self._folds.get(task.job)
+            if fold is not None and task.kind == "map" and task in fold.tasks:
+                return False  # what it made before has been put together with that of others
+            if self._is_foldable(task):
+                waiting = self._folds.setdefault(task.job, Fold()).waiting
+                if task not in waiting:
+                    waiting.append(task)
             if task.kind == "map" and task not in self._outcomes:
                 self._maps_done[task.job] += 1
                 if self._is_mapped(task.job):
@@ -189,6 +302,10 @@ class StagedQuery:
                 for task, outcome in self._outcomes.items()
                 if any(piece.holder == place for piece in outcome.pieces)
             ]
+            for name, fold in self._folds.items():
+                if any(piece.holder == place for piece in fold.pieces):
+                    gone += [task for task in fold.tasks if task not in gone]
+                    self._folds[name] = Fold(number=fold.number)
             for task in gone:
                 del self._outcomes[task]
                 self._maps_done[task.job] -= task.kind == "map"
@@ -228,6 +345,10 @@ class StagedQuery:
             found.append(task)
         return tuple(found)
 
+    def _is_foldable(self, task: TaskId) -> bool:
+        job = self._jobs[task.job]
+        return bool(job.fold_sql) and task.kind == "map" and job.branch_of(task.index)[0].side == 0
+
     def _missing(self, tasks: list[TaskId]) -> list[TaskId]:
         return [task for task in tasks if task not in self._outcomes]
 
@@ -256,6 +377,7 @@ class StagedQuery:
         """All keys under which rows of the query may lie, to drop them."""
         with self._lock:
             made = [self._key(task) for task in self._attempts]
+            made += [piece.key for fold in self._folds.values() for piece in fold.pieces]
         return (*made, *(piece.key for piece in self._frames.values()))
 
     def actuals(self) -> dict[str, JobActuals]:

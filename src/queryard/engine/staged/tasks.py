@@ -7,14 +7,15 @@ earlier: the kernel reserves the query's memory when it launches the first task.
 from __future__ import annotations
 
 import threading
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
 
-from queryard.core.model import TaskId
-from queryard.engine.errors import QueryCancelled
+from queryard.core.model import MAP, TaskId
+from queryard.engine.errors import QueryCancelled, QueryFailed
 from queryard.engine.pool import InstancePool
 from queryard.sql.planner.plan import StagedPlan
 
@@ -22,7 +23,9 @@ from .cancellation import Cancellation
 from .instance import open_instance
 from .local_exchange import LocalExchange
 from .node import StagedNode
-from .query import JobActuals, StagedQuery
+from .query import JobActuals, SegmentRead, StagedQuery
+from .reads import SegmentReads
+from .times import task_seconds
 
 
 class _Opened(NamedTuple):
@@ -37,9 +40,18 @@ class StagedTasks:
     """Both sides of a staged query in one process; any thread may call any method."""
 
     def __init__(
-        self, plan: StagedPlan, query: str, memory_bytes: int, pool: InstancePool, temp: Path
+        self,
+        plan: StagedPlan,
+        query: str,
+        memory_bytes: int,
+        pool: InstancePool,
+        temp: Path,
+        reads: SegmentReads | None = None,
     ) -> None:
+        """`reads` are the segments of text that the plan scans, if it scans any."""
         self._query = StagedQuery(plan, query, memory_bytes)
+        self._reads = reads
+        self._costs = task_seconds(plan)
         self._memory_bytes = memory_bytes
         self._pool = pool
         self._temp = temp
@@ -48,12 +60,39 @@ class StagedTasks:
         self._open: _Opened | None = None
         self._launches: dict[int, Cancellation] = {}
 
-    def run(self, launch: int, task: TaskId) -> float:
+    @contextmanager
+    def reading(self, riders: Sequence[tuple[object, TaskId]]) -> Iterator[Sequence[str]]:
+        """Parse the segment of text that the riders of a launch read, once for all of them.
+
+        Other splits are read by each rider for itself: to decode a columnar file together costs
+        more than it saves.
+        """
+        reads = [
+            read
+            for tasks, task in riders
+            if isinstance(tasks, StagedTasks) and (read := tasks.segment(task)) is not None
+        ]
+        if self._reads is None or len(reads) < len(riders):
+            yield [""] * len(riders)
+            return
+        with self._reads.reading(reads) as sources:
+            yield sources
+
+    def segment(self, task: TaskId) -> SegmentRead | None:
+        """The segment of text that a task reads."""
+        return self._query.segment(task)
+
+    def cost_s(self, task: TaskId) -> float:
+        map_s, reduce_s = self._costs[task.job]
+        return map_s if task.kind == MAP else reduce_s or 0.0
+
+    def run(self, launch: int, task: TaskId, source: str = "") -> float:
         """Run one task of a launch on the calling thread; the bytes it made.
 
-        The task's job has the plan's name. A reduce that was launched before all maps of its job
-        have ended makes its build sides, then sleeps until they have. Rows of maps that have ended
-        stay in the exchange meanwhile: a reference to them would keep in memory what is spilled.
+        `source` is what `reading` gave. The task's job has the plan's name. A reduce that was
+        launched before all maps of its job have ended makes its build sides, then sleeps until they
+        have. Rows of maps that have ended stay in the exchange meanwhile: a reference to them would
+        keep in memory what is spilled.
         """
         cancelled = self._launch(launch)
         try:
@@ -61,12 +100,28 @@ class StagedTasks:
             if self._query.is_early(task):
                 node.prepare(task, self._query.builds(task), cancelled)
                 self._query.wait_for_maps(task.job, cancelled)
-            outcome = node.run(self._query.spec(task, launch), cancelled)
+            outcome = node.run(self._query.spec(task, launch, source=source), cancelled)
+            self._query.done(task, outcome)
+            self._fold(task.job, launch, cancelled)
         finally:
             with self._lock:
                 self._launches.pop(launch, None)
-        self._query.done(task, outcome)
         return outcome.output_bytes
+
+    def _fold(self, job: str, launch: int, cancelled: Cancellation) -> None:
+        """Put partial results of a job together, if enough have come."""
+        found = self._query.fold_spec(job, launch)
+        if found is None:
+            return
+        opened = self._opened()
+        try:
+            outcome = opened.node.run(found.spec, cancelled)
+        except QueryFailed:
+            # The outputs are there as they were; if memory is short, the reduce phase will tell.
+            self._query.unfolded(found)
+            cancelled.check()
+            return
+        opened.exchange.drop(self._query.folded(found, outcome))
 
     def kill(self, launch: int) -> None:
         """Stop the task of one launch; returns when it has stopped."""

@@ -36,6 +36,8 @@ from ..admission.memory import Reservations
 from ..effects import Effect
 from ..facts import QueryView
 from ..inputs import ClientPort, Input
+from ..request import QueryRequest
+from ..sharing import Choice
 from .ending import Ending
 from .intake import Intake
 from .ledger import Ledger
@@ -60,6 +62,7 @@ class Coordinator:
             inputs.Submit: intake.submit,
             inputs.Planned: intake.planned,
             inputs.PlanFailed: intake.plan_failed,
+            inputs.ChoosePlan: intake.choose_plan,
             inputs.AcquireConnection: intake.acquire_connection,
             inputs.ReleaseConnection: intake.release_connection,
             told.RunJoined: intake.joined,
@@ -175,6 +178,11 @@ class Coordinator:
     def task_estimates(self, query: Query, plan: PlannedQuery) -> list[ev.EstimateChanged]:
         """What the tasks of a staged query of some class would be expected to take."""
         return self._ledger.tasks.fork().submitted(self._ledger.now, query, plan)
+
+    def choice(self, request: QueryRequest) -> Choice:
+        """The plan that would be chosen now for a query that leaves it open."""
+        ledger = self._ledger
+        return ledger.choices.choose(request.scans, ledger.riding(), ledger.now)
 
     def connection_work_s(self, client: ClientPort) -> float:
         """Core-seconds before a client's own connection is free."""

@@ -97,6 +97,8 @@ class Ending:
         """Run a query again with the usual memory: its reservation was a guess, and too small."""
         self._ledger.do(out.Forget(entry.id))
         self._ledger.free(entry)
+        if entry.work is not None and entry.work.hands_over:
+            self._ledger.do(out.CloseWork(entry.work))
         entry.again_bytes = None
         entry.work = None
         entry.shares_with = ""

@@ -16,6 +16,7 @@ from .. import inputs
 from ..admission.limits import Refused
 from ..inputs import ClientPort
 from ..request import QueryRequest
+from ..sharing import GRACE_S, Choice
 from ..work.base import Work
 from ..work.native import takes_a_moment
 from ..work.online import OnlineWork
@@ -167,6 +168,24 @@ class Intake:
 
     def _start(self, entry: Entry) -> bool:
         """Begin with a query; whether it holds its client's own connection from now on."""
+        if entry.request.plan == "auto":
+            choice = self._choose(entry)
+            self._ledger.choices.arrived(entry.request.scans, self._ledger.now)
+            if choice.plan == "native" and self._ledger.choices.may_wait(entry.request.scans):
+                at_s = self._ledger.now + GRACE_S
+                self._ledger.do(out.SetTimer(at_s, inputs.ChoosePlan(entry.id)))
+                return False
+            entry.request = entry.request.chosen(choice)
+        return self._begin(entry)
+
+    def choose_plan(self, given: inputs.ChoosePlan) -> None:
+        """A query has waited a moment for others over its table."""
+        entry = self._ledger.entries.get(given.query)
+        if entry is not None and entry.request.plan == "auto":
+            entry.request = entry.request.chosen(self._choose(entry, came_before=1))
+            self._begin(entry)
+
+    def _begin(self, entry: Entry) -> bool:
         request = entry.request
         if request.program is not None:
             work = OnlineWork(entry.id, request.program, 1, request.program.steps)
@@ -194,6 +213,18 @@ class Intake:
                 return False
             entry.reasons = (reason,)
         return self._begin_native(entry)
+
+    def _choose(self, entry: Entry, came_before: int = 0) -> Choice:
+        """Whether a query rides on a shared scan; one that an identical query answers does not.
+
+        `came_before` is how many of the arrivals so far are its own.
+        """
+        scans, now = entry.request.scans, self._ledger.now
+        if entry.key is not None and self._ledger.runs.is_active(
+            (entry.key, entry.client.settings)
+        ):
+            return Choice("native", "an identical query is being answered")
+        return self._ledger.choices.choose(scans, self._ledger.riding(), now, came_before)
 
     def _begin_native(self, entry: Entry) -> bool:
         pooled = entry.client.is_pooled(entry.request)
@@ -280,6 +311,7 @@ class Intake:
             submit_s=entry.submitted_s,
             deadline_s=request.deadline_s,
         )
+        self._ledger.tell_tables(work)
         self._ledger.tell(ev.QuerySubmitted(self._ledger.now, query))
         self._ledger.tell_estimates(entry)
         if work.hands_over:

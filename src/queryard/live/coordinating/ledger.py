@@ -6,6 +6,7 @@ instant are handled.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from queryard.core import events as ev
@@ -20,7 +21,8 @@ from ..admission.memory import Reservations
 from ..admission.readers import SlowReaders
 from ..effects import Effect
 from ..estimates.widths import Widths
-from ..work.base import Moved
+from ..sharing import ScanChoices
+from ..work.base import Moved, Work
 from ..work.native import SharedExecutions
 from .entry import Entry
 
@@ -43,6 +45,9 @@ class Ledger:
         self.tasks = TaskEstimates(make_predictor(TASK_PREDICTOR))
         self.widths = Widths()
         self.entries: dict[str, Entry] = {}
+        self.choices = ScanChoices()
+        # Tables that the kernel knows: fingerprint and number of splits.
+        self.scanned: dict[str, tuple[str, int]] = {}
         self.closed: BaseException | None = None
         self.now = 0.0
         self.effects: list[Effect] = []
@@ -63,6 +68,25 @@ class Ledger:
     def tell(self, *events: ev.Event) -> None:
         """Collect events for the kernel."""
         self.events.extend(events)
+
+    def riding(self) -> Counter[str]:
+        """How many active queries are on shared scans, by table."""
+        return Counter(
+            scan.table
+            for entry in self.entries.values()
+            if entry.request.plan == "staged"
+            for scan in entry.request.scans
+        )
+
+    def tell_tables(self, work: Work) -> None:
+        """Tell the kernel of tables that are scanned for the first time, or have changed.
+
+        Queries that scan the table as it was go on alone.
+        """
+        for name, (fingerprint, table) in work.tables().items():
+            if self.scanned.get(name) != (fingerprint, len(table.splits)):
+                self.scanned[name] = (fingerprint, len(table.splits))
+                self.tell(ev.TableChanged(self.now, table))
 
     def publish(self, entry: Entry) -> None:
         self.effects.append(out.Publish(entry.facts()))

@@ -150,11 +150,17 @@ class RunningQueries:
                 # Tasks that are killed because another failed are not what the query failed of.
                 entry.failure = given.error
             retry = entry.work.on_failure(given.error)
-            if retry == "never" and entry.error is None:
+            most_bytes = self._ledger.most_bytes(entry)
+            if entry.work.needs_more(given.error, most_bytes) and entry.error is None:
+                # Its memory was a guess, and too little: DuckDB runs it, with the usual memory.
+                entry.again_bytes = most_bytes
+                retry = "never"
+            elif retry == "never" and entry.error is None:
                 entry.error = given.error
                 self._ledger.do(out.FailOutput(entry.id, given.error))
         cause = str(given.error) or type(given.error).__name__
-        self._ledger.tell(ev.TaskFailed(self._ledger.now, given.launch, cause, retry))
+        now = self._ledger.now
+        self._ledger.tell(ev.TaskFailed(now, given.launch, cause, retry, given.job))
 
     # --- slots that a query can use --------------------------------------------------------------
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from queryard.backends.protocol import Leased, Staged
 from queryard.core.events import EstimateChanged, MemoryChanged, Retry
-from queryard.core.model import Job
+from queryard.core.model import Job, Table
 from queryard.core.speedup import Speedup
 from queryard.estimate.tasks.planned import PlannedQuery
 from queryard.results.explanation import Explanation
@@ -37,6 +37,9 @@ class Work(Protocol):
     def jobs(self) -> tuple[Job, ...]:
         """The jobs, as the kernel sees them."""
 
+    def tables(self) -> Mapping[str, tuple[str, Table]]:
+        """The tables that its jobs scan, by name: a fingerprint, and the splits."""
+
     def estimates(self, expected_s: float, speedup: Speedup) -> list[EstimateChanged]:
         """What is expected of each job."""
 
@@ -57,6 +60,9 @@ class Work(Protocol):
 
     def on_failure(self, error: BaseException) -> Retry:
         """What a failed attempt means."""
+
+    def needs_more(self, error: BaseException, most_bytes: int) -> bool:
+        """Whether a failed task needs more memory than was guessed for its query."""
 
     def hand_over(self, output: ResultStream) -> None:
         """Pass its rows to the reader; on a thread of its own, if `hands_over`."""

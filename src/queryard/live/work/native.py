@@ -14,7 +14,7 @@ from typing import Any
 
 from queryard.backends.protocol import NATIVE_JOB, Leased, Usage
 from queryard.core.events import EstimateChanged, MemoryChanged, Retry
-from queryard.core.model import Divisible, Job, JobId
+from queryard.core.model import Divisible, Job, JobId, Table
 from queryard.core.speedup import Speedup
 from queryard.engine.errors import OutOfMemory
 from queryard.estimate.tasks.planned import PlannedQuery
@@ -109,6 +109,11 @@ class SharedExecutions:
         run.queries.append(query)
         return NativeWork(query, run, self, None)
 
+    def is_active(self, key: Hashable) -> bool:
+        """Whether an execution with this key is under way."""
+        run = self._by_key.get(key)
+        return run is not None and not run.ended and bool(run.queries)
+
     def get(self, name: str) -> SharedExecution | None:
         return self._by_name.get(name)
 
@@ -147,6 +152,9 @@ class NativeWork:
 
     def jobs(self) -> tuple[Job, ...]:
         return (Job(NATIVE_JOB, divisible=Divisible(width=self._runs.width)),)
+
+    def tables(self) -> Mapping[str, tuple[str, Table]]:
+        return {}
 
     def estimates(self, expected_s: float, speedup: Speedup) -> list[EstimateChanged]:
         job = str(JobId(self._query, NATIVE_JOB))
@@ -196,6 +204,9 @@ class NativeWork:
 
     def on_failure(self, error: BaseException) -> Retry:
         return "never"
+
+    def needs_more(self, error: BaseException, most_bytes: int) -> bool:
+        return False
 
     def hand_over(self, output: ResultStream) -> None:
         raise AssertionError("the rows of a native query go to the reader as they are made")

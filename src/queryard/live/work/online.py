@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from queryard.backends.protocol import NATIVE_JOB, Leased
 from queryard.core.events import EstimateChanged, MemoryChanged, Retry
-from queryard.core.model import Divisible, Job, JobId
+from queryard.core.model import Divisible, Job, JobId, Table
 from queryard.core.speedup import Speedup
 from queryard.engine.online.statement import OnlineStatement
 from queryard.engine.program import Program
@@ -43,6 +43,9 @@ class OnlineWork:
         divisible = Divisible(width=self._width, batches=self._batches)
         return (Job(NATIVE_JOB, divisible=divisible),)
 
+    def tables(self) -> Mapping[str, tuple[str, Table]]:
+        return {}
+
     def estimates(self, expected_s: float, speedup: Speedup) -> list[EstimateChanged]:
         job = str(JobId(self._query, NATIVE_JOB))
         return [EstimateChanged(0.0, job, work_s=expected_s, speedup=speedup)]
@@ -64,6 +67,9 @@ class OnlineWork:
 
     def on_failure(self, error: BaseException) -> Retry:
         return "never"
+
+    def needs_more(self, error: BaseException, most_bytes: int) -> bool:
+        return False
 
     def hand_over(self, output: ResultStream) -> None:
         raise AssertionError("an online query puts its last answer out itself")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from queryard.backends.protocol import Staged
 from queryard.core.events import EstimateChanged, MemoryChanged, Retry
-from queryard.core.model import Job, JobId
+from queryard.core.model import Job, JobId, Table
 from queryard.core.speedup import Speedup
-from queryard.engine.errors import InputMissing, failure_kind
+from queryard.engine.errors import InputMissing, OutOfMemory, failure_kind
 from queryard.engine.pool import InstancePool
 from queryard.engine.staged.explained import staged_explanation
+from queryard.engine.staged.reads import SegmentReads
 from queryard.engine.staged.tasks import StagedTasks
 from queryard.engine.staged.times import planned_query, task_seconds
 from queryard.estimate.tasks.planned import PlannedQuery
@@ -28,15 +30,35 @@ class StagedWork:
     hands_over = True
 
     def __init__(
-        self, query: str, plan: StagedPlan, memory_bytes: int, pool: InstancePool, temp: Path
+        self,
+        query: str,
+        plan: StagedPlan,
+        memory_bytes: int,
+        pool: InstancePool,
+        temp: Path,
+        reads: SegmentReads | None = None,
+        shares: frozenset[str] = frozenset(),
     ) -> None:
+        """`shares` are the tables of which scans are worth sharing."""
         self.memory_bytes = memory_bytes
         self._query = query
         self._plan = plan
-        self._tasks = StagedTasks(plan, query, memory_bytes, pool, temp)
+        self._tasks = StagedTasks(plan, query, memory_bytes, pool, temp, reads)
+        self._jobs = tuple(
+            job if shares.issuperset(job.scans) else replace(job, scans=())
+            for job in plan.to_jobs()
+        )
 
     def jobs(self) -> tuple[Job, ...]:
-        return self._plan.to_jobs()
+        return self._jobs
+
+    def tables(self) -> Mapping[str, tuple[str, Table]]:
+        named = {name for job in self._jobs for name in job.scans}
+        return {
+            name: (read.fingerprint, read.as_table)
+            for name, read in self._plan.scanned().items()
+            if name in named
+        }
 
     def estimates(self, expected_s: float, speedup: Speedup) -> list[EstimateChanged]:
         """What is expected of the tasks of each job, by the bytes they read."""
@@ -64,6 +86,9 @@ class StagedWork:
         if isinstance(error, InputMissing):
             return "free"
         return "never" if failure_kind(error) == "never" else "count"
+
+    def needs_more(self, error: BaseException, most_bytes: int) -> bool:
+        return isinstance(error, OutOfMemory) and self.memory_bytes < most_bytes
 
     def hand_over(self, output: ResultStream) -> None:
         reader = self._tasks.result()

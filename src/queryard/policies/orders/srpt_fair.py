@@ -54,7 +54,7 @@ class SrptFair(QueryOrder):
     def take_over(self, before: Self, state: State) -> None:
         self._alike = before._alike
 
-    def elapse(self, seconds: float, slots: int, queries: int, state: State) -> Iterable[int]:
+    def elapse(self, seconds: float, slots: float, queries: int, state: State) -> Iterable[int]:
         if not queries:
             self._alike = Alike()  # nothing is left over, be it by rounding or wrong estimates
         self._alike.serve(seconds * slots)

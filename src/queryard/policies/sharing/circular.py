@@ -53,8 +53,8 @@ class Circular(MergedScans):
         table = job.spec.scans[0]
         ring = self._rings.get(table)
         if ring is None:
-            ring = self._rings[table] = Ring(job.map.spec.tasks)
-        elif ring.blocks != job.map.spec.tasks:
+            ring = self._rings[table] = Ring(job.scanned[0][0])
+        elif ring.table is not job.scanned[0][0]:
             return []  # the table has changed since the ring began to turn
         ring.jobs[job.id] = None
         return hold([job], ring.scan is not None)
@@ -138,6 +138,15 @@ class Circular(MergedScans):
         if not ring.jobs:
             del self._rings[table]
         return changed
+
+    def companions(self, job: JobState, state: State) -> tuple[str, ...]:
+        ring = self._ring_of(job) if job.spec.scans and job.map is not None else None
+        others = ring.jobs if ring is not None else ()
+        return tuple(
+            other.query.id
+            for job_id in others
+            if (other := state.jobs.get(job_id)) is not None and other.query is not job.query
+        )
 
     def scanned_s(self, job: JobState, state: State) -> float | None:
         ring = self._ring_of(job) if job.spec.scans and job.map is not None else None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 from queryard.core.entities import JobState
+from queryard.core.model import Table
 from queryard.core.state import State
 
 from ..checks import above_zero, whole
@@ -17,7 +18,7 @@ class Forming(NamedTuple):
     """A batch that still waits for jobs."""
 
     jobs: tuple[str, ...]
-    blocks: int
+    table: Table
     closes_s: float
 
 
@@ -70,8 +71,8 @@ class Batches(MergedScans):
         table = job.spec.scans[0]
         batch = self._forming.get(table)
         if batch is None:
-            batch = Forming((), maps.spec.tasks, state.now + self.window_s)
-        elif batch.blocks != maps.spec.tasks:
+            batch = Forming((), job.scanned[0][0], state.now + self.window_s)
+        elif batch.table is not job.scanned[0][0]:
             return []  # the table has changed since the batch began
         batch = self._forming[table] = batch._replace(jobs=(*batch.jobs, job.id))
         job.held_back = True
@@ -88,7 +89,7 @@ class Batches(MergedScans):
             return []
         jobs.sort(key=lambda job: job.uid)
         scan = MergedScan(
-            jobs[0], self._new_round(table), [job.id for job in jobs], 0, batch.blocks
+            jobs[0], self._new_round(table), [job.id for job in jobs], 0, len(batch.table.splits)
         )
         self._scans[scan.round] = scan
         self._round_of.update((job.id, scan.round) for job in jobs)
@@ -101,6 +102,22 @@ class Batches(MergedScans):
     def released(self, state: State) -> list[JobState]:
         due = [table for table, batch in self._forming.items() if batch.closes_s <= state.now]
         return [job for table in due for job in self._close(table, state)]
+
+    def companions(self, job: JobState, state: State) -> tuple[str, ...]:
+        scan = self._scan_for(job, state)
+        others = scan.riders if scan is not None else ()
+        return tuple(
+            other.query.id
+            for job_id in others
+            if (other := state.jobs.get(job_id)) is not None and other.query is not job.query
+        )
+
+    def scanned_s(self, job: JobState, state: State) -> float | None:
+        """When the batch will have read all, its blocks at the pace of its maps so far."""
+        if self._scan_for(job, state) is None or job.map is None:
+            return None
+        pace_s = job.map.mean.or_else(job.map_s)
+        return state.now + job.map.left * pace_s / max(1, state.total_slots)
 
     def _scan_for(self, job: JobState, state: State) -> MergedScan | None:
         return self._scans.get(self._round_of.get(job.id, ""))

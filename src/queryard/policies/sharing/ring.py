@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from queryard.core.entities import JobState
+from queryard.core.model import Table
 from queryard.core.state import State
 
 from .merged import MergedScan
@@ -35,10 +36,13 @@ class Ring:
         "position",
         "running",
         "scan",
+        "table",
     )
 
-    def __init__(self, blocks: int) -> None:
-        self.blocks = blocks
+    def __init__(self, table: Table) -> None:
+        # As it was when the ring began to turn: jobs of another state of it do not ride along.
+        self.table = table
+        self.blocks = len(table.splits)
         # Ids, in the order in which they came.
         self.jobs: dict[str, None] = {}
         # The block at which the next segment begins.
@@ -53,7 +57,7 @@ class Ring:
         self.pace_s: float | None = None
 
     def fork(self) -> Ring:
-        copy = Ring(self.blocks)
+        copy = Ring(self.table)
         copy.jobs = self.jobs.copy()
         copy.position = self.position
         copy.scan = self.scan.fork() if self.scan else None

@@ -114,6 +114,18 @@ class Call:
         mean = f"sum({n} * {m}) {over} / sum({n}) {over}"
         return f"{self.out}_c", f"greatest(min({m}) {over}, least(max({m}) {over}, {mean}))"
 
+    def combine(self) -> tuple[tuple[str, str], ...]:
+        """One partial result from several (and their common mean): columns as of `partial`."""
+        if self.function in _SPREAD:
+            n, m, q, c = (f"{self.out}_{suffix}" for suffix in "nmqc")
+            squares = f"sum({q}) + sum({n} * ({m} - {c}) * ({m} - {c}))"
+            return ((n, f"sum({n})"), (m, f"any_value({c})"), (q, squares))
+        if self.function == "avg":
+            return tuple((name, f"sum({name})") for name in (f"{self.out}_s", f"{self.out}_n"))
+        own = self.function in _MERGED_BY_ITSELF or self.function == "bit_xor"
+        name = f"{self.out}_p"
+        return ((name, f"{self.function if own else 'sum'}({name})"),)
+
     def merge(self) -> str:
         """The aggregate from partial results (and the common mean)."""
         if self.function in _MERGED_BY_ITSELF or self.function == "bit_xor":

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from queryard.core.model import Operator
+from queryard.sql.catalog.canonical import canonical_splits, is_text_table
 from queryard.sql.catalog.model import NotSplittable
 
 from .contract import CatalogLike, SplitLike
@@ -24,6 +25,7 @@ from .fragment import (
     TableSource,
     Wrap,
 )
+from .oracle import Field
 from .plan import PART, Branch, ChunkRead, NothingRead, Read, ReadSplit, StagedJob, TableRead
 from .types import packed, unpacked
 
@@ -39,6 +41,7 @@ class OpenJob:
     story: tuple[str, ...]
     side_bytes: list[float]
     scan_bytes: float
+    fold_sql: str = ""
 
 
 class Assembly:
@@ -117,6 +120,7 @@ class Assembly:
             side_bytes_expected=tuple(job.side_bytes),
             map_scan_bytes=job.scan_bytes,
             reduce_scan_bytes=fragment.scan_bytes,
+            fold_sql=job.fold_sql,
         )
 
     def reading(self, job: StagedJob) -> Fragment:
@@ -164,13 +168,7 @@ class Assembly:
     def send(self, job_name: str, fragment: Fragment, keys: Sequence[str]) -> int:
         """Let the map tasks of an open job send a fragment, by hashes of keys; its side."""
         job = self._open[job_name]
-        columns = [packed(field.name, field.type) for field in fragment.fields]
-        if job.partitions > 1:
-            # Hashed twice: DuckDB's own hash tables use the bits of the first.
-            narrow = "UTINYINT" if job.partitions <= 256 else "USMALLINT"
-            place = f"hash(hash({', '.join(keys)})) % {job.partitions}"
-            columns.append(f"CAST({place} AS {narrow}) AS {PART}")
-        sql = Wrap(f"SELECT {', '.join(columns) or '1 AS one'} FROM ")
+        sql = _sending(fragment.fields, keys, job.partitions)
         shuffle_s = fragment.rows * SHUFFLE_VALUE_S * len(fragment.fields)
         sent = replace(
             fragment,
@@ -183,6 +181,14 @@ class Assembly:
         job.side_bytes.append(fragment.bytes)
         job.scan_bytes += fragment.scan_bytes
         return side
+
+    def fold(self, received: Fragment, keys: Sequence[str], combined: Wrap) -> None:
+        """Let outputs of the maps of an open job, its first side, be put together on the way."""
+        (piece,) = received.pieces
+        assert received.open_job is not None
+        job = self._open[received.open_job]
+        sent = piece.around(combined).around(_sending(received.fields, keys, job.partitions))
+        job.fold_sql = sent.text("")
 
     def received(self, job_name: str, side: int, sent: Fragment) -> Fragment:
         """What arrives of a side in the reduce tasks of an open job."""
@@ -208,13 +214,19 @@ class Assembly:
 
     def _read(self, source: Source, work_s: float, fragment: Fragment) -> Read:
         if isinstance(source, TableSource):
-            splits = source.splits
+            splits, canonical = source.splits, False
             if splits is None:
-                count = tasks_for(work_s, fragment.build_seconds)
-                splits = self.splits(source.table, max(math.ceil(source.bytes / count), 1))
+                splits, canonical = self._cut(source, work_s, fragment.build_seconds)
             self.frames.update((s.relation, s.frame) for s in splits if s.frame is not None)
-            read = tuple(ReadSplit(s.relation, s.bytes, s.frame is not None) for s in splits)
-            return TableRead(source.table, read, source.empty)
+            table = self._catalog[source.table]
+            is_text = canonical and is_text_table(table)
+            read = tuple(
+                ReadSplit(s.relation, s.bytes, s.frame is not None, is_text) for s in splits
+            )
+            fingerprint = table.fingerprint if canonical else ""
+            return TableRead(
+                source.table, read, source.empty, canonical, source.columns, fingerprint
+            )
         if isinstance(source, ChunkSource):
             job = next(job for job in self.jobs if job.name == source.job)
             groups = _even(source.chunks, source.groups)
@@ -222,8 +234,34 @@ class Assembly:
         assert isinstance(source, NoSource)
         return NothingRead()
 
+    def _cut(
+        self, source: TableSource, work_s: float, build_s: float
+    ) -> tuple[tuple[SplitLike, ...], bool]:
+        """The canonical splits of a table, and True; or fewer, if each task builds large tables."""
+        table = self._catalog[source.table]
+        try:
+            splits = tuple(canonical_splits(table, self._sizing.split_bytes))
+        except NotSplittable as error:
+            raise NotStageable(str(error)) from error
+        count = tasks_for(work_s, build_s)
+        is_own = build_s > 0 and count < len(splits) and not is_text_table(table)
+        if is_own or any(split.frame is not None for split in splits):
+            return self.splits(source.table, max(math.ceil(source.bytes / count), 1)), False
+        return splits, True
+
     def _name(self) -> str:
         return f"j{next(self._numbers)}"
+
+
+def _sending(fields: Sequence[Field], keys: Sequence[str], partitions: int) -> Wrap:
+    """Columns as they are sent to a reduce phase, each row with the number of its partition."""
+    columns = [packed(field.name, field.type) for field in fields]
+    if partitions > 1:
+        # Hashed twice: DuckDB's own hash tables use the bits of the first.
+        narrow = "UTINYINT" if partitions <= 256 else "USMALLINT"
+        place = f"hash(hash({', '.join(keys)})) % {partitions}"
+        columns.append(f"CAST({place} AS {narrow}) AS {PART}")
+    return Wrap(f"SELECT {', '.join(columns) or '1 AS one'} FROM ")
 
 
 def flushed(fragment: Fragment) -> Fragment:

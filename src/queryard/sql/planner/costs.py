@@ -10,6 +10,9 @@ from dataclasses import dataclass
 
 SCAN_ROW_S = 15e-9
 SCAN_VALUE_S = 10e-9
+# Of text: to find the ends of its values, and to make one of them.
+TEXT_ROW_S = 800e-9
+TEXT_VALUE_S = 100e-9
 FILTER_ROW_S = 5e-9
 PROBE_ROW_S = 25e-9
 BUILD_ROW_S = 45e-9
@@ -32,6 +35,8 @@ class Sizing:
     target_bytes: float | None = None
     broadcast_bytes: float = 128e6
     partitions: int | None = None
+    split_bytes: float | None = None
+    """Of canonical splits of text; must be the same for all plans that are to share scans."""
 
     def partitions_for(self, size_bytes: float, work_s: float) -> int:
         """How many reduce tasks for so much data and work."""

@@ -21,7 +21,8 @@ class TableSource:
     table: str
     empty: str
     bytes: float
-    splits: tuple[SplitLike, ...] | None = None  # None: not decided yet
+    columns: tuple[str, ...] = ()  # that are read
+    splits: tuple[SplitLike, ...] | None = None  # None: the canonical ones, or fewer
 
 
 @dataclass(slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .algebra import Aggregate
 from .cardinality import Cardinality
 from .fragment import Wrap
@@ -39,9 +41,23 @@ def merging(node: Aggregate) -> Wrap:
     keys = [name for name, _ in node.keys]
     items = [*keys]
     items += [f"CAST({call.merge()} AS {types[call.out]}) AS {call.out}" for call in node.calls]
-    centres = [c for c in (call.centre(", ".join(keys)) for call in node.calls) if c is not None]
-    further = ", ".join(f"{sql} AS {name}" for name, sql in centres)
-    return _select(items, further, keys)
+    return _select(items, _centres(node), keys)
+
+
+def combining(node: Aggregate, fields: Sequence[Field]) -> Wrap:
+    """Some partial results of a group are together; one partial result comes of them."""
+    types = {field.name: field.type for field in fields}
+    keys = [name for name, _ in node.keys]
+    pairs = [pair for call in node.calls for pair in call.combine()]
+    items = [*keys, *(f"CAST({sql} AS {types[name]}) AS {name}" for name, sql in pairs)]
+    return _select(items, _centres(node), keys)
+
+
+def _centres(node: Aggregate) -> str:
+    """The columns that a merge needs beside partial results."""
+    keys = ", ".join(name for name, _ in node.keys)
+    centres = [c for c in (call.centre(keys) for call in node.calls) if c is not None]
+    return ", ".join(f"{sql} AS {name}" for name, sql in centres)
 
 
 def _types(node: Aggregate) -> dict[str, str]:

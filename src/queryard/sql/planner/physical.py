@@ -8,6 +8,8 @@ from dataclasses import replace
 from sqlglot import exp
 
 from queryard.core.readable import several
+from queryard.sql.catalog.canonical import is_text_table
+from queryard.sql.catalog.segments import TARGET_BYTES
 
 from .algebra import (
     Aggregate,
@@ -24,7 +26,7 @@ from .algebra import (
 from .assembly import Assembly, flushed
 from .builder import Builder
 from .cardinality import Cardinality
-from .contract import CatalogLike
+from .contract import CatalogLike, TableLike
 from .costs import (
     FILTER_ROW_S,
     GROUP_ROW_S,
@@ -32,12 +34,14 @@ from .costs import (
     SCAN_VALUE_S,
     SMALL_S,
     SORT_ROW_S,
+    TEXT_ROW_S,
+    TEXT_VALUE_S,
     Sizing,
     tasks_for,
 )
 from .expressions import all_of, bare, text
 from .fragment import ChunkSource, Fragment, NoSource, Piece, TableSource, Wrap
-from .grouping import full_grouping, merging, partial_fields, partial_grouping
+from .grouping import combining, full_grouping, merging, partial_fields, partial_grouping
 from .joining import Joining
 from .oracle import Field, quoted
 from .plan import StagedJob
@@ -135,17 +139,27 @@ class Physical:
         table = self.catalog[node.table]
         columns = ", ".join(f"t.{quoted(c)} AS {n}" for n, c in node.columns.items())
         rows = self.cardinality.rows(node)
-        seconds = rows * (SCAN_ROW_S + SCAN_VALUE_S * len(node.fields))
+        row_s, value_s = SCAN_ROW_S, SCAN_VALUE_S
+        if is_text_table(table):
+            row_s, value_s = TEXT_ROW_S, TEXT_VALUE_S
+        seconds = rows * (row_s + value_s * len(node.fields))
         shape = ", ".join(f"CAST(NULL AS {c.type}) AS {quoted(c.name)}" for c in table.columns)
-        source = TableSource(node.table, f"(SELECT {shape} LIMIT 0)", float(table.bytes))
+        read = tuple(dict.fromkeys(node.columns.values()))
+        source = TableSource(node.table, f"(SELECT {shape} LIMIT 0)", float(table.bytes), read)
         if self.sizing.target_bytes is not None:
             source.splits = self.assembly.splits(node.table, self.sizing.target_bytes)
-        elif seconds <= SMALL_S:
+        elif self._is_small(table, seconds):
             source.splits = self.assembly.splits(node.table, max(float(table.bytes), 1.0) * 2)
         piece = Piece(source, f"SELECT {columns or '1 AS one'} FROM ", " AS t")
         size = self.cardinality.bytes(node)
         story = (f"scan {node.table}",)
         return Fragment([piece], node.fields, rows, size, seconds, size, story=story)
+
+    def _is_small(self, table: TableLike, seconds: float) -> bool:
+        """Whether one task reads all of a table, whatever other plans do."""
+        if is_text_table(table):
+            return table.bytes <= (self.sizing.split_bytes or TARGET_BYTES)
+        return seconds <= SMALL_S
 
     def _share(self, node: Shared) -> Fragment:
         job = self._shared.get(id(node))
@@ -199,7 +213,8 @@ class Physical:
             return grouped
         rows_in, rows_out = self.cardinality.rows(node.child), self.cardinality.rows(node)
         keys = tuple(name for name, _ in node.keys)
-        if any(call.distinct for call in node.calls) or (node.keys and rows_out > 0.7 * rows_in):
+        in_vain = bool(node.keys) and rows_out > 0.7 * rows_in and not self._is_guess(child)
+        if any(call.distinct for call in node.calls) or in_vain:
             sources_list = tuple(source for _, source in node.keys)
             shuffled = self.assembly.exchange(
                 [(child, sources_list)], "groupby", rows_in * GROUP_ROW_S
@@ -220,11 +235,23 @@ class Physical:
                 shuffled = self.assembly.gathered(partial)
             else:
                 shuffled = self.assembly.exchange([(partial, keys)], "groupby", work_s)
+                if node.keys or node.calls:
+                    self.assembly.fold(shuffled, keys, combining(node, partial.fields))
             fragment = self.wrapped(shuffled, node, merging(node), GROUP_ROW_S, _group_story(node))
         types = {field.name: field.type for field in node.fields}
         fragment.apart = [frozenset(keys)] if keys else []
         fragment.hashed = [(keys, tuple(types[key] for key in keys))] if keys else []
         return fragment
+
+    def _is_guess(self, fragment: Fragment) -> bool:
+        """Whether nothing is known of the columns of text that the fragment reads."""
+        sources = [piece.source for piece in fragment.pieces]
+        tables = [source.table for source in sources if isinstance(source, TableSource)]
+        return any(
+            is_text_table(self.catalog[name])
+            and getattr(self.catalog.statistics(name), "source", "") != "analysed"
+            for name in tables
+        )
 
     def _partial(self, node: Aggregate, child: Fragment) -> Fragment:
         groups = self.cardinality.rows(node)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from queryard.core.errors import InvalidModel, unknown_name
-from queryard.core.model import Job, Kind, Operator, Phase, TableInput
+from queryard.core.model import Job, Kind, Operator, Phase, Split, Table, TableInput
 
 from .oracle import Field
 from .types import unpacked
@@ -23,28 +23,46 @@ PART = "part"
 class ReadSplit(NamedTuple):
     """A part of a table: what goes behind FROM, and about how many bytes that is.
 
-    The relation of a registered frame is a name, under which a task is given its rows.
+    The relation of a registered frame is a name, under which a task is given its rows. A segment
+    of text may have none: what it was parsed into is known when it is read.
     """
 
     relation: str
     bytes: float
     is_frame: bool = False
+    is_segment: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TableRead:
-    """The splits of a table, one for each task. Without splits (an empty table) no row is read."""
+    """The splits of a table, one for each task. Without splits (an empty table) no row is read.
+
+    `canonical` says that these are the splits of the table that every plan shares. `columns` are
+    those that are read, and `fingerprint` is that of the files that were split.
+    """
 
     table: str
     splits: tuple[ReadSplit, ...]
     empty: str  # a relation of the table's shape without rows
+    canonical: bool = False
+    columns: tuple[str, ...] = ()
+    fingerprint: str = ""
 
     @property
     def tasks(self) -> int:
         return max(len(self.splits), 1)
 
+    @property
+    def as_table(self) -> Table:
+        """The table with its splits, as the kernel knows it; no split is nearer than another."""
+        return Table(self.table, tuple(Split(split.bytes) for split in self.splits))
+
     def relation(self, index: int) -> str:
         return self.splits[index].relation if self.splits else self.empty
+
+    def is_segment(self, index: int) -> bool:
+        """Whether it is a segment of text, which is parsed once for all that read it."""
+        return bool(self.splits) and self.splits[index].is_segment
 
     def is_frame(self, index: int) -> bool:
         return bool(self.splits) and self.splits[index].is_frame
@@ -99,9 +117,9 @@ class Branch:
     builds: tuple[str, ...] = ()
     side: int = 0
 
-    def sql(self, place: int) -> str:
-        """The SQL of one of the tasks."""
-        return f"{self.before}{self.read.relation(place)}{self.after}"
+    def sql(self, place: int, source: str = "") -> str:
+        """The SQL of one of the tasks; `source` is what a segment of text was parsed into."""
+        return f"{self.before}{source or self.read.relation(place)}{self.after}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +141,9 @@ class StagedJob:
     map_scan_bytes: float = 0.0
     reduce_scan_bytes: float = 0.0
     """Of the columns of tables that its tasks read, once they are decoded."""
+    fold_sql: str = ""
+    """Makes of several outputs of maps, read as the first side, one of the same form; "" where
+    outputs cannot be put together before the reduce phase."""
 
     @property
     def sides(self) -> int:
@@ -157,6 +178,13 @@ class StagedJob:
                 size = sum(branch.read.bytes(i) for i in range(branch.read.tasks))
                 found[branch.read.table] = found.get(branch.read.table, 0.0) + size
         return tuple(TableInput(table, size) for table, size in found.items())
+
+    @property
+    def scans(self) -> tuple[str, ...]:
+        """The tables with canonical splits that are, one after another, the inputs of its maps."""
+        reads = [branch.read for branch in self.branches]
+        found = [r.table for r in reads if isinstance(r, TableRead) and r.canonical and r.splits]
+        return tuple(found) if len(found) == len(reads) else ()
 
     @property
     def result_tasks(self) -> int:
@@ -203,8 +231,8 @@ class StagedPlan:
                 return job
         raise InvalidModel(unknown_name("job", name, [job.name for job in self.jobs]))
 
-    def task(self, job_name: str, kind: Kind, index: int) -> TaskText:
-        """The SQL of one task and what it needs."""
+    def task(self, job_name: str, kind: Kind, index: int, source: str = "") -> TaskText:
+        """The SQL of one task and what it needs; `source` is what its segment was parsed into."""
         job = self.job(job_name)
         if kind == "reduce":
             if not 0 <= index < job.partitions:
@@ -212,7 +240,7 @@ class StagedPlan:
             return TaskText(job.reduce_sql, job.reduce_builds, None)
         branch, place = job.branch_of(index)
         side = branch.side if job.partitions else None
-        return TaskText(branch.sql(place), branch.builds, side)
+        return TaskText(branch.sql(place, source), branch.builds, side)
 
     def unpacked(self, job_name: str) -> str:
         """The select list that gives the result of a job its types again."""
@@ -220,8 +248,21 @@ class StagedPlan:
         return ", ".join(unpacked(field.name, field.type) for field in fields) or "*"
 
     def to_jobs(self) -> tuple[Job, ...]:
-        """The jobs as the kernel schedules them (splits are this plan's own, so no `scans`)."""
+        """The jobs as the kernel schedules them.
+
+        A job names `scans` where its maps read canonical splits only, so that task i of any such
+        job over a table reads the same rows. Plans that cut a table for themselves share no scan.
+        """
         return tuple(_kernel_job(job) for job in self.jobs)
+
+    def scanned(self) -> dict[str, TableRead]:
+        """The tables of which jobs name the scans, with their canonical splits."""
+        return {
+            branch.read.table: branch.read
+            for job in self.jobs
+            for branch in job.branches
+            if job.scans and isinstance(branch.read, TableRead)
+        }
 
     def describe(self) -> list[dict[str, Any]]:
         """What EXPLAIN shows, one entry per job."""
@@ -253,4 +294,5 @@ def _kernel_job(job: StagedJob) -> Job:
         inputs=job.tables,
         map=Phase(job.map_tasks, sizes=sizes),
         reduce=reduce,
+        scans=job.scans,
     )

@@ -31,17 +31,21 @@ def plan_staged(
     target_bytes: float | None = None,
     broadcast_bytes: float = _BROADCAST_BYTES,
     partitions: int | None = None,
+    split_bytes: float | None = None,
 ) -> StagedPlan:
     """Split a query into jobs, or say why not (`NotStageable`).
 
     By itself the planner sizes tasks for 0.2 to 2 s from statistics. `target_bytes` fixes the size
-    of splits, `partitions` the number of reduce tasks, and tables above `broadcast_bytes` are never
-    shared whole with every task.
+    of splits of this plan alone, `partitions` the number of reduce tasks, and tables above
+    `broadcast_bytes` are never shared whole with every task. `split_bytes` is the size of the
+    canonical splits of text files, and must be the same for all plans that are to share scans.
     """
     if partitions is not None and not 1 <= partitions <= 65535:
         raise ValueError(f"partitions must be from 1 to 65535, got {partitions!r}")
     try:
-        return _planned(sql, catalog, Sizing(target_bytes, broadcast_bytes, partitions))
+        return _planned(
+            sql, catalog, Sizing(target_bytes, broadcast_bytes, partitions, split_bytes)
+        )
     except RecursionError as error:
         raise NotStageable("the statement is nested too deeply") from error
     except duckdb.Error as error:
