@@ -49,6 +49,7 @@ from .settings import (
     checked_slow_start,
     collecting_bytes,
     kept_segments_bytes,
+    paced,
     session_settings,
     sized,
     warn_of_idle_parts,
@@ -391,7 +392,7 @@ class Session:
 
     def _shared(self, profile: str | Mapping[str, Any]) -> Mapping[str, Any]:
         """A profile inside the shares of the tenants, if it can be followed on this machine."""
-        found = sized(resolve_profile(profile), self._slot_range)
+        found = paced(sized(resolve_profile(profile), self._slot_range))
         return for_tenants(found, self._tenants.shares) if self._tenants.shares else found
 
     # --- tables and functions ------------------------------------------------------------------
