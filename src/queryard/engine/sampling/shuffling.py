@@ -2,11 +2,10 @@
 
 DuckDB divides all rows in one pass over the table and then writes the files, in row groups of its
 usual size. Rows that do not fit into the memory it is given are spilled beside the copy meanwhile,
-which makes a copy two to four times dearer.
-Within a file rows stay about in the table's order.
+which makes a copy two to four times dearer. Within a file rows stay about in the table's order.
 
-The copy is written to a temporary folder and appears by a rename. What a killed process leaves there
-is removed by the next copy that is made.
+The copy is written to a temporary folder and appears by a rename. What a killed process leaves
+there is removed by the next copy that is made.
 """
 
 from __future__ import annotations
