@@ -20,6 +20,7 @@ from queryard.engine.sampling import (
     Sample,
     SampleError,
     ShuffledCopy,
+    best_sample,
     copy_places,
     find_copy,
     list_copies,
@@ -211,14 +212,14 @@ def test_a_table_without_rows(place: Path) -> None:
 def test_more_rows_than_memory(place: Path) -> None:
     with duckdb.connect() as connection:
         connection.execute(
-            "COPY (SELECT i AS n, md5(i::VARCHAR) || md5((i + 1)::VARCHAR) || repeat('-', 400) "
-            f"AS wide FROM range(300000) AS r(i)) TO '{place / 'wide.parquet'}' "
+            "COPY (SELECT i AS n, md5(i::VARCHAR) || md5((i + 1)::VARCHAR) || repeat('-', 740) "
+            f"AS wide FROM range(180000) AS r(i)) TO '{place / 'wide.parquet'}' "
             "(ROW_GROUP_SIZE 20000)"
         )
     catalog = open_catalog(place)
     copy = copy_of(catalog, "wide", memory_bytes=128 << 20)
-    assert copy.total_rows == 300_000
-    assert sorted(n for rows in rows_of(copy).values() for n in rows) == list(range(300_000))
+    assert copy.total_rows == 180_000
+    assert sorted(n for rows in rows_of(copy).values() for n in rows) == list(range(180_000))
 
 
 def test_how_many_files() -> None:
@@ -257,8 +258,24 @@ def test_a_copy_that_lost_a_file_does_not_hold(numbers: Catalog) -> None:
 
 def test_a_broken_note_is_as_good_as_none(numbers: Catalog) -> None:
     copy = copy_of(numbers, "numbers")
+    (copy.folder.parent / ".half-removed").mkdir()
     (copy.folder / "copy.json").write_text('{"format": 1')
     assert find_copy(numbers["numbers"], copy_places(numbers, numbers["numbers"])) is None
+    again = copy_of(numbers, "numbers")
+    assert not (again.folder.parent / ".half-removed").exists()
+
+
+def test_the_best_sample_is_a_copy_that_holds(numbers: Catalog, place: Path) -> None:
+    table = numbers["numbers"]
+    blocks = best_sample(numbers, table)
+    assert blocks is not None
+    assert (blocks.kind, len(blocks.parts)) == ("random blocks", 5)
+    assert same_rows(table, blocks)
+    copy = copy_of(numbers, "numbers")
+    assert best_sample(numbers, table) == copy
+    write_numbers(place, 500)
+    numbers.refresh()
+    assert best_sample(numbers, numbers["numbers"]) is None
 
 
 def test_data_moves_with_its_copies(numbers: Catalog, place: Path, tmp_path: Path) -> None:

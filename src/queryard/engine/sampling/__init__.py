@@ -1,6 +1,7 @@
 """Samples that online queries read: shuffled copies of tables, and random blocks of tables."""
 
 from .blocks import RandomBlocks, random_blocks
+from .choosing import best_sample
 from .copies import ShuffledCopy, copy_places, discard, find_copy, list_copies, remove_copy
 from .making import CopyMaker
 from .model import Part, Sample, SampleError
@@ -14,6 +15,7 @@ __all__ = [
     "Sample",
     "SampleError",
     "ShuffledCopy",
+    "best_sample",
     "copy_places",
     "discard",
     "find_copy",

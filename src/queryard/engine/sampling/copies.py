@@ -202,6 +202,13 @@ def discard(copy: ShuffledCopy) -> bool:
     return True
 
 
+def sweep(place: Path) -> None:
+    """Remove what is left of copies whose removal was cut short."""
+    for folder in place.glob(".*"):
+        if folder.is_dir():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def _alone(manifest: IO[bytes]) -> bool:
     if fcntl is None:
         return True

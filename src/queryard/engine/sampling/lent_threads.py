@@ -38,6 +38,8 @@ def run(connection: Connection, sql: str, threads: Callable[[float], int]) -> No
         statement.cancel()
         while not statement.gone or any(thread.is_alive() for thread, _ in crew):
             statement.poll()
+            # Again and again: an interrupt that comes just as a step begins is forgotten.
+            connection.interrupt()
             time.sleep(POLL_S)
     if statement.error is not None:
         raise statement.error

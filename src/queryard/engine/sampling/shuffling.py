@@ -1,8 +1,11 @@
 """Making a shuffled copy of a table: about 100 Parquet files by a hash of the row number.
 
-DuckDB writes all files in one pass over the table. Rows that do not fit into the memory it is given
-are spilled beside the copy. The copy is written to a temporary folder and appears by a rename; what
-a killed process leaves there is removed by the next copy that is made.
+DuckDB divides all rows in one pass over the table and then writes the files, in row groups of its
+usual size. Rows that do not fit into the memory it is given are spilled beside the copy meanwhile,
+which makes a copy two to four times dearer. Within a file rows stay about in the table's order.
+
+The copy is written to a temporary folder and appears by a rename. What a killed process leaves
+there is removed by the next copy that is made.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from queryard.sql.catalog.quoting import identifier, literal
 from queryard.sql.statistics.store import data_fingerprint, file_name
 
 from . import kept_types
-from .copies import ShuffledCopy, fcntl, find_copy, remove_copy, write_manifest
+from .copies import ShuffledCopy, fcntl, find_copy, remove_copy, sweep, write_manifest
 from .lent_threads import run
 from .model import Part, SampleError, part_column
 from .space import check_room, expected_bytes, writable_place
@@ -123,6 +126,7 @@ def shuffle(
             ) from error
         finally:
             making.close()
+        sweep(place)
         _remove_former(table, places, copy)
     progress(1.0)
     return copy
