@@ -20,7 +20,7 @@ from . import inputs
 from .effects import Effect
 from .estimates.estimator import Estimator
 from .inputs import Input
-from .online_planning import plan_online
+from .online_planning import OnlinePlans, plan_online
 from .planning import plan_work
 from .recording import Recorder
 from .ticket import Ticket
@@ -56,6 +56,7 @@ class EffectRunner:
         self._now = now
         self._later = later
         self._want_copy = want_copy
+        self._online_plans = OnlinePlans(engine.catalog)
         self._replies: dict[Hashable, Future[str]] = {}
         # Active queries that keep Python's switch interval short.
         self._active: set[str] = set()
@@ -143,8 +144,8 @@ class EffectRunner:
         )
 
     def _start_online(self, effect: out.StartOnline) -> None:
-        catalog, width = self._engine.catalog, self._backend.width
-        self._plan(effect.query, lambda: plan_online(*effect, catalog, width, self._want_copy))
+        known = self._engine.catalog, self._online_plans, self._backend.width, self._want_copy
+        self._plan(effect.query, lambda: plan_online(*effect, *known))
 
     def _plan(self, query: str, make: Callable[[], Work]) -> None:
         def plan() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from queryard.core.errors import QueryardError
 from queryard.core.readable import several
 from queryard.engine.settings import Settings
-from queryard.sql.catalog import Catalog
+from queryard.sql.catalog import Catalog, Table
 
 from .request import QueryRequest
 from .work.base import Work
@@ -20,9 +22,41 @@ if TYPE_CHECKING:
 # An online query needs so many parts, groups of so many rows on average, and other tables that
 # surely leave fewer rows than this share of the sampled table's: hash tables are made of them per
 # statement. How many rows they really leave is seen when it runs.
+PLANS_KEPT = 256
 LEAST_SAMPLE = 10
 LEAST_GROUP = 100
 LARGEST_DIMENSION = 0.4
+
+
+class OnlinePlans:
+    """Plans of online queries by their texts, as long as their tables are what they were."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, tuple[OnlinePlan, Mapping[str, Table]]] = OrderedDict()
+
+    def plan(self, sql: str) -> OnlinePlan:
+        """The plan of a query; `NotOnline` says why there is none."""
+        from queryard.sql.online import online_plan
+
+        with self._lock:
+            found = self._kept.get(sql)
+        # The catalog makes a new object of a table when a file has changed.
+        if found is not None and all(
+            self._catalog.tables.get(name) is table for name, table in found[1].items()
+        ):
+            return found[0]
+        plan = online_plan(sql, self._catalog)
+        with self._lock:
+            self._kept[sql] = plan, self._tables(plan)
+            if len(self._kept) > PLANS_KEPT:
+                self._kept.popitem(last=False)
+        return plan
+
+    def _tables(self, plan: OnlinePlan) -> dict[str, Table]:
+        named = [plan.table, *(name for each in plan.dimensions for name in each.tables)]
+        return {name: self._catalog[name] for name in named if name in self._catalog}
 
 
 def plan_online(
@@ -31,6 +65,7 @@ def plan_online(
     memory_bytes: int,
     settings: Settings,
     catalog: Catalog,
+    plans: OnlinePlans,
     width: int,
     want_copy: Callable[[str], None],
 ) -> Work:
@@ -39,12 +74,11 @@ def plan_online(
     `want_copy` hears of a table that has no shuffled copy.
     """
     from queryard.engine.online.statement import OnlineStatement
-    from queryard.sql.online import online_plan
 
     from .work.online import OnlineWork
 
     assert request.online is not None
-    plan = online_plan(request.statements[0].sql, catalog)
+    plan = plans.plan(request.statements[0].sql)
     sample = _sample(catalog, plan.table, want_copy)
     _check_worth(plan, sample)
     wish, log = request.online.wish, request.online.log
