@@ -28,6 +28,18 @@ LEAST_GROUP = 100
 LARGEST_DIMENSION = 0.4
 
 
+def has_copies(catalog: Catalog) -> bool:
+    """Whether there are shuffled copies beside the data: then online queries are likely."""
+    statistics = catalog.statistics_folder
+    return statistics is not None and (statistics.parent / "shuffled").is_dir()
+
+
+def load_planner() -> None:
+    """Import what the first online query would wait for."""
+    import queryard.engine.sampling
+    import queryard.sql.online  # noqa: F401
+
+
 class OnlinePlans:
     """Plans of online queries by their texts, as long as their tables are what they were."""
 

@@ -40,6 +40,7 @@ from .handle import Handle
 from .host import Host
 from .monitor import SessionReport
 from .online import OnlineAnswers
+from .online_planning import has_copies, load_planner
 from .options import QueryOptions, check_options
 from .recording import Recorder, history_file, kept_in, read_retention
 from .request import OnlineRequest, Plan, checked_plan
@@ -190,6 +191,8 @@ class Session:
             statistics_bytes,
         )
         engine.spares.keep(small_sizes(budget.pool_bytes), self.host.run_later)
+        if has_copies(catalog):
+            self.host.run_later(load_planner)
         self.client = Client.open(
             self.host, memory_bytes=budget.session_bytes, name="session", plan=plan, writes=write
         )
