@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -11,6 +12,7 @@ from queryard.core.errors import QueryardError
 from queryard.core.readable import several
 from queryard.engine.settings import Settings
 from queryard.sql.catalog import Catalog, Table
+from queryard.sql.catalog.quoting import written_name
 
 from .request import QueryRequest
 from .work.base import Work
@@ -34,10 +36,15 @@ def has_copies(catalog: Catalog) -> bool:
     return statistics is not None and (statistics.parent / "shuffled").is_dir()
 
 
-def load_planner() -> None:
-    """Import what the first online query would wait for."""
-    import queryard.engine.sampling
-    import queryard.sql.online  # noqa: F401
+def load_planner(catalog: Catalog) -> None:
+    """Import and fill what the first online query would wait for half a second."""
+    import queryard.engine.sampling  # noqa: F401
+    from queryard.sql.online import online_plan
+
+    for table in catalog.tables.values():
+        with contextlib.suppress(QueryardError):
+            online_plan(f"SELECT count(*) AS n FROM {written_name(table.key)}", catalog)
+            return
 
 
 class OnlinePlans:

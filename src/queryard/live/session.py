@@ -192,7 +192,7 @@ class Session:
         )
         engine.spares.keep(small_sizes(budget.pool_bytes), self.host.run_later)
         if has_copies(catalog):
-            self.host.run_later(load_planner)
+            self.host.run_later(lambda: load_planner(catalog))
         self.client = Client.open(
             self.host, memory_bytes=budget.session_bytes, name="session", plan=plan, writes=write
         )
