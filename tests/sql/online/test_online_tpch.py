@@ -81,3 +81,16 @@ def test_dimensions_are_filtered_before_they_are_joined(yard: OnlineYard):
     kept = yard.native.sql(f"SELECT count(*) FROM {dimension.name}").fetchall()[0][0]
     assert 0 < kept < 2_000  # of 15,000 orders
     assert set(plan.columns) == {"l_orderkey", "l_shipdate", "l_extendedprice", "l_discount"}
+
+
+def test_a_large_dimension_is_thinned_out_by_a_small_one(yard: OnlineYard):
+    plan = yard.plan(query(5))
+    rows = [
+        yard.native.sql(f"SELECT count(*) FROM {d.name}").fetchall()[0][0] for d in plan.dimensions
+    ]
+    of_asia = yard.native.sql(
+        "SELECT count(*) FROM orders JOIN customer ON o_custkey = c_custkey "
+        "WHERE year(o_orderdate) = 1994 AND c_nationkey IN "
+        "(SELECT n_nationkey FROM nation WHERE n_regionkey = 2)"
+    ).fetchall()[0][0]
+    assert max(rows) == of_asia

@@ -19,6 +19,7 @@ from queryard.sql.planner.prune import pruned
 from queryard.sql.planner.pushdown import Pushdown
 from queryard.sql.planner.staging import bound_query, check_types
 
+from .apart import Apart
 from .calls import OnlineCall, online_call
 from .dimensions import Dimensions
 from .errors import NotOnline
@@ -56,6 +57,8 @@ def _planned(sql: str, catalog: CatalogLike, builder: Builder, prefix: str) -> O
     cardinality = Cardinality(catalog, builder.oracle)
     root = pruned(Pushdown(builder, cardinality).run(root))
     check_types(root, expected)
+    path = sampled_path(root, catalog)
+    root = Apart(cardinality, path.scan).run(root)
     path = sampled_path(root, catalog)
     calls = tuple(online_call(call) for call in path.aggregate.calls)
     rows, groups_expected = cardinality.rows(path.aggregate.child), cardinality.rows(path.aggregate)

@@ -106,7 +106,9 @@ class OnlinePlan:
     def partial_sql(self, relation: str, file: str = "filename", tails: bool = True) -> str:
         """Partial rows of the files that a relation of the sampled table's columns holds.
 
-        `file` is an expression over the relation's columns that tells the batch of a row. With
+        `file` is an expression over the relation's columns that tells the batch of a row. Files of
+        shuffled rows may be cut into slices by it, for more batches early on; all batches of an
+        estimate should be slices, or all files. Blocks may not: their rows are alike. With
         `tails` the least and largest values are found as well, by which heavy tails are noticed
         before an interval is believed. They cost up to a sixth of a query of many sums; the first
         files are enough, so statements over many files may do without.
