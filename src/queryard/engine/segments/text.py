@@ -19,7 +19,7 @@ from queryard.sql.catalog.segments import Segment, relation_at, text_of
 
 from .places import MemoryFile, has_memory_files, removed
 
-_LINE = re.compile(r"(?<=\bLine: )(\d+)|(?<=\bline )(\d+)")
+_LINE = re.compile(r"(?<=CSV Error on Line: )\d+|(?<= in line )\d+")
 
 
 class Stop(Protocol):
@@ -39,11 +39,11 @@ def rows_of(table: Table, segment: Segment) -> Iterator[tuple[str, str]]:
     The path is "" where DuckDB reads the files themselves.
     """
     if not segment.is_range:
-        _check_version(segment)
+        check_version(segment)
         yield segment.relation, ""
         return
     with _taken_out(segment) as path:
-        _check_version(segment)
+        check_version(segment)
         yield relation_at(table, segment, path), path
 
 
@@ -68,7 +68,7 @@ def _taken_out(segment: Segment) -> Iterator[str]:
         removed(path)
 
 
-def _check_version(segment: Segment) -> None:
+def check_version(segment: Segment) -> None:
     """Raise if a file is not the one that was cut."""
     for file in segment.files:
         try:
@@ -85,7 +85,7 @@ def told(error: duckdb.Error, segment: Segment, path: str) -> QueryFailed:
     if path and path in text:
         before = _lines_before(segment)
         if before is not None:
-            text = _LINE.sub(lambda found: str(int(found[0]) + before), text)
+            text = _LINE.sub(lambda found: str(int(found[0]) + before), text, count=1)
             text = text.replace(path, segment.file.uri)
         else:
             text = text.replace(path, str(segment))
