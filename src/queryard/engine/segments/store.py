@@ -12,13 +12,13 @@ import threading
 import time
 import weakref
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import duckdb
 
 from queryard.core.errors import QueryardError, unknown_name
-from queryard.engine.errors import QueryCancelled, QueryFailed
+from queryard.engine.errors import NoRoom, QueryCancelled, QueryFailed
 from queryard.estimate.sharing import SharingCosts
 from queryard.sql.catalog.csv_files import CsvTable
 from queryard.sql.catalog.json_files import JsonTable
@@ -356,13 +356,16 @@ class _Target:
 
     def __init__(self, places: Places) -> None:
         self._places = places
-        self._memory = MemoryFile() if has_memory_files() else None
+        self._memory = None
+        if has_memory_files():
+            with suppress(OSError):  # too many files are open
+                self._memory = MemoryFile()
         if self._memory is not None:
             self.path = self._memory.path
         else:
             path = places.new_path()
             if path is None:
-                raise QueryardError(places.problem)
+                raise NoRoom(places.problem)
             self.path = path
 
     def finished(self, columns: frozenset[str], rows: int) -> KeptFile:

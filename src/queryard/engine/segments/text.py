@@ -12,7 +12,7 @@ from typing import Protocol
 
 import duckdb
 
-from queryard.engine.errors import InputMissing, QueryFailed, failure
+from queryard.engine.errors import InputMissing, NoRoom, QueryFailed, failure
 from queryard.sql.catalog.locations import local_file
 from queryard.sql.catalog.model import CatalogError, Table
 from queryard.sql.catalog.segments import Segment, relation_at, text_of
@@ -51,21 +51,35 @@ def rows_of(table: Table, segment: Segment) -> Iterator[tuple[str, str]]:
 def _taken_out(segment: Segment) -> Iterator[str]:
     """The text of a segment as a file of its own."""
     if has_memory_files():
-        file = MemoryFile()
+        with _no_room_told(segment):
+            file = MemoryFile()
         try:
-            for block in text_of(segment):
-                file.write(block)
+            with _no_room_told(segment):
+                for block in text_of(segment):
+                    file.write(block)
             yield file.path
         finally:
             file.close()
         return
-    handle, path = tempfile.mkstemp(prefix="queryard-segment-")
+    with _no_room_told(segment):
+        handle, path = tempfile.mkstemp(prefix="queryard-segment-")
     try:
-        with os.fdopen(handle, "wb") as target:
+        with _no_room_told(segment), os.fdopen(handle, "wb") as target:
             target.writelines(text_of(segment))
         yield path
     finally:
         removed(path)
+
+
+@contextmanager
+def _no_room_told(segment: Segment) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise NoRoom(
+            f"{segment}: its text cannot be taken out to be parsed ({error.strerror or error}); "
+            "make room, or let the process open more files (ulimit -n)"
+        ) from error
 
 
 def check_version(segment: Segment) -> None:
