@@ -12,7 +12,7 @@ from queryard.backends.fake import FakeBackend, Script
 from queryard.backends.protocol import Staged
 from queryard.core.events import EstimateChanged
 from queryard.core.journal import Journal
-from queryard.core.model import Job, JobId, Node, Phase
+from queryard.core.model import Job, JobId, Node, Phase, Split, Table
 from queryard.core.scheduler import Scheduler
 from queryard.core.speedup import Speedup
 from queryard.core.state import Settings
@@ -59,11 +59,21 @@ class FakeClient:
 
 
 class FakeStaged:
-    """Two jobs of tasks, one after another."""
+    """Two jobs of tasks, one after another; the first may scan a table, of which `version` is the
+    state.
+    """
 
     hands_over = True
 
-    def __init__(self, query: str, memory_bytes: int, tasks: int, retry: str = "count") -> None:
+    def __init__(
+        self,
+        query: str,
+        memory_bytes: int,
+        tasks: int,
+        retry: str = "count",
+        version: str = "",
+    ) -> None:
+        self.version = version
         self.memory_bytes = memory_bytes
         self.closed = 0
         self._query = query
@@ -72,12 +82,17 @@ class FakeStaged:
 
     def jobs(self) -> tuple[Job, ...]:
         return (
-            Job("scan", map=Phase(self._tasks), reduce=Phase(1)),
+            Job("scan", map=Phase(self._tasks), reduce=Phase(1), scans=self._scans),
             Job("sum", upstream=("scan",), map=Phase(1)),
         )
 
+    @property
+    def _scans(self) -> tuple[str, ...]:
+        return ("t",) if self.version else ()
+
     def tables(self) -> dict[str, Any]:
-        return {}
+        table = Table("t", tuple(Split(1.0) for _ in range(self._tasks)))
+        return dict.fromkeys(self._scans, (self.version, table))
 
     def estimates(self, expected_s: float, speedup: Speedup) -> list[EstimateChanged]:
         return [EstimateChanged(0.0, str(JobId(self._query, "scan")), map_s=1.0, reduce_s=1.0)]
@@ -133,6 +148,7 @@ class FakeHost:
             Reservations(memory),
             self.backend.width,
         )
+        self.table_version, self.table_splits = "first", 3
         self._lag = lag
         self.now_s = 0.0
         self.replies: dict[Any, out.Reply] = {}
@@ -276,7 +292,8 @@ class FakeHost:
             return inputs.PlanFailed(effect.query, "it cannot be split")
         if "defect" in effect.request.sql:
             return inputs.PlanFailed(effect.query, "", RuntimeError("a defect"))
-        work = FakeStaged(effect.query, effect.memory_bytes, tasks=3)
+        version = self.table_version if "scans" in effect.request.sql else ""
+        work = FakeStaged(effect.query, effect.memory_bytes, self.table_splits, version=version)
         self.plans[effect.query] = work
         return inputs.Planned(effect.query, work)  # type: ignore[arg-type]
 

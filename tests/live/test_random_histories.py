@@ -14,12 +14,17 @@ from queryard.core.model import Node
 from queryard.engine.errors import OutOfMemory, QueryCancelled, QueryFailed
 from queryard.live import inputs
 from queryard.live.admission.limits import Limits
+from queryard.live.sharing import TextScan
 from queryard.policies import resolve_profile
 
 from .fake_host import MIB, FakeClient, FakeHost
 
-PROFILES = ("fifo", "fair", "marshal", "srtf", "tls", "swrd")
-STATEMENTS = ("reads", "reads", "reads", "own", "own writes", "beside", "impossible", "defect")
+PROFILES = ("fifo", "fair", "marshal", "srtf", "tls", "swrd", "s3", "mrshare")
+STATEMENTS = (
+    *("reads", "reads", "reads", "own", "own writes", "beside", "impossible", "defect"),
+    *("scans", "scans", "scans"),
+)
+SCANS = (TextScan("t", 4.0, 6.0, 0.2),)
 CLUSTERS = (
     (Node("local", 2, 1024.0 * MIB),),
     (Node("local", 1, 512.0 * MIB),),
@@ -53,13 +58,17 @@ def scripted(draw: random.Random) -> Script:
         leave_s=lambda: draw.choice((0.0, 0.0, 0.05, 1.0)),
         task_s=lambda task, attempt: draw.choice((0.0, 0.1, 1.0)),
         task_error=task_error,
+        read_s=lambda launch: draw.choice((0.0, 0.1)),
     )
 
 
 def act(host: FakeHost, draw: random.Random, clients: list[FakeClient], turns: list[str]) -> None:
     """One thing that a user, a reader or an operator does."""
     on_their_way = list(host.open)
-    match draw.choice("ssssccrrprtkwwnb"):
+    match draw.choice("ssssccrrprtkwwnbf"):
+        case "f":
+            host.table_version = f"version {draw.random()}"
+            host.table_splits = draw.choice((1, 3, 3, 8))
         case "s":
             key = draw.choice((None, None, "a", "b"))
             host.submit(
@@ -67,7 +76,8 @@ def act(host: FakeHost, draw: random.Random, clients: list[FakeClient], turns: l
                 draw.choice(clients),
                 key,
                 work_s=draw.choice((0.001, 0.5, 5.0)),
-                plan=draw.choice(("native", "native", "staged")),
+                plan=draw.choice(("native", "native", "staged", "auto")),
+                scans=SCANS,
                 memory_bytes=draw.choice((None, None, 64 * MIB, 300 * MIB)),
                 tenant=draw.choice("xyz"),
                 priority=draw.choice((0.0, 0.0, 1.0)),

@@ -12,6 +12,7 @@ from queryard.sql.catalog import Catalog
 
 from .capi import library
 from .classify import Classified
+from .kept_tables import KeptColumns, KeptTables
 from .native_query import NativeQuery, Parameters
 from .online.circles import Circles
 from .online.query import OnlineQuery
@@ -31,7 +32,9 @@ __all__ = ["NativeEngine", "NativeQuery", "NativeStatement", "Parameters"]
 class NativeStatement:
     """What is to be run for a client: a script of statements, and how.
 
-    A very short one may sprint (see `statement`) if it only reads and has no parameters.
+    A very short one may sprint (see `statement`) if it only reads and has no parameters. `kept`
+    are tables of text, with the columns that are read of them, which are read from parsed segments
+    as far as these are kept.
     """
 
     statements: tuple[Classified, ...]
@@ -40,6 +43,7 @@ class NativeStatement:
     sprints: bool
     client: SessionInstance
     settings: Settings = ()
+    kept: KeptColumns = ()
 
 
 class NativeEngine:
@@ -83,8 +87,15 @@ class NativeEngine:
         return NativeQuery(place, statements, output, given.parameters, given.sprints and may)
 
     def _pooled(self, given: NativeStatement | OnlineStatement, attaches: bool) -> OnPool:
+        kept = given.kept if isinstance(given, NativeStatement) else ()
         return OnPool(
-            self.pool, self.spares, self.catalog, given.memory_bytes, given.settings, attaches
+            self.pool,
+            self.spares,
+            self.catalog,
+            given.memory_bytes,
+            given.settings,
+            attaches=attaches,
+            kept=KeptTables(self.segments, kept),
         )
 
     def close(self) -> None:

@@ -12,6 +12,7 @@ from .attached import SearchPath
 from .classify import Classified
 from .footers import FooterCache
 from .instance import Connection
+from .kept_tables import KeptTables
 from .pool import InstancePool, PooledInstance
 from .read_connections import ReadConnection
 from .session import SessionInstance
@@ -121,8 +122,10 @@ class OnPool:
         memory_bytes: int,
         settings: Settings,
         attaches: bool,
+        kept: KeptTables,
     ) -> None:
         """`attaches` says whether the databases that a read names are attached."""
+        self._kept = kept
         self._pool = pool
         self._spares = spares
         self._catalog = catalog
@@ -150,7 +153,7 @@ class OnPool:
         if self._attaches:
             self._attach(self._taken, connection, named)
         files = file_tables(self._catalog)
-        errors = self._taken.views.make(connection, files, names)
+        errors = self._taken.views.make(connection, self._kept.over(files), names)
         read = [table for table in files.values() if table.name.lower() in named]
         self._spares.named(read)
         files_read = chain.from_iterable(table.files for table in read)
@@ -178,6 +181,7 @@ class OnPool:
         pass
 
     def leave(self) -> None:
+        self._kept.close()
         taken, self._taken = self._taken, None
         if taken is None:
             return

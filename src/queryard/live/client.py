@@ -186,7 +186,9 @@ class Client:
     ) -> NativeStatement:
         statements = tuple(request.statements)
         own = self.instance
-        return NativeStatement(statements, request.parameters, memory_bytes, sprints, own, settings)
+        return NativeStatement(
+            statements, request.parameters, memory_bytes, sprints, own, settings, request.kept
+        )
 
     def _key(self, request: QueryRequest) -> Hashable | None:
         """Equal for queries with the same answer; None if the answer may differ each time.

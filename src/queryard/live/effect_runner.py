@@ -12,6 +12,7 @@ from queryard.backends.workers import Workers
 from queryard.core.errors import QueryardError
 from queryard.engine import gil_interval
 from queryard.engine.errors import QueryCancelled
+from queryard.engine.kept_tables import KeptColumns
 from queryard.engine.native import NativeEngine
 from queryard.engine.temp import TempSpace
 
@@ -147,7 +148,7 @@ class EffectRunner:
         known = self._engine.catalog, self._online_plans, self._backend.width, self._want_copy
         self._plan(effect.query, lambda: plan_online(*effect, *known))
 
-    def _plan(self, query: str, make: Callable[[], Work]) -> None:
+    def _plan(self, query: str, make: Callable[[], Work | KeptColumns]) -> None:
         def plan() -> None:
             try:
                 work = make()
@@ -156,7 +157,10 @@ class EffectRunner:
             except BaseException as error:
                 self._post(inputs.PlanFailed(query, "", error))
             else:
-                self._post(inputs.Planned(query, work))
+                if isinstance(work, tuple):
+                    self._post(inputs.FoundKept(query, work))
+                else:
+                    self._post(inputs.Planned(query, work))
 
         self._background.start(plan)
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from queryard.backends.protocol import BackendEvent
 from queryard.core.events import Woke
+from queryard.engine.kept_tables import KeptColumns
 from queryard.estimate.work import Prediction
 
 from .request import QueryRequest
@@ -92,6 +93,13 @@ class ChoosePlan(NamedTuple):
     query: str
 
 
+class FoundKept(NamedTuple):
+    """All that a query reads of tables of text is kept in parsed segments."""
+
+    query: str
+    kept: KeptColumns
+
+
 class PlanFailed(NamedTuple):
     """The planner cannot split a query (`reason`), or failed itself (`error`)."""
 
@@ -152,6 +160,7 @@ Input = (
     | TimeLimitReached
     | Planned
     | PlanFailed
+    | FoundKept
     | ChoosePlan
     | Predicted
     | ReaderState

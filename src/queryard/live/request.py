@@ -10,6 +10,7 @@ from typing import Literal
 
 from queryard.core.errors import QueryardError, unknown_name
 from queryard.engine.classify import Classified, all_names
+from queryard.engine.kept_tables import KeptColumns
 from queryard.engine.native import Parameters
 from queryard.engine.online.wish import OnlineWish
 from queryard.engine.program import Program
@@ -54,10 +55,18 @@ class QueryRequest:
     # The tables of text that it may share the scan of, while its plan is "auto"; then the choice.
     scans: tuple[TextScan, ...] = ()
     choice: Choice | None = None
+    # The columns that it reads of tables of text which are kept as a whole, by table.
+    kept: KeptColumns = ()
 
     def with_memory(self, memory_bytes: int) -> QueryRequest:
         """The same, with memory that was chosen for it."""
         return replace(self, memory_bytes=memory_bytes)
+
+    def over_kept(self, kept: KeptColumns) -> QueryRequest:
+        """The same, to be run by DuckDB over parsed segments."""
+        names = ", ".join(name for name, _ in kept)
+        choice = Choice("native", f"all it reads of {names} is kept in parsed segments")
+        return replace(self.chosen(choice), kept=kept)
 
     def chosen(self, choice: Choice) -> QueryRequest:
         """The same, with the plan that was chosen for it."""

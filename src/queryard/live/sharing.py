@@ -37,6 +37,7 @@ class TextScan(NamedTuple):
     scan_s: float
     make_s: float
     ride_s: float
+    is_kept: bool = False  # at least some of it, in parsed segments
 
 
 class Choice(NamedTuple):
@@ -62,7 +63,9 @@ def text_scans(catalog: Catalog, names: Set[str], store: SegmentStore) -> tuple[
         if scan_s >= SMALL_S:
             segments = max(1.0, size / store.target_bytes)
             make_s = costs.make_s(size, rows, columns)
-            found.append(TextScan(table.key, scan_s, make_s, costs.ride_s(rows, segments)))
+            ride_s = costs.ride_s(rows, segments)
+            is_kept = costs.makes > 0 and any(store.used_bytes)
+            found.append(TextScan(table.key, scan_s, make_s, ride_s, is_kept))
     return tuple(found)
 
 
@@ -103,6 +106,8 @@ class ScanChoices:
         # Those that ride are among the recent ones; as many as the others are likely to come.
         further = float(max(0, recent - on_it))
         scans_s, rides_s = [scan.scan_s] * (1 + on_it), [scan.ride_s] * (1 + on_it)
+        if scan.is_kept and recent < 1:
+            return Choice("staged", f"parsed segments of {scan.table} are kept")
         if recent < 1 or not sharing_pays(scans_s, scan.make_s, rides_s, further):
             return Choice("native", f"no other query reads {scan.table}, so sharing saves nothing")
         others = f"{on_it} on it now" if on_it else f"{recent} in the last {window_s:.0f} s"

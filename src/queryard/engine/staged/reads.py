@@ -35,6 +35,8 @@ class SegmentReads:
         """
         first = reads[0]
         table = self._table(first)
+        if any(read[:3] != first[:3] for read in reads):
+            raise InputMissing(f"table {first.table}: riders read different states of its files")
         segment = self._store.segments(table)[first.number]
         is_alone = len(reads) == 1 and first.table not in self._keeps
         with ExitStack() as stack:

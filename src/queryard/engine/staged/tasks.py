@@ -173,6 +173,9 @@ class StagedTasks:
                     # Half for the statements, half for the rows that pass between them.
                     half = self._memory_bytes // 2
                     instance = opening.enter_context(open_instance(half, self._temp))
+                    if self._reads is not None:
+                        # Texts that were taken out of files come one after another under one path.
+                        instance.execute("SET GLOBAL enable_external_file_cache = false")
                     exchange = LocalExchange(half, self._temp)
                     opening.callback(exchange.close)
                     self._query.publish(exchange)

@@ -62,6 +62,7 @@ class Coordinator:
             inputs.Submit: intake.submit,
             inputs.Planned: intake.planned,
             inputs.PlanFailed: intake.plan_failed,
+            inputs.FoundKept: intake.found_kept,
             inputs.ChoosePlan: intake.choose_plan,
             inputs.AcquireConnection: intake.acquire_connection,
             inputs.ReleaseConnection: intake.release_connection,

@@ -280,6 +280,12 @@ class Intake:
         self._ledger.do(out.AddWork(entry.id, given.work))
         self._enter_kernel(entry, given.work)
 
+    def found_kept(self, given: inputs.FoundKept) -> None:
+        entry = self._ledger.entries.get(given.query)
+        if entry is not None:
+            entry.request = entry.request.over_kept(given.kept)
+            self._begin_native(entry)
+
     def plan_failed(self, given: inputs.PlanFailed) -> None:
         entry = self._ledger.entries.get(given.query)
         if entry is None:

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from .aggregates import Call
 from .algebra import Aggregate, Filter, Node, Project, Scan, Shared, Sort, SortKey, inputs
-from .bound import Bound, direction, limit_of, output_column, unordered
+from .bound import Bound, direction, is_all, limit_of, output_column, unordered
 from .builder import Builder
 from .contract import CatalogLike, find_table
 from .errors import NotStageable
@@ -142,6 +142,9 @@ class QueryBinder:
         order = query.args.get("order")
         keys = []
         for ordered in order.expressions if order else ():
+            if is_all(ordered):
+                keys += [SortKey(out, direction(ordered)) for _, out in columns]
+                continue
             found = output_column(ordered.this, columns)
             if found is None:
                 raise NotStageable("ORDER BY of a set operation by an expression")

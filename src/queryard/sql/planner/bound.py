@@ -41,12 +41,16 @@ def output_column(key: Expr, columns: list[tuple[str | None, str]]) -> str | Non
     return None
 
 
+def is_all(ordered: Expr) -> bool:
+    """Whether an ORDER BY item is ALL: every output column, from left to right."""
+    key = ordered.this
+    return isinstance(key, exp.Var) and key.name.upper() == "ALL"
+
+
 def direction(ordered: Expr) -> str:
     """DESC and NULLS of an ORDER BY item, spelt out."""
     if not isinstance(ordered, exp.Ordered) or ordered.args.get("with_fill"):
         raise NotStageable("this ORDER BY is not analysed")
-    if isinstance(ordered.this, exp.Var):
-        raise NotStageable("ORDER BY ALL is not analysed")
     nulls = "NULLS FIRST" if ordered.args.get("nulls_first") else "NULLS LAST"
     return f"{'DESC' if ordered.args.get('desc') else 'ASC'} {nulls}"
 

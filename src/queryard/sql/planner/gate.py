@@ -108,10 +108,19 @@ def _check_node(node: Any, kinds: FunctionKinds) -> None:
     if isinstance(node, list):
         for item in node:
             _check_node(item, kinds)
-    elif isinstance(node, dict):
+    elif isinstance(node, dict) and not _is_order_by_all(node):
         _check_dict(node, kinds)
         for value in node.values():
             _check_node(value, kinds)
+
+
+def _is_order_by_all(node: Mapping[str, Any]) -> bool:
+    """Whether an item of ORDER BY is ALL, which DuckDB writes as COLUMNS(*)."""
+    key = node.get("expression") if "null_order" in node else None
+    if not isinstance(key, dict) or key.get("class") != "STAR" or not key.get("columns"):
+        return False
+    lists = ("exclude_list", "replace_list", "rename_list", "qualified_exclude_list")
+    return not any(key.get(name) for name in ("expr", "relation_name", *lists))
 
 
 def _check_dict(node: Mapping[str, Any], kinds: FunctionKinds) -> None:

@@ -9,7 +9,7 @@ from sqlglot import exp
 from . import subqueries
 from .aggregates import Call
 from .algebra import Node, Sort, SortKey
-from .bound import Bound, direction, limit_of, output_column, unordered
+from .bound import Bound, direction, is_all, limit_of, output_column, unordered
 from .calls import aggregate_name, aggregates_in, has_subquery, is_subquery, read_call
 from .context import Context
 from .errors import NotStageable
@@ -151,7 +151,7 @@ class SelectBinder:
         if having is not None:
             yield having.this
         if order is not None:
-            yield from (ordered.this for ordered in order.expressions)
+            yield from (ordered.this for ordered in order.expressions if not is_all(ordered))
 
     def group(self, keys: Sequence[Expr]) -> list[str]:
         """Aggregate by bound key expressions; the names of the keys in the new node."""
@@ -319,6 +319,9 @@ class SelectBinder:
         keys, hidden = [], list[tuple[str, Expr]]()
         for ordered in order.expressions if order else ():
             way = direction(ordered)
+            if is_all(ordered):
+                keys += [SortKey(out, way) for _, out in visible]
+                continue
             found = output_column(ordered.this, visible)
             if found is None:
                 found = self._hidden_key(ordered.this, expression, outputs, hidden)
