@@ -10,7 +10,7 @@ import pytest
 from online_yard import OnlineYard
 
 from queryard.estimate.online import changes_of
-from queryard.sql.online import NotOnline
+from queryard.sql.online import NotOnline, OnlinePlan, Partial
 
 REASONS = {
     "SELECT v FROM sale ORDER BY v": "there is no aggregate over sale",
@@ -173,3 +173,21 @@ def test_the_statement_leaves_out_files_and_rows_as_the_maths_says(yard: OnlineY
         mine = [row[f"m{place}_{part}"] for part in "dqbr"]
         told = [wanted.total, wanted.squares, wanted.largest, wanted.row]
         assert mine == pytest.approx(told, rel=1e-3, abs=1e-9)
+
+
+def test_later_files_need_not_tell_the_tails_of_sums(yard: OnlineYard):
+    plan = yard.plan("SELECT sum(v) AS s, var_pop(v) AS spread FROM sale")
+    rows = []
+    for tails in (True, False):
+        found = yard.native.execute(plan.partial_sql(yard.sampled("sale"), tails=tails))
+        names = [column[0] for column in found.description]
+        assert names == ["file", "n", *(p.name for p in sorted_partials(plan))]
+        rows.append(dict(zip(names, found.fetchall()[0], strict=True)))
+    ends = [name for name in rows[0] if name.endswith(("_lo", "_hi"))]
+    assert all(rows[0][name] is not None for name in ends)
+    assert [rows[1][name] is None for name in ends] == [True, True, False, False]
+
+
+def sorted_partials(plan: OnlinePlan) -> list[Partial]:
+    """Partial columns as statements have them: the ends of values come last."""
+    return sorted(plan.partials, key=lambda each: each.name.endswith(("_lo", "_hi")))

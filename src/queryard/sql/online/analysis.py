@@ -150,7 +150,7 @@ def _partial_texts(
     items.append(f"count(*) AS {_ROWS}")
     items += [f"{sql} AS {name}" for call in calls for name, sql in call.partial()]
     items += [
-        f"{sql if tails else 'CAST(NULL AS DOUBLE)'} AS {name}"
+        f"{sql if tails or call.needs_extremes else 'CAST(NULL AS DOUBLE)'} AS {name}"
         for call in calls
         for name, sql in call.extremes()
     ]

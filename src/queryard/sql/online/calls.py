@@ -64,6 +64,11 @@ class OnlineCall:
             (f"{self.out}_hi", f"max({value}){kept}"),
         )
 
+    @property
+    def needs_extremes(self) -> bool:
+        """Variances: their tails are the heaviest, and the partial form finds both ends anyway."""
+        return self.call.function in _SPREAD
+
     def _filter(self) -> str:
         return "" if self.call.condition is None else f" FILTER (WHERE {self.call.condition})"
 

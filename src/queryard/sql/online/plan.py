@@ -111,7 +111,8 @@ class OnlinePlan:
         estimate should be slices, or all files. Blocks may not: their rows are alike. With
         `tails` the least and largest values are found as well, by which heavy tails are noticed
         before an interval is believed. They cost up to a sixth of a query of many sums; the first
-        files are enough, so statements over many files may do without.
+        ten files are enough, so statements over many files may do without. Variances always have
+        them.
         """
         before, between, after = self.partial_texts if tails else self.tailless_texts
         return f"{before}{file}{between}{relation}{after}"
