@@ -89,6 +89,22 @@ def test_intervals_hold_the_truth_and_shrink(session: Session, folder: Path):
         assert last.low["total"][place] <= truth[kind] <= last.high["total"][place]
 
 
+def test_a_median_has_an_interval_and_ends_exact(session: Session, folder: Path):
+    sql = "SELECT kind, median(price) AS middle FROM sales GROUP BY kind ORDER BY kind"
+
+    *early, last = session.online(sql, every=0)
+
+    assert last.exact
+    assert last.rows() == about(exactly(folder, sql))
+    with_interval = [answer for answer in early if answer.error is not None]
+    assert with_interval
+    for answer in with_interval:
+        for (_, middle), low, high in zip(
+            answer.rows(), answer.low["middle"], answer.high["middle"], strict=True
+        ):
+            assert low <= middle <= high
+
+
 def test_it_stops_near_enough(session: Session, folder: Path):
     *_, last = session.online("SELECT sum(price) AS total FROM sales", stop_at=0.05, every=0)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from queryard.estimate.online import FEW_ROWS, SampleKind, fraction_for
 from queryard.estimate.online import Sample as Read
 from queryard.results.online import Eta, Mark, OnlineAnswer
@@ -23,8 +25,12 @@ if TYPE_CHECKING:
     from ..sampling import Sample
 
 PARTIALS = "queryard_partials"
-# By so many groups at most the progress is measured, and rows are told settled from unsettled.
-MOST_GROUPS = 2_000
+# So many groups are looked at, in the order of the answer, and so many to see how far it moves.
+MOST_GROUPS = 20_000
+MOST_MEASURED = 1_000
+
+# By the largest values of so many parts heavy tails are noticed; to look for them costs.
+TAILED_PARTS = 10
 
 Rows = Sequence[dict[str, Any]]
 
@@ -40,7 +46,9 @@ class Refining:
         # The last estimates by group, for how far they move.
         self._last: dict[tuple[Any, ...], list[float | None]] = {}
         # Places of the estimated columns, and of those by which error and progress are told.
-        self._estimated = [i for i, f in enumerate(plan.fields) if f.measure is not None]
+        self._estimated = [
+            i for i, field in enumerate(plan.fields) if field.kind in ("estimated", "quantile")
+        ]
         named = [i for i in self._estimated if plan.fields[i].name in wish.columns]
         self._measured = named or self._estimated
 
@@ -58,7 +66,8 @@ class Refining:
     def batch(self, first: int, count: int) -> str:
         """Add the partial rows of some parts."""
         relation = self._sample.relation(self._sample.parts[first : first + count])
-        select = self._plan.partial_sql(relation, f"t.{identifier(self._sample.part_column)}")
+        part = f"t.{identifier(self._sample.part_column)}"
+        select = self._plan.partial_sql(relation, part, tails=first < TAILED_PARTS)
         if self._is_filled:
             return f"INSERT INTO {PARTIALS} {select}"
         self._is_filled = True
@@ -112,11 +121,14 @@ class Refining:
         seen = self._seen(read)
         told = online_rows(self._plan, rows, seen, self._wish.confidence)
         first = 0 if self._plan.ordering is None else self._plan.ordering.offset
-        table = found.select(range(len(fields))).slice(first, len(told.rows))
+        table = self._with_quantiles(found.select(range(len(fields))), told, first)
         error = self._error(told.rows)
         answer = OnlineAnswer(
             table.rename_columns([field.name for field in fields]),
-            types[: len(fields)],
+            tuple(
+                "DOUBLE" if field.kind == "quantile" else told_type
+                for field, told_type in zip(fields, types, strict=False)
+            ),
             seen.fraction,
             False,
             elapsed_s,
@@ -129,7 +141,16 @@ class Refining:
             self._sample.kind,
             self._notes(told, found.num_rows),
         )
-        return answer, self._change(rows)
+        return answer, self._change(told.rows)
+
+    def _with_quantiles(self, table: pa.Table, told: OnlineRows, first: int) -> pa.Table:
+        """The rows that are shown; a quantile is estimated from those of the parts."""
+        shown = table.slice(first, len(told.rows))
+        for place, field in enumerate(self._plan.fields):
+            if field.kind == "quantile":
+                values = pa.array([row.values[place] for row in told.rows], pa.float64())
+                shown = shown.set_column(place, shown.column_names[place], values)
+        return shown
 
     def _estimates(self, read: int) -> str:
         parts = ", ".join(f"({part.number}, {part.rows})" for part in self._sample.parts[:read])
@@ -142,14 +163,12 @@ class Refining:
         rows = sum(part.rows for part in parts[:read])
         return Read(read, len(parts), rows, self._sample.total_rows, kind)
 
-    def _change(self, rows: Rows) -> float:
+    def _change(self, rows: Sequence[OnlineRow]) -> float:
         """The mean relative change of all measured values; a new group moves by its whole value."""
-        keys = [f"o{i}" for i, field in enumerate(self._plan.fields) if field.kind == "key"]
+        keys = [i for i, field in enumerate(self._plan.fields) if field.kind == "key"]
         now = {
-            tuple(str(row[key]) for key in keys): [
-                row[_place(self._plan.fields[place])] for place in self._measured
-            ]
-            for row in rows
+            tuple(str(row.values[key]) for key in keys): [row.values[i] for i in self._measured]
+            for row in rows[:MOST_MEASURED]
         }
         moved = []
         for key, values in now.items():
