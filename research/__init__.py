@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from . import ablation, posum, recorded, relaqs, s3, tls, tumm
+from . import ablation, online, posum, recorded, relaqs, s3, tls, tumm
 from .outcome import (
     Chart,
     Experiment,
@@ -22,6 +22,7 @@ PAPERS: Mapping[str, tuple[Experiment, ...]] = {
     "tumm": tumm.EXPERIMENTS,
     "posum": posum.EXPERIMENTS,
     "recorded": recorded.EXPERIMENTS,
+    "online": online.EXPERIMENTS,
 }
 EXPERIMENTS: Mapping[str, Experiment] = {
     experiment.name: experiment for paper in PAPERS.values() for experiment in paper

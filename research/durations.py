@@ -34,6 +34,7 @@ TAKES: Mapping[str, str] = {
     "posum-scores": "10 min",
     "posum-usage": "3 min",
     "posum-provisioning": "8 min",
+    "online-coverage": "10 min",
     "recorded-streams": "hours",
     "recorded-days": "hours",
 }

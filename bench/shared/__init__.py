@@ -1,1 +1,1 @@
-"""Shared scans beside plain DuckDB."""
+"""Scans that queries share, beside plain DuckDB."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-COMMANDS = ["sql", "shell", "tables", "analyze", "explain", "tpch"]
+COMMANDS = ["sql", "shell", "tables", "analyze", "explain", "shuffle", "tpch"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -301,8 +301,6 @@ def test_no_more_maps_run_at_once_than_their_lane_has(profile, share, folder, ex
 
 IDLE = {
     "locf": "placement 'locf'",
-    "relaqs": "order 'progress'",
-    "online-tls": "order 'progress'",
 }
 
 

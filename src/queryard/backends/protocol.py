@@ -16,7 +16,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from queryard.core.commands import Grant, Kill, Launch, Release, Revoke, Scale
-from queryard.core.events import LeaseEnded, NodeJoined, NodeLost, TaskFinished, WidthChanged
+from queryard.core.events import (
+    AnswerReported,
+    LeaseEnded,
+    NodeJoined,
+    NodeLost,
+    TaskFinished,
+    WidthChanged,
+)
 from queryard.core.model import TaskId
 from queryard.estimate.widths import NOTHING_SEEN, Idling
 
@@ -168,6 +175,7 @@ BackendEvent = (
     | QueryUsed
     | LaunchFailed
     | WorkerFailed
+    | AnswerReported
     | LeaseEnded
     | TaskFinished
     | WidthChanged

@@ -22,6 +22,7 @@ from .policies import policies
 from .profile import profile
 from .replay import replay
 from .shell import shell
+from .shuffle import shuffle
 from .simulate import simulate
 from .sql import sql
 from .tables import tables
@@ -45,6 +46,7 @@ app.command(rich_help_panel=_QUERIES)(shell)
 app.command(rich_help_panel=_QUERIES)(tables)
 app.command(rich_help_panel=_QUERIES)(explain)
 app.command(rich_help_panel=_QUERIES)(analyze)
+app.command(rich_help_panel=_QUERIES)(shuffle)
 app.command(rich_help_panel=_QUERIES)(why)
 app.command(rich_help_panel=_QUERIES)(profile)
 app.command(rich_help_panel=_QUERIES)(tpch)

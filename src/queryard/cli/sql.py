@@ -14,6 +14,7 @@ from . import data_options
 from .failures import running
 
 _OUT = "Results"
+_ONLINE = "Online answers"
 
 
 def sql(
@@ -76,6 +77,44 @@ def sql(
     slots: data_options.Slots = None,
     memory: data_options.Memory = None,
     time_limit: data_options.TimeLimit = None,
+    online: Annotated[
+        bool,
+        typer.Option(
+            "--online",
+            help="Answer early and refine: estimates with intervals from a part of the largest "
+            "table (`queryard shuffle` makes the best sample), until they are exact.",
+            rich_help_panel=_ONLINE,
+        ),
+    ] = False,
+    stop_at: Annotated[
+        float | None,
+        typer.Option(
+            "--stop-at",
+            metavar="ERROR",
+            help="Stop once every estimate is within this relative error, as 0.01.",
+            rich_help_panel=_ONLINE,
+            show_default=False,
+        ),
+    ] = None,
+    within: Annotated[
+        str | None,
+        typer.Option(
+            "--within",
+            metavar="TIME",
+            help="Stop after this time, as '2 s'.",
+            rich_help_panel=_ONLINE,
+            show_default=False,
+        ),
+    ] = None,
+    confidence: Annotated[
+        float,
+        typer.Option(
+            "--confidence",
+            metavar="SHARE",
+            help="How sure the intervals are.",
+            rich_help_panel=_ONLINE,
+        ),
+    ] = 0.95,
 ) -> None:
     """Run SQL on files and show, save or pipe the rows.
 
@@ -89,11 +128,13 @@ def sql(
     - `queryard sql "from trips" --table trips='logs/*.csv' -o trips.parquet`
     - `queryard sql -f report.sql -d data/ --format json | jq .`
     - `echo "select count(*) from orders" | queryard sql - -d data/`
+    - `queryard sql "select avg(price) from orders" -d data/ --online --stop-at 0.01`
     - `queryard sql "copy (from a join b using (id)) to 'ab.csv'" -d data/ --write`
     """
     from .rows_out import choose_format
     from .script import Showing, run_script
 
+    check_online(online, stop_at, within, output)
     showing = Showing(choose_format(form, output), output, rows)
     if output is not None:
         data_options.check_folder_of(output, "-o")
@@ -105,7 +146,27 @@ def sql(
         ) as session,
         running(),
     ):
-        run_script(session, asked, showing, time_limit)
+        if online:
+            from .online import run_online
+
+            run_online(
+                session, asked, stop_at=stop_at, confidence=confidence, within=within, rows=rows
+            )
+        else:
+            run_script(session, asked, showing, time_limit)
+
+
+def check_online(
+    online: bool, stop_at: float | None, within: str | None, output: Path | None
+) -> None:
+    """Options that mean nothing without --online, or with it."""
+    if not online and (stop_at is not None or within is not None):
+        named = "--stop-at" if stop_at is not None else "--within"
+        raise QueryardError(f"{named}: is for answers that refine; add --online")
+    if online and output is not None:
+        raise QueryardError(
+            "--online: shows answers that refine; leave out -o, or leave out --online to save rows"
+        )
 
 
 def asked_text(text: str | None, file: Path | None) -> str:

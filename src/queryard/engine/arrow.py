@@ -76,13 +76,13 @@ class ArrowReader:
             library().destroy_arrow_options(c.byref(self._options))
 
 
-def read_all(result: Result) -> Any:
-    """A whole result as a table."""
+def read_all(result: Result) -> tuple[Any, tuple[str, ...]]:
+    """A whole result as a table, and the SQL types of its columns."""
     reader = ArrowReader(result)
     try:
         batches = []
         while (batch := reader.next()) is not None:
             batches.append(batch)
-        return pa.Table.from_batches(batches, reader.schema)
+        return pa.Table.from_batches(batches, reader.schema), reader.types
     finally:
         reader.close()

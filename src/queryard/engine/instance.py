@@ -117,6 +117,11 @@ class Connection:
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """The rows of something short, run on the calling thread."""
+        rows: list[dict[str, Any]] = self.table(sql)[0].to_pylist()
+        return rows
+
+    def table(self, sql: str) -> tuple[Any, tuple[str, ...]]:
+        """The same as an Arrow table, and the SQL types of its columns."""
         from .arrow import read_all
 
         result = Result()
@@ -124,8 +129,7 @@ class Connection:
         try:
             if duck.query(self.handle, sql.encode(), c.byref(result)):
                 raise failure(_text(duck.result_error(c.byref(result))))
-            rows: list[dict[str, Any]] = read_all(result).to_pylist()
-            return rows
+            return read_all(result)
         finally:
             duck.destroy_result(c.byref(result))
 

@@ -159,7 +159,7 @@ class Planner:
                 raise failure(_text(duck.pending_error(pending)))
             if duck.execute_pending(pending, c.byref(result)):
                 raise failure(_text(duck.result_error(c.byref(result))))
-            rows = read_all(result).to_pylist()
+            rows = read_all(result)[0].to_pylist()
         finally:
             duck.destroy_result(c.byref(result))
             if pending.value is not None:

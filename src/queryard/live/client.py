@@ -16,6 +16,7 @@ from queryard.core.errors import QueryardError
 from queryard.engine.allowed import check_allowed
 from queryard.engine.classify import classify
 from queryard.engine.native import NativeStatement, Parameters
+from queryard.engine.program import Program
 from queryard.engine.session import SessionInstance
 from queryard.engine.settings import Settings
 from queryard.engine.volatile import may_differ
@@ -23,7 +24,14 @@ from queryard.engine.volatile import may_differ
 from .admission.memory import reservation
 from .amounts import as_seconds, as_time_left
 from .host import Host
-from .request import Plan, QueryRequest, checked_plan, checked_priority, checked_tenant
+from .request import (
+    OnlineRequest,
+    Plan,
+    QueryRequest,
+    checked_plan,
+    checked_priority,
+    checked_tenant,
+)
 from .sharing import Choice, text_scans
 from .ticket import Ticket
 from .work.native import plain_key
@@ -78,8 +86,12 @@ class Client:
         deadline: float | str | timedelta | datetime | None = None,
         idempotency_key: str = "",
         keep: float | str | None = None,
+        online: OnlineRequest | None = None,
     ) -> Ticket:
-        """Enter a query; the options are those of `Session.submit`."""
+        """Enter a query; the options are those of `Session.submit`.
+
+        With `online` it answers early and often, if that can be done soundly.
+        """
         check_types(sql, parameters)
         statements = classify(sql)
         for statement in statements:
@@ -92,7 +104,7 @@ class Client:
             sql,
             statements,
             parameters,
-            checked_plan(plan or self.plan),
+            checked_plan("native" if online else plan or self.plan),
             tenant=self.tenant if tenant is None else checked_tenant(tenant),
             priority=checked_priority(priority),
             memory_bytes=None if memory is None else reservation(memory, self.pool_bytes),
@@ -100,11 +112,29 @@ class Client:
             time_limit_s=limit_s,
             time_limit=time_limit if isinstance(time_limit, str) else f"{limit_s or 0:g} s",
             idempotency_key=idempotency_key,
+            online=online,
         )
         keep_s = None if keep is None else as_seconds(keep, "keep")
         self.host.look_at_files(statements)
         request = self.with_scans(request)
         return self.host.submit(self, request, self._key(request), keep_s)
+
+    def run_program(
+        self, program: Program, name: str, *, tenant: str | None = None, priority: float = 0.0
+    ) -> Ticket:
+        """Enter an iterative program under a name."""
+        if not name:
+            raise QueryardError("name: must not be empty; it is shown in lists of queries")
+        request = QueryRequest(
+            f"-- {name}",
+            (),
+            (),
+            "native",
+            tenant=self.tenant if tenant is None else checked_tenant(tenant),
+            priority=checked_priority(priority),
+            program=program,
+        )
+        return self.host.submit(self, request, None)
 
     def with_scans(self, request: QueryRequest) -> QueryRequest:
         """A request that leaves the plan open, with the scans that it could share; a native one
@@ -166,6 +196,8 @@ class Client:
         Tables are part of the key: the catalog makes a new object when a file has changed.
         """
         if request.has_side_effects or any(map(may_differ, request.statements)):
+            return None
+        if request.online is not None:
             return None
         parameters = plain_key(request.parameters)
         if parameters is None or not self.is_pooled(request):

@@ -12,6 +12,7 @@ from queryard.backends.workers import Workers
 from queryard.core.errors import QueryardError
 from queryard.engine import gil_interval
 from queryard.engine.errors import QueryCancelled
+from queryard.engine.kept_tables import KeptColumns
 from queryard.engine.native import NativeEngine
 from queryard.engine.temp import TempSpace
 
@@ -20,9 +21,12 @@ from . import inputs
 from .effects import Effect
 from .estimates.estimator import Estimator
 from .inputs import Input
+from .online_planning import OnlinePlans, plan_online
 from .planning import plan_work
 from .recording import Recorder
+from .ticket import Ticket
 from .tickets import Tickets
+from .work.base import Work
 
 
 class EffectRunner:
@@ -40,6 +44,7 @@ class EffectRunner:
         temp: TempSpace,
         now: Callable[[], float],
         later: Callable[[float, Callable[[], None]], None],
+        want_copy: Callable[[str], None],
     ) -> None:
         self._post = post
         self._background = background
@@ -51,12 +56,15 @@ class EffectRunner:
         self._temp = temp
         self._now = now
         self._later = later
+        self._want_copy = want_copy
+        self._online_plans = OnlinePlans(engine.catalog)
         self._replies: dict[Hashable, Future[str]] = {}
         # Active queries that keep Python's switch interval short.
         self._active: set[str] = set()
         self._carries: dict[type, Callable[[Any], None]] = {
             out.Reply: self._reply,
             out.StartPlanning: self._start_planning,
+            out.StartOnline: self._start_online,
             out.AddWork: self._add_work,
             out.Execute: lambda effect: backend.execute(effect.command),
             out.StopWork: lambda effect: backend.stop(effect.query, effect.error),
@@ -126,24 +134,33 @@ class EffectRunner:
         if ticket is not None:
             ticket.facts = replace(ticket.facts, error=error, ended_s=self._now())
             ticket.output.fail(error)
-            ticket.over.set()
+            _end(ticket)
 
     def _start_planning(self, effect: out.StartPlanning) -> None:
+        engine = self._engine
+        temp = self._temp.path
+        self._plan(
+            effect.query,
+            lambda: plan_work(*effect, engine.catalog, engine.pool, temp, engine.segments),
+        )
+
+    def _start_online(self, effect: out.StartOnline) -> None:
+        known = self._engine.catalog, self._online_plans, self._backend.width, self._want_copy
+        self._plan(effect.query, lambda: plan_online(*effect, *known))
+
+    def _plan(self, query: str, make: Callable[[], Work | KeptColumns]) -> None:
         def plan() -> None:
             try:
-                engine = self._engine
-                work = plan_work(
-                    *effect, engine.catalog, engine.pool, self._temp.path, engine.segments
-                )
+                work = make()
             except QueryardError as error:
-                self._post(inputs.PlanFailed(effect.query, str(error)))
+                self._post(inputs.PlanFailed(query, str(error)))
             except BaseException as error:
-                self._post(inputs.PlanFailed(effect.query, "", error))
+                self._post(inputs.PlanFailed(query, "", error))
             else:
                 if isinstance(work, tuple):
-                    self._post(inputs.FoundKept(effect.query, work))
+                    self._post(inputs.FoundKept(query, work))
                 else:
-                    self._post(inputs.Planned(effect.query, work))
+                    self._post(inputs.Planned(query, work))
 
         self._background.start(plan)
 
@@ -203,4 +220,11 @@ class EffectRunner:
             self._later(ticket.keep_s, lambda: self._tickets.expire(self._now()))
         if effect.work is not None:
             self._background.start(effect.work.close)
-        ticket.over.set()
+        _end(ticket)
+
+
+def _end(ticket: Ticket) -> None:
+    """Wake all that wait for a query."""
+    ticket.over.set()
+    if ticket.request.online is not None:
+        ticket.request.online.log.close()

@@ -36,6 +36,15 @@ class StartPlanning(NamedTuple):
     memory_bytes: int
 
 
+class StartOnline(NamedTuple):
+    """Plan a query that answers early, on another thread; `Planned` or `PlanFailed` answers."""
+
+    query: str
+    request: QueryRequest
+    memory_bytes: int
+    settings: Any
+
+
 class AddWork(NamedTuple):
     """Make the work of a query known to the backend."""
 
@@ -152,6 +161,7 @@ Effect = (
     Reply
     | SetTimer
     | StartPlanning
+    | StartOnline
     | AddWork
     | Execute
     | GuaranteeUnmet

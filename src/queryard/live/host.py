@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from queryard.backends.protocol import Backend
 from queryard.backends.workers import Workers
@@ -25,6 +25,7 @@ from queryard.engine.classify import Classified, names_read
 from queryard.engine.errors import QueryCancelled
 from queryard.engine.native import NativeEngine
 from queryard.engine.temp import TempSpace
+from queryard.estimate.work import SPREADS, Prediction
 from queryard.results.ownership import Owner
 from queryard.results.streams import ResultStream
 from queryard.sim.forecast import Forecast
@@ -50,6 +51,9 @@ from .request import QueryRequest
 from .ticket import Ticket, TimedForecast
 from .tickets import Tickets
 from .why import WaitReport, wait_report
+
+if TYPE_CHECKING:
+    from queryard.engine.sampling.making import CopyMaker
 
 T = TypeVar("T")
 CLOSE_S = 10.0
@@ -120,6 +124,7 @@ class Host:
             temp,
             self.now,
             self._later,
+            self._want_copy,
         )
         coordinator = Coordinator(kernel, gate, reservations, backend.width)
         self._loop = Loop(mailbox, coordinator, self._effects.carry_out, self._break)
@@ -128,6 +133,9 @@ class Host:
         self._next_forecast_s = 0.0
         # None where statistics do not collect themselves.
         self._collector: Collector | None = None
+        # Made for the first online query over a table without a shuffled copy.
+        self._copies: CopyMaker | None = None
+        self._copy_bytes = statistics_bytes
         if statistics_bytes:
             told = self._more_known, self._problem
             active = self._tickets.active
@@ -166,7 +174,7 @@ class Host:
         if self._collector is not None:
             for statement in request.statements:
                 self._collector.want(statement.names)
-        prediction = self._estimator.first(request)
+        prediction = self._first(request)
         wait_s = self._wait_s(client, request, prediction.work_s)
         query = next(self._ids)
         output = ResultStream()
@@ -199,6 +207,13 @@ class Host:
             return ticket
         self._tickets.drop(query)
         return self._again(entered, request)
+
+    def _first(self, request: QueryRequest) -> Prediction:
+        """What is known at once of the work of a query."""
+        program = request.program
+        if program is None:
+            return self._estimator.first(request)
+        return Prediction(program.work_s * program.steps, 0, "guess", SPREADS["guess"])
 
     def _again(self, query: str, request: QueryRequest) -> Ticket:
         """The query that came with the same idempotency key."""
@@ -407,6 +422,26 @@ class Host:
         names = {self.catalog[key].name.lower() for key in tables if key in self.catalog}
         self._estimator.renew(self._tickets.active(), names)
 
+    def _want_copy(self, table: str) -> None:
+        """An online query reads a table that has no shuffled copy."""
+        if not self._copy_bytes or not self.catalog.keeps_statistics:
+            return
+        with self._closing:
+            if self._copies is None and not self._closed:
+                from queryard.engine.sampling.making import CopyMaker
+
+                active = self._tickets.active
+                self._copies = CopyMaker(
+                    self.catalog,
+                    self._copy_bytes,
+                    lambda key: None,
+                    self._problem,
+                    lambda: bool(active()),
+                )
+                self._copies.start()
+            if self._copies is not None:
+                self._copies.wanted(table)
+
     def _note_cost(self) -> None:
         """Record the session's own cost now and then, while it is open."""
         if not self._closed:
@@ -432,6 +467,8 @@ class Host:
             self._closed = True
         if self._collector is not None:
             self._collector.stop()
+        if self._copies is not None:
+            self._copies.stop()
         for timer in list(self._timers):
             timer.cancel()
         tickets = self._tickets.active()
@@ -447,6 +484,8 @@ class Host:
             self.engine.close()
         if self._collector is not None:
             self._collector.close()
+        if self._copies is not None:
+            self._copies.close()
         self._forecaster.close()
         self._estimator.close()
         self._recorder.cost(self.report())

@@ -12,11 +12,22 @@ from queryard.core.errors import QueryardError, unknown_name
 from queryard.engine.classify import Classified, all_names
 from queryard.engine.kept_tables import KeptColumns
 from queryard.engine.native import Parameters
+from queryard.engine.online.wish import OnlineWish
+from queryard.engine.program import Program
+from queryard.results.online import AnswerLog
 
 from .sharing import Choice, TextScan
 
 Plan = Literal["auto", "native", "staged"]
 PLANS: tuple[Plan, ...] = ("auto", "native", "staged")
+
+
+@dataclass(frozen=True)
+class OnlineRequest:
+    """A query that is to answer early: how, and where its answers go."""
+
+    wish: OnlineWish
+    log: AnswerLog
 
 
 @dataclass(frozen=True)
@@ -37,6 +48,10 @@ class QueryRequest:
     time_limit: str = ""
     # A second submission with the same key is the same query.
     idempotency_key: str = ""
+    # None for a query that answers once.
+    online: OnlineRequest | None = None
+    # What runs instead of statements.
+    program: Program | None = None
     # The tables of text that it may share the scan of, while its plan is "auto"; then the choice.
     scans: tuple[TextScan, ...] = ()
     choice: Choice | None = None

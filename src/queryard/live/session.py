@@ -14,12 +14,15 @@ from queryard.core.readable import several
 from queryard.engine.budget import divide, memory_budget, slot_range
 from queryard.engine.functions import Style
 from queryard.engine.native import NativeEngine, Parameters
+from queryard.engine.online.wish import OnlineWish
+from queryard.engine.program import Program, Step
 from queryard.engine.segments import SegmentStore
 from queryard.engine.temp import TempSpace
 from queryard.policies import for_tenants, resolve_profile
 from queryard.results.answer import Answer
 from queryard.results.estimate import Estimate
 from queryard.results.explanation import Explanation
+from queryard.results.online import AnswerLog
 from queryard.sim.forecast import Forecast
 from queryard.sql.catalog import Catalog, open_catalog
 from queryard.sql.catalog.quoting import written_name
@@ -29,22 +32,25 @@ from .admission.gate import Gate
 from .admission.limits import Limits, read_limits
 from .admission.memory import Reservations, kept_bytes, small_sizes
 from .admission.tenants import Tenants, read_tenants
-from .amounts import as_age
+from .amounts import as_age, as_seconds
 from .client import Client
 from .control import Control, control_of
 from .facts import QueryView
 from .handle import Handle
 from .host import Host
 from .monitor import SessionReport
+from .online import OnlineAnswers
+from .online_planning import has_copies, load_planner
 from .options import QueryOptions, check_options
 from .recording import Recorder, history_file, kept_in, read_retention
-from .request import Plan, checked_plan
+from .request import OnlineRequest, Plan, checked_plan
 from .settings import (
     SEGMENTS_DISK_BYTES,
     Collecting,
     checked_slow_start,
     collecting_bytes,
     kept_segments_bytes,
+    paced,
     session_settings,
     sized,
     warn_of_idle_parts,
@@ -187,6 +193,8 @@ class Session:
             statistics_bytes,
         )
         engine.spares.keep(small_sizes(budget.pool_bytes), self.host.run_later)
+        if has_copies(catalog):
+            self.host.run_later(lambda: load_planner(catalog))
         self.client = Client.open(
             self.host, memory_bytes=budget.session_bytes, name="session", plan=plan, writes=write
         )
@@ -260,6 +268,73 @@ class Session:
         )
         return Handle(self.client, ticket, self)
 
+    def online(
+        self,
+        sql: str,
+        *,
+        stop_at: float | None = None,
+        confidence: float = 0.95,
+        every: float | str = 0.5,
+        within: float | str | None = None,
+        columns: Sequence[str] = (),
+        **options: Unpack[QueryOptions],
+    ) -> OnlineAnswers:
+        """Answers that come early and refine: `for answer in qy.online(sql, stop_at=0.01): …`.
+
+        Each answer has rows, the low and high end of every estimated value at the `confidence`, and
+        the largest relative `error` of them. It ends once that is at most `stop_at`, after `within`
+        (seconds, or a text such as "2 s"), or with the exact answer. `every` is how often an answer
+        is given at most. The error and the progress are those of the `columns`, if some are named.
+
+        The query reads a shuffled copy of its largest table (`queryard shuffle TABLE`), or random
+        blocks of it. What cannot be estimated soundly runs exactly; `reason` of what this gives
+        back says why. Other options are those of `submit`.
+        """
+        check_options(options, QueryOptions.__annotations__)
+        every_s = as_age(every, "every")
+        within_s = None if within is None else as_seconds(within, "within")
+        wish = OnlineWish(stop_at, confidence, every_s, within_s, tuple(columns))
+        log = AnswerLog()
+        ticket = self.client.submit(sql, online=OnlineRequest(wish, log), **options)
+        return OnlineAnswers(Handle(self.client, ticket, self), log, every_s)
+
+    def iterate(
+        self,
+        step: Step,
+        steps: int,
+        *,
+        name: str = "program",
+        work_s: float = 1.0,
+        tenant: str | None = None,
+        priority: float = 0.0,
+    ) -> Handle:
+        """Run an iterative program on a slot, beside queries: a model being trained, say.
+
+        `step` is called with 1, 2, … up to `steps`, and gives back how far its result has moved (a
+        number of at least 0, such as by how much the loss fell), or None once it is done. Policies
+        for online queries give it slots by that, as they do to online queries. Between steps it
+        makes way for others. `work_s` is about what a step takes.
+        """
+        program = Program(step, steps, work_s)
+        ticket = self.client.run_program(program, name, tenant=tenant, priority=priority)
+        return Handle(self.client, ticket, self)
+
+    def shuffle(
+        self, table: str, *, seed: int = 0, progress: Callable[[float], None] | None = None
+    ) -> None:
+        """Make a shuffled copy of a table, for online queries; it stays until the table changes.
+
+        `progress` hears the share that is done. `queryard shuffle` does the same, and removes it.
+        """
+        from queryard.engine.sampling import copy_places, find_copy, shuffle
+
+        self.host.owner.check()
+        self.catalog.refresh()
+        found = self.catalog[table]
+        places = copy_places(self.catalog, found)
+        if find_copy(found, places) is None:
+            shuffle(found, places, seed=seed, progress=progress or (lambda share: None))
+
     def query(self, query: str) -> Handle:
         """A handle of a query by its id: an active query, or one with rows that are kept."""
         return Handle(self.client, self.host.query(query), self)
@@ -322,7 +397,7 @@ class Session:
 
     def _shared(self, profile: str | Mapping[str, Any]) -> Mapping[str, Any]:
         """A profile inside the shares of the tenants, if it can be followed on this machine."""
-        found = sized(resolve_profile(profile), self._slot_range)
+        found = paced(sized(resolve_profile(profile), self._slot_range))
         return for_tenants(found, self._tenants.shares) if self._tenants.shares else found
 
     # --- tables and functions ------------------------------------------------------------------

@@ -45,6 +45,7 @@ KEYS = (
 )
 Collecting = Literal["auto", "off"]
 COLLECTING_BYTES = 128 << 20
+EPOCH_S = 1.0
 LEAST_COLLECTING_BYTES = 48 << 20
 # Of the memory, and on disk: what parsed segments of text may take that are kept for later queries.
 SEGMENTS_SHARE = 1 / 16
@@ -112,6 +113,25 @@ def sized(profile: Mapping[str, Any], slots: tuple[int, int]) -> Mapping[str, An
     known = settings_of(type(policy.provisioning))
     bounds = {key: value for key, value in (("minimum", least), ("maximum", most)) if key in known}
     return {**profile, "provisioning": {**table, **bounds}}
+
+
+def paced(profile: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A profile for queries of seconds: slots are allotted to online queries every second.
+
+    The papers' queries take minutes, and so the default of policies is longer.
+
+    >>> paced({"order": "progress"})
+    {'order': {'name': 'progress', 'epoch_s': 1.0}}
+    """
+    found: dict[str, Any] = {}
+    for key, value in profile.items():
+        if key == "order" and value == "progress":
+            found[key] = {"name": value, "epoch_s": EPOCH_S}
+        elif isinstance(value, Mapping):
+            found[key] = paced(value)
+        else:
+            found[key] = value
+    return found
 
 
 def warn_of_idle_parts(profile: Mapping[str, Any], stacklevel: int) -> None:

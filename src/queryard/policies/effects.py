@@ -12,10 +12,6 @@ from .compose import compose
 
 _NO_PLACES = "the data of a session is as near to one slot as to another"
 _IDLE: Mapping[tuple[str, str], str] = {
-    (
-        "order",
-        "progress",
-    ): "no query of a session is online, with answers that gain on the way",
     ("placement", "locf"): _NO_PLACES,
     ("placement", "rack"): _NO_PLACES,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from contextlib import contextmanager
@@ -12,7 +13,9 @@ import pytest
 from queryard.core.errors import QueryardError
 from queryard.engine.errors import InputMissing, QueryCancelled, QueryFailed
 from queryard.engine.segments import SegmentStore
+from queryard.engine.segments.places import MemoryFile
 from queryard.sql.catalog import open_catalog
+from queryard.sql.catalog.segments import known_segments
 
 ROWS = 2000
 LINES = [f"{n},{n % 7}.5,name {n % 13},2024-01-{n % 28 + 1:02}" for n in range(ROWS)]
@@ -232,9 +235,8 @@ def test_types_come_back_as_they_were(tmp_path):
         "j": "JSON",
         "s": "TIMESTAMP_S",
         "n": "BIGINT",
-        "l": "INTERVAL[]",
+        "l": "HUGEINT[]",
     }
-    columns["l"] = "HUGEINT[]"
     table = open_catalog(tables={"t": {"path": str(path), "columns": columns, "header": True}})["t"]
     with opened(tmp_path, target=4000) as store:
         for names in (["h", "i", "d", "t"], ["e", "j", "s", "n"], ["l", "h"]):
@@ -284,3 +286,62 @@ def test_the_folder_is_gone_at_the_end(tmp_path, table):
         read(store, table, ["id"])
         assert list((tmp_path / "kept").glob("*/*.parquet"))
     assert not list((tmp_path / "kept").glob("*/*"))
+
+
+def test_a_full_disk_drops_what_does_not_fit(tmp_path, table, monkeypatch):
+    def full(self, path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(MemoryFile, "copy_to", full)
+    with opened(tmp_path, memory=0.0, disk=1e6) as store:
+        assert read(store, table, ["id"]) == plain(table, ["id"])
+        assert store.used_bytes == (0, 0)
+
+
+def test_what_a_dead_process_left_is_removed_and_a_living_one_is_let_be(tmp_path, table):
+    dead = tmp_path / "kept" / "4711-dead"
+    dead.mkdir(parents=True)
+    (dead / ".lock").touch()
+    (dead / "x.parquet").touch()
+    with opened(tmp_path) as other:
+        read(other, table, ["id"])
+        assert not dead.exists()
+        with opened(tmp_path) as store:
+            assert read(store, table, ["id"]) == plain(table, ["id"])
+        with other.complete(table, ["id"]) as relation:
+            assert PLAIN.execute(f"SELECT count(*) FROM {relation}").fetchone() == (ROWS,)
+
+
+def test_a_table_that_was_never_cut_is_not_cut_to_see_whether_it_is_kept(tmp_path, path):
+    table = open_catalog(tables={"never": str(path)})["never"]
+    with opened(tmp_path) as store, store.complete(table, ["id"]) as relation:
+        assert relation is None
+        assert known_segments(table, store.target_bytes) is None
+
+
+@pytest.mark.parametrize("ending", ["csv.gz", "jsonl", "jsonl.gz", "tsv", "parquet"])
+def test_every_format_is_read_as_duckdb_reads_it(tmp_path, table, ending):
+    folder = tmp_path / "year=2024"
+    folder.mkdir()
+    options = "(FORMAT csv, DELIMITER '\t')" if ending == "tsv" else ""
+    PLAIN.execute(f"COPY (FROM {table.relation}) TO '{folder}/t.{ending}' {options}")
+    other = open_catalog(tables={"o": {"path": str(folder / f"t.{ending}"), "filename": True}})["o"]
+    with opened(tmp_path, target=4000) as store:
+        if ending != "parquet":
+            assert len(store.segments(other)) > 3
+        columns = ["id", "name", "filename", "year"]
+        assert read(store, other, columns, also=["day"]) == plain(other, columns)
+
+
+def test_bad_json_is_told_with_file_and_line(tmp_path):
+    path = tmp_path / "bad.jsonl"
+    lines = [f'{{"a": {n}}}' if n != 900 else '{"a": "oops"}' for n in range(ROWS)]
+    path.write_text("\n".join(lines))
+    table = open_catalog(tables={"t": {"path": str(path), "columns": {"a": "BIGINT"}}})["t"]
+    with pytest.raises(duckdb.Error) as theirs:
+        plain(table, ["a"])
+    with opened(tmp_path, target=4000) as store, pytest.raises(QueryFailed) as ours:
+        read(store, table, ["a"])
+    assert "in line 901" in str(theirs.value)
+    assert "in line 901" in str(ours.value)
+    assert str(path) in str(ours.value)

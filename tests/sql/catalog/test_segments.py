@@ -199,12 +199,25 @@ def test_line_breaks_of_two_kinds_end_the_proof():
     assert max(cuts.places) <= 204
 
 
-def test_json_that_is_no_lines_is_one_segment(tmp_path):
+@settings(deadline=None)
+@given(st.lists(OBJECT, min_size=1, max_size=15), st.integers(1, 300), st.sampled_from([1, None]))
+def test_objects_over_several_lines_are_cut_between_objects(objects, target, indent):
+    nested = [{"n": [each, each], "m": each} for each in objects]
+    text = "\n".join(json.dumps(each, indent=indent) for each in nested)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "t.json")
+        path.write_text(text)
+        table = opened(path)
+        found, _ = in_segments(table, target)
+        assert found == whole(table)
+
+
+def test_a_json_array_is_one_segment(tmp_path):
     path = tmp_path / "t.json"
     path.write_text(json.dumps([{"a": number} for number in range(50)], indent=1))
     found, segments = in_segments(opened(path), 50)
     assert len(segments) == 1
-    assert "no JSON object" in segments.reason
+    assert "not objects" in segments.reason
     assert found[1] == [(number,) for number in range(50)]
 
 

@@ -20,16 +20,17 @@ from queryard.backends.protocol import (
     RunReport,
 )
 from queryard.core.commands import Grant, Revoke
-from queryard.core.events import LeaseEnded
+from queryard.core.events import AnswerReported, LeaseEnded
 from queryard.core.model import JobId
 from queryard.engine.errors import QueryCancelled
 from queryard.engine.threads import CoreConfinement
 from queryard.results.fan import Fan
 
-from .member import SOON_S, LeasedExecution, Member, Serving, SlotLease
+from .member import SOON_S, LeasedExecution, Member, Reporting, Serving, SlotLease
 from .nodes import NODE
 from .watch import Watch
 
+Error = float | None
 PROGRESS_S = 0.25
 # Memory in use is measured once per this many reports of an execution.
 LOOK_AT_MEMORY = 4
@@ -94,12 +95,18 @@ class LocalLeases:
         with self._lock:
             self._runs[work.run] = run
             self._enter(run, query, work)
+        if isinstance(run.query, Reporting):
+            member = run.members[_job(query)]
+            run.query.reports_to(partial(self._answered, member.job), lambda: member.meter.work_s)
 
     def _enter(self, run: LeasedExecution, query: str, work: Leased) -> None:
         job = _job(query)
         run.members[job] = Member(query, job, work.width, work.output, self._post)
         run.wanted.add(query)
         self._jobs[job] = run
+
+    def _answered(self, job: str, batch: int, change: float, core_s: float, error: Error) -> None:
+        self._post(AnswerReported(0.0, job, batch, change, core_s, error))
 
     def stop(self, query: str, error: BaseException) -> None:
         """A query leaves its execution; an execution without queries is cancelled."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from queryard.backends.protocol import Usage
 from queryard.core.events import WidthChanged
@@ -26,6 +26,10 @@ OVERSTAY_S, SOON_S = 0.05, 0.02
 LAST_COUNTS = 0.3
 # How long a narrowed query waits before it tries again to use more slots, at first and at most.
 RETRY_S = (0.03, 1.6)
+
+
+Reports = Callable[[int, float, float, float | None], None]
+"""Told of each batch: its number, how far the answer moved, core-seconds, the relative error."""
 
 
 class Serving(Protocol):
@@ -64,6 +68,14 @@ class Serving(Protocol):
     def progress(self) -> float: ...
     def memory_bytes(self) -> int | None: ...
     def cancel(self, error: BaseException | None = None) -> None: ...
+
+
+@runtime_checkable
+class Reporting(Protocol):
+    """A query that answers after every batch."""
+
+    def reports_to(self, report: Reports, work_s: Callable[[], float]) -> None:
+        """Where it tells its answers, and where it learns what it has cost."""
 
 
 class SlotLease(Lease):

@@ -114,12 +114,16 @@ class Kept:
                 file.memory.close()
 
     def _make_room(self) -> None:
-        for key, file in list(self._files.items()):
-            in_memory = sum(1 for each in self._files.values() if each.memory is not None)
-            if self._used["memory"] <= self.memory_bytes and in_memory <= MOST_IN_MEMORY:
+        in_memory = [(key, file) for key, file in self._files.items() if file.memory is not None]
+        left = len(in_memory)
+        for key, file in in_memory:
+            if self._used["memory"] <= self.memory_bytes and left <= MOST_IN_MEMORY:
                 break
-            if file.memory is not None and not file.leases:
+            if not file.leases:
                 self._to_disk(key, file)
+                left -= 1
+        if self._used["disk"] <= self.disk_bytes:
+            return
         for key, file in list(self._files.items()):
             if self._used["disk"] <= self.disk_bytes:
                 return

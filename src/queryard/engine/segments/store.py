@@ -12,24 +12,30 @@ import threading
 import time
 import weakref
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import duckdb
 
 from queryard.core.errors import QueryardError, unknown_name
-from queryard.engine.errors import QueryCancelled, QueryFailed
+from queryard.engine.errors import NoRoom, QueryCancelled, QueryFailed
 from queryard.estimate.sharing import SharingCosts
 from queryard.sql.catalog.csv_files import CsvTable
 from queryard.sql.catalog.json_files import JsonTable
 from queryard.sql.catalog.model import Column, Table
 from queryard.sql.catalog.quoting import identifier, literal, path_list
-from queryard.sql.catalog.segments import TARGET_BYTES, Segment, Segments, segments_of
+from queryard.sql.catalog.segments import (
+    TARGET_BYTES,
+    Segment,
+    Segments,
+    known_segments,
+    segments_of,
+)
 
 from .forms import given_back, kept_form
 from .kept import Kept, KeptFile
 from .places import MemoryFile, Places, has_memory_files, removed
-from .text import Stop, rows_of, told
+from .text import Stop, check_version, rows_of, told
 
 # How often a reader that waits for another looks whether it is cancelled.
 _LOOK_S = 0.05
@@ -132,8 +138,8 @@ class SegmentStore:
             yield None
             return
         names = [column.name for column in wanted]
-        segments = self.segments(table)
-        files = self._kept.all_leased(map(_key, segments), names)
+        segments = known_segments(table, self.target_bytes)
+        files = None if segments is None else self._kept.all_leased(map(_key, segments), names)
         if files is None:
             yield None
             return
@@ -229,7 +235,7 @@ class SegmentStore:
                 if not making.done.wait(_LOOK_S):
                     continue
                 if making.error is not None and making.columns <= names:
-                    raise making.error
+                    raise type(making.error)(*making.error.args) from making.error
                 continue
             try:
                 return self._made(table, segment, making.columns, stop)
@@ -297,6 +303,7 @@ class SegmentStore:
                     "(FORMAT parquet, COMPRESSION snappy, USE_TMP_FILE false)"
                 ).fetchone()
                 assert copied is not None
+                check_version(segment)
                 return target.finished(columns, int(copied[0]))
             except duckdb.Error as error:
                 target.give_up()
@@ -349,13 +356,16 @@ class _Target:
 
     def __init__(self, places: Places) -> None:
         self._places = places
-        self._memory = MemoryFile() if has_memory_files() else None
+        self._memory = None
+        if has_memory_files():
+            with suppress(OSError):  # too many files are open
+                self._memory = MemoryFile()
         if self._memory is not None:
             self.path = self._memory.path
         else:
             path = places.new_path()
             if path is None:
-                raise QueryardError(places.problem)
+                raise NoRoom(places.problem)
             self.path = path
 
     def finished(self, columns: frozenset[str], rows: int) -> KeptFile:

@@ -12,14 +12,14 @@ from typing import Protocol
 
 import duckdb
 
-from queryard.engine.errors import InputMissing, QueryFailed, failure
+from queryard.engine.errors import InputMissing, NoRoom, QueryFailed, failure
 from queryard.sql.catalog.locations import local_file
 from queryard.sql.catalog.model import CatalogError, Table
 from queryard.sql.catalog.segments import Segment, relation_at, text_of
 
 from .places import MemoryFile, has_memory_files, removed
 
-_LINE = re.compile(r"(?<=\bLine: )(\d+)|(?<=\bline )(\d+)")
+_LINE = re.compile(r"(?<=CSV Error on Line: )\d+|(?<= in line )\d+")
 
 
 class Stop(Protocol):
@@ -39,11 +39,11 @@ def rows_of(table: Table, segment: Segment) -> Iterator[tuple[str, str]]:
     The path is "" where DuckDB reads the files themselves.
     """
     if not segment.is_range:
-        _check_version(segment)
+        check_version(segment)
         yield segment.relation, ""
         return
     with _taken_out(segment) as path:
-        _check_version(segment)
+        check_version(segment)
         yield relation_at(table, segment, path), path
 
 
@@ -51,24 +51,38 @@ def rows_of(table: Table, segment: Segment) -> Iterator[tuple[str, str]]:
 def _taken_out(segment: Segment) -> Iterator[str]:
     """The text of a segment as a file of its own."""
     if has_memory_files():
-        file = MemoryFile()
+        with _no_room_told(segment):
+            file = MemoryFile()
         try:
-            for block in text_of(segment):
-                file.write(block)
+            with _no_room_told(segment):
+                for block in text_of(segment):
+                    file.write(block)
             yield file.path
         finally:
             file.close()
         return
-    handle, path = tempfile.mkstemp(prefix="queryard-segment-")
+    with _no_room_told(segment):
+        handle, path = tempfile.mkstemp(prefix="queryard-segment-")
     try:
-        with os.fdopen(handle, "wb") as target:
+        with _no_room_told(segment), os.fdopen(handle, "wb") as target:
             target.writelines(text_of(segment))
         yield path
     finally:
         removed(path)
 
 
-def _check_version(segment: Segment) -> None:
+@contextmanager
+def _no_room_told(segment: Segment) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise NoRoom(
+            f"{segment}: its text cannot be taken out to be parsed ({error.strerror or error}); "
+            "make room, or let the process open more files (ulimit -n)"
+        ) from error
+
+
+def check_version(segment: Segment) -> None:
     """Raise if a file is not the one that was cut."""
     for file in segment.files:
         try:
@@ -85,7 +99,7 @@ def told(error: duckdb.Error, segment: Segment, path: str) -> QueryFailed:
     if path and path in text:
         before = _lines_before(segment)
         if before is not None:
-            text = _LINE.sub(lambda found: str(int(found[0]) + before), text)
+            text = _LINE.sub(lambda found: str(int(found[0]) + before), text, count=1)
             text = text.replace(path, segment.file.uri)
         else:
             text = text.replace(path, str(segment))

@@ -19,6 +19,7 @@ from ..request import QueryRequest
 from ..sharing import GRACE_S, Choice
 from ..work.base import Work
 from ..work.native import takes_a_moment
+from ..work.online import OnlineWork
 from .connection_queue import ConnectionQueue, Waiter
 from .ending import Ending
 from .entry import Entry
@@ -186,7 +187,22 @@ class Intake:
 
     def _begin(self, entry: Entry) -> bool:
         request = entry.request
-        if request.plan == "staged":
+        if request.program is not None:
+            work = OnlineWork(entry.id, request.program, 1, request.program.steps)
+            self._ledger.do(out.AddWork(entry.id, work))
+            self._enter_kernel(entry, work)
+            return False
+        if request.online is not None:
+            reason = entry.client.not_staged(request)
+            if reason is None:
+                most_bytes = self._ledger.most_bytes(entry)
+                reservations = self._ledger.reservations
+                memory_bytes, _ = reservations.native(request, entry.prediction, most_bytes)
+                settings = entry.client.settings
+                self._ledger.do(out.StartOnline(entry.id, request, memory_bytes, settings))
+                return False
+            entry.reasons = (reason,)
+        elif request.plan == "staged":
             reason = entry.client.not_staged(request)
             if reason is None:
                 self._ledger.do(out.Spill(entry.id))
@@ -316,7 +332,7 @@ class Intake:
         if not entry.recorded:
             entry.recorded = True
             self._ledger.do(out.RecordAsked(entry.facts()))
-        if not work.hands_over:
+        if not work.hands_over and request.program is None:
             self._ledger.do(out.Refine(entry.id))
 
 

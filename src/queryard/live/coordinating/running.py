@@ -43,6 +43,7 @@ class RunningQueries:
         """Tell the kernel the progress of an execution, and its work if more than expected."""
         run = self._ledger.runs.get(given.run)
         if run is None:
+            self._reported_online(given)
             return
         run.usage.update(given.usage)
         for query in run.queries:
@@ -58,6 +59,14 @@ class RunningQueries:
         first = self._ledger.entries.get(run.queries[0]) if run.queries else None
         if first is not None:
             self._ledger.do(out.Learn(first.request, run.work_s, None, "running"))
+
+    def _reported_online(self, given: told.RunReport) -> None:
+        """An online query runs alone, under its own id, and tells the kernel of its batches."""
+        entry = self._ledger.entries.get(given.run)
+        if entry is not None and entry.work is not None:
+            entry.usage = given.usage.get(entry.id, entry.usage)
+            entry.progress = given.progress
+            self._ledger.publish(entry)
 
     def _revise(self, entry: Entry, done_s: float, progress: float) -> None:
         assert entry.work is not None
@@ -97,6 +106,7 @@ class RunningQueries:
     def run_ended(self, given: told.RunEnded) -> None:
         run = self._ledger.runs.get(given.run)
         if run is None:
+            self._online_ended(given)
             return
         self._ledger.runs.over(run)
         again = given.error is not None and run.needs_more(given.error, given.rows_out)
@@ -112,6 +122,17 @@ class RunningQueries:
                 entry.error = given.error
                 self._ledger.do(out.FailOutput(query, given.error))
             self._ledger.publish(entry)
+
+    def _online_ended(self, given: told.RunEnded) -> None:
+        entry = self._ledger.entries.get(given.run)
+        if entry is None or entry.work is None or entry.error is not None:
+            return
+        if given.error is None:
+            entry.done = True
+        else:
+            entry.error = given.error
+            self._ledger.do(out.FailOutput(entry.id, given.error))
+        self._ledger.publish(entry)
 
     def task_finished(self, event: ev.TaskFinished) -> None:
         """A task of a staged query has ended: others like it may be expected to take as long."""

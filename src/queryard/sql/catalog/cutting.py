@@ -37,19 +37,21 @@ class Quoting:
     """How the proof reads a text.
 
     `stops` are signs that end the proof wherever they stand, as an escape sign that is not the
-    quote. Without `checks_breaks` a LF ends a row whatever stands before it.
+    quote. With `between` a row ends only at a line break between these two signs, which needs no
+    further proof.
     """
 
     quote: int | None = None
     delimiter: int = ord(",")
     stops: bytes = b""
-    checks_breaks: bool = True
+    between: bytes = b""
 
 
 _LF, _CR = (pa.scalar(sign, pa.uint8()) for sign in (LF, CR))
 
-LINES = Quoting(checks_breaks=False)
-"""Every LF ends a row, as in JSON lines."""
+OBJECTS = Quoting(between=b"}{")
+"""JSON: a line break between `}` and `{` is neither in a string, where none may stand, nor in an
+array, where a comma would stand; so it is between two objects that are rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +201,7 @@ class Cutter:
 
     def _judged_breaks(self, text: bytes, end: int, after: int) -> int:
         """The place of the first line break that is written in another way, or `end`."""
-        if not self._quoting.checks_breaks:
+        if self._quoting.between:
             return end
         if self._crlf is None:
             place = text.find(b"\n", 0, end)
@@ -238,10 +240,15 @@ class Cutter:
             at = self._offset + place + 1
             self._next = at + 1.0
             older, old, _, new = self._around(text, place, after)
-            is_empty_before = old == LF or (old == CR and older == LF)
-            if not is_empty_before and new not in (LF, CR):
+            if self._is_cut(older if old == CR else old, new):
                 self._places.append(at)
                 self._next = at + self._step
+
+    def _is_cut(self, last: int, first: int) -> bool:
+        """Whether a text may be cut between two lines that end and begin with these signs."""
+        if self._quoting.between:
+            return bytes((last, first)) == self._quoting.between
+        return last != LF and first not in (LF, CR)
 
     def _around(self, text: bytes, place: int, after: int) -> bytes:
         """The two signs before a place, the one there and the one after it."""

@@ -61,7 +61,8 @@ class FileTable(Table):
         """Whole files, small ones together.
 
         A text file is never cut: a line break may stand inside quotes, which only a reader of the
-        whole file can tell, and DuckDB reads no ranges of text.
+        whole file can tell, and DuckDB reads no ranges of text. `segments.py` cuts text all the
+        same, for scans that are shared.
         """
         packs = packed(self._files, checked_target(target_bytes))
         return tuple(self._whole_files(index, pack) for index, pack in enumerate(packs))

@@ -1,7 +1,7 @@
 """The text of a gzip file, in order or from a place in the middle.
 
 A gzip file can be decompressed from its start only. But a decompressor can be copied: when the
-file is gone through for the first time, copies are kept at some places (about 40 KB each), and a
+file is gone through for the first time, copies are kept at some places (about 100 KB each), and a
 later reader goes on from the copy before the place it wants. The copies live in memory only; where
 there is none, the file is decompressed from its start.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _GZIP = 31  # the largest window, with the header of gzip
-_READ = 1 << 18
+_READ = 1 << 16  # a copy of a decompressor may hold as much
 BLOCK = 1 << 20
 """Text is handed out in blocks of at most this size."""
 
@@ -26,7 +26,6 @@ class Restart:
     text_offset: int
     file_offset: int
     decompressor: Any = field(compare=False, repr=False)
-    waiting: bytes = field(default=b"", compare=False, repr=False)
 
 
 class GzipText:
@@ -37,7 +36,7 @@ class GzipText:
         self._text_offset = start.text_offset if start else 0
         self._file_offset = start.file_offset if start else 0
         self._inflate = start.decompressor.copy() if start else zlib.decompressobj(_GZIP)
-        self._waiting = start.waiting if start else b""
+        self._waiting = b""
 
     def blocks(self) -> Iterator[bytes]:
         """The text from here on. Raises `zlib.error` or `EOFError` where the file is damaged."""
@@ -63,7 +62,8 @@ class GzipText:
     @property
     def restart(self) -> Restart:
         """Where the text is now."""
-        return Restart(self._text_offset, self._file_offset, self._inflate.copy(), self._waiting)
+        offset = self._file_offset - len(self._waiting)
+        return Restart(self._text_offset, offset, self._inflate.copy())
 
 
 def text_between(path: str, start: int, stop: int, restart: Restart | None) -> Iterator[bytes]:

@@ -45,7 +45,7 @@ class JsonTable(FileTable):
     def part_at(self, path: str, uri: str, is_first: bool, newline: str) -> str:
         with self._opening:
             columns = {column.name: column.type for column in self.layout(uri)}
-        fixed = {"records": True, "columns": columns, "format": "newline_delimited"}
+        fixed = {"records": True, "columns": columns}
         options = {**self._given, **fixed, **self._plain_file}
         return self._completed(uri, call(self.function, [path], options))
 

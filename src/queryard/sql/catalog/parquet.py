@@ -120,6 +120,17 @@ class ParquetTable(FileTable):
         """The rows of a file from one position to another, as a relation of the table's columns."""
         return self._rows_of([footer.file.uri], f"{ROW_NUMBER} BETWEEN {first} AND {last}")
 
+    def whole_file(self, uri: str) -> str:
+        """The rows of a file as a relation of the table's columns."""
+        return self._rows_of([uri])
+
+    def reading(self, uris: Sequence[str]) -> str:
+        """Some of the files as DuckDB reads them, with the names it has for the places of rows.
+
+        Not for files that are read by name: those have columns of their own.
+        """
+        return self._read(uris)
+
     @property
     def _reading_options(self) -> Mapping[str, object]:
         return {**self._hive_options, **self._filename_options, **self._given}

@@ -5,9 +5,9 @@ wanted, and of nothing else: every plan has the same. DuckDB reads no ranges of 
 bytes of a segment of a cut file are taken out (`text_of`) and read as a file of their own
 (`relation_at`), with the dialect and the types of the whole table.
 
-CSV is cut after line breaks that are proven to end a row (see `cutting.py`); JSON lines after any
-line break. A file for which there is no such proof is one segment, with the reason. Small files
-are put together. The first segment of a file begins with its header, no other one has any.
+Files are cut after line breaks that are proven to end a row (see `cutting.py`). A file for which
+there is no such proof is one segment, with the reason. Small files are put together. The first
+segment of a file begins with its header, no other one has any.
 
 A gzip file is cut by the bytes of its text. Finding the cuts decompresses the file once, in order;
 places to go on from are kept in memory then, so that a circle may start at any segment, and each
@@ -16,8 +16,6 @@ segment is decompressed by itself. Segments of Parquet are its splits, by row gr
 
 from __future__ import annotations
 
-import json
-import os
 import threading
 import zlib
 from bisect import bisect_right
@@ -27,7 +25,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from .csv_files import CsvTable
-from .cutting import LINES, Cuts, Quoting, cuts_of
+from .cutting import BOM, OBJECTS, Cuts, Quoting, cuts_of
 from .formats import basename
 from .gzip_text import GzipText, Restart, noted, text_between
 from .json_files import JsonTable
@@ -39,7 +37,7 @@ TARGET_BYTES = 16 * 2**20
 
 _BLOCK = 1 << 19
 _TABLES = 256  # whose segments are remembered
-_GZIP_TABLES = 16  # of which places to go on from are remembered
+_RESTARTS = 512  # places to go on from that are remembered, of all gzip files together
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +142,12 @@ def segments_of(table: Table, target_bytes: float = TARGET_BYTES) -> Segments:
     return found
 
 
+def known_segments(table: Table, target_bytes: float = TARGET_BYTES) -> Segments | None:
+    """The segments of a table if they were found before; nothing is read."""
+    with _lock:
+        return _known.get((table.key, table.fingerprint, target_bytes))
+
+
 def text_of(segment: Segment) -> Iterator[bytes]:
     """The bytes of a segment that is a range of a text.
 
@@ -238,18 +242,18 @@ def _cuts(table: CsvTable | JsonTable, file: DataFile, target_bytes: float) -> C
         return Cuts((), file.bytes, "does not lie on this machine")
     if compression not in ("none", "gzip"):
         return Cuts((), file.bytes, f"{compression} can be decompressed from its start only")
-    quoting = _csv_quoting(table, file) if isinstance(table, CsvTable) else LINES
+    quoting = _csv_quoting(table, file) if isinstance(table, CsvTable) else OBJECTS
     if isinstance(quoting, str):
         return Cuts((), file.bytes, quoting)
     try:
-        if isinstance(table, JsonTable) and (why := _no_lines(file, compression)):
+        if isinstance(table, JsonTable) and (why := _no_objects(table, file, compression)):
             return Cuts((), file.bytes, why)
         if compression == "gzip":
             return _gzip_cuts(file, quoting, target_bytes)
         # Equal parts: no small one at the end.
         step = file.bytes / max(1, round(file.bytes / target_bytes))
         cuts = cuts_of(_blocks(file.uri, 0, file.bytes), quoting, step)
-        return replace(cuts, places=_not_at_end(cuts, step))
+        return _without_rest(cuts, step)
     except OSError as error:
         raise CatalogError(f"{file.uri}: cannot be read ({error.strerror or error})") from error
 
@@ -261,21 +265,25 @@ def _gzip_cuts(file: DataFile, quoting: Quoting, target_bytes: float) -> Cuts:
         cuts = cuts_of(blocks, quoting, target_bytes)
     except (zlib.error, EOFError) as error:
         return Cuts((), file.bytes, f"is not understood as gzip ({error})")
-    kept = _not_at_end(cuts, target_bytes)
-    nearest = {bisect_right([place.text_offset for place in places], cut) for cut in kept}
+    cuts = _without_rest(cuts, target_bytes)
+    nearest = {bisect_right([place.text_offset for place in places], cut) for cut in cuts.places}
     with _lock:
         _restarts[file.uri, file.fingerprint] = tuple(
             places[at - 1] for at in sorted(nearest) if at
         )
-        while len(_restarts) > _GZIP_TABLES * 16:
+        while len(_restarts) > 1 and sum(map(len, _restarts.values())) > _RESTARTS:
             _restarts.popitem(last=False)
-    return replace(cuts, places=kept)
+    return cuts
 
 
-def _not_at_end(cuts: Cuts, step: float) -> tuple[int, ...]:
-    """The cuts without one that would leave a small rest, or none."""
+def _without_rest(cuts: Cuts, step: float) -> Cuts:
+    """The cuts without one that would leave a small rest; with a reason if there are none."""
     places = cuts.places
-    return places[:-1] if places and cuts.size - places[-1] < step / 4 else places
+    if not places and not cuts.reason and cuts.size > 2 * step:
+        return replace(cuts, reason="no line break was found that surely ends a row")
+    if places and cuts.size - places[-1] < step / 4:
+        places = places[:-1]
+    return replace(cuts, places=places)
 
 
 def _csv_quoting(table: CsvTable, file: DataFile) -> Quoting | str:
@@ -309,19 +317,16 @@ def _csv_quoting(table: CsvTable, file: DataFile) -> Quoting | str:
 
 def _starts_with_empty_line(table: CsvTable, file: DataFile) -> bool:
     start = _start(file, table.compression_of(file.uri))
-    return start.removeprefix(b"\xef\xbb\xbf")[:1] in (b"\n", b"\r")
+    return start.removeprefix(BOM)[:1] in (b"\n", b"\r")
 
 
-def _no_lines(file: DataFile, compression: str) -> str:
-    """Why a JSON file is not one object per line, as DuckDB sees it in the first line; or ""."""
-    line, found, _ = _start(file, compression).partition(b"\n")
-    if found:
-        try:
-            if isinstance(json.loads(line), dict):
-                return ""
-        except ValueError:
-            pass
-    return "its first line is no JSON object, so that objects may span lines"
+def _no_objects(table: JsonTable, file: DataFile, compression: str) -> str:
+    """Why a JSON file is not cut; "" if it is objects one after the other."""
+    if table.options.get("ignore_errors") is True:
+        return "with ignore_errors, what a line is depends on the lines before"
+    if not _start(file, compression).removeprefix(BOM).lstrip().startswith(b"{"):
+        return "it is not objects one after the other"
+    return ""
 
 
 def _start(file: DataFile, compression: str, size: int = 1 << 20) -> bytes:
@@ -334,10 +339,8 @@ def _start(file: DataFile, compression: str, size: int = 1 << 20) -> bytes:
 
 
 def _blocks(path: str, start: int, stop: int) -> Iterator[bytes]:
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-    try:
-        while start < stop and (block := os.pread(handle, min(_BLOCK, stop - start), start)):
+    with open(path, "rb", buffering=0) as file:
+        file.seek(start)
+        while start < stop and (block := file.read(min(_BLOCK, stop - start))):
             start += len(block)
             yield block
-    finally:
-        os.close(handle)

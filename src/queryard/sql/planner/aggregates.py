@@ -35,6 +35,9 @@ AGGREGATES = {
     "stddev_samp": "stddev_samp",
     "stddev": "stddev_samp",
 }
+# Quantiles need all values of a group: no part of a staged plan has them, but estimates do.
+# They are computed under the name `quantile_cont@SHARE`.
+QUANTILES = frozenset({"median", "quantile_cont"})
 _MERGED_BY_ITSELF = frozenset({"sum", "min", "max", "bool_and", "bool_or", "bit_and", "bit_or"})
 _SPREAD = frozenset({"var_pop", "var_samp", "stddev_pop", "stddev_samp"})
 # A value more or less of these makes no difference, so DISTINCT means nothing.
@@ -57,6 +60,16 @@ class Call:
         """What the aggregate gives for no rows at all."""
         return "0" if self.function == "count" else "NULL"
 
+    @property
+    def share(self) -> float | None:
+        """Of a quantile: the share of values below it.
+
+        >>> Call("c9", "quantile_cont@0.5", "c1").share
+        0.5
+        """
+        name, _, share = self.function.partition("@")
+        return float(share) if name == "quantile_cont" else None
+
     def text(self) -> str:
         """The call as DuckDB writes it.
 
@@ -64,6 +77,8 @@ class Call:
         'sum(DISTINCT c1) FILTER (WHERE c2)'
         """
         argument = "*" if self.argument is None else self.argument
+        if self.share is not None:
+            return self._filtered(f"quantile_cont({argument}, {self.share!r})")
         return self._filtered(f"{self.function}({'DISTINCT ' if self.distinct else ''}{argument})")
 
     def _filtered(self, call: str) -> str:
@@ -134,6 +149,7 @@ class Call:
 def checked(call: Call, argument_type: str) -> Call:
     """The call, if its argument has a type for which the partial form is exact."""
     needs_number = call.function in ("sum", "avg") or call.function in _SPREAD
+    needs_number = needs_number or call.share is not None
     if needs_number and not _NUMBER.match(argument_type) and argument_type != "BOOLEAN":
         raise NotStageable(f"{call.function} over {argument_type} has no exact partial form here")
     if call.distinct and call.function in _BLIND_TO_DUPLICATES:

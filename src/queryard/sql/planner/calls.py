@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from .aggregates import AGGREGATES
+from .aggregates import AGGREGATES, QUANTILES
 from .errors import NotStageable
 from .expressions import Expr, bare
 from .oracle import function_kinds
@@ -52,7 +52,7 @@ def read_call(node: Expr) -> tuple[str, Expr | None, bool, Expr | None]:
         condition = bare(node.expression.this)
         node = node.this
     name = aggregate_name(node) or ""
-    if name not in AGGREGATES:
+    if name not in AGGREGATES and name not in QUANTILES:
         raise NotStageable(f"the aggregate {name} has no exact partial form here")
     arguments = [
         value
@@ -60,6 +60,8 @@ def read_call(node: Expr) -> tuple[str, Expr | None, bool, Expr | None]:
         for value in (given if isinstance(given, list) else [given])
         if isinstance(value, exp.Expr) and not (isinstance(node, exp.Anonymous) and key == "this")
     ]
+    if name in QUANTILES:
+        return *_quantile(name, arguments), False, condition
     if len(arguments) > 1:
         raise NotStageable(f"{name} of several arguments is not split")
     distinct = bool(arguments) and isinstance(arguments[0], exp.Distinct)
@@ -74,3 +76,20 @@ def read_call(node: Expr) -> tuple[str, Expr | None, bool, Expr | None]:
     if isinstance(arguments[0], exp.Order | exp.Limit | exp.IgnoreNulls | exp.HavingMax):
         raise NotStageable(f"{name} with ORDER BY depends on the order of rows")
     return AGGREGATES[name], arguments[0], distinct, condition
+
+
+def _quantile(name: str, arguments: list[Expr]) -> tuple[str, Expr]:
+    """The function with its share, and what it is computed of."""
+    values, *shares = [bare(argument) for argument in arguments]
+    if isinstance(values, exp.Distinct | exp.Order | exp.Star):
+        raise NotStageable(f"{name} with DISTINCT, ORDER BY or * is not analysed")
+    if name == "median" and not shares:
+        return "quantile_cont@0.5", values
+    try:
+        (share,) = shares
+        found = float(share.this) if isinstance(share, exp.Literal) else -1.0
+    except ValueError:
+        found = -1.0
+    if not 0 <= found <= 1:
+        raise NotStageable(f"{name} without a plain number from 0 to 1 is not analysed")
+    return f"quantile_cont@{found!r}", values

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .aggregates import AGGREGATES
+from .aggregates import AGGREGATES, QUANTILES
 from .errors import NotStageable
 from .oracle import FunctionKinds
 
@@ -164,7 +164,7 @@ def _check_function(node: Mapping[str, Any], kinds: FunctionKinds) -> None:
     if node.get("schema") or node.get("catalog"):
         raise NotStageable(f"the qualified function {name} is not analysed")
     if name in kinds.aggregates:
-        if name not in AGGREGATES:
+        if name not in AGGREGATES and name not in QUANTILES:
             raise NotStageable(f"the aggregate {name} has no exact partial form here")
         if node["order_bys"]["orders"]:
             raise NotStageable(f"{name} with ORDER BY depends on the order of rows")

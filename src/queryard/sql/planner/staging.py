@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 from sqlglot import exp
 
-from .algebra import Node, Project
+from .algebra import Aggregate, Node, Project, inputs
 from .binder import QueryBinder
 from .builder import Builder
 from .cardinality import Cardinality
@@ -55,24 +55,38 @@ def plan_staged(
 
 def _planned(sql: str, catalog: CatalogLike, sizing: Sizing) -> StagedPlan:
     with Oracle() as oracle:
-        statement = read_statement(sql, oracle)
-        _declare_tables(statement, catalog, oracle)
-        try:
-            expected = oracle.describe(sql.strip().rstrip(";"))
-        except duckdb.Error as error:
-            raise NotStageable(f"DuckDB says: {str(error).splitlines()[0]}") from error
         builder = Builder(oracle)
-        bound = QueryBinder(builder, catalog).query(statement)
-        root: Node = _only(bound.node, [name for _, name in bound.columns])
+        root, expected = bound_query(sql, catalog, builder)
+        _check_partial_forms(root)
         cardinality = Cardinality(catalog, oracle)
         root = DistinctInTwo(builder).run(root)
         root = Pushdown(builder, cardinality).run(root)
         root = Sideways(builder, cardinality).run(root)
         root = pruned(root)
-        _check_types(root, expected)
+        check_types(root, expected)
         physical = Physical(catalog, builder, cardinality, sizing)
         jobs = physical.finish(root, expected)
     return StagedPlan(sql, jobs, expected, physical.assembly.frames)
+
+
+def _check_partial_forms(node: Node) -> None:
+    for call in node.calls if isinstance(node, Aggregate) else ():
+        if call.share is not None:
+            raise NotStageable("a quantile has no exact partial form here")
+    for child in inputs(node):
+        _check_partial_forms(child)
+
+
+def bound_query(sql: str, catalog: CatalogLike, builder: Builder) -> tuple[Node, tuple[Field, ...]]:
+    """The logical plan of a query as it is written, and the names and types DuckDB gives it."""
+    statement = read_statement(sql, builder.oracle)
+    _declare_tables(statement, catalog, builder.oracle)
+    try:
+        expected = builder.oracle.describe(sql.strip().rstrip(";"))
+    except duckdb.Error as error:
+        raise NotStageable(f"DuckDB says: {str(error).splitlines()[0]}") from error
+    bound = QueryBinder(builder, catalog).query(statement)
+    return _only(bound.node, [name for _, name in bound.columns]), expected
 
 
 def _declare_tables(statement: exp.Query, catalog: CatalogLike, oracle: Oracle) -> None:
@@ -102,7 +116,7 @@ def _only(node: Node, columns: list[str]) -> Node:
     return Project(node, tuple(items), tuple(fields))
 
 
-def _check_types(root: Node, expected: tuple[Field, ...]) -> None:
+def check_types(root: Node, expected: tuple[Field, ...]) -> None:
     """The planner's types must be DuckDB's own; if not, it has misread something."""
     for mine, wanted in zip(root.fields, expected, strict=True):
         if mine.type != wanted.type:

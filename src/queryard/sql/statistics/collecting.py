@@ -115,7 +115,7 @@ class Collector:
         self.stop()
 
     def _run(self) -> None:
-        _lower_priority()
+        lower_priority()
         wait_s = START_S
         while not self._stop.wait(wait_s):
             wait_s = AGAIN_S
@@ -236,6 +236,7 @@ class _Pace:
         self._began_s = time.monotonic()
 
 
-def _lower_priority() -> None:
+def lower_priority() -> None:
+    """Let the calling thread, and those that it starts, make way for others."""
     with contextlib.suppress(AttributeError, OSError):  # Linux lets a thread have its own
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

@@ -98,14 +98,17 @@ def cache_folder() -> Path:
     return Path.home() / ".cache" / "queryard"
 
 
-def places(table: Table, folder: Path | None) -> list[Path]:
-    """Beside the catalog, then in the cache, under a name that belongs to that place."""
+def places(table: Table, folder: Path | None, what: str = "statistics") -> list[Path]:
+    """Beside the catalog, then in the cache, under a name that belongs to that place.
+
+    `what` is kept there: each kind has its own folder in the cache.
+    """
     if folder is not None:
         owner = str(folder)
     else:
         owner = "\n".join(file.uri for file in table.files)
     own = hashlib.sha256(owner.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    cached = cache_folder() / "statistics" / own
+    cached = cache_folder() / what / own
     return [cached] if folder is None else [folder, cached]
 
 

@@ -1,0 +1,1 @@
+"""Online answers: how soon, how near, and what they cost beside the exact query."""

@@ -1,0 +1,271 @@
+"""An online query on leased slots: a statement per group of parts, an answer after each.
+
+    tables of dimensions ──▶ parts 1 │ 2 │ 3 4 │ 5 6 7 8 │ … ──▶ the exact answer
+                                  answer  answer ─▶ stop: near enough, out of time, not wanted
+
+Each statement adds rows to a temporary table of the instance: per part and group, what the answer
+is made of. Statements grow while the query is the only one of its kind, so that their fixed costs
+and the hash tables of joins are paid a few times only. They remain divisible: slots come and go
+within a statement as with any native query.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+from queryard.estimate.online import fraction_for
+from queryard.results.online import OnlineAnswer
+from queryard.results.streams import Output, ResultStream
+
+from ..classify import Classified, classify
+from ..errors import QueryCancelled
+from ..native_query import NativeQuery
+from ..places import OnPool
+from ..statement import Statement
+from .circles import Circles
+from .refining import Refining
+from .statement import LEAST_PARTS, OnlineStatement
+
+# A statement may take this long, or this share of the time so far, while no other online query is
+# active; beside others, so that each has its turn soon, this long.
+ALONE_S, ALONE_SHARE = 0.5, 0.25
+BESIDE_S = 0.15
+# How much more than the forecast says is read before a query looks whether it may stop.
+SURE = 1.1
+# If the first part lets us expect that fewer rows of the whole table pass, they are all read.
+LEAST_ROWS = 2_000
+# If the tables it joins with leave more rows than this share of the sample's, all is read at once.
+LARGEST_DIMENSION = 0.1
+
+Reports = Callable[[int, float, float, float | None], None]
+"""Told after a part: its number, how far the answer moved, core-seconds, the relative error."""
+
+
+class OnlineQuery(NativeQuery):
+    """Statements are made one by one, from what is known after the last."""
+
+    def __init__(
+        self, place: OnPool, given: OnlineStatement, output: Output, circles: Circles
+    ) -> None:
+        super().__init__(place, (), output, ())
+        self._given = given
+        self._wish = given.wish
+        self._circles = circles
+        self._report: Reports = _nothing
+        self._work_s: Callable[[], float] = _no_work
+        self._refining = Refining(given.plan, given.sample, given.wish)
+        self._to_do = self._refining.setup
+        self._parts = len(given.sample.parts)
+        # Keeps its sample from being removed.
+        self._holding = contextlib.ExitStack()
+        # Where it joined the circle; None before its first statement.
+        self._joined: int | None = None
+        self._read = 0
+        self._reading = 0
+        self._began_s = self._statement_s = time.monotonic()
+        self._part_s = 0.0
+        # When it last answered, after how many parts, at what cost.
+        self._told_s = 0.0
+        self._told_parts = 0
+        self._told_work_s = 0.0
+        # The rows of the query itself are put out, because parts of them do not give the answer.
+        self._is_whole = False
+        self._is_out_of_time = False
+
+    @property
+    def asked(self) -> tuple[Classified, Any]:
+        return classify(self._given.plan.sql)[0], ()
+
+    def reports_to(self, report: Reports, work_s: Callable[[], float]) -> None:
+        self._report, self._work_s = report, work_s
+
+    def progress(self) -> float:
+        """Share of the parts that were read."""
+        here = self._current.progress() if self._current is not None else 0.0
+        return 1.0 if self.ended else min(1.0, (self._read + here * self._reading) / self._parts)
+
+    # --- statements, from a slot's thread --------------------------------------------------------
+
+    def _next_statement(self) -> Statement:
+        if self._joined is None:
+            self._holding.enter_context(self._given.sample.held())
+            self._joined = self._circles.join(self._given.sample)
+            self._refining.begin_at(self._joined)
+        self._statement_s = time.monotonic()
+        if self._is_whole:
+            return self._make(classify(self._given.plan.sql)[0], self.output)
+        if self._to_do:
+            sql = self._to_do[0]
+        else:
+            self._reading = self._how_many()
+            self._circles.reads(self._given.sample, self._joined + self._read)
+            sql = self._refining.batch(self._read, self._reading)
+        return self._make(classify(sql)[0], _Nowhere())
+
+    def _how_many(self) -> int:
+        """How many parts the next statement reads: twice the last, as far as there is time.
+
+        A query that is to stop at an error reads as much as it will need for that.
+        """
+        if not self._part_s:
+            return 1
+        elapsed_s = time.monotonic() - self._began_s
+        alone = self._circles.active <= 1
+        most_s = max(ALONE_S, ALONE_SHARE * elapsed_s) if alone else BESIDE_S
+        if self._wish.within_s is not None:
+            most_s = min(most_s, (self._wish.within_s - self._given.log.elapsed_s) / 2)
+        wanted = 2 * self._reading
+        if self._wish.stop_at is not None:
+            wanted = self._needed() or wanted
+        return max(1, min(wanted, int(most_s / self._part_s), self._parts - self._read))
+
+    def _needed(self) -> int | None:
+        """How many more parts bring the error to where the query may stop; None if not known."""
+        if self._read < LEAST_PARTS:
+            return LEAST_PARTS - self._read
+        newest = self._given.log.newest
+        if newest is None or newest.error is None or self._wish.stop_at is None:
+            return None
+        share = fraction_for(newest.error, newest.fraction, self._wish.stop_at)
+        return math.ceil(share * self._parts * SURE) - self._read
+
+    def _advance(self, done: Statement) -> bool:
+        if self._is_whole:
+            return False
+        if self._to_do:
+            del self._to_do[0]
+            if not self._to_do:
+                self._check_dimensions()
+            return True
+        self._part_s = (time.monotonic() - self._statement_s) / self._reading
+        self._read += self._reading
+        if self._read == self._reading and self._must_be_whole():
+            return True
+        if self._read == self._parts and not self._given.plan.merges:
+            self._is_whole = self._given.log.is_whole = True
+            return True
+        if not self._is_due():
+            return True
+        answer = self._answered()
+        if not self._is_enough(answer):
+            return True
+        self._put_out(answer)
+        return False
+
+    def _is_due(self) -> bool:
+        """Whether to answer now: it costs as much as reading some ten thousand rows."""
+        if self._read == self._parts or not self._told_s or self._wish.stop_at is not None:
+            return True
+        return time.monotonic() - self._told_s >= self._wish.every_s / 2
+
+    def _check_dimensions(self) -> None:
+        """Tables that are joined are there: every statement makes hash tables of them."""
+        rows = self._refining.dimension_rows(self._place.enter())
+        most = LARGEST_DIMENSION * self._given.sample.total_rows
+        if rows > most:
+            self._run_whole(
+                f"it joins with {rows:,} rows, which every statement would have to go through"
+            )
+
+    def _run_whole(self, reason: str) -> None:
+        """Give up estimating, and run the query as it is."""
+        self._is_whole = self._given.log.is_whole = True
+        self._given.log.reason = reason
+
+    def _must_be_whole(self) -> bool:
+        """Whether the first part shows that estimates would be of little use."""
+        if self._read == self._parts:
+            return False
+        passed = self._refining.passed(self._place.enter()) * self._parts / self._read
+        if passed >= LEAST_ROWS:
+            return False
+        self._run_whole(
+            f"only about {passed:,.0f} rows have an effect on the answer, too few to estimate from"
+        )
+        return True
+
+    # --- answers ---------------------------------------------------------------------------------
+
+    def _answered(self) -> OnlineAnswer:
+        """Tell the scheduler how far the answer moved, and the user what it is now."""
+        connection = self._place.enter()
+        log = self._given.log
+        answer, change = self._refining.answer(connection, self._read, log.elapsed_s, self._part_s)
+        if self._read == self._parts:
+            answer = self._refining.exact(connection, log.elapsed_s)
+        log.put(answer)
+        self._told_s = time.monotonic()
+        parts, self._told_parts = self._read - self._told_parts, self._read
+        work_s = self._work_s()
+        core_s, self._told_work_s = (work_s - self._told_work_s) / parts, work_s
+        self._report(self._read, change, core_s, answer.error)
+        return answer
+
+    def _is_enough(self, answer: OnlineAnswer) -> bool:
+        wish = self._wish
+        if answer.exact or self._is_out_of_time:
+            return True
+        if wish.within_s is not None and self._given.log.elapsed_s >= wish.within_s:
+            return True
+        if wish.stop_at is None or answer.error is None or self._read < LEAST_PARTS:
+            return False
+        return answer.error <= wish.stop_at
+
+    def _put_out(self, answer: OnlineAnswer) -> None:
+        """The last answer is the query's answer, also for clients that know of no other."""
+        table = answer.arrow()
+        self.output.start(table.schema, answer.types)
+        for batch in table.to_batches():
+            self.output.put(batch)
+
+    def _failed(self, error: BaseException) -> None:
+        newest = self._given.log.newest
+        if self._is_out_of_time and isinstance(error, QueryCancelled) and newest is not None:
+            self._put_out(newest)
+            self._end(None)
+        else:
+            self._end(error)
+
+    def _leave(self) -> None:
+        self._holding.close()
+        if self._joined is not None:
+            self._circles.leave(self._given.sample)
+            # The instance may be broken: then it is closed, and the tables go with it.
+            with contextlib.suppress(Exception):
+                connection = self._place.enter()
+                for sql in self._refining.teardown:
+                    connection.run(sql)
+        super()._leave()
+
+    # --- from outside ----------------------------------------------------------------------------
+
+    def poll(self) -> None:
+        within_s = self._wish.within_s
+        is_late = within_s is not None and self._given.log.elapsed_s >= within_s
+        statement = self._current
+        answered = self._given.log.newest is not None
+        if is_late and answered and statement is not None and not self._settling:
+            # What the statement has read so far is lost.
+            self._is_out_of_time = True
+            statement.cancel()
+            return
+        super().poll()
+
+
+class _Nowhere(ResultStream):
+    """A statement that fills a table has no rows for the user."""
+
+    def put(self, batch: Any) -> None:
+        pass
+
+
+def _nothing(part: int, change: float, core_s: float, error: float | None) -> None:
+    pass
+
+
+def _no_work() -> float:
+    return 0.0

@@ -1,0 +1,245 @@
+"""From partial rows to answers: what was read so far, and what that says of all.
+
+Partial rows lie in a temporary table of the query's instance. The answer is one statement over
+them, run on the calling thread: it takes a few milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from queryard.estimate.online import FEW_ROWS, SampleKind, fraction_for
+from queryard.estimate.online import Sample as Read
+from queryard.results.online import Eta, Mark, OnlineAnswer
+from queryard.sql.catalog.quoting import identifier
+
+from ..instance import Connection
+from .wish import OnlineWish
+
+if TYPE_CHECKING:
+    from queryard.sql.online import OnlinePlan, OnlineRow, OnlineRows, OutputColumn
+
+    from ..sampling import Sample
+
+PARTIALS = "queryard_partials"
+# So many groups are looked at, in the order of the answer, and so many to see how far it moves.
+MOST_GROUPS = 20_000
+MOST_MEASURED = 1_000
+
+# By the largest values of so many parts heavy tails are noticed; to look for them costs.
+TAILED_PARTS = 10
+
+Rows = Sequence[dict[str, Any]]
+
+
+class Refining:
+    """The statements of one online query, and its answers."""
+
+    def __init__(self, plan: OnlinePlan, sample: Sample, wish: OnlineWish) -> None:
+        self._plan = plan
+        self._sample = sample
+        self._wish = wish
+        self._is_filled = False
+        # The last estimates by group, for how far they move.
+        self._last: dict[tuple[Any, ...], list[float | None]] = {}
+        # Places of the estimated columns, and of those by which error and progress are told.
+        self._estimated = [
+            i for i, field in enumerate(plan.fields) if field.kind in ("estimated", "quantile")
+        ]
+        named = [i for i in self._estimated if plan.fields[i].name in wish.columns]
+        self._measured = named or self._estimated
+
+    def begin_at(self, place: int) -> None:
+        """Go round the sample from a place on."""
+        self._sample = self._sample.start(place)
+
+    # --- statements ------------------------------------------------------------------------------
+
+    @property
+    def setup(self) -> list[str]:
+        """Filtered dimensions become tables, once."""
+        return [dimension.create_sql() for dimension in self._plan.dimensions]
+
+    def batch(self, first: int, count: int) -> str:
+        """Add the partial rows of some parts."""
+        relation = self._sample.relation(self._sample.parts[first : first + count])
+        part = f"t.{identifier(self._sample.part_column)}"
+        select = self._plan.partial_sql(relation, part, tails=first < TAILED_PARTS)
+        if self._is_filled:
+            return f"INSERT INTO {PARTIALS} {select}"
+        self._is_filled = True
+        return f"CREATE TEMP TABLE {PARTIALS} AS {select}"
+
+    @property
+    def teardown(self) -> list[str]:
+        """The instance is for other queries again."""
+        made = [PARTIALS, *(dimension.name for dimension in self._plan.dimensions)]
+        return [f"DROP TABLE IF EXISTS temp.{name}" for name in made]
+
+    def dimension_rows(self, connection: Connection) -> int:
+        """The rows of the largest dimension."""
+        counts = [
+            int(connection.rows(f"SELECT count(*) AS n FROM {dimension.name}")[0]["n"])
+            for dimension in self._plan.dimensions
+        ]
+        return max(counts, default=0)
+
+    def passed(self, connection: Connection) -> int:
+        """How many of the rows that were read had an effect on the answer."""
+        return int(connection.rows(f"SELECT sum(n) AS n FROM {PARTIALS}")[0]["n"] or 0)
+
+    # --- answers ---------------------------------------------------------------------------------
+
+    def exact(self, connection: Connection, elapsed_s: float) -> OnlineAnswer:
+        """All parts were read."""
+        table, types = connection.table(self._plan.final_sql(PARTIALS))
+        return OnlineAnswer(
+            table.rename_columns([field.name for field in self._plan.fields]),
+            types,
+            1.0,
+            True,
+            elapsed_s,
+            self._wish.confidence,
+            error=0.0,
+            sample=self._sample.kind,
+        )
+
+    def answer(
+        self, connection: Connection, read: int, elapsed_s: float, part_s: float
+    ) -> tuple[OnlineAnswer, float]:
+        """What the parts that were read say of all, and how far that is from the last answer."""
+        # The planner is there already: it made the plan.
+        from queryard.sql.online import online_rows
+
+        fields = self._plan.fields
+        values = ", ".join(f"{_value(i, field)} AS v{i}" for i, field in enumerate(fields))
+        found, types = connection.table(f"SELECT {values}, * FROM ({self._estimates(read)})")
+        rows: Rows = found.slice(0, MOST_GROUPS).to_pylist()
+        seen = self._seen(read)
+        told = online_rows(self._plan, rows, seen, self._wish.confidence)
+        first = 0 if self._plan.ordering is None else self._plan.ordering.offset
+        table = self._with_quantiles(found.select(range(len(fields))), told, first)
+        error = self._error(told.rows)
+        answer = OnlineAnswer(
+            table.rename_columns([field.name for field in fields]),
+            tuple(
+                "DOUBLE" if field.kind == "quantile" else told_type
+                for field, told_type in zip(fields, types, strict=False)
+            ),
+            seen.fraction,
+            False,
+            elapsed_s,
+            self._wish.confidence,
+            error,
+            {fields[i].name: [_ends(row, i)[0] for row in told.rows] for i in self._estimated},
+            {fields[i].name: [_ends(row, i)[1] for row in told.rows] for i in self._estimated},
+            tuple(self._mark(row) for row in told.rows),
+            self._eta(error, seen, part_s, read),
+            self._sample.kind,
+            self._notes(told, found.num_rows),
+        )
+        return answer, self._change(told.rows)
+
+    def _with_quantiles(self, table: pa.Table, told: OnlineRows, first: int) -> pa.Table:
+        """The rows that are shown; a quantile is estimated from those of the parts."""
+        shown = table.slice(first, len(told.rows))
+        for place, field in enumerate(self._plan.fields):
+            if field.kind == "quantile":
+                values = pa.array([row.values[place] for row in told.rows], pa.float64())
+                shown = shown.set_column(place, shown.column_names[place], values)
+        return shown
+
+    def _estimates(self, read: int) -> str:
+        parts = ", ".join(f"({part.number}, {part.rows})" for part in self._sample.parts[:read])
+        files = f"(VALUES {parts}) AS files(file, rows)"
+        return self._plan.estimate_sql(PARTIALS, files, self._sample.total_rows, FEW_ROWS)
+
+    def _seen(self, read: int) -> Read:
+        parts = self._sample.parts
+        kind: SampleKind = "shuffled" if self._sample.kind == "shuffled copy" else "blocks"
+        rows = sum(part.rows for part in parts[:read])
+        return Read(read, len(parts), rows, self._sample.total_rows, kind)
+
+    def _change(self, rows: Sequence[OnlineRow]) -> float:
+        """The mean relative change of all measured values; a new group moves by its whole value."""
+        keys = [i for i, field in enumerate(self._plan.fields) if field.kind == "key"]
+        now = {
+            tuple(str(row.values[key]) for key in keys): [row.values[i] for i in self._measured]
+            for row in rows[:MOST_MEASURED]
+        }
+        moved = []
+        for key, values in now.items():
+            before = self._last.get(key, [None] * len(values))
+            for new, old in zip(values, before, strict=True):
+                if new is not None:
+                    moved.append(min(1.0, abs(new - (old or 0.0)) / (abs(new) or 1.0)))
+        self._last = now
+        return sum(moved) / len(moved) if moved else 0.0
+
+    def _error(self, rows: Sequence[OnlineRow]) -> float | None:
+        """The largest relative half-width; None where there is none, or one cannot be given.
+
+        Groups of a few rows have no interval and do not count.
+        """
+        largest: float | None = None
+        for row in rows:
+            for place in self._measured:
+                found = row.estimates[place]
+                if found is None or found.value is None or found.note == "few rows":
+                    continue
+                if found.error is None:
+                    return None
+                largest = max(largest or 0.0, found.error)
+        return largest
+
+    def _mark(self, row: OnlineRow) -> Mark:
+        """What to know of a row."""
+        notes = {found.note for found in row.estimates if found is not None}
+        if "few rows" in notes:
+            return "few rows"
+        if "heavy tail" in notes:
+            return "heavy tail"
+        return "unsettled" if row.settled is None else ""
+
+    def _eta(self, error: float | None, seen: Read, part_s: float, read: int) -> Eta:
+        exact_s = part_s * (len(self._sample.parts) - read)
+        wanted = self._wish.stop_at
+        if wanted is None or error is None or not 0 < seen.fraction < 1:
+            return Eta(None, exact_s)
+        share = fraction_for(error, seen.fraction, wanted)
+        return Eta(part_s * max(0.0, share * len(self._sample.parts) - read), exact_s)
+
+    def _notes(self, told: OnlineRows, groups: int) -> tuple[str, ...]:
+        notes = []
+        if self._plan.keys:
+            notes.append(f"a group not seen yet has fewer than about {told.hidden:,.0f} rows")
+        if "heavy tail" in told.notes:
+            notes.append("a few rows make most of the spread: no interval of a sample is honest")
+        bounds = [
+            f"{field.name} is {field.direction} this" if field.direction else f"{field.name} so far"
+            for field in self._plan.fields
+            if field.kind == "bound"
+        ]
+        if bounds:
+            notes.append(f"of the rows read so far: {', '.join(bounds)}")
+        if groups > MOST_GROUPS:
+            notes.append(f"of {groups:,} groups the first {MOST_GROUPS:,} are shown")
+        return tuple(notes)
+
+
+def _value(place: int, field: OutputColumn) -> str:
+    """A column of the answer in the type that the exact answer has."""
+    source = f"o{place}" if field.measure is None else _place(field)
+    return f"TRY_CAST({source} AS {field.type})"
+
+
+def _place(field: OutputColumn) -> str:
+    return f"m{field.measure}"
+
+
+def _ends(row: OnlineRow, place: int) -> tuple[float | None, float | None]:
+    found = row.estimates[place]
+    return (None, None) if found is None else (found.low, found.high)

@@ -1,0 +1,32 @@
+"""What is to be run online."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from queryard.results.online import AnswerLog
+
+from ..settings import Settings
+from .wish import OnlineWish
+
+if TYPE_CHECKING:
+    # Most sessions never need the planner, which takes half a second to import.
+    from queryard.sql.online import OnlinePlan
+
+    from ..sampling import Sample
+
+# Before so many parts are read, no interval is trusted to stop a query.
+LEAST_PARTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class OnlineStatement:
+    """One query, the sample it goes through, and where its answers go."""
+
+    plan: OnlinePlan
+    sample: Sample
+    wish: OnlineWish
+    log: AnswerLog
+    memory_bytes: int
+    settings: Settings = ()

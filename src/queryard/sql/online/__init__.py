@@ -1,0 +1,20 @@
+"""Online answers: what a query can be told from some files of its largest table, and how."""
+
+from .analysis import online_plan
+from .answers import OnlineRow, OnlineRows, online_rows
+from .errors import NotOnline
+from .plan import Condition, Dimension, OnlinePlan, Ordering, OutputColumn, Partial
+
+__all__ = [
+    "Condition",
+    "Dimension",
+    "NotOnline",
+    "OnlinePlan",
+    "OnlineRow",
+    "OnlineRows",
+    "Ordering",
+    "OutputColumn",
+    "Partial",
+    "online_plan",
+    "online_rows",
+]

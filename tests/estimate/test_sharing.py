@@ -1,0 +1,119 @@
+"""When sharing a scan pays, and what is learnt of its costs."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queryard.core.errors import QueryardError
+from queryard.estimate.sharing import (
+    PRIORS,
+    FurtherRiders,
+    SharingCosts,
+    saving_s,
+    sharing_pays,
+)
+
+# The experiment behind the priors: 120 MB of lineitem, ten aggregations, 14 columns.
+SIZE, ROWS = 120e6, 947_135
+COLUMNS = [f"c{number}" for number in range(14)]
+
+SECONDS = st.floats(0.001, 100.0)
+
+
+def test_the_priors_give_the_costs_that_were_measured():
+    costs = SharingCosts.of("csv")
+    assert costs.scan_s(SIZE, ROWS, COLUMNS[:3]) == pytest.approx(1.02, rel=0.05)
+    assert costs.scan_s(SIZE, ROWS, COLUMNS) == pytest.approx(1.99, rel=0.05)
+    assert costs.make_s(SIZE, ROWS, COLUMNS) == pytest.approx(2.49, rel=0.05)
+    assert costs.ride_s(ROWS, 1) == pytest.approx(0.036, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "riders"),
+    [("csv", SIZE, 3), ("csv.gz", SIZE, 3), ("json", 3 * SIZE, 4), ("json.gz", 3 * SIZE, 3)],
+)
+def test_text_is_shared_from_a_few_riders_on(kind, size, riders):
+    costs = SharingCosts.of(kind)
+
+    def pays(count):
+        scan, ride = costs.scan_s(size, ROWS, COLUMNS[:3]), costs.ride_s(ROWS, 1)
+        return sharing_pays([scan] * count, costs.make_s(size, ROWS, COLUMNS), [ride] * count)
+
+    assert not pays(1)
+    assert pays(riders)
+
+
+def test_narrow_parquet_is_never_shared():
+    costs = SharingCosts.of("parquet")
+    for count in (2, 20, 200):
+        scan, ride = costs.scan_s(SIZE, ROWS, ["a"]), costs.ride_s(ROWS, 8)
+        assert not sharing_pays([scan] * count, costs.make_s(SIZE, ROWS, ["a"]), [ride] * count)
+
+
+@given(st.lists(SECONDS, min_size=1, max_size=8), SECONDS, st.floats(0.0, 1.0), SECONDS)
+def test_another_rider_never_makes_sharing_worse_if_riding_is_cheaper(scans, make, part, further):
+    rides = [scan * part for scan in scans]
+    saved = saving_s(scans, make, rides)
+    assert saving_s([*scans, scans[0]], make, [*rides, rides[0]]) >= saved
+    assert saving_s(scans, make, rides, further) >= saved
+
+
+def test_nothing_is_saved_without_riders():
+    assert not sharing_pays([], 0.0, [])
+
+
+def test_scans_and_rides_come_in_pairs():
+    with pytest.raises(QueryardError, match="2 scans and 1 rides"):
+        sharing_pays([1.0, 2.0], 1.0, [0.1])
+
+
+@given(st.floats(0.1, 10.0), st.floats(0.1, 10.0))
+def test_what_is_seen_often_is_believed(make_factor, ride_factor):
+    costs, prior = SharingCosts.of("csv"), SharingCosts.of("csv")
+    make, ride = prior.make_s(SIZE, ROWS, COLUMNS), prior.ride_s(ROWS, 4)
+    for _ in range(60):
+        costs.saw_make(SIZE, ROWS, COLUMNS, make * make_factor)
+        costs.saw_ride(ROWS, 4, ride * ride_factor)
+    assert costs.make_s(SIZE, ROWS, COLUMNS) == pytest.approx(make * make_factor, rel=0.1)
+    assert costs.ride_s(ROWS, 4) == pytest.approx(ride * ride_factor, rel=0.1)
+
+
+def test_a_column_that_takes_long_is_told_from_the_others():
+    costs = SharingCosts.of("csv")
+    truth = {"short": 1.0, "long": 6.0}
+
+    def taken(columns):
+        value = (costs.prices.value_s + costs.prices.copy_s) * ROWS
+        return costs.prices.byte_s * SIZE + value * sum(truth[name] for name in columns)
+
+    for _ in range(40):
+        for columns in (["short"], ["long"], ["short", "long"]):
+            costs.saw_make(SIZE, ROWS, columns, taken(columns))
+    for columns in (["short"], ["long"], ["short", "long"]):
+        assert costs.make_s(SIZE, ROWS, columns) == pytest.approx(taken(columns), rel=0.35)
+    assert costs.scan_s(SIZE, ROWS, ["long"]) > costs.scan_s(SIZE, ROWS, ["short"])
+
+
+def test_what_took_no_time_teaches_nothing():
+    costs = SharingCosts.of("csv")
+    costs.saw_make(SIZE, ROWS, COLUMNS, 0.0)
+    costs.saw_ride(ROWS, 1, 0.0)
+    assert (costs.makes, costs.rides) == (0, 0)
+
+
+@given(st.lists(st.integers(0, 20), max_size=30))
+def test_the_expected_riders_lie_between_the_prior_and_what_was_seen(passes):
+    riders = FurtherRiders()
+    for joined in passes:
+        riders.saw_pass(joined)
+    assert min([0.5, *passes]) <= riders.expected <= max([0.5, *passes])
+
+
+def test_unknown_kinds_are_named():
+    with pytest.raises(QueryardError, match="xml"):
+        SharingCosts.of("xml")
+    with pytest.raises(QueryardError, match="-1"):
+        FurtherRiders().saw_pass(-1)
+    assert set(PRIORS) == {"csv", "csv.gz", "json", "json.gz", "parquet"}

@@ -1,0 +1,237 @@
+"""Answers that refine: from the first part of a sample to the exact answer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import queryard
+from queryard.core.errors import QueryardError
+from queryard.core.events import AnswerReported
+from queryard.history import HistoryReader
+from queryard.live import Session
+from queryard.replay import recorded
+from queryard.results.online import OnlineAnswer
+from queryard.sim import replay
+
+ROWS = 200_000
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("online")
+    duckdb.execute(
+        f"COPY (SELECT i, i % 4 AS kind, hash(i) % 1000 / 10.0 AS price, hash(i, 7) % 50 AS shop "
+        f"FROM range({ROWS}) t(i)) TO '{found}/sales.parquet' (ROW_GROUP_SIZE 5000)"
+    )
+    duckdb.execute(
+        f"COPY (SELECT i AS shop, 'town ' || (i % 5) AS town FROM range(50) t(i)) "
+        f"TO '{found}/shops.parquet'"
+    )
+    with queryard.connect(found, slots=2, history=False) as session:
+        session.shuffle("sales")
+    return found
+
+
+@pytest.fixture(scope="module")
+def session(folder: Path):
+    with queryard.connect(folder, slots=2, history=False, statistics="off") as found:
+        yield found
+
+
+def exactly(folder: Path, sql: str) -> list[tuple]:
+    connection = duckdb.connect()
+    for file in folder.glob("*.parquet"):
+        connection.execute(f"CREATE VIEW {file.stem} AS FROM '{file}'")
+    return connection.execute(sql).fetchall()
+
+
+def about(rows: list[tuple]) -> list[tuple]:
+    """Rows of which fractions may differ in the last digits."""
+    return [tuple(pytest.approx(v) if isinstance(v, float) else v for v in row) for row in rows]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT sum(price) AS total FROM sales",
+        "SELECT kind, count(*) AS n, avg(price) AS p FROM sales GROUP BY kind ORDER BY kind",
+        "SELECT town, sum(price) / count(*) AS p FROM sales JOIN shops USING (shop) "
+        "WHERE price > 20 GROUP BY town ORDER BY p DESC LIMIT 3",
+        "SELECT kind, stddev(price) AS s FROM sales GROUP BY kind HAVING count(*) > 10 ORDER BY 1",
+    ],
+)
+def test_without_a_wish_it_ends_with_the_exact_answer(session: Session, folder: Path, sql: str):
+    *early, last = session.online(sql, every=0)
+
+    assert last.exact
+    assert (last.fraction, last.error) == (1.0, 0.0)
+    assert last.rows() == about(exactly(folder, sql))
+    assert early, "it answered before"
+    assert all(not answer.exact and answer.sample == "shuffled copy" for answer in early)
+    fractions = [answer.fraction for answer in early]
+    assert fractions == sorted(fractions)
+
+
+def test_intervals_hold_the_truth_and_shrink(session: Session, folder: Path):
+    sql = "SELECT kind, sum(price) AS total FROM sales GROUP BY kind ORDER BY kind"
+    truth = dict(exactly(folder, sql))
+
+    answers = [a for a in session.online(sql, confidence=0.999, every=0) if a.error]
+
+    assert answers[-1].error < answers[0].error
+    last = answers[-1]
+    for place, (kind, _) in enumerate(last.rows()):
+        assert last.low["total"][place] <= truth[kind] <= last.high["total"][place]
+
+
+def test_a_median_has_an_interval_and_ends_exact(session: Session, folder: Path):
+    sql = "SELECT kind, median(price) AS middle FROM sales GROUP BY kind ORDER BY kind"
+
+    *early, last = session.online(sql, every=0)
+
+    assert last.exact
+    assert last.rows() == about(exactly(folder, sql))
+    with_interval = [answer for answer in early if answer.error is not None]
+    assert with_interval
+    for answer in with_interval:
+        for (_, middle), low, high in zip(
+            answer.rows(), answer.low["middle"], answer.high["middle"], strict=True
+        ):
+            assert low <= middle <= high
+
+
+def test_it_stops_near_enough(session: Session, folder: Path):
+    *_, last = session.online("SELECT sum(price) AS total FROM sales", stop_at=0.05, every=0)
+
+    assert not last.exact
+    assert last.error is not None
+    assert last.error <= 0.05
+    assert last.fraction < 0.9
+    [(truth,)] = exactly(folder, "SELECT sum(price) FROM sales")
+    assert last.rows()[0][0] == pytest.approx(truth, rel=0.1)
+
+
+def test_it_stops_by_time(session: Session):
+    *_, last = session.online("SELECT sum(price) AS total FROM sales", within="1 ms", every=0)
+
+    assert isinstance(last, OnlineAnswer)
+    assert last.fraction <= 1.0
+
+
+def test_clients_that_know_only_final_answers_get_the_last(session: Session, folder: Path):
+    answers = session.online("SELECT count(*) AS n FROM sales WHERE kind = 1")
+    for _ in answers:
+        pass
+    assert answers.result().fetchall() == exactly(
+        folder, "SELECT count(*) AS n FROM sales WHERE kind = 1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("SELECT * FROM sales LIMIT 3", ""),
+        ("SELECT sum(price) OVER () FROM sales LIMIT 1", "window"),
+        ("SELECT sum(price) AS p FROM sales WHERE price > (SELECT avg(price) FROM sales)", ""),
+        ("SELECT sum(price) AS p FROM sales WHERE i < 100", "too few"),
+        ("SELECT i, sum(price) AS p FROM sales GROUP BY i ORDER BY i LIMIT 5", "groups have"),
+    ],
+)
+def test_what_cannot_be_estimated_runs_exactly_and_says_so(
+    session: Session, folder: Path, sql: str, why: str
+):
+    answers = session.online(sql, every=0)
+    [last] = answers
+
+    assert last.exact
+    assert answers.reason
+    assert why in answers.reason
+    assert f"run exactly: {answers.reason}" in last.notes
+    assert last.rows() == about(exactly(folder, sql))
+
+
+def test_errors_are_those_of_the_query(session: Session):
+    with pytest.raises(QueryardError, match="nowhere"):
+        list(session.online("SELECT sum(x) AS s FROM nowhere"))
+    with pytest.raises(QueryardError, match="stop_at"):
+        session.online("SELECT 1", stop_at=3)
+    with pytest.raises(QueryardError, match="confidence"):
+        session.online("SELECT 1", confidence=95)
+
+
+def test_it_can_be_stopped_and_the_last_answer_stays(session: Session):
+    answers = session.online("SELECT sum(price) AS total FROM sales, range(20) r(x)", every=0)
+    first = next(answers)
+    answers.stop()
+    assert answers.last is not None
+    assert answers.last.fraction >= first.fraction
+
+
+def test_async(session: Session):
+    async def ask() -> list[OnlineAnswer]:
+        return [a async for a in session.online("SELECT sum(price) AS t FROM sales", every=0)]
+
+    answers = asyncio.run(ask())
+    assert answers[-1].exact
+
+
+def test_random_blocks_without_a_copy(tmp_path: Path):
+    duckdb.execute(
+        f"COPY (SELECT i, hash(i) % 1000 AS v FROM range({ROWS}) t(i)) "
+        f"TO '{tmp_path}/plain.parquet' (ROW_GROUP_SIZE 4000)"
+    )
+    with queryard.connect(tmp_path, slots=2, history=False, statistics="off") as session:
+        *early, last = session.online("SELECT sum(v) AS s FROM plain", every=0)
+        assert early[0].sample == "random blocks"
+        assert (
+            last.rows() == duckdb.sql(f"SELECT sum(v) FROM '{tmp_path}/plain.parquet'").fetchall()
+        )
+
+
+def test_several_at_once_leave_nothing_behind(session: Session):
+    answers = [
+        session.online(f"SELECT sum(price) AS t FROM sales WHERE kind = {kind}", every=0)
+        for kind in range(4)
+    ]
+    totals = [list(each)[-1].rows()[0][0] for each in answers]
+
+    assert sum(totals) == pytest.approx(
+        session.sql("SELECT sum(price) FROM sales").fetchall()[0][0]
+    )
+    deadline = time.monotonic() + 5
+    while session.queries() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not session.queries()
+
+
+@pytest.mark.parametrize("profile", ["relaqs", "online-tls", "marshal"])
+def test_the_kernel_hears_of_answers_and_the_journal_replays(
+    folder: Path, tmp_path: Path, profile: str
+):
+    with queryard.connect(
+        folder, slots=2, history=tmp_path / "h.sqlite", profile=profile, statistics="off"
+    ) as session:
+        online = [
+            session.online(
+                f"SELECT shop, sum(price) AS t FROM sales WHERE kind <> {kind} GROUP BY shop"
+            )
+            for kind in range(3)
+        ]
+        session.sql("SELECT count(*) FROM sales").fetchall()
+        for answers in online:
+            assert list(answers)[-1].exact
+    with HistoryReader(tmp_path / "h.sqlite") as history:
+        found = recorded(history)
+    reports = [
+        event
+        for step in found.journal.steps
+        for event in step.events
+        if isinstance(event, AnswerReported)
+    ]
+    assert len({event.job for event in reports}) == 3
+    assert replay(found.journal, lambda scheduler: scheduler.validate()) is None
