@@ -17,7 +17,7 @@ from queryard.sql.catalog import Catalog
 from queryard.sql.catalog.canonical import is_text_table
 
 # A table that is parsed in less than so many core-seconds is not worth planning for.
-SMALL_S = 1.0
+SMALL_S = 0.25
 # What planning a query that rides and an instance for its tasks take, whatever it reads.
 FIXED_S = 0.06
 # For so long an earlier query over a table makes another one likely.
