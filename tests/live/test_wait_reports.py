@@ -94,9 +94,9 @@ def test_a_query_that_is_being_planned_says_so(qy, monkeypatch):
     go_on = threading.Event()
     plan_staged = planner.plan_staged
 
-    def slowly(*arguments):
+    def slowly(*arguments, **options):
         assert go_on.wait(30)
-        return plan_staged(*arguments)
+        return plan_staged(*arguments, **options)
 
     monkeypatch.setattr(planner, "plan_staged", slowly)
     handle = qy.submit("SELECT key, count(*) FROM facts GROUP BY key", plan="staged")
