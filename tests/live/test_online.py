@@ -14,6 +14,7 @@ from queryard.core.errors import QueryardError
 from queryard.core.events import AnswerReported
 from queryard.history import HistoryReader
 from queryard.live import Session
+from queryard.live.work.online import OnlineWork
 from queryard.replay import recorded
 from queryard.results.online import OnlineAnswer
 from queryard.sim import replay
@@ -146,14 +147,46 @@ def test_errors_are_those_of_the_query(session: Session):
         session.online("SELECT 1", stop_at=3)
     with pytest.raises(QueryardError, match="confidence"):
         session.online("SELECT 1", confidence=95)
+    with pytest.raises(QueryardError, match="stop_at"):
+        session.online("SELECT 1", stop_at="1%")  # type: ignore[arg-type]
+    with pytest.raises(QueryardError, match="columns"):
+        session.online("SELECT 1", columns=[1])  # type: ignore[list-item]
+
+
+def test_columns_are_named_in_any_case_and_a_wrong_one_is_told(session: Session):
+    sql = "SELECT kind, sum(price) AS total FROM sales GROUP BY kind"
+    assert not any("columns:" in note for note in next(session.online(sql, columns="TOTAL")).notes)
+    wrong = next(session.online(sql, columns=["totl"]))
+    assert "columns: nothing is estimated in 'totl' (estimated: total)" in wrong.notes
+
+
+def test_a_table_without_rows(tmp_path: Path):
+    duckdb.execute(f"COPY (SELECT 1 AS v WHERE false) TO '{tmp_path}/none.parquet'")
+    with queryard.connect(tmp_path, slots=2, history=False) as session:
+        session.shuffle("none")
+        answers = session.online("SELECT count(*) AS n FROM none")
+        assert [answer.rows() for answer in answers] == [[(0,)]]
+        assert answers.reason == "none has no rows"
+
+
+def test_a_failure_of_the_scheduler_reaches_who_waits(folder: Path, monkeypatch):
+    def fails(work: OnlineWork) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(OnlineWork, "jobs", fails)
+    session = queryard.connect(folder, slots=2, history=False, statistics="off")
+    with pytest.raises(RuntimeError, match="a defect"):
+        list(session.online("SELECT sum(price) AS total FROM sales"))
+    session.close()
 
 
 def test_it_can_be_stopped_and_the_last_answer_stays(session: Session):
-    answers = session.online("SELECT sum(price) AS total FROM sales, range(20) r(x)", every=0)
+    answers = session.online("SELECT sum(price) AS total FROM sales", every=0)
     first = next(answers)
     answers.stop()
     assert answers.last is not None
     assert answers.last.fraction >= first.fraction
+    list(answers)  # ends, without an error
 
 
 def test_async(session: Session):

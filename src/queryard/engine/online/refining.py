@@ -41,8 +41,11 @@ class Refining:
         self._last: dict[tuple[Any, ...], list[float | None]] = {}
         # Places of the estimated columns, and of those by which error and progress are told.
         self._estimated = [i for i, f in enumerate(plan.fields) if f.measure is not None]
-        named = [i for i in self._estimated if plan.fields[i].name in wish.columns]
+        wanted = {name.lower() for name in wish.columns}
+        named = [i for i in self._estimated if plan.fields[i].name.lower() in wanted]
         self._measured = named or self._estimated
+        estimated = {plan.fields[i].name.lower() for i in self._estimated}
+        self._unknown = [name for name in wish.columns if name.lower() not in estimated]
 
     def begin_at(self, place: int) -> None:
         """Go round the sample from a place on."""
@@ -195,6 +198,10 @@ class Refining:
 
     def _notes(self, told: OnlineRows, groups: int) -> tuple[str, ...]:
         notes = []
+        if self._unknown:
+            unknown = ", ".join(map(repr, self._unknown))
+            valid = ", ".join(self._plan.fields[i].name for i in self._estimated)
+            notes.append(f"columns: nothing is estimated in {unknown} (estimated: {valid})")
         if self._plan.keys:
             notes.append(f"a group not seen yet has fewer than about {told.hidden:,.0f} rows")
         if "heavy tail" in told.notes:
