@@ -283,3 +283,12 @@ def test_ctrl_c_cancels(start, tmp_path: Path) -> None:
     assert process.returncode == 130
     assert err == b"cancelled\n"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_answers_that_refine_are_shown_not_saved(call, folder: Path) -> None:
+    ask = ("sql", "SELECT count(*) AS n FROM trips", "-d", folder, "--online")
+    assert "exact" in call(*ask, "--time-limit", "60s").out
+    for option in (("--format", "csv"), ("-o", "rows.csv")):
+        ended = call(*ask, *option)
+        assert ended.code != 0
+        assert f"leave out {option[0]}" in ended.err

@@ -210,6 +210,28 @@ def test_random_blocks_without_a_copy(tmp_path: Path):
         )
 
 
+def test_files_that_change_meanwhile_are_read_again(tmp_path: Path):
+    def write(name: str, value: int) -> Path:
+        file = tmp_path / name
+        duckdb.execute(
+            f"COPY (SELECT i, {value} AS v FROM range({ROWS}) t(i)) TO '{file}' "
+            "(FORMAT parquet, ROW_GROUP_SIZE 4000)"
+        )
+        return file
+
+    table, newer = write("plain.parquet", 1), write("newer.tmp", 2)
+    duckdb.execute(f"COPY (SELECT i FROM range(50) t(i)) TO '{tmp_path}/few.parquet'")
+    sql = "SELECT sum(v) AS s FROM plain JOIN few ON plain.i >= few.i - 50"
+    with queryard.connect(tmp_path, slots=1, history=False, statistics="off") as session:
+        answers = session.online(sql, every=0)
+        first = next(answers)
+        assert not first.exact
+        newer.replace(table)
+        *_, last = answers
+        assert last.exact
+        assert last.rows() in ([(50 * ROWS,)], [(100 * ROWS,)])
+
+
 def test_several_at_once_leave_nothing_behind(session: Session):
     answers = [
         session.online(f"SELECT sum(price) AS t FROM sales WHERE kind = {kind}", every=0)

@@ -35,10 +35,16 @@ def run_online(
     confidence: float,
     within: str | None,
     rows: int | None,
+    time_limit: str | None = None,
 ) -> None:
     """Show answers as they come; on a pipe only the last. Ctrl-C keeps the last answer."""
     answers = session.online(
-        sql, stop_at=stop_at, confidence=confidence, within=within, every="0.2 s"
+        sql,
+        stop_at=stop_at,
+        confidence=confidence,
+        within=within,
+        every="0.2 s",
+        time_limit=time_limit,
     )
     most = SHOWN_ROWS if rows is None else rows or None
     console = Console(highlight=False)
