@@ -72,6 +72,8 @@ def test_without_a_wish_it_ends_with_the_exact_answer(session: Session, folder: 
     assert last.exact
     assert (last.fraction, last.error) == (1.0, 0.0)
     assert last.rows() == about(exactly(folder, sql))
+    assert last.low == last.high
+    assert set(last.low) == set(early[-1].low)
     assert early, "it answered before"
     assert all(not answer.exact and answer.sample == "shuffled copy" for answer in early)
     fractions = [answer.fraction for answer in early]

@@ -90,14 +90,18 @@ class Refining:
     def exact(self, connection: Connection, elapsed_s: float) -> OnlineAnswer:
         """All parts were read."""
         table, types = connection.table(self._plan.final_sql(PARTIALS))
+        fields = self._plan.fields
+        ends = {fields[i].name: _numbers(table.column(i)) for i in self._estimated}
         return OnlineAnswer(
-            table.rename_columns([field.name for field in self._plan.fields]),
+            table.rename_columns([field.name for field in fields]),
             types,
             1.0,
             True,
             elapsed_s,
             self._wish.confidence,
             error=0.0,
+            low=ends,
+            high=ends,
             sample=self._sample.kind,
         )
 
@@ -222,6 +226,11 @@ def _value(place: int, field: OutputColumn) -> str:
     """A column of the answer in the type that the exact answer has."""
     source = f"o{place}" if field.measure is None else _place(field)
     return f"TRY_CAST({source} AS {field.type})"
+
+
+def _numbers(column: Any) -> list[float | None]:
+    """The values of an exact column, which are both ends of its intervals."""
+    return [None if value is None else float(value) for value in column.to_pylist()]
 
 
 def _place(field: OutputColumn) -> str:
