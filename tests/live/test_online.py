@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 import queryard
@@ -169,6 +170,14 @@ def test_a_table_without_rows(tmp_path: Path):
         answers = session.online("SELECT count(*) AS n FROM none")
         assert [answer.rows() for answer in answers] == [[(0,)]]
         assert answers.reason == "none has no rows"
+
+
+def test_a_frame_is_read_exactly(folder: Path):
+    frame = pa.table({"a": range(1000), "b": [i % 5 for i in range(1000)]})
+    with queryard.connect(folder, tables={"frame": frame}, slots=2, history=False) as session:
+        answers = session.online("SELECT sum(a) AS s FROM frame")
+        assert [answer.rows() for answer in answers] == [[(499_500,)]]
+        assert "no shuffled copy" in answers.reason
 
 
 def test_a_failure_of_the_scheduler_reaches_who_waits(folder: Path, monkeypatch):
