@@ -283,3 +283,20 @@ def test_ctrl_c_cancels(start, tmp_path: Path) -> None:
     assert process.returncode == 130
     assert err == b"cancelled\n"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_answers_that_refine_are_shown_not_saved(call, folder: Path) -> None:
+    ask = ("sql", "SELECT count(*) AS n FROM trips", "-d", folder, "--online")
+    assert "exact" in call(*ask, "--time-limit", "60s").out
+    for option in (("--format", "csv"), ("-o", "rows.csv")):
+        ended = call(*ask, *option)
+        assert ended.code != 0
+        assert f"leave out {option[0]}" in ended.err
+
+
+def test_a_refining_answer_says_how_it_ended(call, tmp_path: Path) -> None:
+    table = pa.table({"v": [i % 10 for i in range(200_000)]})
+    pq.write_table(table, tmp_path / "many.parquet", row_group_size=2_000)
+    ask = ("sql", "SELECT sum(v) AS s FROM many", "-d", tmp_path, "--online")
+    assert "near enough" in call(*ask, "--stop-at", "0.9").out
+    assert "near enough" not in call(*ask, "--within", "1 ms").out

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 import queryard
@@ -14,6 +15,7 @@ from queryard.core.errors import QueryardError
 from queryard.core.events import AnswerReported
 from queryard.history import HistoryReader
 from queryard.live import Session
+from queryard.live.work.online import OnlineWork
 from queryard.replay import recorded
 from queryard.results.online import OnlineAnswer
 from queryard.sim import replay
@@ -71,6 +73,8 @@ def test_without_a_wish_it_ends_with_the_exact_answer(session: Session, folder: 
     assert last.exact
     assert (last.fraction, last.error) == (1.0, 0.0)
     assert last.rows() == about(exactly(folder, sql))
+    assert last.low == last.high
+    assert set(last.low) == set(early[-1].low)
     assert early, "it answered before"
     assert all(not answer.exact and answer.sample == "shuffled copy" for answer in early)
     fractions = [answer.fraction for answer in early]
@@ -162,14 +166,54 @@ def test_errors_are_those_of_the_query(session: Session):
         session.online("SELECT 1", stop_at=3)
     with pytest.raises(QueryardError, match="confidence"):
         session.online("SELECT 1", confidence=95)
+    with pytest.raises(QueryardError, match="stop_at"):
+        session.online("SELECT 1", stop_at="1%")  # type: ignore[arg-type]
+    with pytest.raises(QueryardError, match="columns"):
+        session.online("SELECT 1", columns=[1])  # type: ignore[list-item]
+
+
+def test_columns_are_named_in_any_case_and_a_wrong_one_is_told(session: Session):
+    sql = "SELECT kind, sum(price) AS total FROM sales GROUP BY kind"
+    assert not any("columns:" in note for note in next(session.online(sql, columns="TOTAL")).notes)
+    wrong = next(session.online(sql, columns=["totl"]))
+    assert "columns: nothing is estimated in 'totl' (estimated: total)" in wrong.notes
+
+
+def test_a_table_without_rows(tmp_path: Path):
+    duckdb.execute(f"COPY (SELECT 1 AS v WHERE false) TO '{tmp_path}/none.parquet'")
+    with queryard.connect(tmp_path, slots=2, history=False) as session:
+        session.shuffle("none")
+        answers = session.online("SELECT count(*) AS n FROM none")
+        assert [answer.rows() for answer in answers] == [[(0,)]]
+        assert answers.reason == "none has no rows"
+
+
+def test_a_frame_is_read_exactly(folder: Path):
+    frame = pa.table({"a": range(1000), "b": [i % 5 for i in range(1000)]})
+    with queryard.connect(folder, tables={"frame": frame}, slots=2, history=False) as session:
+        answers = session.online("SELECT sum(a) AS s FROM frame")
+        assert [answer.rows() for answer in answers] == [[(499_500,)]]
+        assert "no shuffled copy" in answers.reason
+
+
+def test_a_failure_of_the_scheduler_reaches_who_waits(folder: Path, monkeypatch):
+    def fails(work: OnlineWork) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(OnlineWork, "jobs", fails)
+    session = queryard.connect(folder, slots=2, history=False, statistics="off")
+    with pytest.raises(RuntimeError, match="a defect"):
+        list(session.online("SELECT sum(price) AS total FROM sales"))
+    session.close()
 
 
 def test_it_can_be_stopped_and_the_last_answer_stays(session: Session):
-    answers = session.online("SELECT sum(price) AS total FROM sales, range(20) r(x)", every=0)
+    answers = session.online("SELECT sum(price) AS total FROM sales", every=0)
     first = next(answers)
     answers.stop()
     assert answers.last is not None
     assert answers.last.fraction >= first.fraction
+    list(answers)  # ends, without an error
 
 
 def test_async(session: Session):
@@ -191,6 +235,28 @@ def test_random_blocks_without_a_copy(tmp_path: Path):
         assert (
             last.rows() == duckdb.sql(f"SELECT sum(v) FROM '{tmp_path}/plain.parquet'").fetchall()
         )
+
+
+def test_files_that_change_meanwhile_are_read_again(tmp_path: Path):
+    def write(name: str, value: int) -> Path:
+        file = tmp_path / name
+        duckdb.execute(
+            f"COPY (SELECT i, {value} AS v FROM range({ROWS}) t(i)) TO '{file}' "
+            "(FORMAT parquet, ROW_GROUP_SIZE 4000)"
+        )
+        return file
+
+    table, newer = write("plain.parquet", 1), write("newer.tmp", 2)
+    duckdb.execute(f"COPY (SELECT i FROM range(50) t(i)) TO '{tmp_path}/few.parquet'")
+    sql = "SELECT sum(v) AS s FROM plain JOIN few ON plain.i >= few.i - 50"
+    with queryard.connect(tmp_path, slots=1, history=False, statistics="off") as session:
+        answers = session.online(sql, every=0)
+        first = next(answers)
+        assert not first.exact
+        newer.replace(table)
+        *_, last = answers
+        assert last.exact
+        assert last.rows() in ([(50 * ROWS,)], [(100 * ROWS,)])
 
 
 def test_several_at_once_leave_nothing_behind(session: Session):

@@ -6,6 +6,7 @@ import math
 import sys
 from typing import TYPE_CHECKING, Any
 
+import typer
 from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -16,7 +17,7 @@ from queryard.core import readable
 from queryard.core.readable import several
 from queryard.results.display import value_text
 
-from .failures import complain
+from .failures import INTERRUPTED, complain
 
 if TYPE_CHECKING:
     from queryard.live import Session
@@ -35,40 +36,60 @@ def run_online(
     confidence: float,
     within: str | None,
     rows: int | None,
+    time_limit: str | None = None,
 ) -> None:
     """Show answers as they come; on a pipe only the last. Ctrl-C keeps the last answer."""
     answers = session.online(
-        sql, stop_at=stop_at, confidence=confidence, within=within, every="0.2 s"
+        sql,
+        stop_at=stop_at,
+        confidence=confidence,
+        within=within,
+        every="0.2 s",
+        time_limit=time_limit,
     )
     most = SHOWN_ROWS if rows is None else rows or None
     console = Console(highlight=False)
     if console.is_terminal:
-        last = _drawn(answers, console, most)
+        last = _drawn(answers, console, most, stop_at)
     else:
-        last = None
-        for last in answers:  # noqa: B007
-            pass
+        last = _read(answers)
     if last is None:
         complain("stopped before the first answer", "")
-        return
+        raise typer.Exit(INTERRUPTED)
     if not console.is_terminal:
         console = Console(highlight=False, width=200, file=sys.stdout)
-        console.print(drawn_answer(last, most, over="stopped"))
+        console.print(drawn_answer(last, most, over=_how_ended(last, stop_at)))
 
 
-def _drawn(answers: OnlineAnswers, console: Console, most: int | None) -> OnlineAnswer | None:
+def _read(answers: OnlineAnswers) -> OnlineAnswer | None:
+    last: OnlineAnswer | None = None
+    try:
+        for last in answers:  # noqa: B007
+            pass
+    except KeyboardInterrupt:
+        answers.stop()
+        last = answers.last or last
+    return last
+
+
+def _how_ended(answer: OnlineAnswer, stop_at: float | None) -> str:
+    near = stop_at is not None and answer.error is not None and answer.error <= stop_at
+    return "near enough" if near else "stopped"
+
+
+def _drawn(
+    answers: OnlineAnswers, console: Console, most: int | None, stop_at: float | None
+) -> OnlineAnswer | None:
     last: OnlineAnswer | None = None
     with Live(Text("planning …", style="dim"), console=console, auto_refresh=False) as live:
-        over = "stopped"
         try:
             for last in answers:
                 live.update(drawn_answer(last, most), refresh=True)
-            over = "near enough"
         except KeyboardInterrupt:
             answers.stop()
             last = answers.last or last
         if last is not None:
-            live.update(drawn_answer(last, most, over=over), refresh=True)
+            live.update(drawn_answer(last, most, over=_how_ended(last, stop_at)), refresh=True)
     return last
 
 

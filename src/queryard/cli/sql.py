@@ -134,7 +134,7 @@ def sql(
     from .rows_out import choose_format
     from .script import Showing, run_script
 
-    check_online(online, stop_at, within, output)
+    check_online(online, stop_at, within, output, form)
     showing = Showing(choose_format(form, output), output, rows)
     if output is not None:
         data_options.check_folder_of(output, "-o")
@@ -150,22 +150,34 @@ def sql(
             from .online import run_online
 
             run_online(
-                session, asked, stop_at=stop_at, confidence=confidence, within=within, rows=rows
+                session,
+                asked,
+                stop_at=stop_at,
+                confidence=confidence,
+                within=within,
+                rows=rows,
+                time_limit=time_limit,
             )
         else:
             run_script(session, asked, showing, time_limit)
 
 
 def check_online(
-    online: bool, stop_at: float | None, within: str | None, output: Path | None
+    online: bool,
+    stop_at: float | None,
+    within: str | None,
+    output: Path | None,
+    form: str | None,
 ) -> None:
     """Options that mean nothing without --online, or with it."""
     if not online and (stop_at is not None or within is not None):
         named = "--stop-at" if stop_at is not None else "--within"
         raise QueryardError(f"{named}: is for answers that refine; add --online")
-    if online and output is not None:
+    if online and (output is not None or form not in (None, "table")):
+        named = "-o" if output is not None else "--format"
         raise QueryardError(
-            "--online: shows answers that refine; leave out -o, or leave out --online to save rows"
+            f"--online: shows answers that refine; leave out {named}, or leave out --online to "
+            "save rows"
         )
 
 

@@ -134,7 +134,7 @@ class EffectRunner:
         if ticket is not None:
             ticket.facts = replace(ticket.facts, error=error, ended_s=self._now())
             ticket.output.fail(error)
-            _end(ticket)
+            end_ticket(ticket)
 
     def _start_planning(self, effect: out.StartPlanning) -> None:
         engine = self._engine
@@ -220,10 +220,10 @@ class EffectRunner:
             self._later(ticket.keep_s, lambda: self._tickets.expire(self._now()))
         if effect.work is not None:
             self._background.start(effect.work.close)
-        _end(ticket)
+        end_ticket(ticket)
 
 
-def _end(ticket: Ticket) -> None:
+def end_ticket(ticket: Ticket) -> None:
     """Wake all that wait for a query."""
     ticket.over.set()
     if ticket.request.online is not None:

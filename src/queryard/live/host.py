@@ -37,7 +37,7 @@ from . import inputs
 from .admission.gate import Gate
 from .admission.memory import Reservations
 from .coordinating import Coordinator
-from .effect_runner import EffectRunner
+from .effect_runner import EffectRunner, end_ticket
 from .estimates.estimator import Estimator
 from .estimates.forecasts import Forecaster, Fork
 from .estimates.prediction import Predictor
@@ -454,7 +454,7 @@ class Host:
         for ticket in self._tickets.active():
             ticket.facts = replace(ticket.facts, error=error, ended_s=self.now())
             ticket.output.fail(error)
-            ticket.over.set()
+            end_ticket(ticket)
         self._effects.give_up()
 
     # --- the end ---------------------------------------------------------------------------------

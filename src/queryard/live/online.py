@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Literal
 
 from queryard.results.answer import Answer
+from queryard.results.errors import QueryCancelled
 from queryard.results.online import AnswerLog, OnlineAnswer, exact_answer
 
 from .handle import Handle
@@ -29,6 +30,7 @@ class OnlineAnswers:
         self._given_s = -every_s
         self._last: OnlineAnswer | None = None
         self._over = False
+        self._stopped = False
 
     @property
     def last(self) -> OnlineAnswer | None:
@@ -42,7 +44,8 @@ class OnlineAnswers:
         return told.removeprefix("runs exactly: ")
 
     def stop(self) -> None:
-        """End the query; the last answer stays."""
+        """End the query, and the iteration; the last answer stays."""
+        self._stopped = True
         self.handle.cancel()
 
     def result(self) -> Answer:
@@ -108,6 +111,8 @@ class OnlineAnswers:
             return "wait"
         self._over = True
         error = self.handle.error
+        if self._stopped and isinstance(error, QueryCancelled):
+            return "over"
         if newest is None or (error is None and self._log.is_whole):
             return self._exact()
         if error is not None:

@@ -112,6 +112,8 @@ def _sample(catalog: Catalog, key: str, want_copy: Callable[[str], None]) -> Sam
     table = catalog[key]
     copy = find_copy(table, copy_places(catalog, table))
     if copy is not None:
+        if not copy.parts:
+            raise QueryardError(f"{table.name} has no rows")
         return copy
     want_copy(key)
     found = random_blocks(table)

@@ -143,6 +143,10 @@ class OnlineQuery(NativeQuery):
             return True
         self._part_s = (time.monotonic() - self._statement_s) / self._reading
         self._read += self._reading
+        if not self._given.sample.is_current():
+            # Parts of two states do not make an answer.
+            self._run_whole("the files of its largest table have changed since it began")
+            return True
         if self._read == self._reading and self._must_be_whole():
             return True
         if self._read == self._parts and not self._given.plan.merges:

@@ -49,8 +49,11 @@ class Refining:
         self._estimated = [
             i for i, field in enumerate(plan.fields) if field.kind in ("estimated", "quantile")
         ]
-        named = [i for i in self._estimated if plan.fields[i].name in wish.columns]
+        wanted = {name.lower() for name in wish.columns}
+        named = [i for i in self._estimated if plan.fields[i].name.lower() in wanted]
         self._measured = named or self._estimated
+        estimated = {plan.fields[i].name.lower() for i in self._estimated}
+        self._unknown = [name for name in wish.columns if name.lower() not in estimated]
 
     def begin_at(self, place: int) -> None:
         """Go round the sample from a place on."""
@@ -96,14 +99,18 @@ class Refining:
     def exact(self, connection: Connection, elapsed_s: float) -> OnlineAnswer:
         """All parts were read."""
         table, types = connection.table(self._plan.final_sql(PARTIALS))
+        fields = self._plan.fields
+        ends = {fields[i].name: _numbers(table.column(i)) for i in self._estimated}
         return OnlineAnswer(
-            table.rename_columns([field.name for field in self._plan.fields]),
+            table.rename_columns([field.name for field in fields]),
             types,
             1.0,
             True,
             elapsed_s,
             self._wish.confidence,
             error=0.0,
+            low=ends,
+            high=ends,
             sample=self._sample.kind,
         )
 
@@ -214,6 +221,10 @@ class Refining:
 
     def _notes(self, told: OnlineRows, groups: int) -> tuple[str, ...]:
         notes = []
+        if self._unknown:
+            unknown = ", ".join(map(repr, self._unknown))
+            valid = ", ".join(self._plan.fields[i].name for i in self._estimated)
+            notes.append(f"columns: nothing is estimated in {unknown} (estimated: {valid})")
         if self._plan.keys:
             notes.append(f"a group not seen yet has fewer than about {told.hidden:,.0f} rows")
         if "heavy tail" in told.notes:
@@ -234,6 +245,11 @@ def _value(place: int, field: OutputColumn) -> str:
     """A column of the answer in the type that the exact answer has."""
     source = f"o{place}" if field.measure is None else _place(field)
     return f"TRY_CAST({source} AS {field.type})"
+
+
+def _numbers(column: Any) -> list[float | None]:
+    """The values of an exact column, which are both ends of its intervals."""
+    return [None if value is None else float(value) for value in column.to_pylist()]
 
 
 def _place(field: OutputColumn) -> str:

@@ -23,11 +23,19 @@ class OnlineWish:
     columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.stop_at is not None and not 0 < self.stop_at < 1:
+        if self.stop_at is not None and not (_is_number(self.stop_at) and 0 < self.stop_at < 1):
             raise QueryardError(
                 f"stop_at: must be a relative error between 0 and 1, as 0.01, got {self.stop_at!r}"
             )
-        if not 0.5 <= self.confidence < 1:
+        if not (_is_number(self.confidence) and 0.5 <= self.confidence < 1):
             raise QueryardError(
                 f"confidence: must be at least 0.5 and below 1, as 0.95, got {self.confidence!r}"
             )
+        for name in self.columns:
+            told: object = name
+            if not isinstance(told, str):
+                raise QueryardError(f"columns: must be names of columns, got {told!r}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -12,8 +12,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import groupby
+from pathlib import Path
 
-from queryard.sql.catalog.model import Column, Table
+from queryard.sql.catalog.locations import local_file, scheme_of
+from queryard.sql.catalog.model import CatalogError, Column, Table
 from queryard.sql.catalog.parquet import ROW_NUMBER, Footer, ParquetTable
 from queryard.sql.catalog.quoting import identifier
 from queryard.sql.statistics.store import data_fingerprint
@@ -73,6 +75,14 @@ class RandomBlocks:
     def held(self) -> AbstractContextManager[None]:
         """The files are the user's own."""
         return nullcontext()
+
+    def is_current(self) -> bool:
+        """Files elsewhere are not looked at again."""
+        files = [file for file in self.source.files if not scheme_of(file.uri)]
+        try:
+            return all(local_file(Path(file.uri)) == file for file in files)
+        except CatalogError:
+            return False
 
     def start(self, offset: int) -> RandomBlocks:
         return replace(self, parts=rotated(self.parts, offset))

@@ -99,6 +99,10 @@ class ShuffledCopy:
     def start(self, offset: int) -> ShuffledCopy:
         return replace(self, parts=rotated(self.parts, offset))
 
+    def is_current(self) -> bool:
+        """Nobody writes to a copy."""
+        return True
+
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """Keep the copy from being removed within the context; SampleError if it is gone."""

@@ -75,6 +75,9 @@ class Sample(Protocol):
     def held(self) -> AbstractContextManager[None]:
         """Keep what it reads from being removed within the context."""
 
+    def is_current(self) -> bool:
+        """Whether the files that it reads are still those of which it was made."""
+
     def start(self, offset: int) -> Sample:
         """The same sample from another part of the circle on."""
 
