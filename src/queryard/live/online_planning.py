@@ -45,6 +45,9 @@ def plan_online(
 
     assert request.online is not None
     plan = online_plan(request.statements[0].sql, catalog)
+    for name in (name for dimension in plan.dimensions for name in dimension.tables):
+        if not catalog[name].files:
+            raise QueryardError(f"{name} is a frame, which is read by its session only")
     sample = _sample(catalog, plan.table, want_copy)
     _check_worth(plan, sample)
     wish, log = request.online.wish, request.online.log
