@@ -194,6 +194,10 @@ def test_a_frame_is_read_exactly(folder: Path):
         answers = session.online("SELECT sum(a) AS s FROM frame")
         assert [answer.rows() for answer in answers] == [[(499_500,)]]
         assert "no shuffled copy" in answers.reason
+        joined = session.online("SELECT count(*) AS n FROM sales JOIN frame ON a = kind")
+        assert [answer.rows() for answer in joined] == [[(ROWS,)]]
+        staged = session.submit("SELECT list(a) AS l FROM frame WHERE a < 2", plan="staged")
+        assert staged.result().fetchall() == [([0, 1],)]
 
 
 def test_a_failure_of_the_scheduler_reaches_who_waits(folder: Path, monkeypatch):

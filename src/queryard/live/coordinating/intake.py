@@ -192,7 +192,7 @@ class Intake:
             self._ledger.do(out.AddWork(entry.id, work))
             self._enter_kernel(entry, work)
             return False
-        if request.online is not None and entry.reasons:
+        if entry.reasons:
             # It was planned in vain, and had to wait for its client's own connection.
             return self._begin_native(entry)
         if request.online is not None:

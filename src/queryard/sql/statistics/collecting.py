@@ -8,6 +8,7 @@ is kept with the data, and other sessions need not look again.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import tempfile
 import threading
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 import duckdb
 
 from queryard.core.errors import QueryardError
+from queryard.sql.catalog.canonical import is_text_table
 from queryard.sql.catalog.catalog import Catalog
 from queryard.sql.catalog.model import Table
 
@@ -38,6 +40,11 @@ BUSY_FACTOR = 9.0
 LATEST_S = 600.0
 """For so long the analysis of a table makes way for queries; then it has its share in any case."""
 
+QUIET_S = 10.0
+"""For so long no query must have been active before a large table of text is sampled: that takes as
+long as a query over all of it."""
+
+LARGE_TEXT_BYTES = 16e6
 LOOK_S = 0.1
 MOST_BYTES = 1e9
 """As much of a table is analysed at most."""
@@ -81,6 +88,8 @@ class Collector:
         # Tables of which more is known, and when that was told last.
         self._news: set[str] = set()
         self._told_s = 0.0
+        # When queries were last seen to be active.
+        self._busy_s = -math.inf
         self._thread = threading.Thread(target=self._run, name="queryard-statistics", daemon=True)
 
     def start(self) -> None:
@@ -196,9 +205,18 @@ class Collector:
             # Other machines are not read unasked, and a long look keeps writers of a database out.
             if table.elsewhere or (what == "slow" and table.kind == "database"):
                 continue
-            if done.get(key) is not table:
+            if done.get(key) is not table and not self._must_wait(table):
                 found.append((table.name.lower() not in self._wanted, table.bytes, key, table))
         return min(found, key=lambda one: one[:3])[3] if found else None
+
+    def _must_wait(self, table: Table) -> bool:
+        """Whether to leave a table until the session has been quiet for a while."""
+        if table.bytes < LARGE_TEXT_BYTES or not is_text_table(table):
+            return False
+        now = time.monotonic()
+        if self._busy():
+            self._busy_s = now
+        return now - self._busy_s < QUIET_S
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[duckdb.DuckDBPyConnection]:
