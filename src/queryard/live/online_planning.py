@@ -97,14 +97,10 @@ def plan_online(
     from .work.online import OnlineWork
 
     assert request.online is not None
-<<<<<<< HEAD
     plan = plans.plan(request.statements[0].sql)
-=======
-    plan = online_plan(request.statements[0].sql, catalog)
     for name in (name for dimension in plan.dimensions for name in dimension.tables):
         if not catalog[name].files:
             raise QueryardError(f"{name} is a frame, which is read by its session only")
->>>>>>> d4a60f58b9142b8790c046944858f953c8e25a6b
     sample = _sample(catalog, plan.table, want_copy)
     _check_worth(plan, sample)
     wish, log = request.online.wish, request.online.log
