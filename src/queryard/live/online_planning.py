@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from queryard.engine.sampling import Sample
     from queryard.sql.online import OnlinePlan
 
-# An online query needs so many parts, groups of so many rows on average, and other tables that
-# surely leave fewer rows than this share of the sampled table's: hash tables are made of them per
-# statement. How many rows they really leave is seen when it runs.
+# An online query needs so many parts, groups that are surely larger than this, and other tables that
+# surely leave fewer rows than this share of the sampled table's, since hash tables are made of them
+# per statement. Without statistics these are guesses: how it really is, is seen when it runs.
 PLANS_KEPT = 256
 LEAST_SAMPLE = 10
-LEAST_GROUP = 100
+LEAST_GROUP = 5
 LARGEST_DIMENSION = 0.4
 
 

@@ -38,6 +38,9 @@ BESIDE_S = 0.15
 SURE = 1.1
 # If the first part lets us expect that fewer rows of the whole table pass, they are all read.
 LEAST_ROWS = 2_000
+# So many groups with fewer rows each than this in the first part of a hundred, and most have fewer
+# than a hundred rows in the whole table.
+MANY_GROUPS, ROWS_PER_GROUP = 50, 1.5
 # If the tables it joins with leave more rows than this share of the sample's, all is read at once.
 LARGEST_DIMENSION = 0.1
 
@@ -184,13 +187,18 @@ class OnlineQuery(NativeQuery):
         """Whether the first part shows that estimates would be of little use."""
         if self._read == self._parts:
             return False
-        passed = self._refining.passed(self._place.enter()) * self._parts / self._read
-        if passed >= LEAST_ROWS:
-            return False
-        self._run_whole(
-            f"only about {passed:,.0f} rows have an effect on the answer, too few to estimate from"
-        )
-        return True
+        rows, groups = self._refining.passed(self._place.enter())
+        passed = rows * self._parts / self._read
+        if passed < LEAST_ROWS:
+            self._run_whole(
+                f"only about {passed:,.0f} rows have an effect on the answer, too few to estimate "
+                "from"
+            )
+        elif groups >= MANY_GROUPS and rows < ROWS_PER_GROUP * groups:
+            self._run_whole(
+                f"its groups are small: {rows:,} rows that were read are in {groups:,} groups"
+            )
+        return self._is_whole
 
     # --- answers ---------------------------------------------------------------------------------
 

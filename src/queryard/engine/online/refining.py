@@ -90,9 +90,10 @@ class Refining:
         ]
         return max(counts, default=0)
 
-    def passed(self, connection: Connection) -> int:
-        """How many of the rows that were read had an effect on the answer."""
-        return int(connection.rows(f"SELECT sum(n) AS n FROM {PARTIALS}")[0]["n"] or 0)
+    def passed(self, connection: Connection) -> tuple[int, int]:
+        """How many rows of the first part had an effect on the answer, and in how many groups."""
+        [row] = connection.rows(f"SELECT sum(n) AS n, count(*) AS groups FROM {PARTIALS}")
+        return int(row["n"] or 0), int(row["groups"])
 
     # --- answers ---------------------------------------------------------------------------------
 

@@ -22,6 +22,9 @@ FEW_ROWS = 30
 FEW_FILES = 5
 # Files are called unlike each other if chance makes such a largest one in a thousandth of cases.
 _UNLIKELY = 0.001
+# A file that moves the estimate by less than this share of it is no sign of a heavy tail: counts
+# over blocks of nearly equal size differ by a row or two.
+_NEGLIGIBLE = 0.001
 # One row may make this share of the spread of the files.
 _MOST_OF_A_ROW = 0.1
 # What is not linear in sums is off by this part of half an interval at most.
@@ -109,7 +112,7 @@ def estimate(
         return Estimate(value, note="no interval")
     if changes.squares <= sample.files * (_ROUNDING * value) ** 2:
         return _agreeing(value, sample, confidence)
-    if is_heavy(changes, sample.files):
+    if is_heavy(changes, sample.files) and changes.largest > (_NEGLIGIBLE * value) ** 2:
         return Estimate(value, note="heavy tail")
     half = half_width(changes, sample, confidence)
     bias = (sample.files - 1) / sample.files * changes.total * (1 - sample.fraction)
