@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from queryard.engine.sampling import Sample
     from queryard.sql.online import OnlinePlan
 
-# An online query needs so many parts, groups that are surely larger than this, and other tables that
+# An online query needs so many parts, groups surely larger than this, and other tables that
 # surely leave fewer rows than this share of the sampled table's, since hash tables are made of them
 # per statement. Without statistics these are guesses: how it really is, is seen when it runs.
 PLANS_KEPT = 256
