@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from queryard.live import Session
     from queryard.sql.catalog import Catalog
 
-DEFAULT_PLAN = "native"
+DEFAULT_PLAN = "auto"
 _DATA = "Data"
 _RUN = "How it runs"
 
@@ -85,8 +85,9 @@ PlanOption = Annotated[
     str,
     typer.Option(
         "--plan",
-        metavar="native|staged",
-        help="DuckDB's own plan on as many slots as are free, or a DAG of jobs with tasks.",
+        metavar="auto|native|staged",
+        help="DuckDB's own plan on as many slots as are free, or a DAG of jobs with tasks that share "
+        "scans; auto takes the cheaper one.",
         rich_help_panel=_RUN,
     ),
 ]

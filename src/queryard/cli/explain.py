@@ -35,7 +35,7 @@ def explain(
     analyze: Annotated[
         bool, typer.Option("--analyze", help="Run it, and show what really happened, too.")
     ] = False,
-    plan: data_options.PlanOption = "native",
+    plan: data_options.PlanOption = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a tree.")] = False,
     figure: Annotated[
         list[Path] | None,

@@ -26,7 +26,7 @@ def shell(
     data: data_options.Data = None,
     table: data_options.NamedTables = None,
     write: data_options.Write = False,
-    plan: data_options.PlanOption = "native",
+    plan: data_options.PlanOption = "auto",
     slots: data_options.Slots = None,
     memory: data_options.Memory = None,
     time_limit: data_options.TimeLimit = None,

@@ -73,7 +73,7 @@ def sql(
         ),
     ] = None,
     write: data_options.Write = False,
-    plan: data_options.PlanOption = "native",
+    plan: data_options.PlanOption = "auto",
     slots: data_options.Slots = None,
     memory: data_options.Memory = None,
     time_limit: data_options.TimeLimit = None,
