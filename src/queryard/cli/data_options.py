@@ -86,8 +86,8 @@ PlanOption = Annotated[
     typer.Option(
         "--plan",
         metavar="auto|native|staged",
-        help="DuckDB's own plan on as many slots as are free, or a DAG of jobs with tasks that share "
-        "scans; auto takes the cheaper one.",
+        help="DuckDB's own plan on as many slots as are free, or a DAG of jobs with tasks that "
+        "share scans; auto takes the cheaper one.",
         rich_help_panel=_RUN,
     ),
 ]
