@@ -218,9 +218,9 @@ def test_a_policy_of_the_users(call, place, holder, tmp_path):
 
 
 def test_parts_that_do_nothing_in_a_session_are_told(call, place, holder):
-    told = call("profile", "s3", "--data", place).out
-    assert "follows s3: " in told
-    assert "sharing 'circular' has no effect" in told
+    told = call("profile", "locf", "--data", place).out
+    assert "follows locf: " in told
+    assert "placement 'locf' has no effect" in told
     assert "no effect" not in call("profile", "fifo", "--data", place).out
 
 

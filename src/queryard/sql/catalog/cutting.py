@@ -21,6 +21,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -47,11 +49,15 @@ class Quoting:
     between: bytes = b""
 
 
-_LF, _CR = (pa.scalar(sign, pa.uint8()) for sign in (LF, CR))
-
 OBJECTS = Quoting(between=b"}{")
 """JSON: a line break between `}` and `{` is neither in a string, where none may stand, nor in an
 array, where a comma would stand; so it is between two objects that are rows."""
+
+
+@cache
+def _scalar(sign: int) -> Any:
+    """A byte for Arrow, made when it is needed: to make one, Arrow looks for pandas."""
+    return pa.scalar(sign, pa.uint8())
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +185,7 @@ class Cutter:
 
     def _judged_many(self, text: bytes, end: int, after: int) -> tuple[int, int]:
         before, here, next_one = self._signs(text, end, after)
-        quotes = pc.indices_nonzero(pc.equal(here, pa.scalar(self._quoting.quote, pa.uint8())))
+        quotes = pc.indices_nonzero(pc.equal(here, _scalar(self._quoting.quote)))
         wrong = end
         if len(quotes):
             # Every other quote opens. One that does is fine after itself, one that closes before.
@@ -210,11 +216,11 @@ class Cutter:
         if not self._crlf and text.find(b"\r", 0, end) < 0:
             return end
         before, here, next_one = self._signs(text, end, after)
-        odd = pc.equal(here, _CR)
+        odd = pc.equal(here, _scalar(CR))
         if self._crlf is not False:
-            odd = pc.and_(odd, pc.not_equal(next_one, _LF))
+            odd = pc.and_(odd, pc.not_equal(next_one, _scalar(LF)))
             if self._crlf:
-                bare = pc.and_(pc.equal(here, _LF), pc.not_equal(before, _CR))
+                bare = pc.and_(pc.equal(here, _scalar(LF)), pc.not_equal(before, _scalar(CR)))
                 odd = pc.or_(odd, bare)
         start, inside = 0, self._inside
         for place in pc.indices_nonzero(odd).to_pylist():
