@@ -72,7 +72,7 @@ def bench(folder: Path, repeats: int, slots: int) -> None:
         plain.cursor().execute(sql).fetchall()
 
     rows = []
-    with queryard.connect(folder, slots=slots, history=False) as qy:
+    with queryard.connect(folder, slots=slots, history=False, statistics="off") as qy:
         qy.shuffle("lineitem")
 
         def online(sql: str) -> None:

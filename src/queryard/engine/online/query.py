@@ -206,9 +206,12 @@ class OnlineQuery(NativeQuery):
         """Tell the scheduler how far the answer moved, and the user what it is now."""
         connection = self._place.enter()
         log = self._given.log
-        answer, change = self._refining.answer(connection, self._read, log.elapsed_s, self._part_s)
         if self._read == self._parts:
-            answer = self._refining.exact(connection, log.elapsed_s)
+            answer, change = self._refining.exact(connection, log.elapsed_s), 0.0
+        else:
+            answer, change = self._refining.answer(
+                connection, self._read, log.elapsed_s, self._part_s
+            )
         log.put(answer)
         self._told_s = time.monotonic()
         parts, self._told_parts = self._read - self._told_parts, self._read
