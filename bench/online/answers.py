@@ -10,10 +10,8 @@ are not collected meanwhile. "To exact" is with answers every half a second, as 
 
 from __future__ import annotations
 
-import argparse
 import math
 import statistics
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,9 +23,9 @@ from rich.table import Table
 
 import queryard
 from queryard.results.online import OnlineAnswer
-from queryard.workload import tpch
 
 from .questions import question
+from .setting import options, tables
 
 ASKED = ("q1", "q6", "q14", "q3total", "q5", "q12")
 EXACT = ("q17", "q19")
@@ -138,19 +136,11 @@ class Truth:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--scale", type=float, default=5.0)
+    parser = options(__doc__, "one repeat")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--slots", type=int, default=2)
     parser.add_argument("--only", help="some of the queries, as q1,q6")
-    parser.add_argument("--quick", action="store_true", help="SF 0.5, one repeat")
-    parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "queryard-bench")
     given = parser.parse_args(arguments)
-    scale = 0.5 if given.quick else given.scale
-    folder = given.data / f"sf{scale:g}".replace(".", "")
-    tpch.generate(folder, scale)
+    folder = tables(given)
     names = given.only.split(",") if given.only else ASKED
     bench(folder, 1 if given.quick else given.repeats, given.slots, names)
 

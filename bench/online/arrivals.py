@@ -10,10 +10,8 @@ Gaps are in mean times of the exact queries alone.
 
 from __future__ import annotations
 
-import argparse
 import math
 import statistics
-import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -26,10 +24,10 @@ from rich.console import Console
 from rich.table import Table
 
 import queryard
-from queryard.workload import tpch
 
 from .answers import Truth
 from .questions import LINEITEM, question
+from .setting import options, tables
 
 QUERIES = 12
 MIX = (*(question(name) for name in ("q1", "q6", "q14", "q3total", "q5")), *LINEITEM[:8])
@@ -147,19 +145,11 @@ def _crossing(runs: Mapping[str, list[list[Told]]]) -> float:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--scale", type=float, default=5.0)
+    parser = options(__doc__, "one seed, one gap")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--gaps", default="0.3,1,3")
-    parser.add_argument("--slots", type=int, default=2)
-    parser.add_argument("--quick", action="store_true", help="SF 0.5, one seed, one gap")
-    parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "queryard-bench")
     given = parser.parse_args(arguments)
-    scale = 0.5 if given.quick else given.scale
-    folder = given.data / f"sf{scale:g}".replace(".", "")
-    tpch.generate(folder, scale)
+    folder = tables(given)
     gaps = [1.0] if given.quick else [float(gap) for gap in given.gaps.split(",")]
     bench(folder, 1 if given.quick else given.seeds, gaps, given.slots)
 

@@ -8,9 +8,7 @@ over plain DuckDB's mean response for all of them at the same times.
 
 from __future__ import annotations
 
-import argparse
 import statistics
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -22,9 +20,9 @@ from rich.console import Console
 from rich.table import Table
 
 import queryard
-from queryard.workload import tpch
 
 from .questions import LINEITEM
+from .setting import options, tables
 
 WITHIN_S = 3.0
 
@@ -99,18 +97,10 @@ def bench(folder: Path, repeats: int, slots: int) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--scale", type=float, default=5.0)
+    parser = options(__doc__, "one repeat")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--slots", type=int, default=2)
-    parser.add_argument("--quick", action="store_true", help="SF 0.5, one repeat")
-    parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "queryard-bench")
     given = parser.parse_args(arguments)
-    scale = 0.5 if given.quick else given.scale
-    folder = given.data / f"sf{scale:g}".replace(".", "")
-    tpch.generate(folder, scale)
+    folder = tables(given)
     bench(folder, 1 if given.quick else given.repeats, given.slots)
 
 

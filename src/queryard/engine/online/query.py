@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from queryard.estimate.online import fraction_for
+from queryard.estimate.online import FEW_FILES, fraction_for
 from queryard.results.online import OnlineAnswer
 from queryard.results.streams import Output, ResultStream
 
@@ -28,7 +28,7 @@ from ..places import OnPool
 from ..statement import Statement
 from .circles import Circles
 from .refining import Refining
-from .statement import LEAST_PARTS, OnlineStatement
+from .statement import OnlineStatement
 
 # A statement may take this long, or this share of the time so far, while no other online query is
 # active; beside others, so that each has its turn soon, this long.
@@ -128,8 +128,8 @@ class OnlineQuery(NativeQuery):
 
     def _needed(self) -> int | None:
         """How many more parts bring the error to where the query may stop; None if not known."""
-        if self._read < LEAST_PARTS:
-            return LEAST_PARTS - self._read
+        if self._read < FEW_FILES:
+            return FEW_FILES - self._read
         newest = self._given.log.newest
         if newest is None or newest.error is None or self._wish.stop_at is None:
             return None
@@ -226,7 +226,7 @@ class OnlineQuery(NativeQuery):
             return True
         if wish.within_s is not None and self._given.log.elapsed_s >= wish.within_s:
             return True
-        if wish.stop_at is None or answer.error is None or self._read < LEAST_PARTS:
+        if wish.stop_at is None or answer.error is None or self._read < FEW_FILES:
             return False
         return answer.error <= wish.stop_at
 

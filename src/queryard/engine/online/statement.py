@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
     from ..sampling import Sample
 
-# Before so many parts are read, no interval is trusted to stop a query.
-LEAST_PARTS = 5
-
 
 @dataclass(frozen=True, slots=True)
 class OnlineStatement:

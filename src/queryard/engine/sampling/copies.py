@@ -100,7 +100,7 @@ class ShuffledCopy:
         return replace(self, parts=rotated(self.parts, offset))
 
     def is_current(self) -> bool:
-        """Nobody writes to a copy."""
+        """A copy does not change once it is made."""
         return True
 
     @contextlib.contextmanager
