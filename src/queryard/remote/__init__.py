@@ -1,0 +1,1 @@
+"""A session on a server: the Python API of an embedded session, over HTTP."""

@@ -1,0 +1,31 @@
+"""The identity behind a request: a token's name, its tenant and its role."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Role = Literal["user", "admin"]
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """A client that has shown a valid token; `name` is the token's, and the PostgreSQL user."""
+
+    name: str
+    tenant: str
+    role: Role = "user"
+
+    def may_act_for(self, tenant: str) -> bool:
+        """Whether queries of a tenant are its own: of its tenant, or of one below it.
+
+        >>> Principal("ann", "sales").may_act_for("sales/emea")
+        True
+        >>> Principal("ann", "sales").may_act_for("salesforce")
+        False
+        """
+        return tenant == self.tenant or tenant.startswith(f"{self.tenant}/")
+
+    def may_see(self, tenant: str) -> bool:
+        """Whether queries of a tenant are shown to it; an admin sees all."""
+        return self.role == "admin" or self.may_act_for(tenant)
