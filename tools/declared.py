@@ -1,8 +1,8 @@
 """Whether pyproject.toml declares what the package imports, and no more. `make check` runs it.
 
 What a module imports when it is loaded must be among the `dependencies`. What is imported within a
-function may also belong to an extra: the function must then say how to install it. A package that is
-loaded only with an extra installed may import what is in the extra.
+function may also belong to an extra: the function must then say how to install it. A package that
+is loaded only with an extra installed may import what is in the extra.
 """
 
 from __future__ import annotations
