@@ -396,6 +396,10 @@ class Host:
         if len(self._problems) < PROBLEMS_KEPT:
             self._problems.append(f"{type(error).__name__}: {error}")
 
+    def redact_history(self) -> None:
+        """Leave values that users wrote into statements out of the history from now on."""
+        self._recorder.redacts = True
+
     @property
     def estimator(self) -> Estimator:
         """What predicts its queries."""
