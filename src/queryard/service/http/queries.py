@@ -65,7 +65,7 @@ FormatName = Annotated[
             "model": models.QueryAnswer,
             "content": ROWS_CONTENT,
         },
-        **errors(401, 403, 409, 410, 413, 422, 429, 503, 507),
+        **errors(400, 401, 403, 404, 406, 409, 410, 413, 422, 429, 503, 507),
     },
     summary="Submit a query",
 )
