@@ -232,3 +232,4 @@ def end_ticket(ticket: Ticket) -> None:
     ticket.over.set()
     if ticket.request.online is not None:
         ticket.request.online.log.close()
+    ticket.tell_over()

@@ -14,6 +14,7 @@ from queryard.core.errors import QueryardError, unknown_name
 from queryard.core.journal import Journal
 from queryard.core.scheduler import Scheduler
 from queryard.core.state import Settings
+from queryard.engine.redaction import without_literals, without_values
 from queryard.history import (
     AskedRow,
     CostRow,
@@ -82,6 +83,8 @@ class Recorder:
     def __init__(self, file: Path | None, keep: Retention | None = None) -> None:
         self.session = uuid.uuid4().hex[:12]
         self.history = None if file is None else History.open(file, keep=keep)
+        # Whether values that users wrote into statements are left out.
+        self.redacts = False
         # Active queries that are in the history.
         self._known: set[str] = set()
 
@@ -112,7 +115,7 @@ class Recorder:
         """A query enters the kernel."""
         if self.history is not None:
             self._known.add(facts.id)
-            self.history.asked(_asked(facts))
+            self.history.asked(self._shown(_asked(facts)))
 
     def ended(self, facts: QueryFacts, outcome: Status, rows: int) -> None:
         if self.history is None:
@@ -127,7 +130,7 @@ class Recorder:
                 time_s=facts.submitted_s if facts.ended_s is None else facts.ended_s,
                 started_s=facts.started_s,
                 outcome=outcome,
-                error="" if facts.error is None else str(facts.error),
+                error="" if facts.error is None else self._told(facts.error),
                 work_s=facts.work_s,
                 held_s=facts.usage.held_s,
                 peak_memory_bytes=facts.peak_memory_bytes,
@@ -145,10 +148,16 @@ class Recorder:
     ) -> None:
         """A query was refused by a limit."""
         if self.history is not None:
-            self.history.asked(_refused(query, request, now_s))
+            self.history.asked(self._shown(_refused(query, request, now_s)))
             self.history.ended(
-                EndedRow(query, now_s, None, "refused", str(error), 0.0, 0.0, None, 0, 0.0)
+                EndedRow(query, now_s, None, "refused", self._told(error), 0.0, 0.0, None, 0, 0.0)
             )
+
+    def _shown(self, row: AskedRow) -> AskedRow:
+        return replace(row, sql=without_literals(row.sql)) if self.redacts else row
+
+    def _told(self, error: BaseException) -> str:
+        return without_values(str(error)) if self.redacts else str(error)
 
     def forecast(self, query: str, timed: TimedForecast) -> None:
         if self.history is not None:
