@@ -21,7 +21,7 @@ from queryard.core.journal import Step
 from .errors import HistoryWarning
 from .opening import reason_of
 from .retention import Retention
-from .rows import AskedRow, CostRow, EndedRow, ForecastRow, Recorded, SessionRow
+from .rows import AskedRow, CostRow, DoneRow, EndedRow, ForecastRow, Recorded, SessionRow
 from .writing import Writer
 
 COMMIT_S = 0.4
@@ -82,6 +82,9 @@ class History:
         self._put(row)
 
     def cost(self, row: CostRow) -> None:
+        self._put(row)
+
+    def done(self, row: DoneRow) -> None:
         self._put(row)
 
     def flush(self, timeout: float = CLOSE_S) -> bool:

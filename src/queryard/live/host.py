@@ -7,6 +7,7 @@ thread; all that is decided is decided on the loop's thread.
 from __future__ import annotations
 
 import contextlib
+import datetime
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -35,6 +36,7 @@ from queryard.sql.statistics.collecting import Collector
 
 from . import inputs
 from .admission.gate import Gate
+from .admission.limits import AlreadyRan
 from .admission.memory import Reservations
 from .coordinating import Coordinator
 from .effect_runner import EffectRunner, end_ticket
@@ -46,7 +48,7 @@ from .facts import QueryFacts, QueryView
 from .inputs import ClientPort
 from .loop import Loop, Mailbox
 from .monitor import SessionReport
-from .recording import COST_EVERY_S, Recorder
+from .recording import COST_EVERY_S, Recorder, hash_of
 from .request import QueryRequest
 from .ticket import Ticket, TimedForecast
 from .tickets import Tickets
@@ -174,6 +176,8 @@ class Host:
         if self._collector is not None:
             for statement in request.statements:
                 self._collector.want(statement.names)
+        if request.runs_once:
+            self._check_not_done(request)
         prediction = self._first(request)
         wait_s = self._wait_s(client, request, prediction.work_s)
         query = next(self._ids)
@@ -224,6 +228,26 @@ class Host:
                 "rows are kept no more; use another key to run the statement again"
             )
         return found
+
+    def _check_not_done(self, request: QueryRequest) -> None:
+        """Raise if a statement has run under its key in an earlier session on this data."""
+        if self._loop.ask(lambda coordinator: coordinator.knows_key(request)):
+            return
+        done = self._recorder.done_before(request)
+        if done is None:
+            return
+        key = f"idempotency_key {request.idempotency_key!r}"
+        if done.statement != hash_of(request):
+            raise QueryardError(
+                f"{key}: came with another statement or other parameters before; use a key of its "
+                "own for each statement"
+            )
+        when = datetime.datetime.fromtimestamp(done.ended_at)
+        raise AlreadyRan(
+            f"{key}: its statement has run already, as query {done.query}, and ended well on "
+            f"{when:%Y-%m-%d at %H:%M:%S}; it was not run again. Use another key to run it again",
+            done.query,
+        )
 
     def _wait_s(self, client: ClientPort, request: QueryRequest, work_s: float) -> float:
         """How long a query would wait, if that may be longer than some limit."""
