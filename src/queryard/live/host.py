@@ -36,7 +36,7 @@ from queryard.sql.statistics.collecting import Collector
 
 from . import inputs
 from .admission.gate import Gate
-from .admission.limits import AlreadyRan
+from .admission.limits import AlreadyRan, Limits
 from .admission.memory import Reservations
 from .coordinating import Coordinator
 from .effect_runner import EffectRunner, end_ticket
@@ -332,6 +332,12 @@ class Host:
         """Follow another policy from now on; what runs is not disturbed."""
         self._check_open()
         self._post(inputs.ChoosePolicy(profile))
+
+    def limit(self, limits: Limits, tenants: Mapping[str, Limits]) -> None:
+        """Hold queries that come from now on to other limits."""
+        self._check_open()
+        # In its turn: queries that were submitted before were told that they are admitted.
+        self._loop.ask(lambda coordinator: coordinator.gate.follow(limits, tenants))
 
     def _call(self, token: Hashable, given: inputs.Input) -> str:
         """Post something and wait for its reply."""
