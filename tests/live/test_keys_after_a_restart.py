@@ -9,6 +9,7 @@ import pytest
 
 import queryard
 from queryard import QueryardError
+from queryard.history import HistoryReader
 from queryard.live.admission.limits import AlreadyRan
 
 INSERT = "INSERT INTO shop.bought VALUES ($1)"
@@ -59,3 +60,19 @@ def test_the_same_session_gives_the_same_query(data: Path):
         assert first.id == again.id
         first.wait()
         assert qy.sql("SELECT count(*) FROM shop.bought").fetchone() == (1,)
+
+
+def test_a_redacted_history_has_no_literals(data: Path):
+    from queryard.live.session import Session
+    from queryard.sql.catalog import open_catalog
+
+    with Session(open_catalog(data), slots=1, memory="300 MB") as qy:
+        qy.host.redact_history()
+        qy.sql("SELECT 'my secret'").fetchall()
+        with pytest.raises(QueryardError, match="my secret"):
+            qy.sql("SELECT CAST('my secret' AS INTEGER)").fetchall()
+    files = list((data.parent / ".queryard").glob("history*"))
+    assert files
+    assert not any(b"my secret" in file.read_bytes() for file in files)
+    with HistoryReader(next(file for file in files if file.suffix == ".sqlite")) as reader:
+        assert [row.outcome for row in reader.queries()] == ["finished", "failed"]

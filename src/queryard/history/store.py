@@ -13,7 +13,7 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from queryard.core.journal import Step
@@ -178,12 +178,13 @@ class Steps(list[Step]):
     """The steps of a kernel's journal that go to a history and are kept nowhere else.
 
     `Journal(settings, profile, Steps(history))` is the journal of a kernel that may run for weeks.
-    Read as a list, it is empty.
+    Read as a list, it is empty. `shown` may leave something out of a step.
     """
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: History, shown: Callable[[Step], Step] = lambda step: step) -> None:
         super().__init__()
         self._history = history
+        self._shown = shown
 
     def append(self, step: Step) -> None:
-        self._history.step(step)
+        self._history.step(self._shown(step))

@@ -37,6 +37,7 @@ from queryard.version import __version__
 from .amounts import as_bytes
 from .facts import QueryFacts, Status
 from .monitor import SessionReport
+from .redacted_steps import without_causes
 from .request import QueryRequest
 from .ticket import TimedForecast
 
@@ -110,7 +111,8 @@ class Recorder:
             )
         )
         # Steps go to the history; a session that lasts for weeks must not keep them in memory.
-        journal = Journal(asdict(settings), dict(profile), Steps(self.history))
+        steps = Steps(self.history, lambda step: without_causes(step) if self.redacts else step)
+        journal = Journal(asdict(settings), dict(profile), steps)
         return Scheduler(compose, profile, settings, journal)
 
     def asked(self, facts: QueryFacts) -> None:
