@@ -57,7 +57,7 @@ class EffectRunner:
         self._now = now
         self._later = later
         self._want_copy = want_copy
-        self._online_plans = OnlinePlans(engine.catalog)
+        self._online_plans = OnlinePlans()
         self._replies: dict[Hashable, Future[str]] = {}
         # Active queries that keep Python's switch interval short.
         self._active: set[str] = set()
@@ -138,14 +138,15 @@ class EffectRunner:
 
     def _start_planning(self, effect: out.StartPlanning) -> None:
         engine = self._engine
+        reach = effect.request.reach or engine.reach
         temp = self._temp.path
         self._plan(
-            effect.query,
-            lambda: plan_work(*effect, engine.catalog, engine.pool, temp, engine.segments),
+            effect.query, lambda: plan_work(*effect, reach, engine.pool, temp, engine.segments)
         )
 
     def _start_online(self, effect: out.StartOnline) -> None:
-        known = self._engine.catalog, self._online_plans, self._backend.width, self._want_copy
+        reach = effect.request.reach or self._engine.reach
+        known = reach, self._online_plans, self._backend.width, self._want_copy
         self._plan(effect.query, lambda: plan_online(*effect, *known))
 
     def _plan(self, query: str, make: Callable[[], Work | KeptColumns]) -> None:

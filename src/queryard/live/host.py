@@ -22,7 +22,9 @@ from queryard.core.errors import QueryardError, unknown_name
 from queryard.core.explain import Why
 from queryard.core.model import query_ids
 from queryard.core.scheduler import Scheduler
+from queryard.engine.access import ALL, Access, Reach
 from queryard.engine.classify import Classified, names_read
+from queryard.engine.describing import Describer
 from queryard.engine.errors import QueryCancelled
 from queryard.engine.native import NativeEngine
 from queryard.engine.temp import TempSpace
@@ -89,6 +91,8 @@ class Host:
         self.catalog = catalog
         self._freshness = Freshness(catalog, fresh_s)
         self.engine = engine
+        self._reaches: dict[Access, Reach] = {ALL: engine.reach}
+        self._describers: dict[Access, Describer] = {}
         self.backend = backend
         self._temp = temp
         # What one query can reserve at most.
@@ -148,6 +152,25 @@ class Host:
             self._collector.start()
         if recorder.history is not None:
             self._later(COST_EVERY_S, self._note_cost)
+
+    # --- clients ---------------------------------------------------------------------------------
+
+    def reach(self, access: Access) -> Reach:
+        """What clients with this access reach: one object for all of them."""
+        with self._closing:
+            found = self._reaches.get(access)
+            if found is None:
+                found = self._reaches[access] = Reach(access, self.catalog)
+            return found
+
+    def describer(self, reach: Reach) -> Describer:
+        """What describes statements for clients of a reach."""
+        self._check_open()
+        with self._closing:
+            found = self._describers.get(reach.access)
+            if found is None:
+                found = self._describers[reach.access] = Describer(reach)
+            return found
 
     # --- queries ---------------------------------------------------------------------------------
 
@@ -516,6 +539,8 @@ class Host:
         # A Python function may go on for ever; its instance must not be closed under it.
         if stopped:
             self.engine.close()
+        for describer in self._describers.values():
+            describer.close()
         if self._collector is not None:
             self._collector.close()
         if self._copies is not None:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Literal
 
 from queryard.core.errors import QueryardError, unknown_name
+from queryard.engine.access import Reach
 from queryard.engine.classify import Classified, all_names
 from queryard.engine.kept_tables import KeptColumns
 from queryard.engine.native import Parameters
@@ -57,6 +58,8 @@ class QueryRequest:
     choice: Choice | None = None
     # The columns that it reads of tables of text which are kept as a whole, by table.
     kept: KeptColumns = ()
+    # What its client may reach; None for all of the host's catalog.
+    reach: Reach | None = None
 
     def with_memory(self, memory_bytes: int) -> QueryRequest:
         """The same, with memory that was chosen for it."""
