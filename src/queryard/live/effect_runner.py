@@ -224,7 +224,17 @@ class EffectRunner:
             self._later(ticket.keep_s, lambda: self._tickets.expire(self._now()))
         if effect.work is not None:
             self._background.start(effect.work.close)
-        end_ticket(ticket)
+        if ticket.status == "finished" and ticket.request.runs_once:
+            self._background.start(lambda: self._end_once(ticket))
+        else:
+            end_ticket(ticket)
+
+    def _end_once(self, ticket: Ticket) -> None:
+        """Remember that a statement has run under its key, and only then tell its end."""
+        try:
+            self._recorder.done(ticket.facts)
+        finally:
+            end_ticket(ticket)
 
 
 def end_ticket(ticket: Ticket) -> None:
