@@ -98,11 +98,10 @@ def ask(served: Served, way: float, sql: str, speed: float) -> None:
     else:
         import psycopg
 
-        with psycopg.connect(served.dsn("bench")) as connection:
-            with connection.cursor() as cursor:
-                for _ in cursor.stream(sql.encode()):
-                    if speed > 0.5:
-                        time.sleep(speed / 100)
+        with psycopg.connect(served.dsn("bench")) as connection, connection.cursor() as cursor:
+            for _ in cursor.stream(sql.encode()):
+                if speed > 0.5:
+                    time.sleep(speed / 100)
     time.sleep(LONGEST_S)  # idle until it is killed
 
 
