@@ -165,4 +165,5 @@ def conditions(draw: st.DrawFn) -> Conditions:
         contention=draw(st.sampled_from((0.0, 0.25))),
         remote_penalty=0.3,
         rider_cost=0.03,
+        segment_cache_bytes=draw(st.sampled_from((0.0, 5e5, 1e9))),
     )
