@@ -9,7 +9,7 @@ import pytest
 from queryard.core.errors import QueryardError
 from queryard.engine.access import Access
 from queryard.service.config import Address, ServiceConfig, ServiceLimits, Tls
-from queryard.service.config_file import ConfigFile, read_config
+from queryard.service.config_file import LIMIT_KEYS, SERVICE_KEYS, ConfigFile, read_config
 
 
 def _read(tmp_path: Path, text: str) -> ConfigFile:
@@ -84,6 +84,12 @@ guarantee = 0.25
     assert service.access("web") == service.access("other") == Access(sealed=True)
     assert not found.names_tables
     assert set(found.session) == {"session", "tenants", "service"}
+
+
+def test_every_key_is_documented():
+    page = Path(__file__).parents[2].joinpath("docs/service.md").read_text()
+    for key in (*SERVICE_KEYS, *LIMIT_KEYS, "tables", "write", "output"):
+        assert f"`{key}`" in page, key
 
 
 def test_no_address_turns_a_listener_off(tmp_path: Path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 import uuid
@@ -18,6 +19,7 @@ from queryard.engine.redaction import without_literals, without_values
 from queryard.history import (
     AskedRow,
     CostRow,
+    DoneRow,
     EndedRow,
     ForecastRow,
     History,
@@ -35,6 +37,7 @@ from queryard.version import __version__
 from .amounts import as_bytes
 from .facts import QueryFacts, Status
 from .monitor import SessionReport
+from .redacted_steps import without_causes
 from .request import QueryRequest
 from .ticket import TimedForecast
 
@@ -108,7 +111,8 @@ class Recorder:
             )
         )
         # Steps go to the history; a session that lasts for weeks must not keep them in memory.
-        journal = Journal(asdict(settings), dict(profile), Steps(self.history))
+        steps = Steps(self.history, lambda step: without_causes(step) if self.redacts else step)
+        journal = Journal(asdict(settings), dict(profile), steps)
         return Scheduler(compose, profile, settings, journal)
 
     def asked(self, facts: QueryFacts) -> None:
@@ -159,6 +163,28 @@ class Recorder:
     def _told(self, error: BaseException) -> str:
         return without_values(str(error)) if self.redacts else str(error)
 
+    def done(self, facts: QueryFacts) -> None:
+        """A statement with side effects and an idempotency key has ended well.
+
+        It waits until this is in the file: a key that was told to be done must not run again after
+        a crash.
+        """
+        request = facts.request
+        if self.history is None:
+            return
+        statement = hash_of(request)
+        self.history.done(
+            DoneRow(request.tenant, request.idempotency_key, statement, facts.id, time.time())
+        )
+        self.history.flush()
+
+    def done_before(self, request: QueryRequest) -> DoneRow | None:
+        """The statement that has run under the key of this one; reads the file."""
+        if self.history is None or not self.history.file.is_file():
+            return None
+        with HistoryReader(self.history.file) as reader:
+            return reader.done(request.tenant, request.idempotency_key)
+
     def forecast(self, query: str, timed: TimedForecast) -> None:
         if self.history is not None:
             found = timed.forecast
@@ -204,6 +230,12 @@ class Recorder:
     def close(self) -> None:
         if self.history is not None:
             self.history.close()
+
+
+def hash_of(request: QueryRequest) -> str:
+    """Equal for requests of the same text and parameters."""
+    asked = repr((request.sql, request.parameters))
+    return hashlib.sha256(asked.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _asked(facts: QueryFacts) -> AskedRow:

@@ -80,6 +80,11 @@ class QueryRequest:
         """Whether it does more than read."""
         return any(not statement.reads for statement in self.statements)
 
+    @property
+    def runs_once(self) -> bool:
+        """Whether it must not run again under its idempotency key, also after a restart."""
+        return bool(self.idempotency_key) and self.has_side_effects
+
     @cached_property
     def template(self) -> str:
         """Its text without literals: queries of one template take about as long."""

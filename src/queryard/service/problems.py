@@ -13,7 +13,7 @@ from queryard.core.errors import InvalidProfile, QueryardError
 from queryard.engine.errors import InputMissing, NotAllowed
 from queryard.engine.parameters import WrongParameters
 from queryard.history.errors import HistoryError
-from queryard.live.admission.limits import Refused
+from queryard.live.admission.limits import AlreadyRan, Refused
 from queryard.results.errors import (
     NoRoom,
     OutOfMemory,
@@ -103,6 +103,7 @@ BY_CLASS: tuple[tuple[type[BaseException], Kind], ...] = (
     (TooManyConnections, Kind("too-many-connections", 429, "Too many connections", "53300")),
     (TooMany, Kind("too-many", 429, "A limit of the server is reached", "53400")),
     (Refused, Kind("refused", 429, "The query was not admitted", "53400")),
+    (AlreadyRan, Kind("already-ran", 409, "The statement has run already", "55000")),
     (Draining, Kind("draining", 503, "The server is about to stop", "57P03")),
     (WrongParameters, Kind("wrong-parameters", 422, "The parameters do not fit", "22023")),
     (OutOfMemory, Kind("out-of-memory", 422, "The query ran out of memory", "53200")),
