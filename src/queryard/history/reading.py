@@ -94,6 +94,7 @@ class HistoryReader:
         limit: int | None = None,
         template: str | None = None,
         outcomes: Collection[str] | None = None,
+        query: str | None = None,
     ) -> list[QueryRecord]:
         """The last `limit` queries, in the order they were asked for.
 
@@ -101,6 +102,7 @@ class HistoryReader:
         query without an end is "open" while its session lives, and "lost" once that is gone.
         """
         chosen = {
+            "query": query,
             "session": session,
             "tenant": tenant,
             "since": since,

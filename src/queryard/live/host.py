@@ -449,6 +449,12 @@ class Host:
         if len(self._problems) < PROBLEMS_KEPT:
             self._problems.append(f"{type(error).__name__}: {error}")
 
+    @property
+    def history_file(self) -> Path | None:
+        """Where the history is; None if there is none."""
+        history = self._recorder.history
+        return None if history is None else history.file
+
     def redact_history(self) -> None:
         """Leave values that users wrote into statements out of the history from now on."""
         self._recorder.redacts = True

@@ -210,6 +210,11 @@ class Session:
         """How queries run unless they say otherwise."""
         return self.client.plan
 
+    @property
+    def tenants(self) -> tuple[Tenant, ...]:
+        """The tenants that were named, with their shares."""
+        return self._tenants.shares
+
     # --- asking ------------------------------------------------------------------------------
 
     def sql(self, sql: str, parameters: Parameters = (), **options: Unpack[QueryOptions]) -> Answer:

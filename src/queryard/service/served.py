@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Unpack
+from typing import Protocol, Unpack
 
 from queryard.core.errors import QueryardError
 from queryard.engine.classify import Classified, classify
+from queryard.engine.describing import Described
 from queryard.engine.errors import NotAllowed, QueryCancelled
 from queryard.engine.native import Parameters
 from queryard.engine.online.wish import OnlineWish
@@ -19,13 +20,11 @@ from queryard.live.online import OnlineAnswers
 from queryard.live.options import QueryOptions, check_options
 from queryard.live.request import OnlineRequest, checked_tenant
 from queryard.results.online import AnswerLog
+from queryard.sql.catalog import Catalog
 
 from .principal import Principal
 from .submitted import Protocol as ProtocolName
 from .submitted import Submitted
-
-if TYPE_CHECKING:
-    from queryard.live.client import Described
 
 # How long closing a client waits for its statements to stop.
 CLOSE_S = 5.0
@@ -83,7 +82,7 @@ class ServedClient:
         return self.client.tenant
 
     @property
-    def catalog(self) -> Any:
+    def catalog(self) -> Catalog:
         """The tables that its tenant may read."""
         return self.client.catalog
 
@@ -132,9 +131,13 @@ class ServedClient:
         parameters: Parameters = (),
         *,
         online: OnlineRequest | None = None,
+        kept: bool = False,
         **options: Unpack[QueryOptions],
     ) -> Submitted:
-        """Enter a query; what is given back holds no interest in its rows, its handles do."""
+        """Enter a query; what is given back holds no interest in its rows, its handles do.
+
+        A `kept` one counts among the open results of its token until `Yard.settle` is called.
+        """
         check_options(options, QueryOptions.__annotations__)
         check_types(sql, parameters)
         self._check_open()
@@ -150,7 +153,7 @@ class ServedClient:
         except BaseException:
             self._yard.withdraw(self.principal)
             raise
-        made = Submitted(self.principal, self.client, ticket, self.protocol)
+        made = Submitted(self.principal, self.client, ticket, self.protocol, kept)
         known = self._yard.entered(made)
         with self._lock:
             self._active[ticket.id] = known

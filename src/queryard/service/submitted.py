@@ -22,14 +22,21 @@ class Submitted:
     """
 
     def __init__(
-        self, principal: Principal, client: Client, ticket: Ticket, protocol: Protocol
+        self,
+        principal: Principal,
+        client: Client,
+        ticket: Ticket,
+        protocol: Protocol,
+        is_kept: bool = False,
     ) -> None:
         self.principal = principal
         self.client = client
         self.ticket = ticket
         self.protocol: Protocol = protocol
         # Whether its rows are kept after its end, and count until they are read.
-        self.is_kept = False
+        self.is_kept = is_kept
+        # One item while it counts among the open results of its token.
+        self._counts = [True]
         # Seconds since 1970; all other times are on the host's clock.
         self.asked_at = time.time()
 
@@ -40,6 +47,13 @@ class Submitted:
     @property
     def tenant(self) -> str:
         return self.ticket.request.tenant
+
+    def take_count(self) -> bool:
+        """Whether it counted among the open results; from now on it does not."""
+        try:
+            return self._counts.pop()
+        except IndexError:
+            return False
 
     def handle(self) -> Handle:
         """A handle of it: all of them share one interest in its rows."""

@@ -32,6 +32,7 @@ OWN_SHARE = 1 / 16
 SWEEP_S = 1.0
 # How many kinds of clients without a connection are kept open.
 SHARED_KEPT = 256
+KEYS_KEPT = 10_000
 
 
 class Watcher(Protocol):
@@ -54,6 +55,8 @@ class Yard:
         self._clients: set[ServedClient] = set()
         # Clients whose requests know nothing of each other, by their principal.
         self._shared: OrderedDict[Principal, ServedClient] = OrderedDict()
+        # Queries that came with a key: they may be asked for again.
+        self._keyed: OrderedDict[str, None] = OrderedDict()
         self._watchers: list[Watcher] = []
         self._sweeps: list[Callable[[], None]] = [self._look_at_tokens, self.usage.forget_idle]
         self._stopping = ""
@@ -115,7 +118,7 @@ class Yard:
             memory_bytes=int(session.memory_bytes * OWN_SHARE),
             tenant=principal.tenant,
             plan=session.plan,
-            writes=bool(access.writes or access.output),
+            access=access,
         )
         return ServedClient(
             self, principal, client, label=label, protocol=protocol, stateless=stateless
@@ -150,12 +153,27 @@ class Yard:
         """A statement that was admitted has not become a query of its own."""
         self.usage.close_result(principal.name)
 
+    def settle(self, submitted: Submitted) -> None:
+        """A query does not run any more, and has no rows that are to be read."""
+        if submitted.take_count():
+            self.withdraw(submitted.principal)
+
     def entered(self, submitted: Submitted) -> Submitted:
         """A query is active from now on; the one that is known, if it came before."""
+        key = submitted.ticket.request.idempotency_key
         with self._lock:
-            known = self._active.setdefault(submitted.id, submitted)
-        if known is not submitted:
-            self.withdraw(submitted.principal)
+            known = self._active.get(submitted.id, submitted)
+            if known is not submitted or (key and submitted.id in self._keyed):
+                again = True
+            else:
+                again = False
+                self._active[submitted.id] = submitted
+            if key:
+                self._keyed[submitted.id] = None
+                if len(self._keyed) > KEYS_KEPT:
+                    self._keyed.popitem(last=False)
+        if again:
+            self.settle(submitted)
             return known
         for watcher in self._watchers:
             watcher.began(submitted)
@@ -166,7 +184,7 @@ class Yard:
         with self._lock:
             self._active.pop(submitted.id, None)
         if not submitted.is_kept:
-            self.withdraw(submitted.principal)
+            self.settle(submitted)
         for watcher in self._watchers:
             watcher.ended(submitted)
 
