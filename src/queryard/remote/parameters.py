@@ -10,27 +10,32 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from queryard.core.errors import QueryardError
+from queryard.engine.parameters import WrongParameters, shape_of
 
 TYPE = "@type"
 
 
 def as_json(parameters: Sequence[Any] | Mapping[str, Any]) -> list[Any] | dict[str, Any]:
-    """Values for a statement.
+    """Values for a statement; those that SQL cannot hold are refused as in an embedded session.
 
     >>> as_json([1, dt.date(2026, 11, 18)])
     [1, {'@type': 'DATE', 'value': '2026-11-18'}]
     """
     if isinstance(parameters, Mapping):
-        return {name: _value(value, name) for name, value in parameters.items()}
-    return [_value(value, number) for number, value in enumerate(parameters, 1)]
+        return {name: _checked(value) for name, value in parameters.items()}
+    return [_checked(value) for value in parameters]
 
 
-def _value(value: Any, name: object) -> Any:
-    if hasattr(value, "item") and not isinstance(value, Sequence):
-        value = value.item()  # a number of numpy's
+def _checked(value: Any) -> Any:
+    shape_of(value)
+    return _value(value)
+
+
+def _value(value: Any) -> Any:
     match value:
-        case None | bool() | int() | str():
+        case str():
+            return _text(value)
+        case None | bool() | int():
             return value
         case float():
             return value if math.isfinite(value) else _typed("DOUBLE", str(value))
@@ -50,11 +55,16 @@ def _value(value: Any, name: object) -> Any:
         case uuid.UUID():
             return _typed("UUID", str(value))
         case list() | tuple():
-            return [_value(item, name) for item in value]
-    raise QueryardError(
-        f"parameter {name}: a value of type {type(value).__name__} cannot be sent to a server; "
-        "give numbers, texts, bytes, dates, times, UUIDs, or lists of them"
-    )
+            return [_value(item) for item in value]
+    return _value(value.item())  # a number of numpy's, which has a shape
+
+
+def _text(value: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise WrongParameters(f"{value!r} is no valid text: {error.reason}") from None
+    return value
 
 
 def _typed(kind: str, value: object) -> dict[str, object]:
