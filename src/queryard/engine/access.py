@@ -8,6 +8,7 @@ extensions and cannot be told otherwise (`Seal`). Which statements it may put is
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,8 @@ from queryard.core.errors import QueryardError
 from queryard.sql.catalog import Catalog
 from queryard.sql.catalog.granted import GrantedCatalog
 from queryard.sql.catalog.quoting import literal, path_pattern
+
+from .hiding import hidden, without_folders
 
 _NOTHING: frozenset[str] = frozenset()
 # A database file, and what DuckDB makes beside it while it is written.
@@ -127,8 +130,22 @@ class Reach:
         version = self.catalog.version
         held = self._held
         if held is None or held[0] != version:
-            held = self._held = version, Seal(frozenset(self._paths()))
+            output = self.access.output
+            folders = _NOTHING if output is None else frozenset({str(output)})
+            held = self._held = version, Seal(frozenset(self._paths()), folders)
         return held[1]
+
+    def told(self, error: BaseException) -> BaseException:
+        """An error as its clients may see it."""
+        return hidden(error, self._folders()) if self.access.sealed else error
+
+    def hide(self, text: str) -> str:
+        """A text as its clients may see it."""
+        return without_folders(text, self._folders()) if self.access.sealed else text
+
+    def _folders(self) -> set[str]:
+        seal = self.seal()
+        return set() if seal is None else {os.path.dirname(path) for path in seal.paths} - {""}
 
     def _paths(self) -> Iterable[str]:
         for table in self.catalog.tables.values():

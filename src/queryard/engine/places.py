@@ -43,6 +43,10 @@ class OnSession:
     def tables(self) -> list[str]:
         return list(self._session.catalog.tables)
 
+    @property
+    def reach(self) -> Reach:
+        return self._session.reach
+
     def after(self, statement: Classified) -> None:
         self._session.after(statement)
 
@@ -85,6 +89,10 @@ class OnReadConnection:
     @property
     def tables(self) -> list[str]:
         return list(self._session.catalog.tables)
+
+    @property
+    def reach(self) -> Reach:
+        return self._session.reach
 
     def after(self, statement: Classified) -> None:
         pass
@@ -132,7 +140,7 @@ class OnPool:
         self._kept = kept
         self._pool = pool
         self._spares = spares
-        self._reach = reach
+        self.reach = reach
         self._catalog = reach.catalog
         self._files = files
         self._memory_bytes = memory_bytes
@@ -154,7 +162,7 @@ class OnPool:
         return self._own or self._taken.connection
 
     def _seal(self) -> Seal | None:
-        seal = self._reach.seal()
+        seal = self.reach.seal()
         if seal is None:
             return None
         kept = self._kept.paths(file_tables(self._catalog))

@@ -19,6 +19,7 @@ from queryard.engine.classify import Classified, classify
 from queryard.engine.describing import Described, gives_rows
 from queryard.engine.native import NativeStatement, Parameters
 from queryard.engine.program import Program
+from queryard.engine.sealed import checked_sealed
 from queryard.engine.session import SessionInstance
 from queryard.engine.settings import Settings
 from queryard.engine.volatile import may_differ
@@ -137,6 +138,8 @@ class Client:
     def _checked(self, sql: str) -> list[Classified]:
         """The statements of a text, all of which the client may run."""
         statements = classify(sql)
+        if self.reach.sealed:
+            return [checked_sealed(each, self.reach.access) for each in statements]
         for statement in statements:
             check_allowed(statement, self._writes)
         return statements
@@ -157,12 +160,16 @@ class Client:
         if not (gives_rows(statement) or statement.has_parameters):
             return Described((), (), ())
         self.host.look_at_files(statements)
-        if own.must_run(statements):
-            with self.host.own_connection(self):
-                return own.describe(statement, parameters)
-        if own.needs_read_connection(statements):
-            return own.describe_reading(statement, parameters)
-        return self.host.describer(self.reach).describe(statement, parameters, self.settings)
+        try:
+            if own.must_run(statements):
+                with self.host.own_connection(self):
+                    return own.describe(statement, parameters)
+            if own.needs_read_connection(statements):
+                return own.describe_reading(statement, parameters)
+            describer = self.host.describer(self.reach)
+            return describer.describe(statement, parameters, self.settings)
+        except QueryardError as error:
+            raise self.reach.told(error) from None
 
     def run_program(
         self, program: Program, name: str, *, tenant: str | None = None, priority: float = 0.0

@@ -11,6 +11,7 @@ from queryard.backends.protocol import Backend
 from queryard.backends.workers import Workers
 from queryard.core.errors import QueryardError
 from queryard.engine import gil_interval
+from queryard.engine.access import Reach
 from queryard.engine.errors import QueryCancelled
 from queryard.engine.kept_tables import KeptColumns
 from queryard.engine.native import NativeEngine
@@ -141,20 +142,22 @@ class EffectRunner:
         reach = effect.request.reach or engine.reach
         temp = self._temp.path
         self._plan(
-            effect.query, lambda: plan_work(*effect, reach, engine.pool, temp, engine.segments)
+            effect.query,
+            lambda: plan_work(*effect, reach, engine.pool, temp, engine.segments),
+            reach,
         )
 
     def _start_online(self, effect: out.StartOnline) -> None:
         reach = effect.request.reach or self._engine.reach
         known = reach, self._online_plans, self._backend.width, self._want_copy
-        self._plan(effect.query, lambda: plan_online(*effect, *known))
+        self._plan(effect.query, lambda: plan_online(*effect, *known), reach)
 
-    def _plan(self, query: str, make: Callable[[], Work | KeptColumns]) -> None:
+    def _plan(self, query: str, make: Callable[[], Work | KeptColumns], reach: Reach) -> None:
         def plan() -> None:
             try:
                 work = make()
             except QueryardError as error:
-                self._post(inputs.PlanFailed(query, str(error)))
+                self._post(inputs.PlanFailed(query, str(reach.told(error))))
             except BaseException as error:
                 self._post(inputs.PlanFailed(query, "", error))
             else:

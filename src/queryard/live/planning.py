@@ -51,7 +51,7 @@ def plan_work(
 
     from .work.staged import StagedWork
 
-    catalog, seal = reach.catalog, reach.seal()
+    catalog = reach.catalog
     plan, tables = planned(request.statements[0].sql, catalog, segments.target_bytes)
     texts = {name: table for name, table in tables.items() if is_text_table(table)}
     if request.choice is not None and (kept := complete_columns(plan, catalog, segments)):
@@ -61,7 +61,7 @@ def plan_work(
     reads = SegmentReads(texts, segments, keeps) if texts else None
     if request.memory_bytes is None and plan.scanned().keys() & texts.keys():
         memory_bytes = min(memory_bytes, ridden_bytes(plan))
-    return StagedWork(query, plan, memory_bytes, pool, temp, reads, shares, seal)
+    return StagedWork(query, plan, memory_bytes, pool, temp, reads, shares, reach)
 
 
 def complete_columns(plan: StagedPlan, catalog: Catalog, segments: SegmentStore) -> KeptColumns:

@@ -14,15 +14,16 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from queryard.core.errors import QueryardError
 from queryard.core.model import MAP, TaskId
-from queryard.engine.access import Seal
+from queryard.engine.access import Reach
 from queryard.engine.errors import QueryCancelled, QueryFailed
+from queryard.engine.links import Links
 from queryard.engine.pool import InstancePool
 from queryard.sql.planner.plan import StagedPlan
 
 from .cancellation import Cancellation
 from .instance import open_instance
-from .links import Links
 from .local_exchange import LocalExchange
 from .node import StagedNode
 from .query import JobActuals, SegmentRead, StagedQuery
@@ -49,16 +50,18 @@ class StagedTasks:
         pool: InstancePool,
         temp: Path,
         reads: SegmentReads | None = None,
-        seal: Seal | None = None,
+        reach: Reach | None = None,
     ) -> None:
         """`reads` are the segments of text that the plan scans, if it scans any.
 
-        With a `seal` the tasks read the files in it, and the segments that they are given.
+        The tasks read the files within the `reach` of a sealed client, and the segments that they
+        are given.
         """
         self._query = StagedQuery(plan, query, memory_bytes)
         self._reads = reads
-        self._seal = seal
-        self._links = Links(temp)
+        self._reach = reach
+        self._seal = None if reach is None else reach.seal()
+        self._links = Links(temp, copies=True)
         self._costs = task_seconds(plan)
         self._memory_bytes = memory_bytes
         self._pool = pool
@@ -105,7 +108,11 @@ class StagedTasks:
         with ExitStack() as linked:
             if self._seal is not None and source:
                 source = linked.enter_context(self._links.over(source))
-            return self._run(launch, task, source)
+            try:
+                return self._run(launch, task, source)
+            except QueryardError as error:
+                told = error if self._reach is None else self._reach.told(error)
+                raise told from None
 
     def _run(self, launch: int, task: TaskId, source: str) -> float:
         cancelled = self._launch(launch)
