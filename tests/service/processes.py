@@ -97,7 +97,7 @@ class Process:
 def a_process(folder: Path, *arguments: str | Path) -> Iterator[Process]:
     """A server with these arguments, killed at the end if it still runs."""
     usual = ["--http", "0", "--slots", "2", "--memory", "512MB"]
-    made = Process([*map(str, arguments), *usual], folder)
+    made = Process([*usual, *map(str, arguments)], folder)
     try:
         yield made
     finally:

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from service.processes import a_process
 
 import queryard
 from queryard.core.errors import QueryardError
 from queryard.history import HistoryReader
 from queryard.live.admission.limits import AlreadyRan
+from service.processes import a_process
 
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
