@@ -188,7 +188,8 @@ class Truth:
         job_id, _, index = launch.tasks[0]
         folded = self.jobs[job_id].folded.get(index, 0.0)
         if launch.round:
-            share = self._maps_done(job_id, state) - folded
+            # Less may be done than was folded: outputs that were lost are made again.
+            share = max(0.0, self._maps_done(job_id, state) - folded)
             return share, share
         return 1.0 - folded, 1.0 - folded + self.conditions.fold_cost * folded
 
