@@ -64,6 +64,8 @@ def error_at(points: Points, share: float) -> float:
         return 0.0
     place = bisect_right(points, (share, math.inf))
     low, high = points[max(0, place - 1)], points[min(len(points) - 1, place)]
+    if share == low[0]:
+        return low[1]
     factor = math.log(max(low[1], 1e-12) / _law(low[0]))
     if high[0] > low[0]:
         other = math.log(max(high[1], 1e-12) / _law(high[0]))
@@ -71,7 +73,7 @@ def error_at(points: Points, share: float) -> float:
         factor += (other - factor) * min(1.0, max(0.0, part))
     error = math.exp(factor) * _law(share)
     # Between two measured errors it never rises, whatever the law does.
-    return min(low[1], max(high[1], error)) if low[0] <= share < high[0] else error
+    return min(low[1], max(high[1], error)) if low[0] < share < high[0] else error
 
 
 def _law(share: float) -> float:
