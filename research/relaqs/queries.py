@@ -52,7 +52,7 @@ class Scene:
 
     `hours` is what the work of all queries takes on all cores; `grown` the part of a nested
     query's work that grows from batch to batch. `errors` says how errors fall: by the law of the
-    simulator, or as measured on a "shuffled" copy, on "blocks", or on one of `ERROR_CURVES` for all.
+    simulator, or as measured on a "shuffled" copy, on "blocks", or as one of `ERROR_CURVES`.
     """
 
     gap_s: float = 120.0

@@ -22,7 +22,9 @@ def answers(profile: Any, kind: str = "", queries: int = 4) -> list[tuple[float,
     truth = JobTruth(work_s=10.0)
     if kind:
         truth = with_scan_costs(truth, kind)
-    arrivals = tuple(Arrival(Query(f"q{i}", (job,), kind="online"), {"j": truth}) for i in range(queries))
+    arrivals = tuple(
+        Arrival(Query(f"q{i}", (job,), kind="online"), {"j": truth}) for i in range(queries)
+    )
     conditions = Conditions(segment_cache_bytes=1e9)
     found = simulate(
         Workload("w", arrivals, (TABLE,)), [Node("n", 1)], profile, conditions=conditions

@@ -334,7 +334,9 @@ class SimDriver:
             return  # released in the meantime
         events.append(event)
         self.truth.lose(event.node)
-        if all(other.host != node.host for other in self._state.nodes.values() if other is not node):
+        if all(
+            other.host != node.host for other in self._state.nodes.values() if other is not node
+        ):
             self.truth.segments.lose(node.host)
         self._leasing.lose(now, node)
         self._shuffling.lose(now, event.node)

@@ -258,7 +258,9 @@ def _read_divisible(fields: Fields) -> tuple[Divisible, JobTruth]:
 
 def _read_errors(fields: Fields) -> Points:
     """`errors = "q3 blocks"`, a curve that was measured, or a list of [share, error]."""
-    given = fields["errors"] if "errors" in fields else ()
+    if "errors" not in fields:
+        return ()
+    given = fields["errors"]
     if isinstance(given, str):
         return ERROR_CURVES[fields.choice("errors", tuple(ERROR_CURVES), "normal")]
     if not isinstance(given, list | tuple):

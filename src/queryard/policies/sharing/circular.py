@@ -14,6 +14,9 @@ from .merged import MergedScan, MergedScans, hold, reads_whole_table
 from .paying import Company
 from .ring import Ring, open_folds
 
+When = Literal["always", "pays"]
+Reduces = Literal["last", "early"]
+
 
 class Circular(MergedScans):
     """Read a table in a ring, segment by segment, for all jobs that still need the segment.
@@ -43,14 +46,14 @@ class Circular(MergedScans):
         self,
         waves: int = 1,
         check_s: float = 5.0,
-        when: Literal["always", "pays"] = "always",
-        reduces: Literal["last", "early"] = "last",
+        when: When = "always",
+        reduces: Reduces = "last",
     ) -> None:
         super().__init__()
         self.waves = whole("waves", waves, 1)
         self.check_s = above_zero("check_s", check_s)
-        self.when = one_of("when", when, ("always", "pays"))
-        self.reduces = one_of("reduces", reduces, ("last", "early"))
+        self.when: When = one_of("when", when, ("always", "pays"))
+        self.reduces: Reduces = one_of("reduces", reduces, ("last", "early"))
         self._rings: dict[str, Ring] = {}
         self._company = Company()
 
