@@ -23,7 +23,7 @@ from .apart import Apart
 from .calls import OnlineCall, online_call
 from .dimensions import Dimensions
 from .errors import NotOnline
-from .estimating import estimate_texts
+from .gathering import additives, gathered_texts
 from .groups import groups_of
 from .path import SampledPath, sampled_path
 from .plan import OnlinePlan, Partial, PartialKind
@@ -68,6 +68,7 @@ def _planned(sql: str, catalog: CatalogLike, builder: Builder, prefix: str) -> O
     groups = groups_of(path, calls)
     outputs = groups.outputs(expected)
     having, ordering = groups.having(), groups.ordering()
+    kept, sorting = groups.kept(), groups.sorting()
     keys = path.aggregate.fields[: len(path.aggregate.keys)]
     return OnlinePlan(
         sql=sql,
@@ -77,7 +78,6 @@ def _planned(sql: str, catalog: CatalogLike, builder: Builder, prefix: str) -> O
         keys=keys,
         partials=tuple(_partials(calls)),
         fields=outputs,
-        measures=len(groups.measures),
         having=having,
         ordering=ordering,
         rows_expected=rows,
@@ -85,7 +85,11 @@ def _planned(sql: str, catalog: CatalogLike, builder: Builder, prefix: str) -> O
         partial_texts=_partial_texts(path, calls, catalog, dimensions, tails=True),
         tailless_texts=_partial_texts(path, calls, catalog, dimensions, tails=False),
         final_texts=_final_texts(root, path, calls, catalog, dimensions, expected),
-        estimate_texts=estimate_texts(keys, calls, groups, outputs, dimensions.placed),
+        gathered_texts=gathered_texts(keys, calls, groups, outputs, dimensions.placed),
+        additives=additives(calls),
+        formulas=tuple(groups.measures),
+        kept=kept,
+        sorting=sorting,
         merges=all(call.kind != "quantile" for call in calls),
     )
 
