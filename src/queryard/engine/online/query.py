@@ -39,6 +39,8 @@ REST = 1.4
 GROWTH = 3
 # An answer that comes this share of the wanted time earlier is not too early.
 EARLY = 0.2
+# A statement that takes less, or as the first one reads fewer rows, is handed over in one call.
+MOMENT_S, MOMENT_ROWS = 0.05, 500_000
 # If the first part lets us expect that fewer rows of the whole table pass, they are all read.
 LEAST_ROWS = 2_000
 # So many groups with fewer rows each than this in the first part of a hundred, and most have fewer
@@ -46,6 +48,8 @@ LEAST_ROWS = 2_000
 MANY_GROUPS, ROWS_PER_GROUP = 50, 1.5
 # If the tables it joins with leave more rows than this share of the sample's, all is read at once.
 LARGEST_DIMENSION = 0.1
+
+_NAMELESS = classify("SELECT 1")[0]
 
 Reports = Callable[[int, float, float, float | None], None]
 """Told after a part: its number, how far the answer moved, core-seconds, the relative error."""
@@ -105,12 +109,24 @@ class OnlineQuery(NativeQuery):
         if self._is_whole:
             return self._make(classify(self._given.plan.sql)[0], self.output)
         if self._to_do:
-            sql = self._to_do[0]
-        else:
-            self._reading = self._how_many()
-            self._circles.reads(self._given.sample, self._joined + self._read)
-            sql = self._refining.batch(self._read, self._reading)
-        return self._make(classify(sql)[0], _Nowhere())
+            return self._make(classify(self._to_do[0])[0], _Nowhere())
+        self._reading = self._how_many()
+        self._circles.reads(self._given.sample, self._joined + self._read)
+        return self._of_parts(self._refining.batch(self._read, self._reading))
+
+    def _of_parts(self, sql: str) -> Statement:
+        """A statement that reads parts: it names no table of the user's, so none is looked for."""
+        rows = self._given.sample.parts[self._read].rows
+        short_s = self._part_s * self._reading
+        return Statement(
+            self._place.enter(),
+            sql,
+            _Nowhere(),
+            (),
+            lambda connection, name: self._supply(_NAMELESS, connection, name),
+            short_s < MOMENT_S if short_s else rows < MOMENT_ROWS,
+            self._place.shares_instance,
+        )
 
     def _how_many(self) -> int:
         """How many parts the next statement reads: as many as there is time for.

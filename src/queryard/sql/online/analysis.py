@@ -25,6 +25,7 @@ from .dimensions import Dimensions
 from .errors import NotOnline
 from .gathering import additives, gathered_texts
 from .groups import groups_of
+from .narrowing import Narrowing
 from .path import SampledPath, sampled_path
 from .plan import OnlinePlan, Partial, PartialKind
 from .rendering import Rendering, order_text
@@ -59,12 +60,13 @@ def _planned(sql: str, catalog: CatalogLike, builder: Builder, prefix: str) -> O
     check_types(root, expected)
     path = sampled_path(root, catalog)
     root = Apart(cardinality, path.scan).run(root)
+    root = Narrowing(sampled_path(root, catalog).nodes).run(root)
     path = sampled_path(root, catalog)
     calls = tuple(online_call(call) for call in path.aggregate.calls)
     rows, groups_expected = cardinality.rows(path.aggregate.child), cardinality.rows(path.aggregate)
     _check_distinct(path.aggregate, calls, cardinality, groups_expected)
     dimensions = Dimensions(catalog, cardinality, prefix)
-    dimensions.beside([*path.above, path.aggregate, *path.below, path.scan])
+    dimensions.beside(path.nodes)
     groups = groups_of(path, calls)
     outputs = groups.outputs(expected)
     having, ordering = groups.having(), groups.ordering()
