@@ -6,6 +6,7 @@ extensions, works in the thread that asks, and takes functions of Python for wha
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -59,6 +60,13 @@ class FactsDatabase:
                 raise
             return pa.array(values, kind)
 
+        # DuckDB counts the parameters of the function.
+        vector.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [
+                inspect.Parameter(f"column{place}", inspect.Parameter.POSITIONAL_ONLY)
+                for place in range(len(parameters))
+            ]
+        )
         with self._changing:
             self._connection.create_function(
                 name, vector, list(parameters), result, type="arrow", null_handling="special"
