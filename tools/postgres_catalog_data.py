@@ -24,7 +24,7 @@ regrole regnamespace uuid pg_lsn jsonb pg_ndistinct pg_dependencies pg_mcv_list
 unknown record cstring any anyarray void trigger internal anyelement anynonarray""".split()
 
 FILLED = """pg_am pg_attrdef pg_attribute pg_class pg_collation pg_constraint pg_database
-pg_description pg_index pg_indexes pg_language pg_namespace pg_opclass pg_proc pg_roles pg_settings
+pg_depend pg_description pg_index pg_indexes pg_language pg_namespace pg_opclass pg_proc pg_rewrite pg_roles pg_settings
 pg_stat_all_tables pg_stat_user_tables pg_tables pg_tablespace pg_type pg_user pg_views
 information_schema.applicable_roles information_schema.character_sets
 information_schema.check_constraints information_schema.collations
@@ -33,15 +33,16 @@ information_schema.constraint_table_usage information_schema.enabled_roles
 information_schema.information_schema_catalog_name information_schema.key_column_usage
 information_schema.referential_constraints information_schema.role_table_grants
 information_schema.schemata information_schema.table_constraints
-information_schema.table_privileges information_schema.tables information_schema.views""".split()
+information_schema.table_privileges information_schema.tables information_schema.view_table_usage
+information_schema.views""".split()
 
 # There are no such things here, so that no rows is the right answer.
 EMPTY = """pg_auth_members pg_available_extension_versions pg_available_extensions pg_conversion
-pg_db_role_setting pg_default_acl pg_depend pg_enum pg_event_trigger pg_extension
+pg_db_role_setting pg_default_acl pg_enum pg_event_trigger pg_extension
 pg_foreign_data_wrapper pg_foreign_server pg_foreign_table pg_group pg_inherits pg_init_privs
 pg_largeobject_metadata pg_locks pg_matviews pg_parameter_acl pg_partitioned_table pg_policies
 pg_policy pg_prepared_xacts pg_publication pg_publication_namespace pg_publication_rel
-pg_publication_tables pg_range pg_replication_origin pg_replication_slots pg_rewrite pg_rules
+pg_publication_tables pg_range pg_replication_origin pg_replication_slots pg_rules
 pg_seclabel pg_seclabels pg_sequence pg_sequences pg_shdepend pg_shdescription pg_shseclabel
 pg_statistic_ext pg_stats pg_stats_ext pg_subscription pg_subscription_rel pg_transform pg_trigger
 pg_ts_config pg_ts_config_map pg_ts_dict pg_ts_parser pg_ts_template pg_user_mappings

@@ -18,6 +18,7 @@ CUSTOMERS = TableFacts(
     ),
     rows=3,
     bytes=16384,
+    writable=True,
 )
 ORDERS = TableFacts(
     "main",
@@ -52,14 +53,15 @@ ORDERS = TableFacts(
         ),
         KeyFacts(
             "check",
-            "orders_amount_check",
-            ("amount",),
-            condition="(amount > (0)::double precision)",
+            "orders_id_check",
+            ("id",),
+            condition="(id > 0)",
         ),
     ),
     rows=1000,
     bytes=65536,
     comment="All orders",
+    writable=True,
 )
 V_ORDERS = TableFacts(
     "main",
@@ -73,5 +75,6 @@ BIG_TABLE = TableFacts(
     "Big Table",
     (ColumnFacts("a", "INTEGER", not_null=True), ColumnFacts("B", "VARCHAR", not_null=True)),
     (KeyFacts("primary", "Big Table_pkey", ("a", "B")),),
+    writable=True,
 )
 SHOP = CatalogFacts((CUSTOMERS, ORDERS, V_ORDERS, BIG_TABLE), database="postgres", user="postgres")

@@ -123,8 +123,8 @@ class Expressions:
         return Typed(text, "int4" if int(text) < 2**31 else "int8")
 
     def _bytes(self, node: exp.ByteString, scope: Scope) -> Typed:
-        """E'…': sqlglot has read the escapes, but for the double backslash."""
-        text = re.sub(r"\\(.)", r"\1", str(node.this))
+        """E'…': sqlglot has read the escapes."""
+        text = str(node.this)
         return Typed(quoted(text), text=text)
 
     def _adjacent(self, node: exp.Concat, scope: Scope) -> Typed:
@@ -323,21 +323,22 @@ class Expressions:
     def _case(self, node: exp.Case, scope: Scope) -> Typed:
         subject = None if node.this is None else self.settled(node.this, scope)
         default = node.args.get("default")
-        results = [self.of(branch.args["true"], scope) for branch in node.args["ifs"]]
-        if default is not None:
-            results.append(self.of(default, scope))
-        made, type_ = self.calls.unified(results)
+        # The type of ELSE comes first, as in PostgreSQL.
+        nodes = [default] if default is not None else []
+        nodes += [branch.args["true"] for branch in node.args["ifs"]]
+        made, type_ = self.calls.unified([self.of(part, scope) for part in nodes])
+        otherwise = made.pop(0) if default is not None else None
         parts = ["(CASE"]
         if subject is not None:
             parts.append(subject.sql)
-        for branch, result in zip(node.args["ifs"], made, strict=False):
+        for branch, result in zip(node.args["ifs"], made, strict=True):
             if subject is None:
                 when = self.condition(branch.this, scope)
             else:
                 when = self._making.beside(self.of(branch.this, scope), subject)[0].sql
             parts.append(f"WHEN {when} THEN {result.sql}")
-        if default is not None:
-            parts.append(f"ELSE {made[-1].sql}")
+        if otherwise is not None:
+            parts.append(f"ELSE {otherwise.sql}")
         return Typed(" ".join((*parts, "END)")), type_)
 
     def _array(self, node: exp.Array, scope: Scope) -> Typed:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from .answers import UnknownCatalogQuery
-from .objects import OWNER, Objects
+from .objects import OWNER, ConstraintObject, Objects
 from .relations import answered, relations
 from .rows_static import function_rows
 from .texts import constraint_definition, index_definition, parse_ident, quote_ident, quote_literal
@@ -54,13 +54,11 @@ class Lookups:
             self._bytes[table.oid] = int(known.bytes or 0)
             if known.writable:
                 self._writable.add(table.oid)
-        self._constraints = {
-            found.oid: constraint_definition(found, facts.schema) for found in objects.constraints
-        }
-        self._indexes = {}
+        self._constraints = {found.oid: found for found in objects.constraints}
+        self._indexes: dict[int, ConstraintObject] = {}
         for found in objects.indexed:
             self._name(found.index, found.table.facts.schema, found.index_name)
-            self._indexes[found.index] = (index_definition(found), found.key.columns)
+            self._indexes[found.index] = found
         self._functions = {int(row["oid"]): row for row in function_rows()}
         self._function_names: dict[str, list[int]] = {}
         for oid, row in self._functions.items():
@@ -222,13 +220,21 @@ class Lookups:
 
     # ---- definitions
 
-    def index_definition(self, oid: int | None, column: int | None) -> str | None:
+    def constraint_definition(self, oid: int | None, pretty: bool | None) -> str | None:
+        if oid not in self._constraints:
+            return None
+        return constraint_definition(self._constraints[oid], self._schema, bool(pretty))
+
+    def index_definition(
+        self, oid: int | None, column: int | None, pretty: bool | None
+    ) -> str | None:
         """The whole definition for column 0, else the name of one of its columns."""
         if oid not in self._indexes or column is None:
             return None
-        whole, columns = self._indexes[oid]
+        found = self._indexes[oid]
         if column == 0:
-            return whole
+            return index_definition(found, self._schema if pretty else "")
+        columns = found.key.columns
         return quote_ident(columns[column - 1]) if 0 < column <= len(columns) else ""
 
     def comment_on(self, oid: int | None, number: int | None) -> str | None:
@@ -259,8 +265,18 @@ class Lookups:
             Lookup("role_named", one, "BIGINT", self.role_named),
             Lookup("role_text", oid, text, self.role_text),
             Lookup("view_definition", oid, text, self._views.get),
-            Lookup("constraint_definition", oid, text, self._constraints.get),
-            Lookup("index_definition", ("BIGINT", "INTEGER"), text, self.index_definition),
+            Lookup(
+                "constraint_definition",
+                ("BIGINT", "BOOLEAN"),
+                text,
+                self.constraint_definition,
+            ),
+            Lookup(
+                "index_definition",
+                ("BIGINT", "INTEGER", "BOOLEAN"),
+                text,
+                self.index_definition,
+            ),
             Lookup("comment_on", ("BIGINT", "INTEGER"), text, self.comment_on),
             Lookup("quoted_name", one, text, _unless_none(quote_ident)),
             Lookup("quoted_text", one, text, _unless_none(quote_literal)),

@@ -19,7 +19,6 @@ _CALLED: dict[type[exp.Expression], str] = {
     exp.SessionUser: "session_user",
     exp.StrPosition: "position",
     exp.Substring: "substring",
-    exp.Trim: "btrim",
 }
 
 
@@ -41,6 +40,10 @@ def _name(node: exp.Expression | None) -> tuple[str, bool]:
     kind = type(node)
     if kind in _CALLED:
         return _CALLED[kind], True
+    if isinstance(node, exp.Trim):
+        return {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(
+            str(node.args.get("position")).upper(), "btrim"
+        ), True
     if isinstance(node, exp.Alias):
         return folded(node.args["alias"]), True
     if isinstance(node, exp.Column):

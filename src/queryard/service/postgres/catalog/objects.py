@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from .dependencies import tables_in
 from .facts import CatalogFacts, KeyFacts, TableFacts
 
 OWNER = 10  # PostgreSQL's OID of the first role
@@ -27,6 +28,15 @@ class TableObject:
     namespace: int
     facts: TableFacts
     numbers: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ViewRule:
+    """The rule that makes a view of a query, and the tables that the query reads."""
+
+    oid: int
+    view: TableObject
+    reads: tuple[TableObject, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +81,27 @@ class Objects:
             for table in tables
         )
         self.constraints = tuple(self._constraints())
+        self.rules = tuple(
+            ViewRule(
+                self._oid("rule", table.facts.schema, table.facts.name),
+                table,
+                self._read_by(table.facts),
+            )
+            for table in self.tables
+            if table.facts.view
+        )
+
+    def _read_by(self, view: TableFacts) -> tuple[TableObject, ...]:
+        """The tables of the catalog that the definition of a view names."""
+        found = {}
+        for name in tables_in(view.definition or ""):
+            for table in self.tables:
+                full = (*table.facts.schema.split("."), table.facts.name)
+                if name in (full, (table.facts.schema, table.facts.name)) or (
+                    len(name) == 1 and (view.schema, *name) == (table.facts.schema, full[-1])
+                ):
+                    found[table.oid] = table
+        return tuple(found.values())
 
     def _oid(self, *names: str) -> int:
         """A number made of the name; the next free one if another object has it already."""

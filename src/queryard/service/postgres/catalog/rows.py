@@ -318,6 +318,32 @@ def pg_description(objects: Objects) -> tuple[int, Columns]:
     }
 
 
+def pg_rewrite(objects: Objects) -> tuple[int, Columns]:
+    found = objects.rules
+    return len(found), {
+        "oid": [rule.oid for rule in found],
+        "rulename": "_RETURN",
+        "ev_class": [rule.view.oid for rule in found],
+        "ev_type": "1",
+        "ev_enabled": "O",
+        "is_instead": True,
+    }
+
+
+def pg_depend(objects: Objects) -> tuple[int, Columns]:
+    """What views need of tables. That keys need their tables is plain, and not told."""
+    found = [(rule.oid, table.oid) for rule in objects.rules for table in rule.reads]
+    return len(found), {
+        "classid": relations()["pg_catalog", "pg_rewrite"].oid,
+        "objid": [row[0] for row in found],
+        "objsubid": 0,
+        "refclassid": relations()["pg_catalog", "pg_class"].oid,
+        "refobjid": [row[1] for row in found],
+        "refobjsubid": 0,
+        "deptype": "n",
+    }
+
+
 def pg_database(objects: Objects) -> tuple[int, Columns]:
     return 1, {
         "oid": objects.database,
@@ -362,12 +388,14 @@ BASE = {
         pg_collation,
         pg_constraint,
         pg_database,
+        pg_depend,
         pg_description,
         pg_index,
         pg_language,
         pg_namespace,
         pg_opclass,
         pg_proc,
+        pg_rewrite,
         pg_roles,
         pg_tablespace,
         pg_type,

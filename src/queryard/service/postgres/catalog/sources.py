@@ -83,8 +83,9 @@ class Sources:
         word = " ".join(part for part in (side, kind if kind != "OUTER" else "", "JOIN") if part)
         if using:
             names = [folded(name) for name in using]
+            before_it = Scope(sources=scope.sources[:before], merged=dict(scope.merged))
             for name in names:
-                left = Scope(sources=scope.sources[:before]).column(name)
+                left = before_it.column(name)
                 scope.merged[name] = left.type if left is not None else None
             return f"{word} {made} USING ({', '.join(map(named, names))})"
         if on is None:

@@ -74,7 +74,7 @@ def names(columns: tuple[str, ...]) -> str:
     return ", ".join(quote_ident(name) for name in columns)
 
 
-def constraint_definition(found: ConstraintObject, visible_schema: str) -> str:
+def constraint_definition(found: ConstraintObject, visible_schema: str, pretty: bool) -> str:
     """What `pg_get_constraintdef` says; a table of another schema is named with it."""
     key = found.key
     if key.kind == "primary":
@@ -82,7 +82,11 @@ def constraint_definition(found: ConstraintObject, visible_schema: str) -> str:
     if key.kind == "unique":
         return f"UNIQUE ({names(key.columns)})"
     if key.kind == "check":
-        return f"CHECK ({key.condition})"
+        return (
+            f"CHECK {key.condition}"
+            if pretty and _is_enclosed(key.condition)
+            else (f"CHECK ({key.condition})")
+        )
     assert found.target is not None
     facts = found.target.facts
     target = quote_ident(facts.name)
@@ -91,11 +95,26 @@ def constraint_definition(found: ConstraintObject, visible_schema: str) -> str:
     return f"FOREIGN KEY ({names(key.columns)}) REFERENCES {target}({names(key.referenced)})"
 
 
-def index_definition(found: ConstraintObject) -> str:
-    """What `pg_get_indexdef` says of the index of a key."""
+def index_definition(found: ConstraintObject, visible_schema: str = "") -> str:
+    """What `pg_get_indexdef` says of the index of a key; a visible schema is not named."""
     facts = found.table.facts
+    schema = "" if facts.schema == visible_schema else f"{quote_ident(facts.schema)}."
     return (
         f"CREATE UNIQUE INDEX {quote_ident(found.index_name)} ON "
-        f"{quote_ident(facts.schema)}.{quote_ident(facts.name)} "
+        f"{schema}{quote_ident(facts.name)} "
         f"USING btree ({names(found.key.columns)})"
     )
+
+
+def _is_enclosed(text: str) -> bool:
+    """Whether one pair of parentheses holds all of it.
+
+    >>> _is_enclosed("(a > (0))"), _is_enclosed("(a) > (b)")
+    (True, False)
+    """
+    depth = 0
+    for place, letter in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(letter, 0)
+        if depth == 0 and place < len(text) - 1:
+            return False
+    return depth == 0 and text.startswith("(")

@@ -200,15 +200,24 @@ def _cast(found: Typed, name: str) -> Typed:
 
 
 def common_type(found: list[Typed]) -> str | None:
-    """The type of a CASE or a COALESCE: that of the first branch that has one."""
-    types = [one.type for one in found if one.type is not None]
-    for name in types:
-        # Texts of several kinds meet as text.
-        if name in TEXTS and any(other != name and other in TEXTS for other in types):
-            return "text"
-        if name in ("int2", "int4") and "int8" in types:
-            return "int8"
-    return types[0] if types else None
+    """The type of a COALESCE or CASE: that of the first, unless it gives way to a later one.
+
+    >>> common_type([Typed("a", "name"), Typed("b", "text")]), common_type([Typed("NULL")])
+    ('text', None)
+    """
+    common = None
+    for one in found:
+        if common is None or one.type in _WIDER.get(common, ()):
+            common = one.type or common
+    return common
+
+
+_NUMBERS = ("int2", "int4", "int8", "numeric", "float4", "float8")
+_WIDER: Final = {
+    "name": ("text", "varchar", "bpchar"),
+    "char": ("text", "varchar", "bpchar"),
+} | {name: (*_NUMBERS[place + 1 :], "oid") for place, name in enumerate(_NUMBERS)}
+"""The types to which a type gives way."""
 
 
 def known_type(text: str) -> str:

@@ -28,7 +28,7 @@ VIEWS: dict[str, str] = {
         FROM {_CLASS} c JOIN {_NAMESPACE} n ON n.oid = c.relnamespace WHERE c.relkind = 'v'""",
     "pg_catalog.pg_indexes": f"""
         SELECT n.nspname AS schemaname, c.relname AS tablename, i.relname AS indexname,
-            NULL::VARCHAR AS tablespace, index_definition(i.oid, 0) AS indexdef
+            NULL::VARCHAR AS tablespace, index_definition(i.oid, 0, false) AS indexdef
         FROM "pg_catalog.pg_index" x JOIN {_CLASS} c ON c.oid = x.indrelid
         JOIN {_CLASS} i ON i.oid = x.indexrelid JOIN {_NAMESPACE} n ON n.oid = c.relnamespace""",
     "pg_catalog.pg_user": """
@@ -71,6 +71,12 @@ VIEWS: dict[str, str] = {
             'NO' AS is_updatable, 'NO' AS is_insertable_into, 'NO' AS is_trigger_updatable,
             'NO' AS is_trigger_deletable, 'NO' AS is_trigger_insertable_into
         FROM {_CLASS} c JOIN {_NAMESPACE} n ON n.oid = c.relnamespace WHERE c.relkind = 'v'""",
+    "information_schema.view_table_usage": f"""
+        SELECT {{database}} AS view_catalog, vn.nspname AS view_schema, v.relname AS view_name,
+            {{database}} AS table_catalog, n.nspname AS table_schema, c.relname AS table_name
+        FROM "pg_catalog.pg_depend" d JOIN "pg_catalog.pg_rewrite" r ON r.oid = d.objid
+        JOIN {_CLASS} v ON v.oid = r.ev_class JOIN {_NAMESPACE} vn ON vn.oid = v.relnamespace
+        JOIN {_CLASS} c ON c.oid = d.refobjid JOIN {_NAMESPACE} n ON n.oid = c.relnamespace""",
     "information_schema.columns": f"""
         SELECT {{database}} AS table_catalog, n.nspname AS table_schema, c.relname AS table_name,
             a.attname AS column_name, a.attnum AS ordinal_position, d.adbin AS column_default,
@@ -119,7 +125,7 @@ VIEWS: dict[str, str] = {
         WHERE a.attnotnull AND a.attnum > 0 AND c.relkind = 'r'""",
     "information_schema.check_constraints": f"""
         SELECT {{database}} AS constraint_catalog, n.nspname AS constraint_schema,
-            k.conname AS constraint_name, k.conbin AS check_clause
+            k.conname AS constraint_name, '(' || k.conbin || ')' AS check_clause
         FROM {_CONSTRAINT} k JOIN {_NAMESPACE} n ON n.oid = k.connamespace WHERE k.contype = 'c'
         UNION ALL
         SELECT {{database}}, n.nspname, concat(n.oid, '_', c.oid, '_', a.attnum, '_not_null'),
