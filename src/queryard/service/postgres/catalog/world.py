@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -29,7 +30,9 @@ class World:
         self._facts = facts
         self._making = threading.RLock()
         self._made: set[str] = set()
-        self._closed = False
+        self._database: FactsDatabase | None = None
+        self._users = 0
+        self._unwanted = False
 
     @cached_property
     def _objects(self) -> Objects:
@@ -39,25 +42,19 @@ class World:
     def _lookups(self) -> Lookups:
         return Lookups(self._objects)
 
-    @cached_property
-    def _database(self) -> FactsDatabase:
-        database = FactsDatabase()
-        for lookup in self._lookups.functions():
-            database.add_function(lookup.name, lookup.parameters, lookup.result, lookup.function)
-        database.add_table("keywords", _keywords())
-        return database
-
     def rows(
         self, statement: Statement, values: Mapping[str, Any], needed: Iterable[Relation]
     ) -> Any:
         """The rows of a query, as Arrow; `needed` are the relations that it reads."""
-        return self._with(needed).rows(statement.sql, _needed(statement, values))
+        with self._used(needed) as database:
+            return database.rows(statement.sql, _needed(statement, values))
 
     def types(
         self, statement: Statement, values: Mapping[str, Any], needed: Iterable[Relation]
     ) -> tuple[str, ...]:
         """The types of the columns of a query, as DuckDB calls them."""
-        return self._with(needed).types(statement.sql, _needed(statement, values))
+        with self._used(needed) as database:
+            return database.types(statement.sql, _needed(statement, values))
 
     def text_of(self, value: int | None, type_: str) -> str | None:
         """What a value of `regclass` or its kin is called."""
@@ -73,30 +70,51 @@ class World:
         }[type_](value)
 
     def close(self) -> None:
-        """End the instance, if there is one."""
+        """End the instance, as soon as no thread uses it; a later question begins another."""
         with self._making:
-            if "_database" in self.__dict__:
-                self._database.close()
+            self._unwanted = True
+            self._end_unused()
 
-    def _with(self, needed: Iterable[Relation]) -> FactsDatabase:
+    @contextmanager
+    def _used(self, needed: Iterable[Relation]) -> Iterator[FactsDatabase]:
         with self._making:
+            database = self._database or self._begun()
             for relation in needed:
-                self._make(relation)
-            return self._database
+                self._make(relation, database)
+            self._users += 1
+        try:
+            yield database
+        finally:
+            with self._making:
+                self._users -= 1
+                self._end_unused()
 
-    def _make(self, relation: Relation) -> None:
+    def _begun(self) -> FactsDatabase:
+        database = self._database = FactsDatabase()
+        for lookup in self._lookups.functions():
+            database.add_function(lookup.name, lookup.parameters, lookup.result, lookup.function)
+        database.add_table("keywords", _keywords())
+        return database
+
+    def _end_unused(self) -> None:
+        if self._unwanted and not self._users and self._database is not None:
+            self._database.close()
+            self._database = None
+            self._made.clear()
+
+    def _make(self, relation: Relation, database: FactsDatabase) -> None:
         if relation.key in self._made:
             return
         if relation.key in VIEWS:
             for used in USES[relation.key]:
                 schema, _, name = used.partition(".")
-                self._make(relations()[schema, name])
-            self._database.add_table_of(relation.key, self._view(relation))
+                self._make(relations()[schema, name], database)
+            database.add_table_of(relation.key, self._view(relation))
         elif relation.name in BASE and relation.schema == "pg_catalog":
             count, columns = BASE[relation.name](self._objects)
-            self._database.add_table(relation.key, table_of(relation, count, columns))
+            database.add_table(relation.key, table_of(relation, count, columns))
         elif relation.rows == "empty":
-            self._database.add_table(relation.key, table_of(relation, 0, {}))
+            database.add_table(relation.key, table_of(relation, 0, {}))
         else:
             raise ValueError(f"nothing says which rows {relation.key} has")
         self._made.add(relation.key)
