@@ -16,6 +16,8 @@ import psycopg
 
 FOLDER = Path("src/queryard/service/postgres/catalog/data")
 
+# ruff: noqa: SIM905 - lists of many names are read best as texts
+
 # The types that values here can have, or that columns of the views below have.
 TYPES = """bool bytea char name int8 int2 int2vector int4 regproc text oid tid xid cid oidvector
 json pg_node_tree xid8 float4 float8 inet aclitem bpchar varchar date time timestamp timestamptz

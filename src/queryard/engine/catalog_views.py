@@ -13,6 +13,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+from duckdb.func import FunctionNullHandling, PythonUDFType
 
 from queryard.core.errors import QueryardError
 
@@ -69,7 +70,12 @@ class FactsDatabase:
         )
         with self._changing:
             self._connection.create_function(
-                name, vector, list(parameters), result, type="arrow", null_handling="special"
+                name,
+                vector,
+                list(parameters),
+                result,
+                type=PythonUDFType.ARROW,
+                null_handling=FunctionNullHandling.SPECIAL,
             )
 
     def add_table(self, name: str, rows: Any) -> None:

@@ -1,4 +1,4 @@
-"""A small catalog whose answers are known: the same one is in `fixtures/shop.sql` for PostgreSQL."""
+"""A small catalog whose answers are known; `fixtures/shop.sql` is the same for PostgreSQL."""
 
 from __future__ import annotations
 

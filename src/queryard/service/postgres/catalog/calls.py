@@ -47,7 +47,7 @@ class Calls:
         order: str = "",
         after: str = "",
     ) -> Typed:
-        """A call. What only aggregates take: DISTINCT, `order` by, and FILTER or OVER `after` it."""
+        """A call. Only aggregates take DISTINCT, an `order`, and FILTER or OVER `after` it."""
         if (distinct or order or after) and name not in AGGREGATES:
             raise UnknownCatalogQuery(f"{name} is no aggregate function", "42809")
         if name in self._special:

@@ -16,13 +16,11 @@ def tables_in(sql: str) -> tuple[tuple[str, ...], ...]:
     (('a',), ('s', 'b'))
     """
     try:
-        tree = sqlglot.parse_one(sql, dialect="duckdb")
+        tree: exp.Expr = sqlglot.parse_one(sql, dialect="duckdb")
     except SqlglotError:
         return ()
-    if isinstance(tree, exp.Create):
+    if isinstance(tree, exp.Create) and tree.expression is not None:
         tree = tree.expression
-    if tree is None:
-        return ()
     queries = {part.alias for part in tree.find_all(exp.CTE)}
     names = {
         tuple(part.name for part in table.parts)

@@ -27,10 +27,10 @@ from .types import INTEGERS, element_of
 class Queries(Protocol):
     """What rewrites a query within an expression."""
 
-    def __call__(self, query: exp.Expression, around: Scope) -> tuple[str, tuple[Output, ...]]: ...
+    def __call__(self, query: exp.Expr, around: Scope) -> tuple[str, tuple[Output, ...]]: ...
 
 
-def folded(identifier: exp.Expression | None) -> str:
+def folded(identifier: exp.Expr | None) -> str:
     """A name as PostgreSQL understands it: in lower case unless it is quoted."""
     if identifier is None:
         return ""
@@ -40,7 +40,7 @@ def folded(identifier: exp.Expression | None) -> str:
     return identifier.name.lower()
 
 
-_COMPARISONS: dict[type[exp.Expression], str] = {
+_COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
     exp.NEQ: "<>",
     exp.GT: ">",
@@ -50,7 +50,7 @@ _COMPARISONS: dict[type[exp.Expression], str] = {
     exp.NullSafeEQ: "IS NOT DISTINCT FROM",
     exp.NullSafeNEQ: "IS DISTINCT FROM",
 }
-_ARITHMETIC: dict[type[exp.Expression], str] = {
+_ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.Add: "+",
     exp.Sub: "-",
     exp.Mul: "*",
@@ -60,7 +60,7 @@ _ARITHMETIC: dict[type[exp.Expression], str] = {
     exp.BitwiseLeftShift: "<<",
     exp.BitwiseRightShift: ">>",
 }
-_SESSION: dict[type[exp.Expression], str] = {
+_SESSION: dict[type[exp.Expr], str] = {
     exp.CurrentCatalog: "current_catalog",
     exp.CurrentRole: "current_role",
     exp.CurrentSchema: "current_schema",
@@ -68,7 +68,7 @@ _SESSION: dict[type[exp.Expression], str] = {
     exp.SessionUser: "session_user",
 }
 _WITHOUT_PARENTHESES = frozenset({"user", "current_role", "current_user", "session_user"})
-_OPERATORS: dict[str, Callable[[exp.Expression, exp.Expression], exp.Expression]] = {
+_OPERATORS: dict[str, Callable[[exp.Expr, exp.Expr], exp.Expr]] = {
     "=": lambda left, right: exp.EQ(this=left, expression=right),
     "<>": lambda left, right: exp.NEQ(this=left, expression=right),
     "!=": lambda left, right: exp.NEQ(this=left, expression=right),
@@ -90,7 +90,7 @@ class Expressions:
         self._queries = queries
         self.calls = Calls(making)
 
-    def of(self, node: exp.Expression, scope: Scope) -> Typed:
+    def of(self, node: exp.Expr, scope: Scope) -> Typed:
         """An expression, with its type; its text stands for itself in any place."""
         kind = type(node)
         if kind in _COMPARISONS:
@@ -104,11 +104,11 @@ class Expressions:
             raise UnknownCatalogQuery(f"{kind.__name__} is not understood in catalog queries")
         return method(self, node, scope)
 
-    def settled(self, node: exp.Expression, scope: Scope) -> Typed:
+    def settled(self, node: exp.Expr, scope: Scope) -> Typed:
         """An expression whose type nothing else decides."""
         return self._making.settled(self.of(node, scope))
 
-    def condition(self, node: exp.Expression, scope: Scope) -> str:
+    def condition(self, node: exp.Expr, scope: Scope) -> str:
         """An expression that is true or false."""
         return self._making.as_type(self.of(node, scope), "bool").sql
 
@@ -135,7 +135,7 @@ class Expressions:
         text = "".join(str(part.this) for part in parts)
         return Typed(quoted(text), text=text)
 
-    def _null(self, node: exp.Expression, scope: Scope) -> Typed:
+    def _null(self, node: exp.Expr, scope: Scope) -> Typed:
         return NULL
 
     def _boolean(self, node: exp.Boolean, scope: Scope) -> Typed:
@@ -155,7 +155,7 @@ class Expressions:
             raise UnknownCatalogQuery(f'missing FROM-clause entry for table "{table}"', "42P01")
         raise UnknownCatalogQuery(f'column "{name}" does not exist', "42703")
 
-    def _paren(self, node: exp.Expression, scope: Scope) -> Typed:
+    def _paren(self, node: exp.Expr, scope: Scope) -> Typed:
         return self.of(node.this, scope)
 
     def _collate(self, node: exp.Collate, scope: Scope) -> Typed:
@@ -171,12 +171,12 @@ class Expressions:
         text = f"{node.name} {unit.name if unit else ''}".strip()
         return Typed(f"CAST({quoted(text)} AS INTERVAL)", "interval")
 
-    def _now(self, node: exp.Expression, scope: Scope) -> Typed:
+    def _now(self, node: exp.Expr, scope: Scope) -> Typed:
         return Typed("now()", "timestamptz")
 
     # ---- operators
 
-    def _comparison(self, node: exp.Expression, scope: Scope) -> Typed:
+    def _comparison(self, node: exp.Expr, scope: Scope) -> Typed:
         operator = _COMPARISONS[type(node)]
         right = node.expression
         if isinstance(right, exp.Any | exp.All) or _is_all(right):
@@ -184,9 +184,7 @@ class Expressions:
         left, other = self._making.beside(self.of(node.this, scope), self.of(right, scope))
         return Typed(f"({left.sql} {operator} {other.sql})", "bool")
 
-    def _any_of(
-        self, left_node: exp.Expression, operator: str, right: exp.Expression, scope: Scope
-    ) -> Typed:
+    def _any_of(self, left_node: exp.Expr, operator: str, right: exp.Expr, scope: Scope) -> Typed:
         """`x = ANY (…)` and `x <> ALL (…)`, of an array or of a query."""
         is_any = isinstance(right, exp.Any)
         inner = right.expressions[0] if _is_all(right) else right.this
@@ -213,7 +211,7 @@ class Expressions:
     def _beside_outputs(self, left: Typed, outputs: tuple[Output, ...]) -> Typed:
         return self._making.as_type(left, outputs[0].type or "text") if left.is_open else left
 
-    def _arithmetic(self, node: exp.Expression, scope: Scope) -> Typed:
+    def _arithmetic(self, node: exp.Expr, scope: Scope) -> Typed:
         left, right = self._making.beside(
             self.of(node.this, scope), self.of(node.expression, scope)
         )
@@ -234,7 +232,7 @@ class Expressions:
         found = self.of(node.this, scope)
         return Typed(f"(-{found.sql})", found.type)
 
-    def _and(self, node: exp.Expression, scope: Scope) -> Typed:
+    def _and(self, node: exp.Expr, scope: Scope) -> Typed:
         word = "AND" if isinstance(node, exp.And) else "OR"
         parts = (self.condition(part, scope) for part in node.flatten())
         return Typed(f"({f' {word} '.join(parts)})", "bool")
@@ -268,10 +266,10 @@ class Expressions:
         high = self._making.as_type(self.of(node.args["high"], scope), value.type or "text")
         return Typed(f"({value.sql} BETWEEN {low.sql} AND {high.sql})", "bool")
 
-    def _text(self, node: exp.Expression, scope: Scope) -> str:
+    def _text(self, node: exp.Expr, scope: Scope) -> str:
         return text_of(self._making.as_type(self.of(node, scope), "text"))
 
-    def _like(self, node: exp.Expression, scope: Scope, escape: str = "'\\'") -> Typed:
+    def _like(self, node: exp.Expr, scope: Scope, escape: str = "'\\'") -> Typed:
         """LIKE; PostgreSQL escapes with a backslash unless it is told otherwise."""
         word = "ILIKE" if isinstance(node, exp.ILike) else "LIKE"
         if node.args.get("negate"):
@@ -288,7 +286,7 @@ class Expressions:
         found = self._like(inner, scope, self._text(node.expression, scope))
         return Typed(f"(NOT {found.sql})", "bool") if negated else found
 
-    def _regexp(self, node: exp.Expression, scope: Scope) -> Typed:
+    def _regexp(self, node: exp.Expr, scope: Scope) -> Typed:
         options = ", 'i'" if isinstance(node, exp.RegexpILike) else ""
         left, right = self._text(node.this, scope), self._text(node.expression, scope)
         return Typed(f"regexp_matches({left}, {right}{options})", "bool")
@@ -311,7 +309,7 @@ class Expressions:
         texts = (text_of(self._making.settled(one)) for one in (left, right))
         return Typed(f"({' || '.join(texts)})", "text")
 
-    def _contains(self, node: exp.Expression, scope: Scope) -> Typed:
+    def _contains(self, node: exp.Expr, scope: Scope) -> Typed:
         name = "list_has_any" if isinstance(node, exp.ArrayOverlaps) else "list_has_all"
         left, right = self._making.beside(
             self.of(node.this, scope), self.of(node.expression, scope)
@@ -380,7 +378,7 @@ class Expressions:
 
     # ---- queries within
 
-    def _subquery(self, node: exp.Expression, scope: Scope) -> Typed:
+    def _subquery(self, node: exp.Expr, scope: Scope) -> Typed:
         sql, outputs = self._queries(node, scope)
         return Typed(f"({sql})", outputs[0].type)
 
@@ -410,12 +408,12 @@ class Expressions:
         ]
         return self.calls.call(name, given, distinct=distinct, order=order, after=after)
 
-    def order(self, parts: Sequence[exp.Expression], scope: Scope) -> str:
+    def order(self, parts: Sequence[exp.Expr], scope: Scope) -> str:
         """The keys of an ORDER BY. Absent values come last, or first where it goes down."""
         return ", ".join(self.ordered(part, self.settled(part.this, scope).sql) for part in parts)
 
     @staticmethod
-    def ordered(part: exp.Expression, key: str) -> str:
+    def ordered(part: exp.Expr, key: str) -> str:
         direction = "DESC" if part.args.get("desc") else "ASC"
         nulls = "FIRST" if part.args.get("nulls_first") else "LAST"
         return f"{key} {direction} NULLS {nulls}"
@@ -445,9 +443,11 @@ class Expressions:
 
     def _substring(self, node: exp.Substring, scope: Scope) -> Typed:
         parts = [self._text(node.this, scope)]
-        for name in ("start", "length"):
-            if node.args.get(name) is not None:
-                parts.append(self._making.as_type(self.of(node.args[name], scope), "int4").sql)
+        parts += (
+            self._making.as_type(self.of(node.args[name], scope), "int4").sql
+            for name in ("start", "length")
+            if node.args.get(name) is not None
+        )
         return Typed(f"substring({', '.join(parts)})", "text")
 
     def _position(self, node: exp.StrPosition, scope: Scope) -> Typed:
@@ -459,12 +459,12 @@ class Expressions:
         return Typed(f"date_part({quoted(node.this.name.lower())}, {value.sql})", "numeric")
 
 
-def _is_all(node: exp.Expression) -> bool:
+def _is_all(node: exp.Expr) -> bool:
     """`ALL (array)`: sqlglot takes it for a call."""
     return isinstance(node, exp.Anonymous) and str(node.this).lower() == "all"
 
 
-def _plain_call(node: exp.Expression) -> exp.Anonymous:
+def _plain_call(node: exp.Expr) -> exp.Anonymous:
     if isinstance(node, exp.Dot):
         node = node.expression
     if not isinstance(node, exp.Anonymous):
@@ -472,14 +472,14 @@ def _plain_call(node: exp.Expression) -> exp.Anonymous:
     return node
 
 
-def type_text(to: exp.Expression) -> str:
+def type_text(to: exp.Expr) -> str:
     """The name of a type as it was written."""
     if isinstance(to, exp.ObjectIdentifier | exp.PseudoType):
         return str(to.this)
     return to.sql(dialect="postgres")
 
 
-_METHODS: dict[type[exp.Expression], Callable[..., Typed]] = {
+_METHODS: dict[type[exp.Expr], Callable[..., Typed]] = {
     exp.And: Expressions._and,
     exp.Anonymous: Expressions._call,
     exp.Array: Expressions._array,

@@ -7,7 +7,7 @@ from sqlglot import exp
 from .expressions import folded, type_text
 from .typed import known_type
 
-_CALLED: dict[type[exp.Expression], str] = {
+_CALLED: dict[type[exp.Expr], str] = {
     exp.Array: "array",
     exp.CurrentCatalog: "current_catalog",
     exp.CurrentRole: "current_role",
@@ -22,7 +22,7 @@ _CALLED: dict[type[exp.Expression], str] = {
 }
 
 
-def output_name(node: exp.Expression) -> str:
+def output_name(node: exp.Expr) -> str:
     """The name of a column of a result, if it has no alias.
 
     >>> from .parsing import parse
@@ -33,7 +33,7 @@ def output_name(node: exp.Expression) -> str:
     return _name(node)[0] or "?column?"
 
 
-def _name(node: exp.Expression | None) -> tuple[str, bool]:
+def _name(node: exp.Expr | None) -> tuple[str, bool]:
     """A name, and whether it is a good one: that of a cast or a CASE gives way to a better one."""
     if node is None:
         return "", False

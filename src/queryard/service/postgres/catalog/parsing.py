@@ -3,10 +3,13 @@ names."""
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.parsers.postgres import PostgresParser
+from sqlglot.tokenizer_core import Token, TokenType
 
 from .answers import UnknownCatalogQuery
 from .types import array_of, type_named
@@ -17,11 +20,11 @@ class CatalogPostgres(Postgres):
 
     INDEX_OFFSET = 0  # subscripts stay as they are written
 
-    class Parser(Postgres.Parser):
-        FUNCTIONS = {}  # noqa: RUF012 - sqlglot's way to say it
-        FUNCTION_PARSERS = {  # noqa: RUF012
+    class Parser(PostgresParser):
+        FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
             name: parser
-            for name, parser in Postgres.Parser.FUNCTION_PARSERS.items()
+            for name, parser in PostgresParser.FUNCTION_PARSERS.items()
             if name in ("CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM")
         }
 

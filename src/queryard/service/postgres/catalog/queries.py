@@ -6,7 +6,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -24,6 +24,7 @@ from .world import World
 _log = logging.getLogger(__name__)
 
 _PLANS = 500  # how many queries are remembered
+Told = TypeVar("Told")
 _UNSIGNED = ("oid", "xid", "cid")
 
 
@@ -71,7 +72,7 @@ class CatalogQueries:
 
     # ----
 
-    def _told(self, sql: str, answer: Callable[[], Any]) -> Any:
+    def _told(self, sql: str, answer: Callable[[], Told]) -> Told:
         """An answer, or an error that the log keeps with the query: it may be one to be added."""
         try:
             return answer()

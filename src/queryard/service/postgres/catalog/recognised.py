@@ -74,8 +74,8 @@ class Recogniser:
         return name.startswith("pg_") and name not in self._tables
 
 
-def _asks_session(node: exp.Expression) -> bool:
-    """Whether a part of a query without tables is one that DuckDB would not answer as PostgreSQL."""
+def _asks_session(node: exp.Expr) -> bool:
+    """Whether DuckDB would answer a part of a query without tables otherwise than PostgreSQL."""
     if isinstance(
         node,
         exp.CurrentUser

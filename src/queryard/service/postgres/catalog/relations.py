@@ -50,10 +50,13 @@ def relations() -> dict[tuple[str, str], Relation]:
     return found
 
 
+_ROWS: tuple[Rows, ...] = ("filled", "empty", "refused")
+
+
 def _rows(text: str) -> Rows:
-    for known in ("filled", "empty", "refused"):
+    for known in _ROWS:
         if text == known:
-            return known  # type: ignore[return-value]  # one of the three
+            return known
     raise ValueError(f"relations.txt: {text!r} is not filled, empty or refused")
 
 

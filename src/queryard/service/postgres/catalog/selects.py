@@ -61,8 +61,9 @@ class _Rewriter:
         self._expressions = Expressions(making, self.query)
         self._sources = Sources(making, self._expressions, self.query)
 
-    def query(self, node: exp.Expression, around: Scope) -> tuple[str, tuple[Output, ...]]:
+    def query(self, query: exp.Expr, around: Scope) -> tuple[str, tuple[Output, ...]]:
         """A query as text, with its columns."""
+        node = query
         while isinstance(node, exp.Subquery) and not _has_modifiers(node):
             node = node.this
         scope = Scope(around)
@@ -80,7 +81,7 @@ class _Rewriter:
             raise UnknownCatalogQuery(f"{type(node).__name__} is not understood as a query here")
         return prefix + sql, outputs
 
-    def _with(self, node: exp.Expression, scope: Scope) -> str:
+    def _with(self, node: exp.Expr, scope: Scope) -> str:
         found = node.args.get("with_")
         if found is None:
             return ""
@@ -128,9 +129,7 @@ class _Rewriter:
         sql = " ".join((f"SELECT {distinct}{', '.join(columns)}", *parts))
         return sql + self._tail(node, scope, outputs), outputs
 
-    def _columns(
-        self, nodes: list[exp.Expression], scope: Scope
-    ) -> tuple[list[str], tuple[Output, ...]]:
+    def _columns(self, nodes: list[exp.Expr], scope: Scope) -> tuple[list[str], tuple[Output, ...]]:
         texts: list[str] = []
         outputs: list[Output] = []
         for node in nodes:
@@ -147,7 +146,7 @@ class _Rewriter:
             texts.append(f"{found.sql} AS {named(outputs[-1].name)}")
         return texts, tuple(outputs)
 
-    def _grouped(self, group: exp.Group, scope: Scope, columns: list[exp.Expression]) -> str:
+    def _grouped(self, group: exp.Group, scope: Scope, columns: list[exp.Expr]) -> str:
         """The keys of GROUP BY: numbers of columns, columns of FROM, or else names of columns."""
         for unknown in ("grouping_sets", "cube", "rollup", "all"):
             if group.args.get(unknown):
@@ -162,7 +161,7 @@ class _Rewriter:
                 keys.append(self._expressions.settled(key, scope).sql)
         return ", ".join(keys)
 
-    def _tail(self, node: exp.Expression, scope: Scope, outputs: tuple[Output, ...]) -> str:
+    def _tail(self, node: exp.Expr, scope: Scope, outputs: tuple[Output, ...]) -> str:
         """ORDER BY, LIMIT, OFFSET."""
         parts = []
         order = node.args.get("order")
@@ -185,7 +184,7 @@ class _Rewriter:
             parts.append(f" {name.upper()} {value.sql}")
         return "".join(parts)
 
-    def _order_key(self, key: exp.Expression, scope: Scope, outputs: tuple[Output, ...]) -> str:
+    def _order_key(self, key: exp.Expr, scope: Scope, outputs: tuple[Output, ...]) -> str:
         """A key of ORDER BY: the number of a column, the name of one, or an expression."""
         if isinstance(key, exp.Literal) and not key.is_string:
             return str(key.this)
@@ -236,7 +235,7 @@ def _renamed(outputs: tuple[Output, ...], names: list[str]) -> tuple[Output, ...
     )
 
 
-def _is_plain(node: exp.Expression) -> bool:
+def _is_plain(node: exp.Expr) -> bool:
     return isinstance(node, exp.Column) and not node.args.get("table")
 
 

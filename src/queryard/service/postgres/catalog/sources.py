@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from .answers import UnknownCatalogQuery
-from .calls import RECORD_OF_ARRAY
 from .expressions import Expressions, Queries, folded
 from .relations import Relation, relations
 from .scopes import Output, Scope, Source
@@ -39,11 +38,11 @@ class Sources:
         self._expressions = expressions
         self._queries = queries
 
-    def of(self, first: exp.Expression, joins: Sequence[exp.Join], scope: Scope) -> str:
+    def of(self, first: exp.Expr, joins: Sequence[exp.Join], scope: Scope) -> str:
         """The text of a FROM; its sources are added to the scope, from left to right."""
         return " ".join((self._one(first, scope), *(self._join(joined, scope) for joined in joins)))
 
-    def _one(self, node: exp.Expression, scope: Scope) -> str:
+    def _one(self, node: exp.Expr, scope: Scope) -> str:
         joins = node.args.get("joins") or ()
         if joins and not isinstance(node, exp.Select):
             return f"({self.of(_without_joins(node), joins, scope)})"
@@ -110,16 +109,14 @@ class Sources:
         columns = tuple(Output(column.name, column.type) for column in found.columns)
         return self._added(sql, columns, node, scope, name, found)
 
-    def _derived(
-        self, sql: str, outputs: tuple[Output, ...], node: exp.Expression, scope: Scope
-    ) -> str:
+    def _derived(self, sql: str, outputs: tuple[Output, ...], node: exp.Expr, scope: Scope) -> str:
         return self._added(f"({sql})", outputs, node, scope, "unnamed_subquery")
 
     def _added(
         self,
         sql: str,
         columns: tuple[Output, ...],
-        node: exp.Expression,
+        node: exp.Expr,
         scope: Scope,
         name: str,
         relation: Relation | None = None,
@@ -176,7 +173,6 @@ class Sources:
         if name == "_pg_expandarray":
             array = self._expressions.of(call.expressions[0], scope)
             element = element_of(array.type) or "text"
-            assert RECORD_OF_ARRAY
             sql = (
                 f'(SELECT unnest({array.sql}) AS "x", '
                 f'unnest(generate_series(1, len({array.sql}))::INTEGER[]) AS "n")'
@@ -196,7 +192,7 @@ class Sources:
         return self._added(f"(SELECT {', '.join(parts)})", tuple(outputs), node, scope, name)
 
 
-def _without_joins(node: exp.Expression) -> exp.Expression:
+def _without_joins(node: exp.Expr) -> exp.Expr:
     plain = node.copy()
     plain.set("joins", None)
     return plain

@@ -16,7 +16,6 @@ from .relations import Relation
 from .types import (
     INTEGERS,
     REGISTERED,
-    TEXTS,
     array_elements,
     array_of,
     element_of,
