@@ -21,6 +21,7 @@ from queryard.core.speedup import PERFECT, Speedup
 from queryard.policies import resolve_profile
 from queryard.sim import Conditions
 from queryard.workload.model import Arrival, JobTruth, Workload
+from queryard.workload.scan_costs import SCAN_COSTS, with_scan_costs
 
 TABLES = (
     Table("orders", tuple(Split(1e6, (f"n{i % 3}",)) for i in range(5))),
@@ -48,6 +49,8 @@ def jobs(draw: st.DrawFn, number: int, online: bool) -> tuple[Job, JobTruth]:
         batch_overhead_s=draw(st.sampled_from((0.0, 0.5))),
         speedup=draw(st.sampled_from(CURVES)),
     )
+    if draw(st.booleans()):
+        truth = with_scan_costs(truth, draw(st.sampled_from(sorted(SCAN_COSTS))))
     name = f"j{number}"
     shape = "divisible" if online else draw(st.sampled_from(("maps", "maps", "scan", "divisible")))
     if shape == "divisible":
@@ -57,7 +60,9 @@ def jobs(draw: st.DrawFn, number: int, online: bool) -> tuple[Job, JobTruth]:
         if nested:
             truth = replace(truth, growth_s=0.2)
         span = draw(st.sampled_from(("host", "host", "cluster")))
-        return Job(name, operator, names, divisible=Divisible(width, batches, nested, span)), truth
+        scans = draw(st.sampled_from(((), ("orders",), ("lines",))))
+        leased = Divisible(width, batches, nested, span)
+        return Job(name, operator, names, scans=scans, divisible=leased), truth
     reduce = Phase(draw(st.integers(1, 4))) if draw(st.booleans()) else None
     if shape == "scan":
         table = BY_NAME[draw(st.sampled_from(sorted(BY_NAME)))]
@@ -160,4 +165,5 @@ def conditions(draw: st.DrawFn) -> Conditions:
         contention=draw(st.sampled_from((0.0, 0.25))),
         remote_penalty=0.3,
         rider_cost=0.03,
+        segment_cache_bytes=draw(st.sampled_from((0.0, 5e5, 1e9))),
     )

@@ -71,7 +71,10 @@ def queries(draw: st.DrawFn) -> Query:
     jobs: list[Job] = []
     for name in draw(st.lists(names, min_size=1, max_size=3, unique=True)):
         upstream = tuple(job.name for job in jobs if draw(st.booleans()))
-        shape: dict[str, Any] = {"divisible": Divisible(draw(counts), draw(counts))}
+        shape: dict[str, Any] = {
+            "divisible": Divisible(draw(counts), draw(counts)),
+            "scans": draw(st.lists(names, max_size=1).map(tuple)),
+        }
         if not online and draw(st.booleans()):
             shape = {
                 "map": draw(phases),
@@ -105,7 +108,7 @@ outcomes = st.sampled_from(("revoked", "finished", "failed"))
 ANY_EVENT: dict[type, st.SearchStrategy[Any]] = {
     ev.QuerySubmitted: st.builds(ev.QuerySubmitted, times, queries()),
     ev.EstimateChanged: st.builds(
-        ev.EstimateChanged, times, names, maybe, maybe, maybe, st.none() | curves
+        ev.EstimateChanged, times, names, maybe, maybe, maybe, st.none() | curves, maybe, maybe
     ),
     ev.TaskFinished: st.builds(ev.TaskFinished, times, launch_numbers, st.none() | names, sizes),
     ev.TaskFailed: st.builds(ev.TaskFailed, times, launch_numbers, names),
@@ -117,6 +120,7 @@ ANY_EVENT: dict[type, st.SearchStrategy[Any]] = {
     ev.NodeJoined: st.builds(ev.NodeJoined, times, nodes),
     ev.NodeLost: st.builds(ev.NodeLost, times, names),
     ev.TableChanged: st.builds(ev.TableChanged, times, tables),
+    ev.SegmentsKept: st.builds(ev.SegmentsKept, times, names, st.floats(0, 1)),
     ev.QueryCancelled: st.builds(ev.QueryCancelled, times, names, names),
     ev.PolicyChosen: st.builds(ev.PolicyChosen, times, profiles),
     ev.Woke: st.builds(ev.Woke, times),
@@ -131,7 +135,7 @@ ANY_COMMAND: dict[type, st.SearchStrategy[Any]] = {
         times,
     ),
     do.Kill: st.builds(do.Kill, launch_numbers),
-    do.Grant: st.builds(do.Grant, names, names, slots),
+    do.Grant: st.builds(do.Grant, names, names, slots, st.just("") | names),
     do.Revoke: st.builds(do.Revoke, names, names, slots),
     do.WakeAt: st.builds(do.WakeAt, times),
     do.Scale: st.builds(do.Scale, slots),

@@ -54,7 +54,11 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: Job("j", reduce=Phase(1)), "job 'j' has no work"),
     (
         lambda: Job("j", map=Phase(1), divisible=Divisible(1)),
-        "job 'j': divisible work has no phases and no scans",
+        "job 'j': divisible work has no phases",
+    ),
+    (
+        lambda: Job("j", divisible=Divisible(1), scans=("a", "b")),
+        "job 'j': divisible work scans one table at most",
     ),
     (
         lambda: Job("j", "jion", map=Phase(1)),  # type: ignore[arg-type]

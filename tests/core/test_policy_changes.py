@@ -142,7 +142,10 @@ def test_a_wrong_profile_is_refused_and_the_old_one_stays(profile: dict):
 
 NODES = parse_nodes("4x4")
 # Shared scans begin their rounds anew, a lottery draws once more, and averages are asked for again.
-BEGIN_ANEW = {"mrshare", "s3", "tls-circular", "tls-circular-htumm", "edls-pr", "h-tumm"}
+BEGIN_ANEW = {
+    *("mrshare", "s3", "s3-pays", "marshal", "tls-circular", "tls-circular-htumm"),
+    *("edls-pr", "h-tumm"),
+}
 
 
 def ends(profile: dict, times_s: tuple[float, ...]) -> dict[str, float]:

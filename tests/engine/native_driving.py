@@ -183,7 +183,7 @@ class Bench:
         self.memory_bytes = memory_bytes
         catalog = open_catalog(where)
         self.engine = NativeEngine(catalog, 2, self.budget.pool_bytes, temp)
-        self.client = SessionInstance(2, self.budget.session_bytes, temp, catalog, False)
+        self.client = SessionInstance(2, self.budget.session_bytes, temp, self.engine.reach, False)
 
     def query(
         self,

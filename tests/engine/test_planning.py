@@ -8,6 +8,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from queryard.engine import planning
 from queryard.engine.classify import classify
 from queryard.engine.filters import kept_share, ranges
 from queryard.engine.planning import Planner
@@ -244,9 +245,11 @@ def test_a_template_is_planned_once_as_long_as_its_files_stay(tmp_path, monkeypa
     catalog = open_catalog(tmp_path)
     planner = Planner(catalog)
     asked: list[str] = []
-    explain = planner._explain
+    explain = planning._explain
     monkeypatch.setattr(
-        planner, "_explain", lambda sql, _: (asked.append(sql), explain(sql, ()))[1]
+        planning,
+        "_explain",
+        lambda connection, sql, _: (asked.append(sql), explain(connection, sql, ()))[1],
     )
     one, two = (classify(f"SELECT sum(a) FROM numbers WHERE a > {n}")[0] for n in (1, 2))
     assert planner.known(one) is None

@@ -33,7 +33,7 @@ class Writing:
         budget = Budget(session_bytes=512 * MIB, pool_bytes=64 * MIB)
         catalog = open_catalog(file)
         self.engine = NativeEngine(catalog, 3, budget.pool_bytes, temp)
-        self.client = SessionInstance(3, budget.session_bytes, temp, catalog, writes=True)
+        self.client = SessionInstance(3, budget.session_bytes, temp, self.engine.reach, writes=True)
         self._expected: dict[str, object] = {}
 
     def query(self, sql: str, sprints: bool = False) -> NativeQuery:

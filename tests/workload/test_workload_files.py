@@ -219,7 +219,7 @@ WRONG = {
     "unknown field": (
         BASE + "map = { tasks = 1, secnds = 2 }",
         "line 3, query 'a', map, secnds: unknown field 'secnds'; did you mean 'seconds'? "
-        "(valid: bytes, output, output_bytes, seconds, sizes, tasks, times)",
+        "(valid: bytes, format, make",
     ),
     "negative size": (
         BASE + "[queries.map]\ntasks = 1\nbytes = -3",

@@ -21,11 +21,13 @@ from .parts import parts
 from .policies import policies
 from .profile import profile
 from .replay import replay
+from .serve import serve
 from .shell import shell
 from .shuffle import shuffle
 from .simulate import simulate
 from .sql import sql
 from .tables import tables
+from .token import token
 from .tpch import tpch
 from .trace import trace
 from .why import why
@@ -39,6 +41,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _QUERIES = "Queries on data"
+_SERVER = "A server for a team"
 _LOADS = "Many queries at once"
 _SCHEDULERS = "Schedulers in simulation"
 app.command(rich_help_panel=_QUERIES)(sql)
@@ -50,6 +53,8 @@ app.command(rich_help_panel=_QUERIES)(shuffle)
 app.command(rich_help_panel=_QUERIES)(why)
 app.command(rich_help_panel=_QUERIES)(profile)
 app.command(rich_help_panel=_QUERIES)(tpch)
+app.command(rich_help_panel=_SERVER)(serve)
+app.add_typer(token, name="token", rich_help_panel=_SERVER)
 app.command(rich_help_panel=_LOADS)(load)
 app.command(rich_help_panel=_LOADS)(history)
 app.command(rich_help_panel=_LOADS)(accuracy)

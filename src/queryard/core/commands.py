@@ -29,11 +29,16 @@ class Kill(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """Let this many more slots of the node work on a divisible job."""
+    """Let this many more slots of the node work on a divisible job.
+
+    `circle` is the shared scan of a table on which the job rides from now on: what one rider
+    parses is kept for the others. With "" the job parses for itself.
+    """
 
     job: str
     node: str
     slots: int
+    circle: str = ""
 
 
 class Revoke(NamedTuple):

@@ -100,6 +100,7 @@ class JobState:
         "barred",
         "begun",
         "blockers",
+        "circle",
         "depth",
         "done",
         "done_share",
@@ -117,6 +118,7 @@ class JobState:
         "leased_since_s",
         "leases",
         "level_s",
+        "make_s",
         "map",
         "map_guessed",
         "map_known",
@@ -129,6 +131,7 @@ class JobState:
         "reduce_known",
         "reduce_s",
         "restarting",
+        "ride_s",
         "scanned",
         "slots",
         "spec",
@@ -166,6 +169,10 @@ class JobState:
         self.map_s = 0.0
         self.reduce_s = 0.0
         self.work_s = 0.0
+        # Parsing and keeping, and riding on what was kept, in the unit of `map_s` or `work_s`;
+        # None where it is not known.
+        self.make_s: float | None = None
+        self.ride_s: float | None = None
         # Whether there is an estimate of it, or nothing whatever was known when it was submitted.
         self.map_known = False
         self.map_guessed = False
@@ -192,6 +199,8 @@ class JobState:
         self.host = ""
         # Whether slots have worked on it, if it is divisible.
         self.begun = False
+        # The shared scan on which it rides, if it is divisible; "" if it parses for itself.
+        self.circle = ""
         # Its work is complete, but not all of its slots are back.
         self.finishing = False
         # Its work is lost and will be begun again when all of its slots are back; and how often
@@ -262,6 +271,8 @@ class JobState:
         copy.map_s = self.map_s
         copy.reduce_s = self.reduce_s
         copy.work_s = self.work_s
+        copy.make_s = self.make_s
+        copy.ride_s = self.ride_s
         copy.map_known = self.map_known
         copy.map_guessed = self.map_guessed
         copy.reduce_guessed = self.reduce_guessed
@@ -280,6 +291,7 @@ class JobState:
         copy.stays = self.stays
         copy.host = self.host
         copy.begun = self.begun
+        copy.circle = self.circle
         copy.finishing = self.finishing
         copy.restarting = self.restarting
         copy.failures = self.failures

@@ -29,7 +29,9 @@ class QuerySubmitted(NamedTuple):
 class EstimateChanged(NamedTuple):
     """A prediction of a job's seconds per map and reduce task, or its core-seconds of work.
 
-    Of divisible work also how much faster it gets with more slots.
+    Of divisible work also how much faster it gets with more slots. Where what a scan has parsed
+    can be kept for others, `make_s` is what parsing and keeping takes, and `ride_s` what reading
+    what was kept takes; per map, or of the whole of divisible work.
     """
 
     time_s: float
@@ -38,6 +40,8 @@ class EstimateChanged(NamedTuple):
     reduce_s: float | None = None
     work_s: float | None = None
     speedup: Speedup | None = None
+    make_s: float | None = None
+    ride_s: float | None = None
 
 
 class TaskFinished(NamedTuple):
@@ -147,6 +151,14 @@ class TableChanged(NamedTuple):
     table: Table
 
 
+class SegmentsKept(NamedTuple):
+    """This share of a table (0 to 1) is kept parsed now: a job that reads it there only rides."""
+
+    time_s: float
+    table: str
+    share: float
+
+
 class QueryCancelled(NamedTuple):
     time_s: float
     query: str
@@ -179,6 +191,7 @@ Event = (
     | NodeJoined
     | NodeLost
     | TableChanged
+    | SegmentsKept
     | QueryCancelled
     | PolicyChosen
     | Woke

@@ -237,8 +237,9 @@ class Job:
     """A stage of a query: map and reduce tasks, or divisible work.
 
     `scans` names the tables; their splits, one after another, are the inputs of the map tasks;
-    it gives tasks their locality and lets them share scans. `inputs` says what the job reads
-    in bytes and may stand alone where splits are not known.
+    it gives tasks their locality and lets them share scans. Divisible work may scan one table:
+    its batches go round the splits in one circular order, and begin where others are. `inputs`
+    says what the job reads in bytes and may stand alone where splits are not known.
     """
 
     name: str
@@ -259,8 +260,13 @@ class Job:
             raise InvalidModel(f"{where}: {unknown_name('operator', self.operator, OPERATORS)}")
         if self.divisible is None and self.map is None:
             raise InvalidModel(f"{where} has no work: give it a map phase or make it divisible")
-        if self.divisible is not None and (self.map or self.reduce or self.scans):
-            raise InvalidModel(f"{where}: divisible work has no phases and no scans")
+        if self.divisible is not None and (self.map or self.reduce):
+            raise InvalidModel(f"{where}: divisible work has no phases")
+        if self.divisible is not None and len(self.scans) > 1:
+            raise InvalidModel(
+                f"{where}: divisible work scans one table at most, got {list(self.scans)}; name "
+                "the largest, and give the others as inputs"
+            )
 
     @property
     def maps(self) -> int:

@@ -187,9 +187,10 @@ class Ride:
 class ScanSharing(Part):
     """Which tasks ride together on one read of a split.
 
-    Only jobs that scan one table, one task per split, can share; for these the part decides
+    Only jobs that scan one table can share. If they have a task per split, the part decides
     which split comes next, and may hold them back (`job.held_back`) until a round or a batch
-    opens. Jobs of which it changed `held_back` are returned, so that rankings follow.
+    opens. Jobs of which it changed `held_back` are returned, so that rankings follow. Divisible
+    ones go round the splits by themselves; the part says whether they parse together (`circle`).
     """
 
     def ready(self, job: JobState, state: State) -> list[JobState]:
@@ -219,6 +220,10 @@ class ScanSharing(Part):
     def released(self, state: State) -> list[JobState]:
         """Jobs to look at again after the part woke."""
         return []
+
+    def circle(self, job: JobState, state: State) -> str:
+        """The shared scan on which a divisible job rides from now on; "" if on none."""
+        return ""
 
     def companions(self, job: JobState, state: State) -> tuple[str, ...]:
         """The other queries that ride on the same shared scan, in the order in which they came."""

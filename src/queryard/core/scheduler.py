@@ -398,7 +398,7 @@ class Scheduler(Kernel):
         for job, node_id, slots in excess_leases(self, grants, self._revoked, self._shares):
             self._revoked.add((job.id, node_id))
             self._revoke(job, node_id, slots)
-        self._out.extend(Grant(job, node, slots) for (job, node), slots in grants.items())
+        self._out.extend(self._grant(job, node, slots) for (job, node), slots in grants.items())
         grants.clear()
         tick_s = state.settings.tick_s if self._drifts or waits else 0.0
         if self.tree.contended_s < (tick_s or math.inf):
@@ -409,6 +409,13 @@ class Scheduler(Kernel):
             if not any(state.now < time_s <= next_s for time_s in self.wakes):
                 self.wakes.add(next_s)
                 self._out.append(WakeAt(next_s))
+
+    def _grant(self, job_id: str, node_id: str, slots: int) -> Grant:
+        """Tell of granted slots, and of the shared scan on which the job rides with them."""
+        job = self.state.jobs[job_id]
+        shares = self.filling.shares(job)
+        job.circle = self._crew.sharing.circle(job, self.state) if shares else ""
+        return Grant(job_id, node_id, slots, job.circle)
 
     def _revoke(self, job: JobState, node_id: str, slots: int) -> None:
         leases.revoke(job, node_id, slots)

@@ -115,6 +115,8 @@ class State:
         self.tables: dict[str, Table] = {}
         # Table -> node -> the splits that prefer the node.
         self.local_splits: dict[str, dict[str, tuple[int, ...]]] = {}
+        # Table -> the share of it that is kept parsed, where that is not 0.
+        self.kept: dict[str, float] = {}
         self.queries: dict[str, QueryState] = {}
         self.jobs: dict[str, JobState] = {}
         self.running: dict[int, Launch] = {}
@@ -234,6 +236,7 @@ class State:
         copy.nodes = {name: node.fork() for name, node in self.nodes.items()}
         copy.tables = self.tables.copy()
         copy.local_splits = self.local_splits.copy()
+        copy.kept = self.kept.copy()
         copy.queries = {name: query.fork() for name, query in self.queries.items()}
         copy.jobs = {job.id: job for query in copy.queries.values() for job in query.jobs}
         copy.running = self.running.copy()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .classify import WRITING_FUNCTIONS, Classified, classify, direction, rest, unquoted
 from .errors import NotAllowed
 
@@ -91,13 +93,18 @@ def _check_setting(words: tuple[str, ...], writes: bool) -> None:
         raise NotAllowed(f"{name} makes DuckDB write files, and this session only reads; {_REMEDY}")
 
 
+def check_creating(words: tuple[str, ...], allowed: Sequence[str], remedy: str) -> None:
+    """Refuse a CREATE of anything but these kinds of objects."""
+    made = [w for w in words[1:5] if w not in ("or", "replace", "local", "persistent")]
+    if made[0] not in allowed:
+        what = made[0].upper()
+        temp = f"CREATE TEMP {what} works in every session, or " if what == "TABLE" else ""
+        raise NotAllowed(f"CREATE {what} writes, and this session only reads; {temp}{remedy}")
+
+
 def _check_reading(kind: str, words: tuple[str, ...]) -> None:
     if kind == "CREATE":
-        made = [w for w in words[1:5] if w not in ("or", "replace", "local", "persistent")]
-        if made[0] not in ("temp", "temporary", *_OWN):
-            what = made[0].upper()
-            temp = f"CREATE TEMP {what} works in every session, or " if what == "TABLE" else ""
-            raise NotAllowed(f"CREATE {what} writes, and this session only reads; {temp}{_REMEDY}")
+        check_creating(words, ("temp", "temporary", *_OWN), _REMEDY)
     elif kind == "COPY":
         if direction(words) != "from":
             raise NotAllowed(f"COPY … TO writes a file, and this session only reads; {_REMEDY}")

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import ctypes as c
 import threading
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from queryard.sql.catalog.quoting import literal
+
+from .access import Seal
 from .capi import Handle, Result, library, take_text
 from .errors import failure
 
@@ -47,6 +51,19 @@ class Instance:
         except BaseException:
             duck.close(c.byref(self.database))
             raise
+
+        self._temp = temp
+        self.seal: Seal | None = None
+        """What it may open, where it may not open everything."""
+
+    def close_to_others(self, seal: Seal) -> None:
+        """Let it open nothing but this from now on; nothing has used it yet.
+
+        What it spills goes to a folder of its own, since it may read all that lies there.
+        """
+        own = self._temp / uuid.uuid4().hex
+        self.control.set({"temp_directory": literal(str(own)), **seal.settings()})
+        self.seal = seal
 
     def _settings(self, temp: Path) -> dict[str, str]:
         return {

@@ -25,6 +25,7 @@ class KeptTable:
     relation: str
     fingerprint: str
     columns: tuple[Column, ...]
+    paths: tuple[str, ...]
     elsewhere: str = ""
 
 
@@ -46,14 +47,21 @@ class KeptTables:
                 self._found[key] = self._kept(tables[key], columns)
         return {**tables, **{key: kept for key, kept in self._found.items() if key in tables}}
 
+    def paths(self, tables: Mapping[str, Table]) -> tuple[str, ...]:
+        """The files of what is kept of these tables and will be read."""
+        self.over(tables)
+        kept = (each for each in self._found.values() if isinstance(each, KeptTable))
+        return tuple(path for each in kept for path in each.paths)
+
     def _kept(self, table: Table, columns: tuple[str, ...]) -> FileTable:
-        relation = self._leases.enter_context(self._store.complete(table, columns))
-        if relation is None:
+        found = self._leases.enter_context(self._store.complete_files(table, columns))
+        if found is None:
             return table
+        relation, paths = found
         read = tuple(column for column in table.columns if column.name in columns)
         mark = hashlib.sha256(relation.encode()).hexdigest()[:16]
         return KeptTable(
-            table.schema, table.name, relation, f"{table.fingerprint} kept {mark}", read
+            table.schema, table.name, relation, f"{table.fingerprint} kept {mark}", read, paths
         )
 
     def close(self) -> None:

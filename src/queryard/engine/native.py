@@ -10,6 +10,7 @@ from pathlib import Path
 from queryard.results.streams import Output
 from queryard.sql.catalog import Catalog
 
+from .access import Access, Reach
 from .capi import library
 from .classify import Classified
 from .kept_tables import KeptColumns, KeptTables
@@ -60,6 +61,8 @@ class NativeEngine:
         """Without a store of `segments` nothing that was parsed is kept."""
         _say_if_whole()
         self.catalog = catalog
+        self.reach = Reach(Access(), catalog)
+        """That of clients which may reach all."""
         self.segments = SegmentStore(0.0) if segments is None else segments
         self.pool = InstancePool(slots, pool_bytes, temp)
         self.spares = Spares(self.pool, catalog)
@@ -91,11 +94,12 @@ class NativeEngine:
         return OnPool(
             self.pool,
             self.spares,
-            self.catalog,
+            given.client.reach if isinstance(given, NativeStatement) else given.reach,
             given.memory_bytes,
             given.settings,
             attaches=attaches,
             kept=KeptTables(self.segments, kept),
+            files=() if isinstance(given, NativeStatement) else given.files,
         )
 
     def close(self) -> None:

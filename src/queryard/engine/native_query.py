@@ -11,6 +11,7 @@ from queryard.results.streams import Output, ResultStream
 
 from .classify import Classified
 from .errors import QueryCancelled
+from .hiding import HidingOutput
 from .instance import Connection
 from .places import Place
 from .statement import Lease, Statement
@@ -143,6 +144,9 @@ class NativeQuery:
         parameters: Parameters = (),
         sprints: bool = False,
     ) -> Statement:
+        reach = self._place.reach
+        if reach.sealed and classified.kind == "EXPLAIN":
+            output = HidingOutput(output, reach.hide)
         return Statement(
             self._place.enter(),
             classified.sql,
@@ -228,6 +232,8 @@ class NativeQuery:
             statement.wake()
 
     def _end(self, error: BaseException | None) -> None:
+        if error is not None:
+            error = self._place.reach.told(error)
         with self._changed:
             if self.ended:
                 return

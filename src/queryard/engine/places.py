@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from itertools import chain
 
-from queryard.sql.catalog import Catalog
 from queryard.sql.catalog.quoting import identifier
 
+from .access import Reach, Seal
 from .attached import SearchPath
 from .classify import Classified
 from .footers import FooterCache
@@ -42,6 +42,10 @@ class OnSession:
     @property
     def tables(self) -> list[str]:
         return list(self._session.catalog.tables)
+
+    @property
+    def reach(self) -> Reach:
+        return self._session.reach
 
     def after(self, statement: Classified) -> None:
         self._session.after(statement)
@@ -86,6 +90,10 @@ class OnReadConnection:
     def tables(self) -> list[str]:
         return list(self._session.catalog.tables)
 
+    @property
+    def reach(self) -> Reach:
+        return self._session.reach
+
     def after(self, statement: Classified) -> None:
         pass
 
@@ -118,32 +126,49 @@ class OnPool:
         self,
         pool: InstancePool,
         spares: Spares,
-        catalog: Catalog,
+        reach: Reach,
         memory_bytes: int,
         settings: Settings,
         attaches: bool,
         kept: KeptTables,
+        files: Sequence[str] = (),
     ) -> None:
-        """`attaches` says whether the databases that a read names are attached."""
+        """`attaches` says whether the databases that a read names are attached.
+
+        A sealed instance opens the files of the granted tables, what is kept of them, and `files`.
+        """
         self._kept = kept
         self._pool = pool
         self._spares = spares
-        self._catalog = catalog
+        self.reach = reach
+        self._catalog = reach.catalog
+        self._files = files
         self._memory_bytes = memory_bytes
         self._early = tuple(setting for setting in settings if not setting.is_late)
         self._late = tuple(setting for setting in settings if setting.is_late)
         self._attaches = attaches
         self._taken: PooledInstance | None = None
         self._own: Connection | None = None
+        self._is_reused = True
 
     def enter(self) -> Connection:
         if self._taken is None:
-            self._taken = self._pool.take(self._memory_bytes)
-            self._spares.taken()
+            seal = self._seal()
+            self._taken = self._pool.take(self._memory_bytes, seal)
+            self._spares.taken(seal is not None)
             if self._early or self._late:
                 self._own = Connection(self._taken.instance)
                 apply(self._own, self._early)
         return self._own or self._taken.connection
+
+    def _seal(self) -> Seal | None:
+        seal = self.reach.seal()
+        if seal is None:
+            return None
+        kept = self._kept.paths(file_tables(self._catalog))
+        # Parsed segments go away again, and the instance that may read them with them.
+        self._is_reused = not kept
+        return seal.with_paths((*kept, *self._files)) if kept or self._files else seal
 
     def prepare(
         self, statement: Classified, connection: Connection, names: Set[str]
@@ -194,7 +219,10 @@ class OnPool:
                 # What cannot be taken off must not meet another query.
                 self._pool.discard(taken)
                 return
-        self._pool.give_back(taken)
+        if self._is_reused:
+            self._pool.give_back(taken)
+        else:
+            self._pool.discard(taken)
 
     def shares_instance(self) -> bool:
         return False

@@ -6,14 +6,11 @@ neither slots nor the memory of queries are needed. It is opened when first used
 
 from __future__ import annotations
 
-import ctypes as c
 import json
-import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from queryard.core.errors import QueryardError
@@ -21,34 +18,35 @@ from queryard.estimate.prices import Features
 from queryard.sql.catalog import Catalog
 from queryard.sql.catalog.model import Table
 
+from .access import Seal
 from .aliases import aliases
-from .arrow import read_all
-from .capi import Handle, Result, library
 from .classify import Classified, check_syntax
-from .errors import failure, is_syntax_error
+from .describing import bound_rows
+from .errors import is_syntax_error
 from .features import PlanAmounts
-from .parameters import bind
+from .instance import Connection
 from .plans import PlanNames, root_of
-from .pool import PooledInstance
+from .small_instance import SmallInstance, no_seal
 from .tables import TableFacts
-from .views import file_tables
 from .written import refuse_written
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 _State = tuple[tuple[Table, int], ...]
-MEMORY_BYTES = 128 << 20
 KEPT_PLANS = 2_000
 # Tables that no other instance than the session's can read.
 _ELSEWHERE = ("frame", "database")
 
 
 class Planner:
-    """Plans of read-only statements over files; from any thread, one at a time."""
+    """Plans of read-only statements over files; from any thread, one at a time.
 
-    def __init__(self, catalog: Catalog) -> None:
+    With a `seal` nothing else is opened, whatever the statements name.
+    """
+
+    def __init__(self, catalog: Catalog, seal: Callable[[], Seal | None] = no_seal) -> None:
         self._catalog = catalog
         self._lock = threading.Lock()
-        self._place: PooledInstance | None = None
+        self._place = SmallInstance(catalog, seal)
         self._closed = False
         self._facts: dict[str, tuple[Table, int, TableFacts]] = {}
         # Template -> the tables and what was known of them, and what was found; None where there
@@ -107,14 +105,9 @@ class Planner:
         self, statement: Classified, parameters: Parameters, tables: Mapping[str, Table]
     ) -> Features | None:
         refuse_written(statement, parameters)
-        if self._place is None:
-            self._place = PooledInstance(1, MEMORY_BYTES, Path(tempfile.gettempdir()))
-            # Without the cache half of the time goes into reading the same footers again.
-            self._place.connection.set({"parquet_metadata_cache": "true"})
-        files = file_tables(self._catalog)
-        self._place.views.make(self._place.connection, files, statement.names)
+        connection = self._place.ready(statement.names)
         began_s = time.thread_time()
-        document = self._explain(statement.sql, parameters)
+        document = _explain(connection, statement.sql, parameters)
         planning_s = time.thread_time() - began_s
         root = root_of(document)
         if root is None:
@@ -145,38 +138,15 @@ class Planner:
             self._facts[table.key] = held
         return held[2]
 
-    def _explain(self, sql: str, parameters: Parameters) -> Any:
-        """DuckDB's plan, as it writes it."""
-        assert self._place is not None
-        duck = library()
-        prepared, pending, result = Handle(), Handle(), Result()
-        try:
-            raw = f"EXPLAIN (FORMAT json)\n{sql}".encode()
-            if duck.prepare(self._place.connection.handle, raw, c.byref(prepared)):
-                raise failure(_text(duck.prepare_error(prepared)))
-            bind(prepared, parameters)
-            if duck.pending_prepared_streaming(prepared, c.byref(pending)):
-                raise failure(_text(duck.pending_error(pending)))
-            if duck.execute_pending(pending, c.byref(result)):
-                raise failure(_text(duck.result_error(c.byref(result))))
-            rows = read_all(result)[0].to_pylist()
-        finally:
-            duck.destroy_result(c.byref(result))
-            if pending.value is not None:
-                duck.destroy_pending(c.byref(pending))
-            if prepared.value is not None:
-                duck.destroy_prepare(c.byref(prepared))
-        written = {row["explain_key"]: row["explain_value"] for row in rows}
-        return json.loads(written.get("physical_plan", "[]"))
-
     def close(self) -> None:
         """Free the instance; nothing is planned any more."""
         with self._lock:
             self._closed = True
-            if self._place is not None:
-                self._place.close()
-                self._place = None
+            self._place.close()
 
 
-def _text(raw: bytes | None) -> str:
-    return (raw or b"").decode("utf-8", "replace")
+def _explain(connection: Connection, sql: str, parameters: Parameters) -> Any:
+    """DuckDB's plan, as it writes it."""
+    rows = bound_rows(connection, f"EXPLAIN (FORMAT json)\n{sql}", parameters)
+    written = {row["explain_key"]: row["explain_value"] for row in rows}
+    return json.loads(written.get("physical_plan", "[]"))

@@ -3,6 +3,9 @@
 Each started query has an instance to itself, because threads are lent to instances. The memory
 limits of all of them together, idle ones too, never exceed the budget: an idle instance keeps
 its cached data only until a query needs the memory.
+
+An instance that was sealed serves queries of the same seal only (`queryard.engine.access`). One
+that was never used can still be sealed, which takes a millisecond; opening one takes many.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from .access import Seal
 from .attached import Attached, SearchPath
 from .errors import QueryFailed
 from .footers import FooterCache
@@ -20,6 +24,8 @@ from .views import Views
 ROOM_S = 10.0
 # A further instance is opened only while fewer than this many per slot are idle.
 IDLE_PER_SLOT = 3
+# … for each of the seals of idle instances, up to this many.
+MOST_KINDS = 4
 # How many instances of one size are kept ready.
 SPARES = 2
 
@@ -27,13 +33,31 @@ SPARES = 2
 class PooledInstance:
     """An instance, a connection to it, what it has as views and attached, and knows of files."""
 
-    def __init__(self, slots: int, memory_bytes: int, temp: Path) -> None:
+    def __init__(self, slots: int, memory_bytes: int, temp: Path, seal: Seal | None = None) -> None:
         self.instance = Instance(slots, memory_bytes, temp)
         self.connection = Connection(self.instance)
+        self.is_new = True
+        """Whether nothing was made in it yet."""
+        if seal is not None:
+            self.close_to_others(seal)
         self.views = Views()
         self.attached = Attached()
         self.search_path = SearchPath()
         self.footers = FooterCache()
+
+    @property
+    def seal(self) -> Seal | None:
+        return self.instance.seal
+
+    def serves(self, seal: Seal | None) -> bool:
+        """Whether it can run a query of this seal."""
+        return self.seal == seal or (self.seal is None and self.is_new)
+
+    def close_to_others(self, seal: Seal) -> None:
+        """Seal it; it must be new."""
+        if self.seal is None:
+            self.instance.close_to_others(seal)
+        self.is_new = False
 
     def close(self) -> None:
         self.connection.close()
@@ -53,7 +77,7 @@ class InstancePool:
         self._used_bytes = 0  # of those handed out
         self._closed = False
 
-    def take(self, memory_bytes: int) -> PooledInstance:
+    def take(self, memory_bytes: int, seal: Seal | None = None) -> PooledInstance:
         """An instance with this limit; the caller has made sure that the budget allows it."""
         memory_bytes = max(memory_bytes, MIN_MEMORY_BYTES)
         with self._lock:
@@ -61,7 +85,7 @@ class InstancePool:
                 raise QueryFailed("the session is closed")
             self._await_room(memory_bytes)
             self._used_bytes += memory_bytes
-            chosen = self._best_idle(memory_bytes)
+            chosen = self._best_idle(memory_bytes, seal)
             self._make_room()
             try:
                 if chosen is not None and not chosen.instance.set_memory(memory_bytes):
@@ -69,49 +93,79 @@ class InstancePool:
                     chosen = None
                 if chosen is None:
                     chosen = PooledInstance(self._slots, memory_bytes, self._temp)
+                if seal is not None:
+                    chosen.close_to_others(seal)
+                chosen.is_new = False
             except BaseException:
                 self._used_bytes -= memory_bytes
+                if chosen is not None:
+                    chosen.close()
                 raise
             return chosen
 
-    def _best_idle(self, memory_bytes: int) -> PooledInstance | None:
+    def _best_idle(self, memory_bytes: int, seal: Seal | None) -> PooledInstance | None:
         """The instance used last has the warmest caches; another limit would evict them.
 
         So a further instance is opened while memory allows, and only a few sizes are requested.
         """
-        same = [i for i in self._idle if i.instance.memory_bytes == memory_bytes]
-        if not self._idle or (not same and self._may_have_more(0)):
+        fit = [idle for idle in self._idle if idle.serves(seal)]
+        same = [idle for idle in fit if idle.instance.memory_bytes == memory_bytes]
+        # New ones are kept for a seal that has none of its own yet.
+        same.sort(key=lambda idle: not idle.is_new)
+        if not same and self._may_have_more(0):
             return None
-        chosen = same[-1] if same else self._idle[-1]
+        if not fit:
+            if self._idle:  # one that cannot serve makes way
+                self._idle.pop(0).close()
+            return None
+        chosen = same[-1] if same else fit[-1]
         self._idle.remove(chosen)
         return chosen
 
     def _may_have_more(self, memory_bytes: int) -> bool:
         """Whether one more instance of this size fits the limits on count and memory."""
-        few = len(self._idle) < IDLE_PER_SLOT * self._slots
+        # Instances of one seal are of no use to another.
+        kinds = min(MOST_KINDS, len({idle.seal for idle in self._idle}) or 1)
+        few = len(self._idle) < IDLE_PER_SLOT * self._slots * kinds
         return few and self._excess_bytes() + memory_bytes <= 0
 
-    def open_spare(self, memory_bytes: int, prepare: Callable[[PooledInstance], None]) -> None:
-        """Open one more idle instance of this size, unless there are enough or memory is short."""
+    def open_spare(
+        self,
+        memory_bytes: int,
+        prepare: Callable[[PooledInstance], None] | None,
+    ) -> None:
+        """Open one more idle instance of this size, unless there are enough or memory is short.
+
+        One that is not prepared can serve any seal.
+        """
         with self._lock:
-            if not self.lacks(memory_bytes):
+            if not self.lacks(memory_bytes, prepare is None):
                 return
             # Count the memory before opening, so that no other query takes it meanwhile.
             self._used_bytes += memory_bytes
         spare: PooledInstance | None = None
         try:
             spare = PooledInstance(self._slots, memory_bytes, self._temp)
-            prepare(spare)
+            if prepare is not None:
+                spare.is_new = False
+                prepare(spare)
         finally:
             if spare is None:
                 self.take_back(memory_bytes)
             else:
                 self.give_back(spare)
 
-    def lacks(self, memory_bytes: int) -> bool:
-        """Whether too few instances of this size are idle and memory for one more is free."""
+    def lacks(self, memory_bytes: int, new: bool = False) -> bool:
+        """Whether too few instances of this size are idle and memory for one more is free.
+
+        Those count that any query can have which is not sealed, or with `new`, that any can have.
+        """
         with self._lock:
-            same = sum(idle.instance.memory_bytes == memory_bytes for idle in self._idle)
+            same = sum(
+                idle.instance.memory_bytes == memory_bytes
+                and (idle.is_new if new else idle.seal is None)
+                for idle in self._idle
+            )
             few = same < SPARES and not self._closed
             return few and self._may_have_more(memory_bytes)
 

@@ -14,14 +14,16 @@ from collections.abc import Callable, Sequence, Set
 from pathlib import Path
 from typing import Any
 
-from queryard.sql.catalog import Catalog, CatalogError
+from queryard.sql.catalog import CatalogError
 from queryard.sql.catalog.database import DatabaseTable
 from queryard.sql.catalog.frames import FrameTable
 from queryard.sql.catalog.open_files import Claims, FileInUse, is_same
 from queryard.sql.catalog.quoting import identifier, literal
 
+from .access import Reach
 from .attached import Attached, SearchPath, claim_by_statement
 from .classify import Classified, target_words
+from .describing import Described, Parameters, describe_on
 from .durability import check_durable
 from .errors import NotAllowed, QueryFailed
 from .frames import copy_in
@@ -31,7 +33,7 @@ from .read_connections import ReadConnection, ReadConnections
 from .session_objects import SessionObjects
 from .settings import Settings, noted, sets_variable
 from .side_effects import BY_TEXT, concerns
-from .views import Views, file_tables, unusable
+from .views import Views, explain_missing, file_tables, unusable
 from .written import refuse_written
 
 _FUNCTIONS = "SELECT DISTINCT function_name AS name FROM duckdb_functions() WHERE NOT internal"
@@ -49,12 +51,13 @@ class SessionInstance:
     """One instance and one connection for all that is stateful, opened when first needed."""
 
     def __init__(
-        self, slots: int, memory_bytes: int, temp: Path, catalog: Catalog, writes: bool
+        self, slots: int, memory_bytes: int, temp: Path, reach: Reach, writes: bool
     ) -> None:
         self._slots = slots
         self._memory_bytes = memory_bytes
         self._temp = temp
-        self.catalog = catalog
+        self.reach = reach
+        self.catalog = catalog = reach.catalog
         self.writes = writes
         # The client's settings, applied on every instance that runs a query of the client.
         self.settings: Settings = ()
@@ -207,11 +210,15 @@ class SessionInstance:
     @property
     def connection(self) -> Connection:
         with self._opening:
-            if self._connection is None:
-                self._instance = Instance(self._slots, self._memory_bytes, self._temp)
-                self._connection = Connection(self._instance)
-                self._hold_settings()
-            return self._connection
+            return self._connection or self._open()
+
+    def _open(self) -> Connection:
+        self._instance = Instance(self._slots, self._memory_bytes, self._temp)
+        if (seal := self.reach.seal()) is not None:
+            self._instance.close_to_others(seal)
+        self._connection = opened = Connection(self._instance)
+        self._hold_settings()
+        return opened
 
     def reader(self, settings: Settings) -> ReadConnection:
         """A further connection with these settings, to be given back to `readers`."""
@@ -339,14 +346,14 @@ class SessionInstance:
     def _hold_settings(self) -> None:
         """Restore the settings that slots and memory budget depend on, if they were changed."""
         instance = self.connection.instance
-        held = instance.control.rows(_HELD)[0]
+        held, held_before = instance.control.rows(_HELD)[0], self._held
         if self._held and held != self._held:
             instance.control.set(
                 {
                     "threads": str(self._slots),
                     "external_threads": str(self._slots),
                     "memory_limit": f"'{instance.memory_bytes} bytes'",
-                    "temp_directory": literal(str(self._temp)),
+                    "temp_directory": literal(held_before["temp"]),
                 }
             )
             raise NotAllowed(
@@ -376,6 +383,34 @@ class SessionInstance:
         with self._opening:
             self._claims.release(self._detached)
             self._detached = set()
+
+    # --- describing ----------------------------------------------------------------------------
+
+    def describe(self, statement: Classified, parameters: Parameters | None) -> Described:
+        """What a statement gives and takes, on the one connection; no statement may use it."""
+        errors = self.prepare(statement, self.connection, statement.names)
+        return self._described(self.connection, statement, parameters, errors)
+
+    def describe_reading(self, statement: Classified, parameters: Parameters | None) -> Described:
+        """The same on a further connection, for a read of what this instance writes."""
+        reader = self.reader(self.settings)
+        try:
+            errors = self.prepare_reader(reader, statement.names)
+            return self._described(reader.connection, statement, parameters, errors)
+        finally:
+            self.readers.give_back(reader)
+
+    def _described(
+        self,
+        connection: Connection,
+        statement: Classified,
+        parameters: Parameters | None,
+        errors: dict[str, Exception],
+    ) -> Described:
+        try:
+            return describe_on(connection, statement, parameters)
+        except QueryFailed as error:
+            raise explain_missing(error, errors, list(self.catalog.tables)) from None
 
     # --- functions -----------------------------------------------------------------------------
 

@@ -40,20 +40,24 @@ class Spares:
         """A query has named these tables."""
         self._named.update(table.name.lower() for table in tables)
 
-    def taken(self) -> None:
-        """An instance was taken; it may have been one of the last."""
+    def taken(self, sealed: bool = False) -> None:
+        """An instance was taken, for a sealed client or another; it may have been the last."""
         with self._lock:
-            if self._later is None or self._opening or not any(map(self._pool.lacks, self._sizes)):
+            if self._later is None or self._opening:
+                return
+            if not any(self._pool.lacks(size, sealed) for size in self._sizes):
                 return
             self._opening = True
-        self._later(self._open)
+        self._later(lambda: self._open(sealed))
 
-    def _open(self) -> None:
+    def _open(self, sealed: bool) -> None:
+        # A view of one client's table is nothing that another's instance may have.
+        prepare = None if sealed else self._make_views
         # A query that needs an instance opens one, and gets the error then.
         with contextlib.suppress(Exception):
             for size in self._sizes:
-                while self._pool.lacks(size):
-                    self._pool.open_spare(size, self._make_views)
+                while self._pool.lacks(size, sealed):
+                    self._pool.open_spare(size, prepare)
         self._opening = False
 
     def _make_views(self, spare: PooledInstance) -> None:

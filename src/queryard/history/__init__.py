@@ -11,6 +11,7 @@ from .retention import Retention
 from .rows import (
     AskedRow,
     CostRow,
+    DoneRow,
     EndedRow,
     ForecastRow,
     PastRow,
@@ -23,6 +24,7 @@ from .store import History, Steps
 __all__ = [
     "AskedRow",
     "CostRow",
+    "DoneRow",
     "EndedRow",
     "ForecastRow",
     "History",

@@ -63,8 +63,12 @@ _FORESEEN = (
     "ALTER TABLE ended ADD COLUMN foreseen_by TEXT DEFAULT ''",
     "ALTER TABLE ended ADD COLUMN foreseen_part TEXT DEFAULT ''",
 )
+_DONE = (
+    "CREATE TABLE done (session TEXT, tenant TEXT, key TEXT, statement TEXT, query TEXT, "
+    "ended_at FLOAT, PRIMARY KEY (tenant, key))",
+)
 
-MIGRATIONS: Sequence[Sequence[str]] = (_FIRST, _COSTS_AND_PAST, _FORESEEN)
+MIGRATIONS: Sequence[Sequence[str]] = (_FIRST, _COSTS_AND_PAST, _FORESEEN, _DONE)
 VERSION = len(MIGRATIONS)
 
 

@@ -19,7 +19,7 @@ from .errors import HistoryError
 from .export import export
 from .opening import open_for_reading, reason_of
 from .presence import is_gone
-from .rows import CostRow, ForecastRow, PastRow, QueryRecord, SessionRecord
+from .rows import CostRow, DoneRow, ForecastRow, PastRow, QueryRecord, SessionRecord
 
 PAST_RUNS = 16
 
@@ -94,6 +94,7 @@ class HistoryReader:
         limit: int | None = None,
         template: str | None = None,
         outcomes: Collection[str] | None = None,
+        query: str | None = None,
     ) -> list[QueryRecord]:
         """The last `limit` queries, in the order they were asked for.
 
@@ -101,6 +102,7 @@ class HistoryReader:
         query without an end is "open" while its session lives, and "lost" once that is gone.
         """
         chosen = {
+            "query": query,
             "session": session,
             "tenant": tenant,
             "since": since,
@@ -119,6 +121,12 @@ class HistoryReader:
     def past(self, limit: int = PAST_RUNS) -> list[PastRow]:
         """What the last `limit` queries of every template took, the oldest first."""
         return [PastRow(**row) for row in self._rows(selections.PAST, limit=limit)]
+
+    def done(self, tenant: str, key: str) -> DoneRow | None:
+        """The statement with side effects that a tenant has run under an idempotency key."""
+        wanted = "SELECT * FROM done WHERE tenant = :tenant AND key = :key"
+        rows = self._rows(wanted, tenant=tenant, key=key)
+        return DoneRow(**_without_session(rows[0])) if rows else None
 
     def forecasts(self, session: str) -> list[ForecastRow]:
         rows = self._of("forecasts", session, "made_s")

@@ -107,7 +107,21 @@ class CostRow:
     burst_s: float
 
 
-Recorded = Step | AskedRow | EndedRow | ForecastRow | CostRow | SessionRow
+@dataclass(frozen=True, slots=True)
+class DoneRow:
+    """A statement with side effects that ended well, by its idempotency key.
+
+    `statement` is a hash of its text and parameters, `ended_at` in seconds since 1970.
+    """
+
+    tenant: str
+    key: str
+    statement: str
+    query: str
+    ended_at: float
+
+
+Recorded = Step | AskedRow | EndedRow | ForecastRow | CostRow | DoneRow | SessionRow
 
 
 # --- read ----------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """The tables as they are now, and how a row goes into each; `migrations.py` makes them.
 
 Everything belongs to a session. `steps` is the journal, and jobs, tasks, leases, estimates and
-policies are read off it. `past` outlives the sessions: what the queries of a template took.
+policies are read off it. Two tables outlive the sessions: `past`, what the queries of a template
+took, and `done`, the statements with side effects that have run under an idempotency key.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ COLUMNS = {
     "estimates": "session, time_s, job, map_s, reduce_s, work_s",
     "policies": "session, time_s, profile",
     "past": "template, ended_at, work_s, held_s, peak_memory_bytes",
+    "done": "session, tenant, key, statement, query, ended_at",
 }
 
 # The largest first, so that most of a session is gone if removing it is interrupted.
@@ -51,7 +53,7 @@ OF_A_SESSION = (
     "sessions",
 )
 # Of these a later row takes the place of an earlier one: what was open has ended.
-REWRITTEN = ("jobs", "tasks", "leases")
+REWRITTEN = ("jobs", "tasks", "leases", "done")
 
 INSERT = {
     table: f"INSERT {'OR REPLACE ' if table in REWRITTEN else ''}INTO {table} ({columns}) "

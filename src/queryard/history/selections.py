@@ -76,6 +76,7 @@ WHERE ended.query IS NULL
 """
 
 _WANTED = {
+    "query": "asked.query = :query",
     "session": "asked.session = :session",
     "tenant": "(tenant = :tenant OR substr(tenant, 1, length(:tenant) + 1) = :tenant || '/')",
     "since": "began_at + asked.time_s >= :since",

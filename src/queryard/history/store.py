@@ -13,7 +13,7 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from queryard.core.journal import Step
@@ -21,7 +21,7 @@ from queryard.core.journal import Step
 from .errors import HistoryWarning
 from .opening import reason_of
 from .retention import Retention
-from .rows import AskedRow, CostRow, EndedRow, ForecastRow, Recorded, SessionRow
+from .rows import AskedRow, CostRow, DoneRow, EndedRow, ForecastRow, Recorded, SessionRow
 from .writing import Writer
 
 COMMIT_S = 0.4
@@ -82,6 +82,9 @@ class History:
         self._put(row)
 
     def cost(self, row: CostRow) -> None:
+        self._put(row)
+
+    def done(self, row: DoneRow) -> None:
         self._put(row)
 
     def flush(self, timeout: float = CLOSE_S) -> bool:
@@ -175,12 +178,13 @@ class Steps(list[Step]):
     """The steps of a kernel's journal that go to a history and are kept nowhere else.
 
     `Journal(settings, profile, Steps(history))` is the journal of a kernel that may run for weeks.
-    Read as a list, it is empty.
+    Read as a list, it is empty. `shown` may leave something out of a step.
     """
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: History, shown: Callable[[Step], Step] = lambda step: step) -> None:
         super().__init__()
         self._history = history
+        self._shown = shown
 
     def append(self, step: Step) -> None:
-        self._history.step(step)
+        self._history.step(self._shown(step))

@@ -65,6 +65,7 @@ def tidy(connection: sqlite3.Connection, file: Path, keep: Retention, own: str) 
     if _used_bytes(connection) > keep.max_bytes:
         yield from _remove_older_steps(connection, own)
     yield from _forget_past(connection)
+    yield from _remove(connection, "done", "ended_at < ?", now - keep.days * DAY_S)
     yield from _give_back(connection)
 
 
@@ -124,7 +125,7 @@ def _forget_past(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def _remove(
-    connection: sqlite3.Connection, table: str, which: str, *values: str | int
+    connection: sqlite3.Connection, table: str, which: str, *values: str | float
 ) -> Iterator[None]:
     some = f"SELECT rowid FROM {table} WHERE {which} LIMIT {CHUNK}"
     removal = f"DELETE FROM {table} WHERE rowid IN ({some})"

@@ -16,7 +16,7 @@ from .fold import Fold, Row, compact
 from .opening import is_busy, open_for_writing
 from .presence import Presence
 from .retention import Retention
-from .rows import AskedRow, CostRow, EndedRow, ForecastRow, Recorded, SessionRow
+from .rows import AskedRow, CostRow, DoneRow, EndedRow, ForecastRow, Recorded, SessionRow
 from .schema import INSERT
 from .tidying import give_sign_of_life, tidy
 
@@ -26,7 +26,13 @@ TIDY_PART_S = 0.05
 # Rows that may wait for another connection's lock before recording is given up.
 MOST_WAITING = 200_000
 
-_TABLE = {AskedRow: "asked", EndedRow: "ended", ForecastRow: "forecasts", CostRow: "costs"}
+_TABLE = {
+    AskedRow: "asked",
+    EndedRow: "ended",
+    ForecastRow: "forecasts",
+    CostRow: "costs",
+    DoneRow: "done",
+}
 
 
 class Writer:
@@ -178,6 +184,6 @@ class Writer:
             self._presence = None
 
 
-def _values(record: SessionRow | AskedRow | EndedRow | ForecastRow | CostRow) -> Row:
+def _values(record: SessionRow | AskedRow | EndedRow | ForecastRow | CostRow | DoneRow) -> Row:
     """The fields of a record; `asdict` would copy every value, which takes ten times as long."""
     return {name: getattr(record, name) for name in record.__slots__}

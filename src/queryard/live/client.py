@@ -13,13 +13,17 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from queryard.core.errors import QueryardError
+from queryard.engine.access import ALL, Access
 from queryard.engine.allowed import check_allowed
-from queryard.engine.classify import classify
+from queryard.engine.classify import Classified, classify
+from queryard.engine.describing import Described, gives_rows
 from queryard.engine.native import NativeStatement, Parameters
 from queryard.engine.program import Program
+from queryard.engine.sealed import checked_sealed
 from queryard.engine.session import SessionInstance
 from queryard.engine.settings import Settings
 from queryard.engine.volatile import may_differ
+from queryard.sql.catalog import Catalog
 
 from .admission.memory import reservation
 from .amounts import as_seconds, as_time_left
@@ -55,6 +59,7 @@ class Client:
         self.tenant = checked_tenant(tenant)
         self.plan = checked_plan(plan)
         self.instance = instance
+        self.reach = instance.reach
         self._writes = writes
         self.pool_bytes = host.pool_bytes
 
@@ -68,10 +73,22 @@ class Client:
         tenant: str = "default",
         plan: Plan = "native",
         writes: bool = False,
+        access: Access = ALL,
     ) -> Client:
-        """A further client of a host; `memory_bytes` is what its own instance may use."""
-        own = SessionInstance(host.backend.slots, memory_bytes, host.temp, host.catalog, writes)
+        """A further client of a host; `memory_bytes` is what its own instance may use.
+
+        `access` is what it may reach. The clients of a server are sealed: see `Access`.
+        """
+        reach = host.reach(access)
+        if access.sealed and writes:
+            raise QueryardError("writes: a sealed client writes what its access names, no more")
+        own = SessionInstance(host.backend.slots, memory_bytes, host.temp, reach, writes)
         return cls(host, own, name=name, tenant=tenant, plan=plan, writes=writes)
+
+    @property
+    def catalog(self) -> Catalog:
+        """The tables that it may read."""
+        return self.reach.catalog
 
     def submit(
         self,
@@ -93,9 +110,7 @@ class Client:
         With `online` it answers early and often, if that can be done soundly.
         """
         check_types(sql, parameters)
-        statements = classify(sql)
-        for statement in statements:
-            check_allowed(statement, self._writes)
+        statements = self._checked(sql)
         left_s = None if deadline is None else as_time_left(deadline, "deadline")
         limit_s = None if time_limit is None else as_seconds(time_limit, "time_limit")
         if not isinstance(idempotency_key, str):
@@ -113,11 +128,48 @@ class Client:
             time_limit=time_limit if isinstance(time_limit, str) else f"{limit_s or 0:g} s",
             idempotency_key=idempotency_key,
             online=online,
+            reach=self.reach,
         )
         keep_s = None if keep is None else as_seconds(keep, "keep")
         self.host.look_at_files(statements)
         request = self.with_scans(request)
         return self.host.submit(self, request, self._key(request), keep_s)
+
+    def _checked(self, sql: str) -> list[Classified]:
+        """The statements of a text, all of which the client may run."""
+        statements = classify(sql)
+        if self.reach.sealed:
+            return [checked_sealed(each, self.reach.access) for each in statements]
+        for statement in statements:
+            check_allowed(statement, self._writes)
+        return statements
+
+    def describe(self, sql: str, parameters: Parameters | None = None) -> Described:
+        """The columns that a statement gives and the parameters that it takes; nothing is run.
+
+        It waits for no other query, except where the statement names what lives on the client's
+        own connection: then for what runs there. `parameters` help where types hang on them.
+        """
+        check_types(sql, () if parameters is None else parameters)
+        statements = self._checked(sql)
+        if len(statements) > 1:
+            raise QueryardError(
+                f"{len(statements)} statements cannot be described together; one at a time"
+            )
+        statement, own = statements[0], self.instance
+        if not (gives_rows(statement) or statement.has_parameters):
+            return Described((), (), ())
+        self.host.look_at_files(statements)
+        try:
+            if own.must_run(statements):
+                with self.host.own_connection(self):
+                    return own.describe(statement, parameters)
+            if own.needs_read_connection(statements):
+                return own.describe_reading(statement, parameters)
+            describer = self.host.describer(self.reach)
+            return describer.describe(statement, parameters, self.settings)
+        except QueryardError as error:
+            raise self.reach.told(error) from None
 
     def run_program(
         self, program: Program, name: str, *, tenant: str | None = None, priority: float = 0.0
@@ -143,7 +195,7 @@ class Client:
         if request.plan != "auto":
             return request
         host = self.host
-        scans = text_scans(host.catalog, request.names, host.engine.segments)
+        scans = text_scans(self.catalog, request.names, host.engine.segments)
         if not scans or (reason := self.not_staged(request)) is not None:
             told = f"it cannot be split: {reason}" if scans else ""
             return request.chosen(Choice("native", told))
@@ -203,11 +255,11 @@ class Client:
         if parameters is None or not self.is_pooled(request):
             return None
         tables = tuple(
-            table
-            for table in self.host.catalog.tables.values()
-            if table.name.lower() in request.names
+            table for table in self.catalog.tables.values() if table.name.lower() in request.names
         )
-        return request.sql, parameters, request.memory_bytes, tables
+        # Clients that may reach other things may get other answers, or errors.
+        access = self.reach.access
+        return request.sql, parameters, request.memory_bytes, tables, access.tables, access.sealed
 
     # --- tables and functions --------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from queryard.backends.protocol import Backend
 from queryard.backends.workers import Workers
 from queryard.core.errors import QueryardError
 from queryard.engine import gil_interval
+from queryard.engine.access import Reach
 from queryard.engine.errors import QueryCancelled
 from queryard.engine.kept_tables import KeptColumns
 from queryard.engine.native import NativeEngine
@@ -57,7 +58,7 @@ class EffectRunner:
         self._now = now
         self._later = later
         self._want_copy = want_copy
-        self._online_plans = OnlinePlans(engine.catalog)
+        self._online_plans = OnlinePlans()
         self._replies: dict[Hashable, Future[str]] = {}
         # Active queries that keep Python's switch interval short.
         self._active: set[str] = set()
@@ -138,22 +139,25 @@ class EffectRunner:
 
     def _start_planning(self, effect: out.StartPlanning) -> None:
         engine = self._engine
+        reach = effect.request.reach or engine.reach
         temp = self._temp.path
         self._plan(
             effect.query,
-            lambda: plan_work(*effect, engine.catalog, engine.pool, temp, engine.segments),
+            lambda: plan_work(*effect, reach, engine.pool, temp, engine.segments),
+            reach,
         )
 
     def _start_online(self, effect: out.StartOnline) -> None:
-        known = self._engine.catalog, self._online_plans, self._backend.width, self._want_copy
-        self._plan(effect.query, lambda: plan_online(*effect, *known))
+        reach = effect.request.reach or self._engine.reach
+        known = reach, self._online_plans, self._backend.width, self._want_copy
+        self._plan(effect.query, lambda: plan_online(*effect, *known), reach)
 
-    def _plan(self, query: str, make: Callable[[], Work | KeptColumns]) -> None:
+    def _plan(self, query: str, make: Callable[[], Work | KeptColumns], reach: Reach) -> None:
         def plan() -> None:
             try:
                 work = make()
             except QueryardError as error:
-                self._post(inputs.PlanFailed(query, str(error)))
+                self._post(inputs.PlanFailed(query, str(reach.told(error))))
             except BaseException as error:
                 self._post(inputs.PlanFailed(query, "", error))
             else:
@@ -220,7 +224,17 @@ class EffectRunner:
             self._later(ticket.keep_s, lambda: self._tickets.expire(self._now()))
         if effect.work is not None:
             self._background.start(effect.work.close)
-        end_ticket(ticket)
+        if ticket.status == "finished" and ticket.request.runs_once:
+            self._background.start(lambda: self._end_once(ticket))
+        else:
+            end_ticket(ticket)
+
+    def _end_once(self, ticket: Ticket) -> None:
+        """Remember that a statement has run under its key, and only then tell its end."""
+        try:
+            self._recorder.done(ticket.facts)
+        finally:
+            end_ticket(ticket)
 
 
 def end_ticket(ticket: Ticket) -> None:
@@ -228,3 +242,4 @@ def end_ticket(ticket: Ticket) -> None:
     ticket.over.set()
     if ticket.request.online is not None:
         ticket.request.online.log.close()
+    ticket.tell_over()

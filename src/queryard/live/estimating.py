@@ -41,7 +41,7 @@ def native_estimate(
     else:
         foreseen = host.estimator.foresee(request, statement, root)
         prediction, features = foreseen.prediction, foreseen.features
-        names = PlanNames(host.catalog, statement.names)
+        names = PlanNames(client.catalog, statement.names)
         jobs = explained(read_plan(root, names), foreseen.operators)
         rows = foreseen.operators[0].rows
         read = sum(scan.bytes for scan in features.scans)

@@ -40,7 +40,9 @@ def explain(
     statement = _only_statement(sql)
     client.host.look_at_files([statement])
     wanted = checked_plan(plan or client.plan)
-    request = client.with_scans(QueryRequest(sql, [statement], parameters, wanted))
+    request = client.with_scans(
+        QueryRequest(sql, [statement], parameters, wanted, reach=client.reach)
+    )
     if request.plan == "auto":
         request = request.chosen(client.host.ask(lambda coordinator: coordinator.choice(request)))
     chosen = _chosen(request)
@@ -55,12 +57,12 @@ def explain(
 
         segments = client.host.engine.segments
         try:
-            plan_found, _ = planned(statement.sql, client.host.catalog, segments.target_bytes)
+            plan_found, _ = planned(statement.sql, client.catalog, segments.target_bytes)
         except NotStageable as error:
             reason = error.reason
         else:
             left_open = request.choice is not None
-            kept = complete_columns(plan_found, client.host.catalog, segments) if left_open else ()
+            kept = complete_columns(plan_found, client.catalog, segments) if left_open else ()
             if kept:
                 request = request.over_kept(kept)
                 found = native_explanation(client, request, analyze=analyze)

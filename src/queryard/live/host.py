@@ -7,6 +7,7 @@ thread; all that is decided is decided on the loop's thread.
 from __future__ import annotations
 
 import contextlib
+import datetime
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -21,7 +22,9 @@ from queryard.core.errors import QueryardError, unknown_name
 from queryard.core.explain import Why
 from queryard.core.model import query_ids
 from queryard.core.scheduler import Scheduler
+from queryard.engine.access import ALL, Access, Reach
 from queryard.engine.classify import Classified, names_read
+from queryard.engine.describing import Describer
 from queryard.engine.errors import QueryCancelled
 from queryard.engine.native import NativeEngine
 from queryard.engine.temp import TempSpace
@@ -35,6 +38,7 @@ from queryard.sql.statistics.collecting import Collector
 
 from . import inputs
 from .admission.gate import Gate
+from .admission.limits import AlreadyRan, Limits
 from .admission.memory import Reservations
 from .coordinating import Coordinator
 from .effect_runner import EffectRunner, end_ticket
@@ -46,7 +50,7 @@ from .facts import QueryFacts, QueryView
 from .inputs import ClientPort
 from .loop import Loop, Mailbox
 from .monitor import SessionReport
-from .recording import COST_EVERY_S, Recorder
+from .recording import COST_EVERY_S, Recorder, hash_of
 from .request import QueryRequest
 from .ticket import Ticket, TimedForecast
 from .tickets import Tickets
@@ -87,6 +91,8 @@ class Host:
         self.catalog = catalog
         self._freshness = Freshness(catalog, fresh_s)
         self.engine = engine
+        self._reaches: dict[Access, Reach] = {ALL: engine.reach}
+        self._describers: dict[Access, Describer] = {}
         self.backend = backend
         self._temp = temp
         # What one query can reserve at most.
@@ -147,6 +153,25 @@ class Host:
         if recorder.history is not None:
             self._later(COST_EVERY_S, self._note_cost)
 
+    # --- clients ---------------------------------------------------------------------------------
+
+    def reach(self, access: Access) -> Reach:
+        """What clients with this access reach: one object for all of them."""
+        with self._closing:
+            found = self._reaches.get(access)
+            if found is None:
+                found = self._reaches[access] = Reach(access, self.catalog)
+            return found
+
+    def describer(self, reach: Reach) -> Describer:
+        """What describes statements for clients of a reach."""
+        self._check_open()
+        with self._closing:
+            found = self._describers.get(reach.access)
+            if found is None:
+                found = self._describers[reach.access] = Describer(reach)
+            return found
+
     # --- queries ---------------------------------------------------------------------------------
 
     @property
@@ -174,6 +199,8 @@ class Host:
         if self._collector is not None:
             for statement in request.statements:
                 self._collector.want(statement.names)
+        if request.runs_once:
+            self._check_not_done(request)
         prediction = self._first(request)
         wait_s = self._wait_s(client, request, prediction.work_s)
         query = next(self._ids)
@@ -224,6 +251,26 @@ class Host:
                 "rows are kept no more; use another key to run the statement again"
             )
         return found
+
+    def _check_not_done(self, request: QueryRequest) -> None:
+        """Raise if a statement has run under its key in an earlier session on this data."""
+        if self._loop.ask(lambda coordinator: coordinator.knows_key(request)):
+            return
+        done = self._recorder.done_before(request)
+        if done is None:
+            return
+        key = f"idempotency_key {request.idempotency_key!r}"
+        if done.statement != hash_of(request):
+            raise QueryardError(
+                f"{key}: came with another statement or other parameters before; use a key of its "
+                "own for each statement"
+            )
+        when = datetime.datetime.fromtimestamp(done.ended_at)
+        raise AlreadyRan(
+            f"{key}: its statement has run already, as query {done.query}, and ended well on "
+            f"{when:%Y-%m-%d at %H:%M:%S}; it was not run again. Use another key to run it again",
+            done.query,
+        )
 
     def _wait_s(self, client: ClientPort, request: QueryRequest, work_s: float) -> float:
         """How long a query would wait, if that may be longer than some limit."""
@@ -308,6 +355,12 @@ class Host:
         """Follow another policy from now on; what runs is not disturbed."""
         self._check_open()
         self._post(inputs.ChoosePolicy(profile))
+
+    def limit(self, limits: Limits, tenants: Mapping[str, Limits]) -> None:
+        """Hold queries that come from now on to other limits."""
+        self._check_open()
+        # In its turn: queries that were submitted before were told that they are admitted.
+        self._loop.ask(lambda coordinator: coordinator.gate.follow(limits, tenants))
 
     def _call(self, token: Hashable, given: inputs.Input) -> str:
         """Post something and wait for its reply."""
@@ -397,6 +450,16 @@ class Host:
             self._problems.append(f"{type(error).__name__}: {error}")
 
     @property
+    def history_file(self) -> Path | None:
+        """Where the history is; None if there is none."""
+        history = self._recorder.history
+        return None if history is None else history.file
+
+    def redact_history(self) -> None:
+        """Leave values that users wrote into statements out of the history from now on."""
+        self._recorder.redacts = True
+
+    @property
     def estimator(self) -> Estimator:
         """What predicts its queries."""
         return self._estimator
@@ -482,6 +545,8 @@ class Host:
         # A Python function may go on for ever; its instance must not be closed under it.
         if stopped:
             self.engine.close()
+        for describer in self._describers.values():
+            describer.close()
         if self._collector is not None:
             self._collector.close()
         if self._copies is not None:

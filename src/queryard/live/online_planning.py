@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from queryard.core.errors import QueryardError
 from queryard.core.readable import several
+from queryard.engine.access import Access, Reach
 from queryard.engine.settings import Settings
 from queryard.sql.catalog import Catalog, Table
 from queryard.sql.catalog.quoting import written_name
@@ -50,32 +51,34 @@ def load_planner(catalog: Catalog) -> None:
 class OnlinePlans:
     """Plans of online queries by their texts, as long as their tables are what they were."""
 
-    def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
+    def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: OrderedDict[str, tuple[OnlinePlan, Mapping[str, Table]]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, Access], tuple[OnlinePlan, Mapping[str, Table]]] = (
+            OrderedDict()
+        )
 
-    def plan(self, sql: str) -> OnlinePlan:
+    def plan(self, sql: str, reach: Reach) -> OnlinePlan:
         """The plan of a query; `NotOnline` says why there is none."""
         from queryard.sql.online import online_plan
 
         with self._lock:
-            found = self._kept.get(sql)
+            found = self._kept.get((sql, reach.access))
         # The catalog makes a new object of a table when a file has changed.
         if found is not None and all(
-            self._catalog.tables.get(name) is table for name, table in found[1].items()
+            reach.catalog.tables.get(name) is table for name, table in found[1].items()
         ):
             return found[0]
-        plan = online_plan(sql, self._catalog)
+        plan = online_plan(sql, reach.catalog)
         with self._lock:
-            self._kept[sql] = plan, self._tables(plan)
+            self._kept[sql, reach.access] = plan, _tables(plan, reach.catalog)
             if len(self._kept) > PLANS_KEPT:
                 self._kept.popitem(last=False)
         return plan
 
-    def _tables(self, plan: OnlinePlan) -> dict[str, Table]:
-        named = [plan.table, *(name for each in plan.dimensions for name in each.tables)]
-        return {name: self._catalog[name] for name in named if name in self._catalog}
+
+def _tables(plan: OnlinePlan, catalog: Catalog) -> dict[str, Table]:
+    named = [plan.table, *(name for each in plan.dimensions for name in each.tables)]
+    return {name: catalog[name] for name in named if name in catalog}
 
 
 def plan_online(
@@ -83,7 +86,7 @@ def plan_online(
     request: QueryRequest,
     memory_bytes: int,
     settings: Settings,
-    catalog: Catalog,
+    reach: Reach,
     plans: OnlinePlans,
     width: int,
     want_copy: Callable[[str], None],
@@ -97,14 +100,15 @@ def plan_online(
     from .work.online import OnlineWork
 
     assert request.online is not None
-    plan = plans.plan(request.statements[0].sql)
+    catalog = reach.catalog
+    plan = plans.plan(request.statements[0].sql, reach)
     for name in (name for dimension in plan.dimensions for name in dimension.tables):
         if not catalog[name].files:
             raise QueryardError(f"{name} is a frame, which is read by its session only")
     sample = _sample(catalog, plan.table, want_copy)
     _check_worth(plan, sample)
     wish, log = request.online.wish, request.online.log
-    statement = OnlineStatement(plan, sample, wish, log, memory_bytes, settings)
+    statement = OnlineStatement(plan, sample, wish, log, memory_bytes, reach, settings)
     return OnlineWork(query, statement, width, len(sample.parts), memory_bytes)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from queryard.engine.access import Reach
 from queryard.engine.kept_tables import KeptColumns
 from queryard.engine.pool import InstancePool
 from queryard.engine.segments import SegmentStore
@@ -29,13 +30,15 @@ def plan_work(
     query: str,
     request: QueryRequest,
     memory_bytes: int,
-    catalog: Catalog,
+    reach: Reach,
     pool: InstancePool,
     temp: Path,
     segments: SegmentStore,
     aligns: bool = False,
 ) -> Work | KeptColumns:
     """The jobs and tasks of a query; a `QueryardError` says why it cannot be split.
+
+    It sees the tables within its client's reach only.
 
     If its plan was left open and all it reads of text is kept in parsed segments, the columns that
     it reads: DuckDB then runs it over these, at less cost than tasks.
@@ -48,6 +51,7 @@ def plan_work(
 
     from .work.staged import StagedWork
 
+    catalog = reach.catalog
     plan, tables = planned(request.statements[0].sql, catalog, segments.target_bytes)
     texts = {name: table for name, table in tables.items() if is_text_table(table)}
     if request.choice is not None and (kept := complete_columns(plan, catalog, segments)):
@@ -57,7 +61,7 @@ def plan_work(
     reads = SegmentReads(texts, segments, keeps) if texts else None
     if request.memory_bytes is None and plan.scanned().keys() & texts.keys():
         memory_bytes = min(memory_bytes, ridden_bytes(plan))
-    return StagedWork(query, plan, memory_bytes, pool, temp, reads, shares)
+    return StagedWork(query, plan, memory_bytes, pool, temp, reads, shares, reach)
 
 
 def complete_columns(plan: StagedPlan, catalog: Catalog, segments: SegmentStore) -> KeptColumns:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 import uuid
@@ -14,9 +15,11 @@ from queryard.core.errors import QueryardError, unknown_name
 from queryard.core.journal import Journal
 from queryard.core.scheduler import Scheduler
 from queryard.core.state import Settings
+from queryard.engine.redaction import without_literals, without_values
 from queryard.history import (
     AskedRow,
     CostRow,
+    DoneRow,
     EndedRow,
     ForecastRow,
     History,
@@ -34,6 +37,7 @@ from queryard.version import __version__
 from .amounts import as_bytes
 from .facts import QueryFacts, Status
 from .monitor import SessionReport
+from .redacted_steps import without_causes
 from .request import QueryRequest
 from .ticket import TimedForecast
 
@@ -82,6 +86,8 @@ class Recorder:
     def __init__(self, file: Path | None, keep: Retention | None = None) -> None:
         self.session = uuid.uuid4().hex[:12]
         self.history = None if file is None else History.open(file, keep=keep)
+        # Whether values that users wrote into statements are left out.
+        self.redacts = False
         # Active queries that are in the history.
         self._known: set[str] = set()
 
@@ -105,14 +111,15 @@ class Recorder:
             )
         )
         # Steps go to the history; a session that lasts for weeks must not keep them in memory.
-        journal = Journal(asdict(settings), dict(profile), Steps(self.history))
+        steps = Steps(self.history, lambda step: without_causes(step) if self.redacts else step)
+        journal = Journal(asdict(settings), dict(profile), steps)
         return Scheduler(compose, profile, settings, journal)
 
     def asked(self, facts: QueryFacts) -> None:
         """A query enters the kernel."""
         if self.history is not None:
             self._known.add(facts.id)
-            self.history.asked(_asked(facts))
+            self.history.asked(self._shown(_asked(facts)))
 
     def ended(self, facts: QueryFacts, outcome: Status, rows: int) -> None:
         if self.history is None:
@@ -127,7 +134,7 @@ class Recorder:
                 time_s=facts.submitted_s if facts.ended_s is None else facts.ended_s,
                 started_s=facts.started_s,
                 outcome=outcome,
-                error="" if facts.error is None else str(facts.error),
+                error="" if facts.error is None else self._told(facts.error),
                 work_s=facts.work_s,
                 held_s=facts.usage.held_s,
                 peak_memory_bytes=facts.peak_memory_bytes,
@@ -145,10 +152,38 @@ class Recorder:
     ) -> None:
         """A query was refused by a limit."""
         if self.history is not None:
-            self.history.asked(_refused(query, request, now_s))
+            self.history.asked(self._shown(_refused(query, request, now_s)))
             self.history.ended(
-                EndedRow(query, now_s, None, "refused", str(error), 0.0, 0.0, None, 0, 0.0)
+                EndedRow(query, now_s, None, "refused", self._told(error), 0.0, 0.0, None, 0, 0.0)
             )
+
+    def _shown(self, row: AskedRow) -> AskedRow:
+        return replace(row, sql=without_literals(row.sql)) if self.redacts else row
+
+    def _told(self, error: BaseException) -> str:
+        return without_values(str(error)) if self.redacts else str(error)
+
+    def done(self, facts: QueryFacts) -> None:
+        """A statement with side effects and an idempotency key has ended well.
+
+        It waits until this is in the file: a key that was told to be done must not run again after
+        a crash.
+        """
+        request = facts.request
+        if self.history is None:
+            return
+        statement = hash_of(request)
+        self.history.done(
+            DoneRow(request.tenant, request.idempotency_key, statement, facts.id, time.time())
+        )
+        self.history.flush()
+
+    def done_before(self, request: QueryRequest) -> DoneRow | None:
+        """The statement that has run under the key of this one; reads the file."""
+        if self.history is None or not self.history.file.is_file():
+            return None
+        with HistoryReader(self.history.file) as reader:
+            return reader.done(request.tenant, request.idempotency_key)
 
     def forecast(self, query: str, timed: TimedForecast) -> None:
         if self.history is not None:
@@ -195,6 +230,12 @@ class Recorder:
     def close(self) -> None:
         if self.history is not None:
             self.history.close()
+
+
+def hash_of(request: QueryRequest) -> str:
+    """Equal for requests of the same text and parameters."""
+    asked = repr((request.sql, request.parameters))
+    return hashlib.sha256(asked.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _asked(facts: QueryFacts) -> AskedRow:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Literal
 
 from queryard.core.errors import QueryardError, unknown_name
+from queryard.engine.access import Reach
 from queryard.engine.classify import Classified, all_names
 from queryard.engine.kept_tables import KeptColumns
 from queryard.engine.native import Parameters
@@ -57,6 +58,8 @@ class QueryRequest:
     choice: Choice | None = None
     # The columns that it reads of tables of text which are kept as a whole, by table.
     kept: KeptColumns = ()
+    # What its client may reach; None for all of the host's catalog.
+    reach: Reach | None = None
 
     def with_memory(self, memory_bytes: int) -> QueryRequest:
         """The same, with memory that was chosen for it."""
@@ -76,6 +79,11 @@ class QueryRequest:
     def has_side_effects(self) -> bool:
         """Whether it does more than read."""
         return any(not statement.reads for statement in self.statements)
+
+    @property
+    def runs_once(self) -> bool:
+        """Whether it must not run again under its idempotency key, also after a restart."""
+        return bool(self.idempotency_key) and self.has_side_effects
 
     @cached_property
     def template(self) -> str:

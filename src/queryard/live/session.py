@@ -171,6 +171,7 @@ class Session:
         nodes = tuple(nodes or nodes_of(self._slot_range, budget.pool_bytes, kept))
         self.slots = sum(node.slots for node in nodes)
         self._tenants = read_tenants(tenants)
+        self._chosen = profile
         self.profile = self._shared(profile)
         warn_of_idle_parts(self.profile, stacklevel=4)
         gate = Gate(read_limits(limits or {}, "limits"), self._tenants.limits, self.slots)
@@ -208,6 +209,11 @@ class Session:
     def plan(self) -> Plan:
         """How queries run unless they say otherwise."""
         return self.client.plan
+
+    @property
+    def tenants(self) -> tuple[Tenant, ...]:
+        """The tenants that were named, with their shares."""
+        return self._tenants.shares
 
     # --- asking ------------------------------------------------------------------------------
 
@@ -394,7 +400,27 @@ class Session:
         chosen = self._shared(profile)
         warn_of_idle_parts(chosen, stacklevel=3)
         self.host.choose(chosen)
-        self.profile = chosen
+        self.profile, self._chosen = chosen, profile
+
+    def use_tenants(
+        self,
+        tenants: Mapping[str, Any] | Sequence[Tenant] | None,
+        limits: Mapping[str, Any] | None = None,
+        profile: str | Mapping[str, Any] | None = None,
+    ) -> None:
+        """Share by other tenants and hold to other limits from now on, as `connect` takes them.
+
+        What runs is not disturbed. The policy stays unless a `profile` is given. If something is
+        wrong, nothing changes.
+        """
+        found, held = read_tenants(tenants), read_limits(limits or {}, "limits")
+        before, self._tenants = self._tenants, found
+        try:
+            self.use_profile(self._chosen if profile is None else profile)
+        except BaseException:
+            self._tenants = before
+            raise
+        self.host.limit(held, found.limits)
 
     def _shared(self, profile: str | Mapping[str, Any]) -> Mapping[str, Any]:
         """A profile inside the shares of the tenants, if it can be followed on this machine."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Callable
 from typing import NamedTuple
 
 from queryard.engine.errors import QueryCancelled
@@ -34,6 +35,7 @@ class Ticket:
         # How long its rows are kept after its end though no handle is held; None: not at all.
         self.keep_s = keep_s
         self.over = threading.Event()
+        self._told: list[Callable[[], None]] = []
         # Its rows are read once: all its handles share one answer, and one reference to the rows.
         self.answer: weakref.ref[Answer] | None = None
         self.interest: weakref.ref[object] | None = None
@@ -54,6 +56,22 @@ class Ticket:
     @property
     def ended(self) -> bool:
         return self.over.is_set()
+
+    def when_over(self, call: Callable[[], None]) -> None:
+        """Call something short once it has ended, on the thread that ends it; at once if so."""
+        self._told.append(call)
+        if self.over.is_set():
+            self.tell_over()
+
+    def tell_over(self) -> None:
+        """Make the calls that were asked for."""
+        while True:
+            # Two threads may be here: each takes what the other has not.
+            try:
+                call = self._told.pop()
+            except IndexError:
+                return
+            call()
 
     @property
     def error(self) -> BaseException | None:

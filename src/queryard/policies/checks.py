@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+
+from queryard.core.errors import unknown_name
 
 
 def above_zero(name: str, value: object) -> float:
@@ -25,4 +28,11 @@ def whole(name: str, value: object, least: int) -> int:
     """A whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return value
+
+
+def one_of(name: str, value: object, valid: Sequence[str]) -> str:
+    """One of some words."""
+    if not isinstance(value, str) or value not in valid:
+        raise ValueError(unknown_name(name, str(value), valid))
     return value

@@ -224,7 +224,7 @@ NEW: tuple[Profile, ...] = (
         "name": "marshal",
         "summary": "Tenants take turns; in each, small queries soon and large ones in their time.",
         "pools": {"by": "tenant", "choice": "turns", "default": {"order": "srpt-fair"}},
-        "sharing": "circular",
+        "sharing": {"name": "circular", "when": "pays"},
     },
     {
         "name": "cost-of-delay",
@@ -239,6 +239,11 @@ NEW: tuple[Profile, ...] = (
         "order": "qef",
         "jobs": "lodfa",
         "sharing": "circular",
+    },
+    {
+        "name": "s3-pays",
+        "summary": "As s3, but queries share a scan only while that takes less than scans apart.",
+        "sharing": {"name": "circular", "when": "pays"},
     },
     {
         "name": "tls-circular-htumm",

@@ -130,6 +130,23 @@ def json_lines(batch: Any, types: Sequence[str]) -> bytes:
     return _bytes_of(lines)
 
 
+def json_arrays(batch: Any, types: Sequence[str]) -> bytes:
+    """One array per row, with commas between them: names of columns may be the same.
+
+    >>> json_arrays(pa.record_batch({"n": [1, None], "t": ["a", "b"]}), ["BIGINT", "VARCHAR"])
+    b'[1, "a"],\\n[null, "b"]'
+    """
+    if batch.num_rows == 0:
+        return b""
+    cells = [
+        pc.fill_null(_json_cells(column, kind), _text("null"))
+        for column, kind in zip(batch.columns, types, strict=True)
+    ]
+    inside = pc.binary_join_element_wise(*cells, _text(", "))
+    lines = pc.binary_join_element_wise(_text("["), inside, _text("],\n"), _text(""))
+    return _bytes_of(lines)[:-2]
+
+
 def _json_cells(column: Any, sql_type: str) -> Any:
     kind = column.type
     if pa.types.is_dictionary(kind):

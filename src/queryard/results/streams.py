@@ -60,6 +60,7 @@ class ResultStream:
         self._returns: Returns = "rows"
         self.rows = 0
         self._waiting: list[Callable[[], None]] = []
+        self._wanting: list[Callable[[], None]] = []
         # The scheduler hears of both under a lock, in the order in which it happened; the query
         # that writes is woken.
         self.on_full: Callable[[], None] = _nothing
@@ -103,6 +104,7 @@ class ResultStream:
             self._keep(batch)
             self.rows += batch.num_rows
             self._changed.notify_all()
+            self._tell_more()
 
     def _keep(self, batch: Any) -> None:
         fits = self._bytes + batch.nbytes <= self._limit_bytes
@@ -151,10 +153,24 @@ class ResultStream:
                 return
         call()
 
+    def when_more(self, call: Callable[[], None]) -> None:
+        """Call something short once there are rows to be taken, or none will come."""
+        with self._changed:
+            if not self._batches and not self._ended:
+                self._wanting.append(call)
+                return
+        call()
+
     def _ready(self) -> None:
         self._changed.notify_all()
         while self._waiting:
             self._waiting.pop()()
+        if self._ended:
+            self._tell_more()
+
+    def _tell_more(self) -> None:
+        while self._wanting:
+            self._wanting.pop()()
 
     def schema(self, timeout_s: float | None = None) -> Any:
         """Wait for the columns; raises the query's error."""
@@ -218,6 +234,7 @@ class ResultStream:
             self._ended = True
             self._drop()
             self._changed.notify_all()
+            self._tell_more()
 
     def discard(self) -> None:
         """The rows are wanted no more; a reader that comes all the same is told so."""

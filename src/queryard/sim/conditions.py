@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from queryard.core.errors import InvalidModel
+from queryard.workload.scan_costs import SCAN_COSTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,8 @@ class Conditions:
     task starts. `rider_cost` is what one more rider adds to a merged scan: 0.0283 gives the
     25.5 % of ten riders (S³). `memory_gain` is the share of a map's time that is saved when
     its split is among the last `memory_cache_bytes` read on the node.
+    Parsed segments are kept for others in `segment_cache_bytes` on each host (with 0 nothing is kept),
+    `kept_share` bytes of each byte; 0.158 is what Parquet takes of CSV.
     `remote_penalty` is the share added when the split is on no node of the same rack,
     `rack_penalty` when it is on another node of the rack. Nodes without a rack are far apart.
     """
@@ -27,6 +30,8 @@ class Conditions:
     rack_penalty: float = 0.0
     memory_gain: float = 0.0
     memory_cache_bytes: float = 0.0
+    segment_cache_bytes: float = 0.0
+    kept_share: float = SCAN_COSTS["text"].kept
     contention: float = 0.0
     task_start_s: float = 0.0
     job_start_s: float = 0.0

@@ -209,6 +209,8 @@ class SimDriver:
             self.now = now
             if rare:
                 events[:0] = self._leasing.progress(now)
+            if self.truth.has_parsing:
+                events += [ev.SegmentsKept(now, *news) for news in self.truth.segments.news()]
             if self._learner is not None:
                 events += self._learn(now, self._learner, events)
             for command in handle(*events):
@@ -268,6 +270,9 @@ class SimDriver:
             events.extend(what.call(now))
         elif isinstance(what, ev.NodeJoined):
             self._machines.join(what, events)
+        elif isinstance(what, ev.TableChanged):
+            self.truth.segments.drop(what.table.name)
+            events.append(what)
         elif isinstance(what, ev.NodeLost):
             self._lose(now, what, events)
         else:
@@ -323,6 +328,8 @@ class SimDriver:
             return  # released in the meantime
         events.append(event)
         self.truth.lose(event.node)
+        if all(other.host != node.host for other in self._state.nodes.values() if other is not node):
+            self.truth.segments.lose(node.host)
         self._leasing.lose(now, node)
         self._shuffling.lose(now, event.node)
         self._machines.lose(now, node)

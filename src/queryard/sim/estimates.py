@@ -16,7 +16,7 @@ from functools import partial
 from queryard.core.errors import QueryardError, unknown_name
 from queryard.core.events import EstimateChanged
 from queryard.estimate.tasks import PREDICTORS, make_predictor
-from queryard.workload.model import Arrival
+from queryard.workload.model import Arrival, JobTruth
 
 from .predicting import Predicting
 
@@ -34,13 +34,20 @@ def _tell(
         if job.divisible is not None:
             work_s = truth.total_work_s(job) * by
             curve = truth.speedup if tells_curves and not truth.speedup.is_perfect else None
-            events.append(EstimateChanged(now, job_id, work_s=work_s, speedup=curve))
+            told = EstimateChanged(now, job_id, work_s=work_s, speedup=curve)
+            events.append(_with_parsing(told, truth, by))
             continue
         reduce_s = (truth.shuffle_s + truth.merge_s + truth.reduce_s) * by
-        events.append(
-            EstimateChanged(now, job_id, truth.map_s * by, reduce_s if job.reduce else None)
-        )
+        told = EstimateChanged(now, job_id, truth.map_s * by, reduce_s if job.reduce else None)
+        events.append(_with_parsing(told, truth, by))
     return events
+
+
+def _with_parsing(told: EstimateChanged, truth: JobTruth, by: float) -> EstimateChanged:
+    """Also what parsing for all and riding take, where what was parsed can be kept."""
+    if not truth.make_s:
+        return told
+    return told._replace(make_s=truth.make_s * by, ride_s=truth.ride_s * by)
 
 
 def oracle(now: float, arrival: Arrival) -> list[EstimateChanged]:

@@ -129,6 +129,7 @@ def resume(fork: Scheduler, conditions: Conditions | None = None) -> SimDriver:
         for job in query.jobs:
             if not job.done:
                 truth.add(job.id, job.spec, believed(job)).read(table for table, _ in job.scanned)
+    truth.believe_kept(fork.state.kept)
     driver = SimDriver(fork, truth)
     driver.resume()
     return driver

@@ -14,6 +14,8 @@ from queryard.core.events import AnswerReported
 from queryard.core.model import Job
 from queryard.workload.model import JobTruth
 
+from .circles import Reader
+
 
 class LeasedJob:
     """The progress of one divisible job."""
@@ -27,6 +29,7 @@ class LeasedJob:
         "nodes",
         "overhead_s",
         "rate",
+        "reader",
         "since_s",
         "spec",
         "summed",
@@ -45,6 +48,8 @@ class LeasedJob:
         self.target_error = target_error
         self.batches = spec.divisible.batches
         self.batch = 1
+        # Where it is in the table it scans, if any; from the next `skip` on.
+        self.reader: Reader | None = None
         self.nodes: dict[str, int] = {}
         # What its slots could do together, and what they do.
         self.summed = 0.0
@@ -56,7 +61,10 @@ class LeasedJob:
         self._open_batch()
 
     def _open_batch(self) -> None:
-        self.work_s = self.left_s = self.truth.batch_work_s(self.batch, self.batches)
+        if self.reader is not None:
+            self.work_s = self.left_s = self.reader.open_batch_s(self.batch)
+        else:
+            self.work_s = self.left_s = self.truth.batch_work_s(self.batch, self.batches)
         self.overhead_s = self.truth.batch_overhead_s
 
     def skip(self, share: float) -> None:

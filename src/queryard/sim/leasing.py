@@ -9,6 +9,7 @@ from queryard.core import events as ev
 from queryard.core.entities import JobState, NodeState
 from queryard.core.state import State
 
+from .circles import Circles, Reader
 from .leases import LeasedJob
 from .ordering import WORK, Post
 from .truth import Truth
@@ -63,6 +64,7 @@ class Leasing:
         self._truth = truth
         self._post = post
         self._seed = seed
+        self._circles = Circles(truth.segments)
         self._jobs: dict[str, LeasedJob] = {}
         # Query -> its jobs that slots have worked on.
         self._of_query: dict[str, set[str]] = {}
@@ -81,6 +83,7 @@ class Leasing:
             if self._truth.is_believed and not known.answers:
                 target = None  # how its error falls is not known yet
             job = LeasedJob(job_id, physics.spec, physics.truth, target, self._seed)
+            job.reader = Reader.of(self._circles, known, physics.truth)
             # A forecast continues a job at the progress that the kernel knows.
             job.skip(known.done_share)
             job.since_s = self._state.now
@@ -215,5 +218,7 @@ class Leasing:
             self._lost.pop(job_id, None)
 
     def _drop(self, job_id: str) -> None:
-        self._jobs.pop(job_id, None)
+        job = self._jobs.pop(job_id, None)
+        if job is not None and job.reader is not None:
+            job.reader.leave()
         self._busy.pop(job_id, None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import random
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from zlib import crc32
@@ -21,6 +21,7 @@ from queryard.core.state import State
 from queryard.workload.model import JobTruth
 
 from .conditions import Conditions
+from .segments import Segments
 
 TABLE = 1 << 14
 # Odd strides walk the whole table; two so that luck and failure are not the same draw.
@@ -36,6 +37,7 @@ class JobPhysics:
         "attempts",
         "map_s",
         "map_sizes",
+        "parses",
         "ready_s",
         "reduce_sizes",
         "rest_s",
@@ -50,6 +52,8 @@ class JobPhysics:
         self.truth = truth
         self.salt = salt
         self.map_s = truth.map_s
+        # Whether what it parses can be kept for others.
+        self.parses = truth.make_s > 0 and len(spec.scans) == 1
         self.shuffle_s = truth.shuffle_s
         self.rest_s = truth.merge_s + truth.reduce_s
         self.ready_s: float | None = None
@@ -73,6 +77,9 @@ class Truth:
         # Whether this is what the kernel expects, for a forecast, and not what will be.
         self.is_believed = is_believed
         self.jobs: dict[str, JobPhysics] = {}
+        # Whether some job can share what it parses, and what is kept of that.
+        self.has_parsing = False
+        self.segments = self._empty_segments({})
         self.has_outputs = False
         self._rounds: dict[str, float] = {}
         self._recent: dict[str, OrderedDict[tuple[str, int], float]] = {}
@@ -92,7 +99,17 @@ class Truth:
         physics = JobPhysics(spec, truth, crc32(f"{self._seed}:{job_id}".encode()) % TABLE)
         self.jobs[job_id] = physics
         self.has_outputs = self.has_outputs or truth.map_output_bytes > 0
+        self.has_parsing = self.has_parsing or physics.parses
         return physics
+
+    def believe_kept(self, shares: Mapping[str, float]) -> None:
+        """In a forecast: these shares of tables are kept parsed."""
+        self.segments = self._empty_segments(shares)
+
+    def _empty_segments(self, believed: Mapping[str, float]) -> Segments:
+        # How much room there is, a forecast does not know.
+        budget = math.inf if self.is_believed else self.conditions.segment_cache_bytes
+        return Segments(budget, self.conditions.kept_share, believed)
 
     def output_bytes(self, launch: Launch) -> float:
         """The output bytes of a launch of maps."""
@@ -109,11 +126,13 @@ class Truth:
         physics = self.jobs[job_id]
         node = state.nodes[node_id]
         seconds = physics.map_s / node.spec.map_speed
-        if self._by_luck and len(tasks) == 1 and not physics.map_sizes:
+        if self._by_luck and len(tasks) == 1 and not (physics.map_sizes or physics.parses):
             if self._luck:
                 seconds *= self._luck[(physics.salt + index * TASK_STRIDE + 1) % TABLE]
             return seconds
-        if len(tasks) > 1:
+        if any(self.jobs[task.job].parses for task in tasks):
+            seconds = self._parsing_s(launch, state) / node.spec.map_speed
+        elif len(tasks) > 1:
             slowest = max(self.jobs[task.job].map_s for task in tasks)
             seconds = slowest / node.spec.map_speed
             seconds *= 1.0 + self.conditions.rider_cost * (len(tasks) - 1)
@@ -130,6 +149,20 @@ class Truth:
             if round:
                 self._set_up(launch, self._rounds[round])
         return seconds
+
+    def _parsing_s(self, launch: Launch, state: State) -> float:
+        """What reading a split takes: parsing it alone, or for all, or riding on what was kept."""
+        first = launch.tasks[0]
+        table, number = split_of(state.jobs[first.job], first.index)
+        host = state.nodes[launch.node].host
+        kept = self.segments.kept(host, table, number)
+        riders = [self.jobs[task.job] for task in launch.tasks]
+        rides_s = sum(each.truth.ride_s if each.parses else each.map_s for each in riders)
+        if not launch.round:
+            alone_s = sum(each.map_s for each in riders)
+            return kept * rides_s + (1.0 - kept) * alone_s
+        self.segments.keep(host, table, number)
+        return rides_s + (1.0 - kept) * max(each.truth.make_s for each in riders)
 
     def reduce_seconds(self, launch: Launch, state: State) -> tuple[float, float]:
         """(shuffle, merge and reduce) of a reduce task."""
@@ -189,7 +222,7 @@ class Truth:
     def _read(self, job: JobState, index: int, node_id: str, state: State) -> float:
         """What the place of the data does to the time: remote, in the rack, in memory."""
         c = self.conditions
-        table, number = _split_of(job, index)
+        table, number = split_of(job, index)
         split = table.splits[number]
         if c.memory_cache_bytes and self._in_memory(node_id, (table.name, number), split.bytes):
             return 1.0 - c.memory_gain
@@ -219,7 +252,7 @@ class Truth:
         self._recent_bytes.pop(node_id, None)
 
 
-def _split_of(job: JobState, index: int) -> tuple[Table, int]:
+def split_of(job: JobState, index: int) -> tuple[Table, int]:
     """The table that a map reads, and which of its splits."""
     table, number = job.scanned[0][0], index
     for table, _ in job.scanned:
@@ -235,7 +268,7 @@ def is_local(launch: Launch, state: State) -> bool | None:
     job = state.jobs.get(task.job)
     if task.kind != MAP or job is None or not job.scanned:
         return None
-    table, number = _split_of(job, task.index)
+    table, number = split_of(job, task.index)
     nodes = table.splits[number].nodes
     return launch.node in nodes if nodes else None
 
@@ -264,7 +297,14 @@ def believed(job: JobState) -> JobTruth:
     The error of an online answer goes on falling from the last one that was reported.
     """
     divisible = job.spec.divisible
-    truth = JobTruth(map_s=job.map_s, reduce_s=job.reduce_s, work_s=job.work_s, speedup=job.speedup)
+    truth = JobTruth(
+        map_s=job.map_s,
+        reduce_s=job.reduce_s,
+        work_s=job.work_s,
+        speedup=job.speedup,
+        make_s=job.make_s or 0.0,
+        ride_s=job.ride_s or 0.0,
+    )
     if divisible is None or not job.answers:
         return truth
     last = job.answers[-1]

@@ -19,6 +19,9 @@ class JobTruth:
     Divisible work takes `work_s` core-seconds in all, the batch i of a nested online job
     `work_s / batches + growth_s * i`; `batch_overhead_s` is the fixed wall time of a batch, and
     `speedup` how much faster it gets with more slots.
+    Where what was parsed can be kept for others, `make_s` is what parsing and keeping takes, and
+    `ride_s` what one query takes on what was kept, in place of `map_s` (or of `work_s`) for a query
+    that parses for itself (`scan_costs` has what was measured). With 0 nothing can be kept.
     The error of an online answer is `sigma * sqrt((1 - f) / n)` with f the share of the rows
     read and n their number, out of `rows`.
     Where tasks were measured one by one, `map_times_s` and `reduce_times_s` (shuffle and all) have
@@ -38,6 +41,8 @@ class JobTruth:
     map_times_s: tuple[float, ...] = ()
     reduce_times_s: tuple[float, ...] = ()
     speedup: Speedup = PERFECT
+    make_s: float = 0.0
+    ride_s: float = 0.0
 
     def __post_init__(self) -> None:
         if self._is_plain():
@@ -58,6 +63,7 @@ class JobTruth:
         values = (
             *(self.map_s, self.shuffle_s, self.merge_s, self.reduce_s, self.work_s, self.growth_s),
             *(self.batch_overhead_s, self.sigma, self.rows, self.map_output_bytes),
+            *(self.make_s, self.ride_s),
         )
         try:
             return min(values) >= 0 and sum(values) < math.inf

@@ -23,10 +23,15 @@ from queryard.core.speedup import PERFECT, Speedup
 
 from .fields import Fields
 from .model import JobTruth
+from .scan_costs import SCAN_COSTS, with_scan_costs
 
 WORK_FIELDS = ("operator", "inputs", "scans", "map", "reduce", "divisible")
 JOB_FIELDS = ("name", "upstream", *WORK_FIELDS)
-MAP_FIELDS = ("tasks", "bytes", "sizes", "seconds", "times", "output", "output_bytes")
+PARSING_FIELDS = ("format", "make", "make_s", "ride", "ride_s")
+MAP_FIELDS = (
+    *("tasks", "bytes", "sizes", "seconds", "times", "output", "output_bytes"),
+    *PARSING_FIELDS,
+)
 REDUCE_FIELDS = (
     "tasks",
     "bytes",
@@ -54,6 +59,7 @@ DIVISIBLE_FIELDS = (
     "sigma",
     "rows",
     "speedup",
+    *PARSING_FIELDS,
 )
 SPEEDUP_FIELDS = ("serial", "most")
 ONLY_JOB = "job"
@@ -120,11 +126,15 @@ def _read_job(
             fields.fail("scans", f"the table {table!r} has no splits to read", (i,))
     inputs = _read_inputs(fields, scans, tables)
     if "divisible" in fields:
-        for other in ("map", "reduce", "scans"):
+        for other in ("map", "reduce"):
             if other in fields:
-                fields.fail(other, "divisible work has no phases and no scans; leave this out")
-        divisible, truth = _read_divisible(fields.table("divisible", DIVISIBLE_FIELDS))
-        return Job(name, operator, upstream, inputs, divisible=divisible), truth
+                fields.fail(other, "divisible work has no phases; leave this out")
+        if len(scans) > 1:
+            fields.fail("scans", "divisible work scans one table at most; name the largest")
+        given = fields.table("divisible", DIVISIBLE_FIELDS)
+        divisible, truth = _read_divisible(given)
+        truth = _read_parsing(given, truth, scans)
+        return Job(name, operator, upstream, inputs, scans=scans, divisible=divisible), truth
     if "map" not in fields and not scans:
         fields.fail(None, "has no work; give it map = {…}, divisible = {…}, or jobs")
     sizes = tuple(split.bytes for table in scans for split in tables[table].splits)
@@ -137,6 +147,7 @@ def _read_job(
             map_output_bytes=maps.bytes("output", 0.0),
             map_times_s=map_times_s,
         )
+        truth = _read_parsing(maps, truth, scans)
     else:
         map_phase, truth = _phase(sizes), _TRUTH
     reduce_phase = None
@@ -156,6 +167,22 @@ def _read_job(
             reduce_times_s=times_s,
         )
     return Job(name, operator, upstream, inputs, map_phase, reduce_phase, scans), truth
+
+
+def _read_parsing(fields: Fields, truth: JobTruth, scans: tuple[str, ...]) -> JobTruth:
+    """What parsing for all and riding take: `format`, or `make` and `ride` by themselves."""
+    given = [name for name in PARSING_FIELDS if name in fields]
+    if not given:
+        return truth
+    if len(scans) != 1:
+        fields.fail(given[0], "only a job that scans one table can share what it parses")
+    if "format" in fields:
+        truth = with_scan_costs(truth, fields.choice("format", tuple(SCAN_COSTS), "text"))
+    return replace(
+        truth,
+        make_s=fields.seconds("make", truth.make_s),
+        ride_s=fields.seconds("ride", truth.ride_s),
+    )
 
 
 def _read_inputs(

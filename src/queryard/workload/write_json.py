@@ -90,6 +90,7 @@ def _job(job: Job, truth: JobTruth) -> dict[str, Any]:
             "nested": divisible.nested,
             "work_s": truth.work_s,
             **_unlike(truth, _TRUTH, ("growth_s", "batch_overhead_s", "sigma", "rows")),
+            **_unlike(truth, _TRUTH, ("make_s", "ride_s")),
         }
         curve = _unlike(truth.speedup, PERFECT, ("serial", "most"))
         if curve:
@@ -99,6 +100,7 @@ def _job(job: Job, truth: JobTruth) -> dict[str, Any]:
     if job.map is not None:
         data["map"] = _phase(job.map) | {"seconds": truth.map_s}
         data["map"] |= _unlike(truth, _TRUTH, ("map_output_bytes",), drop="map_")
+        data["map"] |= _unlike(truth, _TRUTH, ("make_s", "ride_s"))
         data["map"] |= _times(truth.map_times_s)
     if job.reduce is not None:
         data["reduce"] = _phase(job.reduce)

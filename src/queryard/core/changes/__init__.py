@@ -25,6 +25,7 @@ _HANDLERS: dict[type, Callable[[State, Any], None]] = {
     ev.NodeJoined: cluster.node_joined,
     ev.NodeLost: cluster.node_lost,
     ev.TableChanged: cluster.table_changed,
+    ev.SegmentsKept: cluster.segments_kept,
     ev.PolicyChosen: cluster.policy_chosen,
     ev.Woke: cluster.woke,
 }

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ..entities import Host, NodeState
 from ..errors import InvalidEvent, unknown_name
-from ..events import NodeJoined, NodeLost, PolicyChosen, TableChanged, Woke
+from ..events import NodeJoined, NodeLost, PolicyChosen, SegmentsKept, TableChanged, Woke
 from ..lifecycle import TASK_MOVES
 from ..state import State
 from . import estimates, leases, queries, tasks
@@ -104,11 +104,23 @@ def _count_hosts(state: State) -> None:
 def table_changed(state: State, event: TableChanged) -> None:
     table = event.table
     state.tables[table.name] = table
+    state.kept.pop(table.name, None)
     local: dict[str, list[int]] = {}
     for index, split in enumerate(table.splits):
         for node in split.nodes:
             local.setdefault(node, []).append(index)
     state.local_splits[table.name] = {node: tuple(ids) for node, ids in local.items()}
+
+
+def segments_kept(state: State, event: SegmentsKept) -> None:
+    if event.table not in state.tables:
+        raise InvalidEvent(f"{event!r}: {unknown_name('table', event.table, state.tables)}")
+    if not 0 <= event.share <= 1:
+        raise InvalidEvent(f"{event!r}: a share lies between 0 and 1")
+    if event.share:
+        state.kept[event.table] = event.share
+    else:
+        state.kept.pop(event.table, None)
 
 
 def policy_chosen(state: State, event: PolicyChosen) -> None:

@@ -19,7 +19,7 @@ def changed(state: State, event: EstimateChanged) -> None:
     job = state.jobs.get(event.job)
     if job is None:
         return  # an estimate that came after the end
-    for value in (event.map_s, event.reduce_s, event.work_s):
+    for value in (event.map_s, event.reduce_s, event.work_s, event.make_s, event.ride_s):
         if value is not None and not 0 <= value < math.inf:
             raise InvalidEvent(f"{event!r}: an estimate is a finite number of at least 0")
     if event.map_s is not None:
@@ -28,6 +28,10 @@ def changed(state: State, event: EstimateChanged) -> None:
         job.reduce_s, job.reduce_known, job.reduce_guessed = event.reduce_s, True, False
     if event.work_s is not None:
         job.work_s, job.work_known = event.work_s, True
+    if event.make_s is not None:
+        job.make_s = event.make_s
+    if event.ride_s is not None:
+        job.ride_s = event.ride_s
     if event.speedup is not None:
         _bend(state, job, event)
     update_totals(state, job.query)

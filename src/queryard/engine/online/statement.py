@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from queryard.results.online import AnswerLog
 
+from ..access import Reach
 from ..settings import Settings
 from .wish import OnlineWish
 
@@ -26,4 +27,10 @@ class OnlineStatement:
     wish: OnlineWish
     log: AnswerLog
     memory_bytes: int
+    reach: Reach
     settings: Settings = ()
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that its sample is read from."""
+        return tuple(map(str, self.sample.files))

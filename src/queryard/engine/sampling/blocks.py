@@ -50,6 +50,10 @@ class RandomBlocks:
         return part_column(self.columns)
 
     @property
+    def files(self) -> tuple[Path, ...]:
+        return tuple(Path(file.uri) for file in self.source.files)
+
+    @property
     def total_rows(self) -> int:
         return sum(part.rows for part in self.parts)
 

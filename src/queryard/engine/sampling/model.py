@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, Protocol
 
 from queryard.core.errors import QueryardError
@@ -64,6 +65,10 @@ class Sample(Protocol):
     @property
     def parts(self) -> tuple[Part, ...]:
         """All parts, in order."""
+
+    @property
+    def files(self) -> Sequence[Path]:
+        """The files that the parts lie in."""
 
     @property
     def total_rows(self) -> int:

@@ -133,6 +133,14 @@ class SegmentStore:
 
         It holds as long as the context lasts.
         """
+        with self.complete_files(table, columns) as found:
+            yield None if found is None else found[0]
+
+    @contextmanager
+    def complete_files(
+        self, table: Table, columns: Iterable[str]
+    ) -> Iterator[tuple[str, tuple[str, ...]] | None]:
+        """The same, and the paths of the files that it reads."""
         wanted = _named(table, columns)
         if any(kept_form(column.type, "") is None for column in wanted):
             yield None
@@ -145,7 +153,8 @@ class SegmentStore:
             return
         try:
             common = frozenset.intersection(*(file.columns for file in files))
-            yield _relation(table, wanted, common, [file.path for file in files])
+            paths = tuple(file.path for file in files)
+            yield _relation(table, wanted, common, paths), paths
         finally:
             for file in files:
                 self._kept.release(file)

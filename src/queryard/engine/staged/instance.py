@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 import duckdb
 
+from queryard.engine.access import Seal
 from queryard.engine.errors import failure
+from queryard.sql.catalog.quoting import literal
 
 from .cancellation import Cancellation
 from .exchange import Exchange, Piece
@@ -21,8 +23,13 @@ from .exchange import Exchange, Piece
 _LOOK_S = 0.05
 
 
-def open_instance(memory_bytes: int, temp: Path) -> duckdb.DuckDBPyConnection:
-    """An instance in memory; its limit is a hard one, beyond it DuckDB spills to `temp`."""
+def open_instance(
+    memory_bytes: int, temp: Path, seal: Seal | None = None
+) -> duckdb.DuckDBPyConnection:
+    """An instance in memory; its limit is a hard one, beyond it DuckDB spills to `temp`.
+
+    With a `seal` it opens nothing else.
+    """
     try:
         instance = duckdb.connect(
             ":memory:",
@@ -38,6 +45,11 @@ def open_instance(memory_bytes: int, temp: Path) -> duckdb.DuckDBPyConnection:
         # Each task reads a part of a file; the footer is the same for all of them.
         instance.execute("LOAD parquet")
         instance.execute("SET GLOBAL parquet_metadata_cache = true")
+        if seal is not None:
+            own = literal(str(temp / uuid.uuid4().hex))
+            closing = {"temp_directory": own, "python_enable_replacements": "false"}
+            for name, value in {**closing, **seal.settings()}.items():
+                instance.execute(f"SET GLOBAL {name} = {value}")
     except duckdb.Error as error:
         raise failure(str(error)) from error
     return instance

@@ -14,13 +14,16 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from queryard.core.errors import QueryardError
 from queryard.core.model import MAP, TaskId
+from queryard.engine.access import Reach
 from queryard.engine.errors import QueryCancelled, QueryFailed
 from queryard.engine.pool import InstancePool
 from queryard.sql.planner.plan import StagedPlan
 
 from .cancellation import Cancellation
 from .instance import open_instance
+from .links import Links
 from .local_exchange import LocalExchange
 from .node import StagedNode
 from .query import JobActuals, SegmentRead, StagedQuery
@@ -47,10 +50,18 @@ class StagedTasks:
         pool: InstancePool,
         temp: Path,
         reads: SegmentReads | None = None,
+        reach: Reach | None = None,
     ) -> None:
-        """`reads` are the segments of text that the plan scans, if it scans any."""
+        """`reads` are the segments of text that the plan scans, if it scans any.
+
+        The tasks read the files within the `reach` of a sealed client, and the segments that they
+        are given.
+        """
         self._query = StagedQuery(plan, query, memory_bytes)
         self._reads = reads
+        self._reach = reach
+        self._seal = None if reach is None else reach.seal()
+        self._links = Links(temp)
         self._costs = task_seconds(plan)
         self._memory_bytes = memory_bytes
         self._pool = pool
@@ -94,6 +105,16 @@ class StagedTasks:
         have. Rows of maps that have ended stay in the exchange meanwhile: a reference to them would
         keep in memory what is spilled.
         """
+        with ExitStack() as linked:
+            if self._seal is not None and source:
+                source = linked.enter_context(self._links.over(source))
+            try:
+                return self._run(launch, task, source)
+            except QueryardError as error:
+                told = error if self._reach is None else self._reach.told(error)
+                raise told from None
+
+    def _run(self, launch: int, task: TaskId, source: str) -> float:
         cancelled = self._launch(launch)
         try:
             node = self._opened().node
@@ -172,7 +193,11 @@ class StagedTasks:
                     opening.callback(self._pool.take_back, self._memory_bytes)
                     # Half for the statements, half for the rows that pass between them.
                     half = self._memory_bytes // 2
-                    instance = opening.enter_context(open_instance(half, self._temp))
+                    seal = self._seal
+                    if seal is not None:
+                        seal = seal.with_folders([str(self._links.folder)])
+                        opening.callback(self._links.close)
+                    instance = opening.enter_context(open_instance(half, self._temp, seal))
                     if self._reads is not None:
                         # Texts that were taken out of files come one after another under one path.
                         instance.execute("SET GLOBAL enable_external_file_cache = false")

@@ -34,12 +34,16 @@ class Gate:
         self._waiters: set[str] = set()
         self._inside: dict[str, Admitted] = {}
 
+    def follow(self, limits: Limits, tenants: Mapping[str, Limits]) -> None:
+        """Hold queries that come from now on to other limits."""
+        self._limits = {ALL: limits, **tenants}
+
     def has_limits(self, request: QueryRequest) -> bool:
-        """Whether a query may be refused; limits do not change."""
+        """Whether a query may be refused."""
         return any(limits != NO_LIMITS for _, limits in self._of(request))
 
     def limits_waits(self, request: QueryRequest) -> bool:
-        """Whether a query has a limit on its expected wait; limits do not change."""
+        """Whether a query has a limit on its expected wait."""
         return any(limits.wait_s is not None for _, limits in self._of(request))
 
     def wait_limit_at_risk_s(self, request: QueryRequest) -> float | None:
@@ -88,7 +92,8 @@ class Gate:
         return not self._inside and not any(self._waiting.values())
 
     def _of(self, request: QueryRequest) -> Iterator[tuple[str, Limits]]:
-        return ((name, self._limits[name]) for name in _names(request) if name in self._limits)
+        limits = self._limits  # others may take their place meanwhile
+        return ((name, limits[name]) for name in _names(request) if name in limits)
 
 
 def _names(request: QueryRequest) -> list[str]:

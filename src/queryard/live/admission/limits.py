@@ -24,6 +24,17 @@ class Refused(QueryardError):
         self.retry_after_s = retry_after_s
 
 
+class AlreadyRan(QueryardError):
+    """A statement with side effects that has run under its idempotency key, before a restart.
+
+    It is not run again. `query` is the query that has run it; what it returned is not kept.
+    """
+
+    def __init__(self, message: str, query: str) -> None:
+        super().__init__(message)
+        self.query = query
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Limits on waiting queries, on the expected wait, and on the memory of one query."""

@@ -12,7 +12,9 @@ from queryard.core.tenants import SHARES, read_tenant
 
 from .limits import Limits, read_limits
 
-FIELDS = (*SHARES, "limits", "tenants")
+# What a tenant of a server may reach, which the server reads; a session's own client reaches all.
+GRANTS = ("tables", "write", "output")
+FIELDS = (*SHARES, "limits", "tenants", *GRANTS)
 
 
 class Tenants:

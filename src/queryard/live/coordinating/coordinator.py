@@ -185,6 +185,10 @@ class Coordinator:
         ledger = self._ledger
         return ledger.choices.choose(request.scans, ledger.riding(), ledger.now)
 
+    def knows_key(self, request: QueryRequest) -> bool:
+        """Whether a query came with the same idempotency key."""
+        return self._intake.knows_key(request)
+
     def connection_work_s(self, client: ClientPort) -> float:
         """Core-seconds before a client's own connection is free."""
         return self._intake.queued_work_s(client)

@@ -106,6 +106,10 @@ class Intake:
             )
         return query
 
+    def knows_key(self, request: QueryRequest) -> bool:
+        """Whether a query came with the same key."""
+        return (request.tenant, request.idempotency_key) in self._keys
+
     @staticmethod
     def _kernel_key(request: QueryRequest) -> str:
         key = request.idempotency_key

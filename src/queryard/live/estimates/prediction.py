@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from queryard.core.errors import QueryardError
+from queryard.engine.access import ALL, Access
 from queryard.engine.classify import Classified, all_names
 from queryard.engine.planning import Planner
 from queryard.estimate.expected import ExpectedOperator, expected_operators
@@ -43,6 +44,8 @@ __all__ = ["Foreseen", "Past", "Prediction", "Predictor"]
 TEMPLATES = 10_000
 MISSES = 64
 REMEMBERED = 1_000
+# For so many different reaches of clients plans are kept at a time.
+REACHES = 16
 # A running query raises the predictions of its template each time its work grows by this factor.
 WORTH_TELLING = 2.0
 
@@ -90,8 +93,9 @@ class Predictor:
         self, catalog: Catalog, rates: Rates = REFERENCE, past: Iterable[Past] = ()
     ) -> None:
         self.rates = rates
-        self._planner = Planner(catalog)
-        self._sizes = _Sizes(catalog)
+        self._whole = _Known(Planner(catalog), _Sizes(catalog))
+        # What is known within the reach of clients that may not reach all.
+        self._within: OrderedDict[Access, _Known] = OrderedDict()
         self._lock = threading.Lock()
         self._past: OrderedDict[bytes, list[Figure]] = OrderedDict()
         # Predictions by template, with what they were made of.
@@ -108,11 +112,12 @@ class Predictor:
 
     def first(self, request: QueryRequest) -> Prediction:
         """What is known at once: the template's past, else its plan, else the bytes it names."""
-        sizes = self._sizes.of(request)
+        planner, known_sizes = self._known(request)
+        sizes = known_sizes.of(request)
         figures = self._figures(request)
         if _has_ended(figures):
             return self._from_past(request, figures, sum(sizes.values()))
-        plan = self._plan([self._planner.known(one) for one in request.statements])
+        plan = self._plan([planner.known(one) for one in request.statements])
         if plan is not None:
             expected = self._by_plan(plan)
         elif any(sizes.values()):
@@ -128,14 +133,15 @@ class Predictor:
         if _has_ended(figures):
             return None
         last = request.statements[-1]
+        planner, known_sizes = self._known(request)
         found = [
-            self._planner.features(statement, request.parameters if statement is last else ())
+            planner.features(statement, request.parameters if statement is last else ())
             for statement in request.statements
         ]
         plan = self._plan(found)
         if plan is None:
             return None
-        sizes = self._sizes.of(request)
+        sizes = known_sizes.of(request)
         return raised(self._by_plan(plan), figures, sum(sizes.values()))
 
     def foresee(
@@ -146,11 +152,12 @@ class Predictor:
         It is what the query would be predicted at, also where only the client's own instance could
         plan it.
         """
-        features = self._planner.amounts(statement, root)
+        planner, known_sizes = self._known(request)
+        features = planner.amounts(statement, root)
         prediction = self.first(request)
         if prediction.by != "template":
             plan = planned([features], self.rates)
-            sizes = sum(self._sizes.of(request).values())
+            sizes = sum(known_sizes.of(request).values())
             prediction = raised(self._by_plan(plan), self._figures(request), sizes)
         with self._lock:
             operators = expected_operators(features, self.rates, self._factors, prediction.work_s)
@@ -232,9 +239,10 @@ class Predictor:
         """Learn what a query took: in full, or a lower bound if it was stopped."""
         if request.plan == "staged":
             return  # staged execution has other costs: nothing to learn for native execution
-        sizes = self._sizes.of(request)
+        planner, known_sizes = self._known(request)
+        sizes = known_sizes.of(request)
         key = _key(request.template)
-        plan = self._plan([self._planner.known(one) for one in request.statements])
+        plan = self._plan([planner.known(one) for one in request.statements])
         by_bytes_s = self._by_bytes(sizes) if any(sizes.values()) else None
         with self._lock:
             self._running.pop(key, None)
@@ -270,9 +278,27 @@ class Predictor:
         if len(self._past) > TEMPLATES:
             self._past.popitem(last=False)
 
+    def _known(self, request: QueryRequest) -> _Known:
+        """What is known of tables within the reach of a query's client."""
+        reach = request.reach
+        if reach is None or reach.access == ALL:
+            return self._whole
+        with self._lock:
+            found = self._within.pop(reach.access, None)
+            if found is None:
+                found = _Known(Planner(reach.catalog, reach.seal), _Sizes(reach.catalog))
+            self._within[reach.access] = found
+            left = self._within.popitem(last=False)[1] if len(self._within) > REACHES else None
+        if left is not None:
+            left.planner.close()
+        return found
+
     def close(self) -> None:
-        """Free DuckDB's instance for plans."""
-        self._planner.close()
+        """Free DuckDB's instances for plans."""
+        with self._lock:
+            within = list(self._within.values())
+        for known in (self._whole, *within):
+            known.planner.close()
 
 
 def _has_ended(figures: Sequence[Figure]) -> bool:
@@ -283,6 +309,13 @@ def _has_ended(figures: Sequence[Figure]) -> bool:
 @lru_cache(maxsize=256)
 def _key(template: str) -> bytes:
     return hashlib.blake2b(template.encode("utf-8", "surrogateescape"), digest_size=16).digest()
+
+
+class _Known(NamedTuple):
+    """What plans and sizes are known of some tables."""
+
+    planner: Planner
+    sizes: _Sizes
 
 
 class _Sizes:

@@ -10,6 +10,7 @@ from queryard.backends.protocol import Staged
 from queryard.core.events import EstimateChanged, MemoryChanged, Retry
 from queryard.core.model import Job, JobId, Table
 from queryard.core.speedup import Speedup
+from queryard.engine.access import Reach
 from queryard.engine.errors import InputMissing, OutOfMemory, failure_kind
 from queryard.engine.pool import InstancePool
 from queryard.engine.staged.explained import staged_explanation
@@ -38,12 +39,13 @@ class StagedWork:
         temp: Path,
         reads: SegmentReads | None = None,
         shares: frozenset[str] = frozenset(),
+        reach: Reach | None = None,
     ) -> None:
         """`shares` are the tables of which scans are worth sharing."""
         self.memory_bytes = memory_bytes
         self._query = query
         self._plan = plan
-        self._tasks = StagedTasks(plan, query, memory_bytes, pool, temp, reads)
+        self._tasks = StagedTasks(plan, query, memory_bytes, pool, temp, reads, reach)
         self._jobs = tuple(
             job if shares.issuperset(job.scans) else replace(job, scans=())
             for job in plan.to_jobs()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Literal, Self
 
 from queryard.core.commands import Launch
 from queryard.core.entities import JobState
 from queryard.core.state import State
 
-from ..checks import above_zero, whole
+from ..checks import above_zero, one_of, whole
 from .merged import MergedScan, MergedScans, hold, reads_whole_table
+from .paying import Company
 from .ring import Ring
 
 
@@ -22,8 +23,11 @@ class Circular(MergedScans):
     rest of them late (1.5 times the mean): slow nodes are left out until they finish.
     `why` says when a rider will have read all, by the blocks it needs and the pace of the scan.
     Deviations: blocks are tracked, not segment numbers, see `Ring.next_segment`; every table
-    has its ring, and the ring of the highest-ranked query is served. Cost: O(riders) a
-    launch, O(jobs in the ring) per segment.
+    has its ring, and the ring of the highest-ranked query is served. With `when` "pays" jobs
+    share only while parsing once and riding (`make`, `ride`) takes less than each by itself,
+    with the jobs that usually come later counted in and what is kept parsed left out; this is
+    asked when a job comes and when a segment opens, and of divisible jobs at every grant. Cost:
+    O(riders) a launch, O(jobs over the table) per segment.
 
     Two jobs of 100 s, at 0 and at 20 s: the second reads the last 80 % with the first, then
     the first 20 % alone, and both take 100 s.
@@ -32,24 +36,57 @@ class Circular(MergedScans):
     name = "circular"
     citation = "S³ §IV"
 
-    def __init__(self, waves: int = 1, check_s: float = 5.0) -> None:
+    def __init__(
+        self, waves: int = 1, check_s: float = 5.0, when: Literal["always", "pays"] = "always"
+    ) -> None:
         super().__init__()
         self.waves = whole("waves", waves, 1)
         self.check_s = above_zero("check_s", check_s)
+        self.when = one_of("when", when, ("always", "pays"))
         self._rings: dict[str, Ring] = {}
+        self._company = Company()
 
     def fork(self) -> Self:
         twin = super().fork()
         twin._rings = {table: ring.fork() for table, ring in self._rings.items()}
+        twin._company = self._company.fork()
         return twin
 
     def attach(self, state: State) -> None:
         super().attach(state)
         self._rings = {}
+        self._company = Company()
+
+    def take_over(self, before: Self, state: State) -> None:
+        self._company.take_over(before._company)
+
+    def _shares(self, table: str, state: State) -> bool:
+        return self.when == "always" or self._company.pays(table, state)
+
+    def circle(self, job: JobState, state: State) -> str:
+        table = job.spec.scans[0]
+        return table if self._shares(table, state) else ""
 
     def ready(self, job: JobState, state: State) -> list[JobState]:
+        table = job.spec.scans[0]
+        self._company.came(job)
         if job.map is None or not job.map.pending or not reads_whole_table(job, state):
             return []
+        if self.when == "always" or table in self._rings:
+            return self._join(job)
+        if not self._company.pays(table, state):
+            return []
+        # From now on it pays: also jobs that have read for themselves so far ride along.
+        changed = []
+        for job_id in self._company.jobs[table]:
+            other = state.jobs.get(job_id)
+            if other is None or other.map is None or not other.map.pending:
+                continue
+            if other.query.stage != "ending" and reads_whole_table(other, state):
+                changed += self._join(other)
+        return changed
+
+    def _join(self, job: JobState) -> list[JobState]:
         table = job.spec.scans[0]
         ring = self._rings.get(table)
         if ring is None:
@@ -68,6 +105,9 @@ class Circular(MergedScans):
         if ring is None:
             return None
         if ring.scan is None:
+            if not self._shares(job.spec.scans[0], state):
+                self._dissolve(job.spec.scans[0])
+                return None
             free = sum(node.free for node in state.nodes.values() if not node.draining)
             most = self.waves * max(1, free)
             first, stop, riders = ring.next_segment(job, most, self._again, state)
@@ -79,6 +119,11 @@ class Circular(MergedScans):
         ring.launched_s = state.now
         ring.check_s = state.now + self.check_s
         return ring.scan
+
+    def _dissolve(self, table: str) -> None:
+        """Between two rounds, when no job is held back: from now on each reads for itself."""
+        for job_id in self._rings.pop(table).jobs:
+            self._again.pop(job_id, None)
 
     def launched(self, job: JobState, state: State) -> list[JobState]:
         ring = self._ring_of(job)
@@ -105,6 +150,7 @@ class Circular(MergedScans):
 
     def left(self, job: JobState, state: State) -> list[JobState]:
         self._again.pop(job.id, None)
+        self._company.left(job)
         ring = self._ring_of(job)
         if ring is None:
             return []

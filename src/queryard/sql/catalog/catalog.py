@@ -63,12 +63,18 @@ class Catalog:
         self._learned: dict[str, int] = {}
         self._tables: dict[str, Table] = {}
         self._known = Contents()
+        self._version = 0
         self._take(self._look(None, survey.clock(), always_look))
 
     @property
     def metadata(self) -> MetadataReader:
         """What looks at files for this catalog, and no other."""
         return self._survey.metadata
+
+    @property
+    def version(self) -> int:
+        """Another number whenever a table is new, changed or gone."""
+        return self._version
 
     def add(self, name: str, value: object) -> None:
         """Name another table: a place or a frame, as in the `tables` of `open_catalog`.
@@ -140,19 +146,19 @@ class Catalog:
 
         Every connection that reads them must `register_filesystem` each.
         """
-        uris = (file.uri for table in self._tables.values() for file in table.files)
+        uris = (file.uri for table in self.tables.values() for file in table.files)
         return tuple(
             filesystem(scheme) for scheme in sorted({scheme_of(uri) for uri in uris} - {""})
         )
 
     def __getitem__(self, name: str) -> Table:
-        found = self.find(*split_name(name)) or self._by_name.get((name.lower(),))
+        found = self.find(*split_name(name)) or self.find(name)
         for part in reversed(split_name(name)) if found is None else ():
-            if part.lower() in self._unusable:
-                raise self._unusable[part.lower()]
+            if part.lower() in self.unusable:
+                raise self.unusable[part.lower()]
         if found is None:
-            message = unknown_name("table", name, self._tables)
-            for place, reason in self._skipped:
+            message = unknown_name("table", name, self.tables)
+            for place, reason in self.skipped:
                 message += f"; {passed_over(place, reason)}"
             raise CatalogError(message)
         return found
@@ -163,14 +169,14 @@ class Catalog:
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and (
-            self.find(*split_name(name)) is not None or (name.lower(),) in self._by_name
+            self.find(*split_name(name)) is not None or self.find(name) is not None
         )
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._tables)
+        return iter(self.tables)
 
     def __len__(self) -> int:
-        return len(self._tables)
+        return len(self.tables)
 
     def statistics(self, name: str) -> TableStatistics:
         """The best that is known now, without reading data.
@@ -289,6 +295,8 @@ class Catalog:
             name[-1]: CatalogError(f"two tables are called {'.'.join(name)!r}: {both}")
             for name, both in ambiguous.items()
         }
+        # The last, so that none sees a new number with what was there before.
+        self._version += 1
 
     @staticmethod
     def _synonyms(by_name: dict[tuple[str, ...], Table], contents: Contents) -> None:

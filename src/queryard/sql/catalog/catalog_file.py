@@ -35,8 +35,8 @@ from .quoting import identifier
 from .survey import Survey
 
 FIELDS = ("tables", "databases", "folders")
-# Of the session that uses the tables; they are read where they are used.
-SETTINGS = ("session", "tenants", "limits")
+# Of the session or the server that uses the tables; they are read where they are used.
+SETTINGS = ("session", "tenants", "limits", "service")
 
 
 def read_catalog_file(file: Path, survey: Survey) -> Contents:

@@ -63,13 +63,22 @@ def has_magic(path: str) -> bool:
     return _MAGIC.search(path) is not None
 
 
+def path_pattern(path: str) -> str:
+    """The pattern that means one file: DuckDB takes every path for one, so signs are escaped.
+
+    >>> path_pattern("/data/[new]?.csv")
+    '/data/[[]new][?].csv'
+    """
+    return _MAGIC.sub(lambda sign: f"[{sign[0]}]", path)
+
+
 def path_literal(path: str) -> str:
-    """The path of one file. DuckDB takes every path for a pattern, so its signs are escaped.
+    """The path of one file.
 
     >>> path_literal("/data/what's [new]?.csv")
     "'/data/what''s [[]new][?].csv'"
     """
-    return literal(_MAGIC.sub(lambda sign: f"[{sign[0]}]", path))
+    return literal(path_pattern(path))
 
 
 def path_list(paths: Iterable[str]) -> str:

@@ -48,9 +48,10 @@ _numbers = itertools.count(1)
 def _instance(process: int) -> duckdb.DuckDBPyConnection:
     """The planner's own instance; opening one costs as much as a whole plan.
 
-    One for each process, as an instance does not survive a fork.
+    One for each process, as an instance does not survive a fork. It opens no file, whatever a
+    statement names.
     """
-    return duckdb.connect(":memory:", config={"threads": 1})
+    return duckdb.connect(":memory:", config={"threads": 1, "enable_external_access": False})
 
 
 def _cursor() -> duckdb.DuckDBPyConnection:

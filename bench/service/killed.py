@@ -1,0 +1,146 @@
+"""Clients that are killed at random for ten minutes: nothing is lost, and nothing stays behind.
+
+Some processes at a time connect over HTTP or PostgreSQL, ask for small and large answers, and read
+them fast, slowly or not at all; each is killed (SIGKILL) after a random time, and another begins.
+Beside them a client asks the same query all the time and checks its answer. At the end no query is
+active, and memory, open files and threads of the server are as they were after the first tenth.
+
+python -m bench.service.killed [--seconds 600]
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import multiprocessing.process
+import statistics
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+import httpx
+
+from .rows import make
+from .setting import Served, options, server, table
+
+CLIENTS = 12
+LONGEST_S = 4.0
+COUNT = 1_000_000
+CHECK = "SELECT count(*) AS n, sum(id) AS s FROM rows"
+SETTLE_S = 15.0
+ASKED = (
+    "SELECT * FROM rows",
+    "SELECT name, count(*) AS n, avg(x) AS x FROM rows GROUP BY ALL ORDER BY ALL",
+    "SELECT count(*) AS n FROM rows a JOIN rows b ON a.day = b.day",
+    "SELECT *, row_number() OVER (PARTITION BY day ORDER BY x) AS place FROM rows",
+    "SELECT 1 AS one",
+)
+
+
+def bench(given: argparse.Namespace) -> None:
+    seconds = 15.0 if given.quick else given.seconds
+    file = given.data / f"rows-{COUNT}.parquet"
+    make(file, COUNT)
+    rng = Random(given.seed)
+    with server({"rows": str(file)}, ("bench", "check"), limits={"connections": 1000}) as served:
+        samples: list[tuple[float, int, int, int]] = []
+        checked = killed = 0
+        clients: list[tuple[multiprocessing.process.BaseProcess, float]] = []
+        spawn = multiprocessing.get_context("fork")
+        began = time.monotonic()
+        with httpx.Client(base_url=served.http, timeout=60) as watching:
+            while (now := time.monotonic() - began) < seconds:
+                while len(clients) < CLIENTS:
+                    told = rng.random(), rng.choice(ASKED), rng.random()
+                    client = spawn.Process(target=ask, args=(served, *told), daemon=True)
+                    client.start()
+                    clients.append((client, now + rng.uniform(0.05, LONGEST_S)))
+                for client, until_s in list(clients):
+                    if now >= until_s or not client.is_alive():
+                        killed += client.is_alive()
+                        client.kill()
+                        client.join()
+                        clients.remove((client, until_s))
+                _check(watching, served.secrets["check"])
+                checked += 1
+                samples.append((now, served.memory_bytes(), served.open_files(), threads(served)))
+                time.sleep(0.05)
+            for client, _ in clients:
+                client.kill()
+                client.join()
+            left = settled(watching, served.secrets["bench"])
+            _check(watching, served.secrets["check"])
+        last = (served.memory_bytes(), served.open_files(), threads(served))
+    rows = [("active queries at the end", left, "", 0)]
+    names = ("memory, MB", "open files", "threads")
+    for place, name in enumerate(names, start=1):
+        scale = 1e6 if place == 1 else 1
+        early = statistics.median(s[place] for s in samples if s[0] < seconds * 0.2) / scale
+        late = statistics.median(s[place] for s in samples if s[0] > seconds * 0.8) / scale
+        rows.append((name, last[place - 1] / scale, early, late))
+    title = f"{killed} clients killed within {seconds:g} s; {checked} answers checked"
+    table(title, ("", "after the end", "first fifth", "last fifth"), rows, given.out)
+    if left:
+        raise SystemExit(f"error: {left} queries are still active after {SETTLE_S:g} s")
+
+
+def ask(served: Served, way: float, sql: str, speed: float) -> None:
+    """What a client does until it is killed."""
+    if way < 0.5:
+        headers = {"Authorization": f"Bearer {served.secrets['bench']}"}
+        with httpx.Client(base_url=served.http, headers=headers, timeout=None) as client:
+            entered = client.post("/v1/queries", json={"sql": sql}).json()
+            place = f"/v1/queries/{entered['id']}/rows"
+            with client.stream("GET", place, params={"format": "arrow"}) as answer:
+                for _ in answer.iter_raw():
+                    time.sleep(0.0 if speed < 0.5 else speed)
+    else:
+        import psycopg
+
+        with psycopg.connect(served.dsn("bench")) as connection, connection.cursor() as cursor:
+            for _ in cursor.stream(sql.encode()):
+                if speed > 0.5:
+                    time.sleep(speed / 100)
+    time.sleep(LONGEST_S)  # idle until it is killed
+
+
+def _check(client: httpx.Client, secret: str) -> None:
+    headers = {"Authorization": f"Bearer {secret}"}
+    entered = client.post("/v1/queries", json={"sql": CHECK}, headers=headers)
+    entered.raise_for_status()
+    place = f"/v1/queries/{entered.json()['id']}/rows"
+    found = client.get(place, params={"format": "csv"}, headers=headers)
+    found.raise_for_status()
+    expected = f"{COUNT},{COUNT * (COUNT - 1) // 2}"
+    if found.text.split()[-1] != expected:
+        raise SystemExit(f"error: {CHECK} gave {found.text!r}, and {expected} is right")
+
+
+def settled(client: httpx.Client, secret: str) -> int:
+    """How many queries are still active some time after the last client was killed."""
+    headers = {"Authorization": f"Bearer {secret}"}
+    until = time.monotonic() + SETTLE_S
+    while True:
+        listed = client.get("/v1/queries", headers=headers).json()
+        active = [one for one in listed["queries"] if one["state"] in ("waiting", "running")]
+        if not active or time.monotonic() > until:
+            return len(active)
+        time.sleep(0.2)
+
+
+def threads(served: Served) -> int:
+    return len(list(Path(f"/proc/{served.pid}/task").iterdir()))
+
+
+def _more(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seconds", type=float, default=600, help="default: %(default)s")
+    parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    bench(options("killed", __doc__, arguments, _more))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,226 @@
+"""`queryard serve`: one Queryard for a team."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from queryard.core.errors import QueryardError
+from queryard.core.readable import several
+from queryard.version import __version__
+
+from .data_options import Memory, Slots
+from .server_place import Config, Tokens, needing_server
+
+if TYPE_CHECKING:
+    from queryard.live.session import Session
+    from queryard.service.serving import Addresses
+
+_LISTEN = "Where it listens"
+_STOP = "How it runs"
+FIRST_TOKEN = "admin"
+
+
+def serve(
+    data: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="DATA",
+            help="A folder of data files, a DuckDB database or a catalog (.toml).",
+            show_default=False,
+        ),
+    ] = None,
+    config: Config = None,
+    http: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Where HTTP listens: host:port, a port, or off. Default: 127.0.0.1:8080.",
+            rich_help_panel=_LISTEN,
+            show_default=False,
+        ),
+    ] = None,
+    postgres: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Where PostgreSQL's protocol is spoken: host:port, a port, or off. "
+            "Default: 127.0.0.1:5433.",
+            rich_help_panel=_LISTEN,
+            show_default=False,
+        ),
+    ] = None,
+    tls_cert: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The certificate for TLS, with those above it (PEM).",
+            rich_help_panel=_LISTEN,
+            show_default=False,
+        ),
+    ] = None,
+    tls_key: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The private key of the certificate (PEM).",
+            rich_help_panel=_LISTEN,
+            show_default=False,
+        ),
+    ] = None,
+    insecure: Annotated[
+        bool,
+        typer.Option(
+            "--insecure",
+            help="Let other machines connect without TLS: tokens and rows can be read on the way.",
+            rich_help_panel=_LISTEN,
+        ),
+    ] = False,
+    tokens: Tokens = None,
+    grace: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="How long running queries may go on once the server is to stop. Default: 30 s.",
+            rich_help_panel=_STOP,
+            show_default=False,
+        ),
+    ] = None,
+    log: Annotated[
+        str | None,
+        typer.Option(
+            metavar="text|json",
+            help="The form of the log on stderr. Default: text.",
+            rich_help_panel=_STOP,
+            show_default=False,
+        ),
+    ] = None,
+    slots: Slots = None,
+    memory: Memory = None,
+) -> None:
+    """Serve data to a team, over HTTP and PostgreSQL's protocol.
+
+    Clients show a token; the first one is made and shown here, `queryard token add` makes others.
+    Every statement goes through the scheduler, as a query of its token's tenant.
+
+    SIGTERM (or Ctrl-C) stops the server once running queries have ended, SIGHUP reloads tables,
+    tenants, tokens and the policy. docs/service.md has all settings.
+
+    Examples:
+
+    - `queryard serve data/`
+    - `queryard serve --config yard.toml --http 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem`
+    - `queryard serve shop.duckdb --http off --postgres 5432`
+    """
+    with needing_server():
+        from queryard.service import process
+        from queryard.service.logs import log as write_log
+        from queryard.service.logs import set_up
+        from queryard.service.lost import lost_queries
+        from queryard.service.sources import Settings, Sources
+        from queryard.service.tokens import TokenStore
+    options = _service_options(http, postgres, tls_cert, tls_key, insecure, tokens, grace, log)
+    session_options = {"slots": slots, "memory": memory}
+    sources = Sources(
+        data,
+        config,
+        options,
+        {key: value for key, value in session_options.items() if value is not None},
+    )
+    settings = sources.read()
+    set_up(settings.service.log)
+    lost = lost_queries(sources.place)
+    store = TokenStore(settings.service.tokens)
+    secret = None if store.list() else store.add(FIRST_TOKEN, role="admin")
+
+    def read_again(session: Session) -> Settings:
+        found = sources.read()
+        sources.follow(session, found)
+        return found
+
+    with sources.open(settings) as session:
+        for query in lost:
+            write_log("query lost", logging.WARNING, query=query.query, tenant=query.tenant)
+        server = process.Server(session, settings.service, store, read_again)
+        process.run(
+            server.run(lambda addresses: _announce(str(sources.place), session, addresses, secret))
+        )
+
+
+def _service_options(
+    http: str | None,
+    postgres: str | None,
+    cert: Path | None,
+    key: Path | None,
+    insecure: bool,
+    tokens: Path | None,
+    grace: str | None,
+    log: str | None,
+) -> dict[str, Any]:
+    """Settings of the server that were given as options."""
+    from queryard.live.amounts import as_age
+    from queryard.service.config import HTTP_PORT, POSTGRES_PORT, Address, Tls
+
+    found: dict[str, Any] = {}
+    for name, given, port in (("http", http, HTTP_PORT), ("postgres", postgres, POSTGRES_PORT)):
+        if given is not None:
+            found[name] = None if given == "off" else Address.parse(given, f"--{name}", port)
+    if (cert is None) != (key is None):
+        given, missing = ("--tls-cert", "--tls-key") if key is None else ("--tls-key", "--tls-cert")
+        raise QueryardError(f"{given}: TLS needs {missing} as well")
+    if cert is not None and key is not None:
+        found["tls"] = Tls(cert, key)
+    if insecure:
+        found["insecure"] = True
+    if tokens is not None:
+        found["tokens"] = tokens
+    if grace is not None:
+        found["grace_s"] = as_age(grace, "--grace")
+    if log is not None:
+        if log not in ("text", "json"):
+            raise QueryardError(f"--log {log}: choose text or json")
+        found["log"] = log
+    return found
+
+
+def _announce(place: str, session: Session, addresses: Addresses, secret: str | None) -> None:
+    """Where the server is, and what to try next."""
+    from queryard.service.serving import reachable
+
+    tables = several(len(session.tables()), "table")
+    slots = several(session.slots, "slot")
+    memory = f"{session.memory_bytes / 1e9:.1f} GB of memory"
+    lines = [f"Queryard {__version__} serves {place}: {tables}, {slots}, {memory}"]
+    url, postgres = addresses.url, addresses.postgres
+    if url is not None:
+        lines.append(f"  HTTP        {url}")
+    if postgres is not None:
+        lines.append(f"  PostgreSQL  {postgres}")
+    if secret is not None:
+        lines += [
+            f"  token       {secret}",
+            f"              of {FIRST_TOKEN!r}, an admin; it is shown this once",
+        ]
+    user = FIRST_TOKEN if secret is not None else "NAME"
+    lines += ["", "Try:", f"  export QUERYARD_TOKEN={secret or 'qy_…'}"]
+    if url is not None:
+        ca = " --cacert CERT" if addresses.tls else ""
+        lines += [
+            f'  curl{ca} {url}/v1/queries -H "Authorization: Bearer $QUERYARD_TOKEN" '
+            """-H 'Content-Type: application/json' -d '{"sql": "SELECT 42"}'""",
+            f'  queryard --server {url} sql "SELECT 42"',
+            f"  python -c \"import queryard; queryard.connect('{url}').sql('SELECT 42').show()\"",
+        ]
+    if postgres is not None:
+        where = reachable(postgres)
+        host = where.host
+        lines.append(
+            f"  PGPASSWORD=$QUERYARD_TOKEN psql -h {host} -p {where.port} -U {user} queryard"
+        )
+    lines += ["", "More tokens: queryard token add NAME --tenant TENANT", ""]
+    typer.echo("\n".join(lines))
+    sys.stdout.flush()

@@ -1,0 +1,248 @@
+"""Which statements a sealed client may put: a client of a server, which others use as well.
+
+What is not known to be harmless is refused: kinds of statements, settings and table functions are
+listed here if they are allowed. This is the first of two lines: a file that is named in a way not
+seen here is not opened either, since the instance is sealed (`queryard.engine.access`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from pathlib import Path
+
+import duckdb
+
+from queryard.sql.catalog.quoting import literal
+
+from .access import Access
+from .allowed import check_creating
+from .classify import Classified, classify, direction, rest, unquoted
+from .errors import NotAllowed
+
+_SERVER = "a client of a server"
+# Reading, and what stays within the client's own instance. Databases are attached for reading but
+# for those it may write.
+_KINDS = frozenset(
+    {
+        *("ALTER", "ANALYZE", "CREATE", "DELETE", "DROP", "EXECUTE", "EXPLAIN", "INSERT"),
+        *("MERGE_INTO", "MULTI", "PREPARE", "SELECT", "TRANSACTION", "UPDATE", "VACUUM"),
+        *("CALL", "COPY", "PRAGMA", "SET", "VARIABLE_SET"),
+    }
+)
+_SETTINGS = frozenset(
+    {
+        *("calendar", "timezone", "search_path", "schema", "variable"),
+        *("default_collation", "default_null_order", "null_order", "default_order"),
+        *("enable_progress_bar", "enable_progress_bar_print", "progress_bar_time"),
+        *("errors_as_json", "explain_output", "ieee_floating_point_ops", "integer_division"),
+        *("lambda_syntax", "old_implicit_casting", "order_by_non_integer_literal", "pivot_limit"),
+        *("preserve_identifier_case", "scalar_subquery_error_on_multiple_rows"),
+    }
+)
+# What `current_setting` may tell besides.
+_TOLD = _SETTINGS | {"threads", "memory_limit", "max_memory", "server_version"}
+_PRAGMAS = frozenset(
+    {"collations", "functions", "show", "show_tables", "show_tables_expanded", "table_info"}
+    | {"version"}
+)
+_TABLE_FUNCTIONS = frozenset(
+    {
+        *("generate_series", "histogram", "histogram_values", "icu_calendar_names", "json_each"),
+        *("json_tree", "pg_timezone_names", "range", "repeat", "repeat_row", "summary", "unnest"),
+        *("test_all_types", "duckdb_columns", "duckdb_constraints", "duckdb_dependencies"),
+        *("duckdb_functions", "duckdb_indexes", "duckdb_keywords", "duckdb_schemas"),
+        *("duckdb_sequences", "duckdb_tables", "duckdb_types", "duckdb_variables"),
+        *("pragma_collations", "pragma_show", "pragma_table_info", "pragma_version"),
+    }
+)
+# Scalar functions that tell of the machine, write to its logs, or only hold a slot.
+_SCALARS = frozenset({"getenv", "sleep_ms", "write_log"})
+# Views of the system that tell where files lie, or what is set.
+_SYSTEM_VIEWS = frozenset(
+    {
+        *("duckdb_databases", "duckdb_logs", "duckdb_views", "pragma_database_list", "pg_settings"),
+        *("pg_views", "pg_tablespace", "sqlite_master", "sqlite_schema", "sqlite_temp_master"),
+        "sqlite_temp_schema",
+    }
+)
+_SYSTEM_SCHEMAS = frozenset({"information_schema", "pg_catalog", "system"})
+# Made in memory, or as text, for the client alone.
+_MADE = ("temp", "temporary", "view", "macro", "function", "type", "sequence")
+_SCOPES = ("session", "local")
+# FROM stands for something else within these: extract(year FROM '2024-01-01').
+_FROM_INSIDE = frozenset({"extract", "trim", "ltrim", "rtrim", "substring", "overlay", "position"})
+
+
+@lru_cache(maxsize=512)
+def checked_sealed(statement: Classified, access: Access) -> Classified:
+    """The statement as it is run for a sealed client; an error where it may not be."""
+    if statement.kind == "COPY":
+        _check_names(statement)
+        return _copying(statement, access)
+    check_sealed(statement, access)
+    return statement
+
+
+def check_sealed(statement: Classified, access: Access) -> None:
+    """Refuse what a sealed client may not do, with the reason."""
+    words, kind = statement.words, statement.kind
+    if kind not in _KINDS or (kind == "COPY") or words[0] in ("install", "load", "import"):
+        what = " ".join(word for word in words[:2] if word.isalpha()).upper()
+        raise NotAllowed(f"{what} is nothing for {_SERVER}; it works on the tables it was granted")
+    _check_names(statement)
+    if kind in ("SET", "VARIABLE_SET"):
+        _check_setting(words)
+    elif kind == "PRAGMA":
+        _check_pragma(words)
+    elif kind == "CREATE":
+        _check_create(words, access)
+    elif kind == "DROP" and "secret" in words[1:4]:
+        raise NotAllowed(f"DROP SECRET is nothing for {_SERVER}")
+    elif kind == "EXPLAIN":
+        for inner in classify(rest(statement.sql, _after_explain(words))):
+            check_sealed(inner, access)
+    elif kind == "PREPARE":
+        for inner in classify(rest(statement.sql, words.index("as") + 1)):
+            check_sealed(inner, access)
+
+
+def _after_explain(words: tuple[str, ...]) -> int:
+    """Where the statement begins that an EXPLAIN explains."""
+    if words[1] in ("analyze", "analyse"):
+        return 2
+    queries = ("select", "from", "with", "values", "table", "pivot", "unpivot", "describe", "(")
+    if words[1] == "(" and words[2] not in queries:
+        return words.index(")") + 1
+    return 1
+
+
+def _check_setting(words: tuple[str, ...]) -> None:
+    if words[0] == "use":
+        _check_schema(words[1:])
+        return
+    named = [unquoted(word) for word in words[1:] if word not in _SCOPES]
+    name = "timezone" if named[:2] == ["time", "zone"] else named[0]
+    if name not in _SETTINGS:
+        raise NotAllowed(f"{name} cannot be set by {_SERVER}: it counts for others as well")
+    if name in ("search_path", "schema"):
+        _check_schema(words[2:])
+
+
+def _check_schema(words: tuple[str, ...]) -> None:
+    named = " ".join(words).replace('"', "").replace("'", "").replace(",", " ").replace(".", " ")
+    if found := sorted(_SYSTEM_SCHEMAS.intersection(named.split())):
+        raise NotAllowed(f"{found[0]} cannot be searched without its name by {_SERVER}")
+
+
+def _check_pragma(words: tuple[str, ...]) -> None:
+    name = unquoted(words[1]) if words[0] == "pragma" else ""
+    if name not in _PRAGMAS:
+        what = f"PRAGMA {name}" if name else words[0].upper()
+        raise NotAllowed(f"{what} is nothing for {_SERVER}")
+
+
+def _check_create(words: tuple[str, ...], access: Access) -> None:
+    if "secret" in words[1:6]:
+        raise NotAllowed(f"CREATE SECRET is nothing for {_SERVER}")
+    if not access.writes:
+        check_creating(words, _MADE, "a client that writes has to be granted a database")
+
+
+# --- names and functions -------------------------------------------------------------------------
+
+
+def _check_names(statement: Classified) -> None:
+    words = statement.words
+    names = [unquoted(word) if word[:1] == '"' else word for word in words]
+    for place, (name, word) in enumerate(zip(names, words, strict=True)):
+        after = words[place + 1] if place + 1 < len(words) else ""
+        if after == "(" and (name in _refused_functions() or name in _SCALARS):
+            raise NotAllowed(
+                f"{name} is nothing for {_SERVER}: it reads the tables it was granted, by name"
+            )
+        if after == "(" and name == "current_setting":
+            _check_told(words[place + 2 : place + 4])
+        if name in _SYSTEM_VIEWS and word[:1] != "'":
+            raise NotAllowed(f"{name} is nothing for {_SERVER}: it tells where files lie")
+        if name == "views" and names[max(0, place - 2) : place] == ["information_schema", "."]:
+            raise NotAllowed(f"information_schema.views is nothing for {_SERVER}")
+    for text in _named_files(words):
+        raise NotAllowed(
+            f"FROM {text}: {_SERVER} reads the tables it was granted by their names, and no files"
+        )
+
+
+def _check_told(argument: tuple[str, ...]) -> None:
+    name = unquoted(argument[0]).lower() if argument and argument[0][:1] == "'" else ""
+    if argument[1:] != (")",) or name not in _TOLD:
+        raise NotAllowed(f"current_setting tells {_SERVER} only: {', '.join(sorted(_TOLD))}")
+
+
+def _named_files(words: tuple[str, ...]) -> Iterator[str]:
+    """Texts where a table stands: FROM 'a.csv'."""
+    opened: list[str] = []
+    for place, word in enumerate(words):
+        before = words[place - 1] if place else ""
+        if word == "(":
+            opened.append(before)
+        elif word == ")" and opened:
+            opened.pop()
+        elif word[:1] == "'" and before in ("from", "join", "describe", "summarize", "show"):
+            inside = opened[-1] if opened else ""
+            compared = before == "from" and words[max(0, place - 2)] == "distinct"
+            if not (inside in _FROM_INSIDE or compared):
+                yield word
+
+
+@cache
+def _refused_functions() -> frozenset[str]:
+    """Table functions and pragmas of the installed DuckDB that are not known to be harmless."""
+    with duckdb.connect(":memory:", config={"threads": 1}) as connection:
+        rows = connection.execute(
+            "SELECT lower(function_name) FROM duckdb_functions() "
+            "WHERE function_type IN ('table', 'table_macro', 'pragma')"
+        ).fetchall()
+    scalars = {"show", "functions", "version", "platform"}  # words that may well be names
+    return frozenset(name for (name,) in rows) - _TABLE_FUNCTIONS - scalars
+
+
+# --- files to write ------------------------------------------------------------------------------
+
+
+def _copying(statement: Classified, access: Access) -> Classified:
+    """A COPY … TO a file in the client's folder, with the whole path of it."""
+    words, texts = statement.words, statement.tokens.texts
+    if direction(words) != "to":
+        raise NotAllowed(f"COPY … FROM reads a file, which is nothing for {_SERVER}")
+    if access.output is None:
+        raise NotAllowed(f"COPY … TO writes a file; {_SERVER} needs a folder for that (`output`)")
+    place = _target(words)
+    after = words[place + 1] if place + 1 < len(words) else ""
+    if place >= len(words) or words[place][:1] != "'" or after not in ("", "(", "with"):
+        raise NotAllowed("COPY … TO: write the name of the file as a text in single quotes")
+    path = _within(access.output, unquoted(texts[place]))
+    raw = statement.sql.encode()
+    start = statement.tokens.offsets[place]
+    end = start + len(texts[place].encode())
+    sql = raw[:start].decode() + literal(str(path)) + raw[end:].decode()
+    return classify(sql)[0]
+
+
+def _target(words: tuple[str, ...]) -> int:
+    """The place after the first TO outside of parentheses."""
+    depth = 0
+    for place, word in enumerate(words):
+        depth += (word == "(") - (word == ")")
+        if depth == 0 and word == "to":
+            return place + 1
+    return len(words)
+
+
+def _within(folder: Path, name: str) -> Path:
+    """The path of a file in a folder, by a name that does not lead out of it."""
+    found = Path(os.path.realpath(folder / name))
+    if ":" in name or not found.is_relative_to(folder) or found == folder:
+        raise NotAllowed(f"COPY … TO {name!r}: the file must lie in the client's own folder")
+    return found

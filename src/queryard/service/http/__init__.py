@@ -1,0 +1,1 @@
+"""The server over HTTP: queries by id, their rows, events and figures."""

@@ -1,0 +1,97 @@
+"""The application: all routes, behind the guard."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from queryard.core.errors import QueryardError
+from queryard.version import __version__
+
+from ..problems import InvalidRequest, Kind, Problem
+from ..yard import Yard
+from . import answers, browsing, events, metrics, planning, queries, sessions
+from .context import Context
+from .documents import DESCRIPTION, finished_schema
+from .events import Hub
+from .guard import Guard
+from .metrics import Figures
+from .replies import PROBLEM, problem_json, problem_reply, to_json
+
+
+def create_app(yard: Yard) -> Guard:
+    """An ASGI application on a yard, for uvicorn; it ends with its lifespan."""
+    context = Context(yard)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        app.state.hub.start()
+        yield
+        await app.state.hub.close()
+        context.close()
+
+    app = FastAPI(
+        title="Queryard",
+        version=__version__,
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.context = context
+    app.state.hub = Hub(yard)
+    app.state.figures = figures = Figures(context)
+    for each in (queries, answers, events, planning, sessions, browsing, metrics):
+        app.include_router(each.router)
+    app.add_exception_handler(QueryardError, _problem)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(Exception, _problem)
+
+    def schema() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            made = get_openapi(
+                title=app.title,
+                version=app.version,
+                description=app.description,
+                routes=app.routes,
+            )
+            app.openapi_schema = finished_schema(made)
+        return app.openapi_schema
+
+    app.openapi = schema  # type: ignore[method-assign]
+    return Guard(app, yard, figures.responded)
+
+
+async def _problem(request: Request, error: Exception) -> Response:
+    return problem_reply(error)
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    """What is wrong with a request, field by field, in a line."""
+    assert isinstance(error, RequestValidationError)
+    said = []
+    for each in error.errors():
+        where = ".".join(str(part) for part in each["loc"] if part not in ("body", "query", "path"))
+        said.append(f"{where}: {each['msg'].lower()}" if where else str(each["msg"]).lower())
+    return problem_reply(InvalidRequest("; ".join(dict.fromkeys(said))))
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    """A path or a method that is not there."""
+    assert isinstance(error, HTTPException)
+    status = error.status_code
+    detail = {
+        404: f"there is nothing at {request.url.path}; /openapi.json lists all there is",
+        405: f"{request.method} does not apply to {request.url.path}; /openapi.json says what does",
+    }.get(status, str(error.detail))
+    kind = Kind("not-found" if status == 404 else "http", status, "The request fails", "22023")
+    content = to_json(problem_json(Problem(kind, detail)))
+    return Response(content, status, dict(error.headers or {}), PROBLEM)

@@ -1,0 +1,162 @@
+"""What the routes share: the yard, the results it keeps, named sessions, and threads."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ParamSpec, TypeVar
+
+from starlette.requests import Request
+
+from queryard.core.errors import QueryardError
+
+from ..kept_rows import KeptRows
+from ..principal import Principal
+from ..problems import NotAdmin, UnknownName
+from ..results import KeptResult, Results
+from ..served import ServedClient
+from ..submitted import Submitted
+from ..yard import Yard
+
+T = TypeVar("T")
+P = ParamSpec("P")
+# Threads for what blocks: entering statements, encoding rows, asking the scheduler.
+THREADS = 16
+
+
+class Context:
+    """One per application."""
+
+    def __init__(self, yard: Yard) -> None:
+        self.yard = yard
+        self.results = Results(yard)
+        self.sessions = Sessions(yard)
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="queryard-http")
+
+    async def run(self, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+        """Run something that blocks in a thread."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, lambda: work(*given, **named))
+
+    def client(self, principal: Principal, session: str | None) -> ServedClient:
+        """The client of a request: that of a named session, or the one all requests share."""
+        if session is None:
+            return self.yard.shared(principal)
+        return self.sessions.find(principal, session)
+
+    def submitted(self, principal: Principal, query: str) -> tuple[Submitted, KeptResult | None]:
+        """A query that a principal may see: one of HTTP's, or an active one of any listener."""
+        with contextlib.suppress(QueryardError):
+            result = self.results.find(principal, query)
+            return result.submitted, result
+        return self.yard.submitted(principal, query), None
+
+    def close(self) -> None:
+        """Drop all results and sessions."""
+        self.sessions.close()
+        self.results.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+class Sessions:
+    """Clients with a state of their own, found by a name that cannot be guessed."""
+
+    def __init__(self, yard: Yard) -> None:
+        self._yard = yard
+        self._by_id: dict[str, ServedClient] = {}
+        yard.every_second(self.expire)
+
+    def open(self, principal: Principal, label: str) -> tuple[str, ServedClient]:
+        client = self._yard.open(principal, label=label, protocol="http")
+        name = uuid.uuid4().hex
+        self._by_id[name] = client
+        return name, client
+
+    def find(self, principal: Principal, name: str) -> ServedClient:
+        """A session of the same token."""
+        client = self._by_id.get(name)
+        if client is None or client.principal != principal or client.closed:
+            raise UnknownName(
+                f"unknown session {name!r}: it was closed, was idle for too long, or belongs to "
+                "another token; open one with POST /v1/sessions"
+            )
+        client.used_s = time.monotonic()
+        return client
+
+    def all(self, principal: Principal) -> list[tuple[str, ServedClient]]:
+        """Those of a token."""
+        found = list(self._by_id.items())
+        return [(name, client) for name, client in found if client.principal == principal]
+
+    def drop(self, principal: Principal, name: str) -> None:
+        """Close a session; it waits for what runs there."""
+        self.find(principal, name).close("its session was closed")
+        self._by_id.pop(name, None)
+
+    def expire(self) -> None:
+        """Close those in which nothing has happened for long."""
+        idle_s = self._yard.config.limits.idle_s
+        for name, client in list(self._by_id.items()):
+            is_idle = not client.active and time.monotonic() - client.used_s > idle_s
+            if is_idle:
+                client.close(f"it was idle for {idle_s:g} s")
+            if client.closed:
+                self._by_id.pop(name, None)
+
+    def close(self) -> None:
+        for client in list(self._by_id.values()):
+            client.close("the server is closed")
+        self._by_id.clear()
+
+
+def context_of(request: Request) -> Context:
+    """The context of the application that a request came to."""
+    found = request.app.state.context
+    assert isinstance(found, Context)
+    return found
+
+
+def principal_of(request: Request) -> Principal:
+    """The client of a request: the guard has checked its token."""
+    found = request.scope["state"]["principal"]
+    assert isinstance(found, Principal)
+    return found
+
+
+def admin_of(request: Request) -> Principal:
+    """The same, which must be an admin's."""
+    found = principal_of(request)
+    if found.role != "admin":
+        raise NotAdmin(f"token {found.name!r} is a user's; use an admin's")
+    return found
+
+
+async def told(tell: Callable[[Callable[[], None]], None], timeout_s: float | None) -> bool:
+    """Wait until something that tells by a call, from any thread, has told; False if it has not."""
+    loop = asyncio.get_running_loop()
+    happened = asyncio.Event()
+
+    def set_it() -> None:
+        # The event loop may be closed by the time: then nothing waits.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(happened.set)
+
+    tell(set_it)
+    if timeout_s is None:
+        await happened.wait()
+        return True
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(happened.wait(), timeout_s)
+    return happened.is_set()
+
+
+async def ready(rows: KeptRows, within_s: float) -> Any:
+    """The schema of rows, once it is known; None if it is not in time. Raises the query's error."""
+    if (schema := rows.schema) is None:
+        await told(rows.when_ready, within_s)
+        schema = rows.schema
+    return schema

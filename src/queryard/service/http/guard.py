@@ -1,0 +1,146 @@
+"""What every request passes: the token, its limits, a bounded body, and no reader that stalls.
+
+It stands before the application, so that a request that is refused costs next to nothing, and it
+holds for every path alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from queryard.core.errors import QueryardError
+
+from ..limits import TooLarge
+from ..principal import Principal
+from ..problems import InvalidRequest, Unauthorized
+from ..yard import Yard
+from .replies import problem_reply
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+# What may be asked without a token.
+OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json"})
+_log = logging.getLogger("queryard.http")
+
+
+class CutOff(Exception):
+    """An answer that has begun and cannot go on; the client sees that its end is missing."""
+
+
+class Guard:
+    """An ASGI application around another one."""
+
+    def __init__(self, app: Application, yard: Yard, responded: Callable[[str, int], None]) -> None:
+        """`responded` hears the method and the status of every answer."""
+        self._app = app
+        self._yard = yard
+        self._responded = responded
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = False
+
+        async def sending(message: Message) -> None:
+            nonlocal began
+            began = True
+            if message["type"] == "http.response.start":
+                self._responded(scope["method"], message["status"])
+            try:
+                await asyncio.wait_for(send(message), self._yard.config.limits.stall_s)
+            except TimeoutError:
+                raise CutOff("the client did not take what was sent to it") from None
+
+        counted = ""
+        try:
+            principal = self._principal(scope)
+            if principal is not None:
+                self._yard.usage.connect(principal.name)
+                counted = principal.name
+            body = await self._body(scope, receive)
+            scope.setdefault("state", {})["principal"] = principal
+            await self._app(scope, _replayed(body, receive), sending)
+        except CutOff as error:
+            _log.info("%s %s was cut off: %s", scope["method"], scope["path"], error)
+            _abort(send)
+        except Exception as error:
+            if not isinstance(error, QueryardError):
+                _log.exception("%s %s failed", scope["method"], scope["path"])
+            if not began:
+                await problem_reply(error)(scope, receive, sending)
+        finally:
+            if counted:
+                self._yard.usage.disconnect(counted)
+
+    def _principal(self, scope: Scope) -> Principal | None:
+        """The client by its token; None where none is needed."""
+        if scope["path"] in OPEN_PATHS:
+            return None
+        given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+        kind, _, secret = given.decode("latin-1").partition(" ")
+        remedy = "send the header 'Authorization: Bearer TOKEN'; `queryard token add` makes one"
+        if kind.lower() != "bearer" or not secret.strip():
+            raise Unauthorized(f"the request has no token; {remedy}")
+        found = self._yard.tokens.check(secret.strip())
+        if found is None:
+            raise Unauthorized(f"the token is unknown, was revoked or has expired; {remedy}")
+        return found
+
+    async def _body(self, scope: Scope, receive: Receive) -> bytes:
+        """All of a body, which must come at a pace and be no larger than allowed."""
+        if scope["method"] in ("GET", "HEAD", "DELETE", "OPTIONS"):
+            return b""
+        for name, value in scope["headers"]:
+            if name == b"content-length" and value.isdigit():
+                self._yard.usage.check_size(int(value))
+        parts: list[bytes] = []
+        size = 0
+        stall_s = self._yard.config.limits.stall_s
+        while True:
+            try:
+                message = await asyncio.wait_for(receive(), stall_s)
+            except TimeoutError:
+                raise InvalidRequest(
+                    f"nothing of the request's body came for {stall_s:g} s; send it as a whole"
+                ) from None
+            if message["type"] == "http.disconnect":
+                raise InvalidRequest("the client has left in the middle of its request")
+            part = message.get("body", b"")
+            size += len(part)
+            if size > self._yard.config.limits.request_bytes:
+                raise TooLarge(
+                    f"the request has more than {self._yard.config.limits.request_bytes:,} bytes, "
+                    "which are allowed; send a shorter statement, or raise request_bytes in "
+                    "[service.limits]"
+                )
+            parts.append(part)
+            if not message.get("more_body", False):
+                return b"".join(parts)
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """The body as one message, then whatever comes."""
+    first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receiving() -> Message:
+        return first.pop() if first else await receive()
+
+    return receiving
+
+
+def _abort(send: Send) -> None:
+    """Cut a connection off at once: closing it would wait for a client that takes nothing.
+
+    ASGI has no word for it, but uvicorn's `send` belongs to an object that has the transport.
+    """
+    transport = getattr(getattr(send, "__self__", None), "transport", None)
+    if transport is not None:
+        transport.abort()

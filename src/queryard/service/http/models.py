@@ -1,0 +1,353 @@
+"""Requests and answers of the API, as OpenAPI shows them.
+
+Answers are written from plain data without being checked against these classes, for speed; tests
+check that they agree.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Parameters = list[Any] | dict[str, Any]
+State = Literal["waiting", "running", "finished", "failed", "cancelled"]
+Plan = Literal["auto", "native", "staged"]
+SqlText = Annotated[
+    str, Field(description="The statement.", examples=["SELECT count(*) FROM orders WHERE n > ?"])
+]
+ParameterValues = Annotated[
+    Parameters | None,
+    Field(
+        description=(
+            "Values for `?` and `$1` (a list), or `$name` (an object). What JSON lacks is written "
+            'with its type, as `{"@type": "DATE", "value": "2026-11-18"}`; types are BLOB (as '
+            "base64), DATE, DECIMAL, DOUBLE, HUGEINT, INTERVAL (in seconds), TIME, TIMESTAMP, "
+            "TIMESTAMPTZ and UUID."
+        ),
+        examples=[[5]],
+    ),
+]
+SessionName = Annotated[
+    str | None,
+    Field(
+        description="A session that `POST /v1/sessions` has opened, with temporary tables, "
+        "settings and transactions of its own."
+    ),
+]
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class OnlineOptions(_Request):
+    """How a query answers early and often; all may be left out."""
+
+    stop_at: float | None = Field(
+        default=None, description="The relative error to stop at.", examples=[0.01]
+    )
+    confidence: float = Field(default=0.95, description="Of the intervals.")
+    every: float | str = Field(default=0.5, description="How often an answer is given at most.")
+    within: float | str | None = Field(default=None, description="When to stop at the latest.")
+    columns: list[str] = Field(default=[], description="By which columns the error is measured.")
+
+
+class QueryBody(_Request):
+    """A query to be run."""
+
+    sql: SqlText
+    parameters: ParameterValues = None
+    tenant: str | None = Field(default=None, description="A tenant below the token's own.")
+    priority: float = Field(
+        default=0.0, description="Policies that know priorities serve higher ones first."
+    )
+    deadline: float | str | None = Field(
+        default=None,
+        description='When the answer is wanted: seconds from now, "10 s", or a time of ISO 8601.',
+        examples=["10 s"],
+    )
+    time_limit: float | str | None = Field(
+        default=None, description="When the query is ended with an error.", examples=["5 min"]
+    )
+    memory: int | str | None = Field(
+        default=None, description="What it reserves.", examples=["500 MB"]
+    )
+    plan: Plan | None = Field(
+        default=None, description="How it runs; the server chooses by default."
+    )
+    online: bool | OnlineOptions = Field(
+        default=False, description="Whether it answers early and often, and how."
+    )
+    idempotency_key: str = Field(
+        default="", description="The same key again, with the same statement, is the same query."
+    )
+    session: SessionName = None
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {"sql": "SELECT 42 AS answer"},
+                {
+                    "sql": "SELECT count(*) FROM orders WHERE n > ?",
+                    "parameters": [5],
+                    "deadline": "10 s",
+                    "idempotency_key": "report-17",
+                },
+                {"sql": "SELECT avg(price) FROM orders", "online": {"stop_at": 0.01}},
+            ]
+        },
+    )
+
+
+class StatementBody(_Request):
+    """A statement that is looked at, and not run."""
+
+    sql: SqlText
+    parameters: ParameterValues = None
+    session: SessionName = None
+
+
+class PlanBody(StatementBody):
+    """A statement whose plan is asked for."""
+
+    plan: Plan | None = None
+
+
+class ExplainBody(PlanBody):
+    """A statement that is to be explained."""
+
+    analyze: bool = Field(default=False, description="Whether it is run, for the real figures.")
+
+
+class SessionBody(_Request):
+    """A session to be opened."""
+
+    label: str = Field(default="", description="Shown in lists.", max_length=200)
+    tenant: str | None = Field(default=None, description="A tenant below the token's own.")
+
+
+class ProfileBody(_Request):
+    """A policy to follow."""
+
+    profile: str | dict[str, Any] = Field(
+        description="The name of a profile, or a profile as a table.", examples=["fair"]
+    )
+
+
+# --- answers -------------------------------------------------------------------------------------
+
+
+class Problem(BaseModel):
+    """What went wrong, after RFC 9457."""
+
+    type: str = Field(examples=["urn:queryard:problem:unknown-name"])
+    title: str
+    status: int
+    detail: str = Field(description="What is wrong, with what, and what to do about it.")
+    sqlstate: str = Field(examples=["42P01"])
+    query: str | None = Field(default=None, description="The query that it happened to.")
+    line: int | None = Field(default=None, description="The line of the statement that is meant.")
+    retry_after_s: float | None = Field(default=None, description="When to try again.")
+
+
+class Column(BaseModel):
+    name: str
+    type: str = Field(description="The SQL type.", examples=["BIGINT"])
+
+
+class Timing(BaseModel):
+    """Times are seconds on the server's clock, as `now_s`; costs are core- and slot-seconds."""
+
+    submitted_s: float
+    started_s: float | None
+    ended_s: float | None
+    work_s: float
+    held_s: float
+    burst_s: float
+    predicted_work_s: float | None
+    predicted_by: str
+    shared: bool
+
+
+class Forecast(BaseModel):
+    query: str
+    start_s: float | None
+    end_s: float | None
+
+
+class Why(BaseModel):
+    """What holds a query. Queries of other tenants are counted and not named."""
+
+    query: str
+    status: State
+    now_s: float
+    submitted_s: float
+    started_s: float | None
+    ended_s: float | None
+    slots: int
+    pool: str
+    rule: str
+    ahead: list[str]
+    ahead_count: int
+    reasons: list[str]
+    forecast: Forecast | None
+    forecast_made_s: float | None
+    text: str
+
+
+class QueryState(BaseModel):
+    """A query at one moment."""
+
+    id: str = Field(examples=["5f0c2a91b7de-14"])
+    state: State
+    sql: str
+    tenant: str
+    token: str
+    protocol: Literal["http", "postgres", "quack"]
+    priority: float
+    plan: Plan
+    deadline_s: float | None
+    time_limit_s: float | None
+    online: bool
+    progress: float = Field(description="Share done, from 0 to 1.")
+    rows: int = Field(description="Rows that it has given so far.")
+    columns: list[Column] | None = Field(description="None before they are known.")
+    returns: Literal["rows", "changes", "nothing"] | None
+    reasons: list[str] = Field(description="Why it runs otherwise than was asked for.")
+    submitted_at: str
+    now_s: float
+    timing: Timing
+    memory_bytes: int
+    peak_memory_bytes: int | None
+    error: Problem | None
+    links: dict[str, str]
+    why: Why | None = Field(default=None, description="Only where one query is asked for.")
+
+
+class QueryAnswer(QueryState):
+    """A query, with its first rows if they came within `wait`."""
+
+    first_rows: list[list[Any]] | None = Field(
+        default=None, description="Values in the order of columns."
+    )
+    next: int | None = Field(
+        default=None, description="The position of the row after them; null: none."
+    )
+
+
+class QueryList(BaseModel):
+    now_s: float
+    queries: list[QueryState]
+
+
+class Rows(BaseModel):
+    """Rows as JSON."""
+
+    columns: list[Column]
+    returns: Literal["rows", "changes", "nothing"]
+    start: int
+    rows: list[list[Any]]
+    next: int | None = Field(description="The position of the next row; null at the end.")
+
+
+class OnlineAnswer(BaseModel):
+    """An answer after a part of the data."""
+
+    columns: list[Column]
+    rows: list[list[Any]]
+    fraction: float
+    exact: bool
+    elapsed_s: float
+    confidence: float
+    error: float | None
+    low: dict[str, list[float | None]]
+    high: dict[str, list[float | None]]
+    marks: list[str]
+    eta_s: dict[str, float | None]
+    sample: str
+    notes: list[str]
+
+
+class Answers(BaseModel):
+    """The newest answer of an online query."""
+
+    query: str
+    number: int = Field(description="How many answers there were; ask again with `after` it.")
+    ended: bool = Field(description="Whether no further answer comes.")
+    in_rows: bool = Field(description="Whether the last answer is in `rows`: it ran exactly.")
+    reason: str = Field(description="Why it runs exactly.")
+    answer: OnlineAnswer | None = Field(description="Null if there is none newer than `after`.")
+
+
+class TableState(BaseModel):
+    name: str
+    kind: str
+    rows: float | None
+    bytes: float
+    files: int
+    columns: list[Column] | None
+    error: str | None
+
+
+class TableList(BaseModel):
+    tables: list[TableState]
+
+
+class TenantState(BaseModel):
+    name: str
+    weight: float | None
+    guarantee: float | None
+    cap: float | None
+    waiting: int
+    running: int
+    slots: int
+
+
+class TenantList(BaseModel):
+    tenants: list[TenantState]
+
+
+class ProfileState(BaseModel):
+    name: str
+    summary: str
+    composition: str
+    origin: str
+    citation: str
+
+
+class ProfileList(BaseModel):
+    current: dict[str, Any]
+    profiles: list[ProfileState]
+
+
+class HistoryList(BaseModel):
+    queries: list[dict[str, Any]] = Field(description="As in the history, the earliest first.")
+
+
+class SessionState(BaseModel):
+    id: str
+    label: str
+    tenant: str
+
+
+class SessionList(BaseModel):
+    sessions: list[SessionState]
+
+
+class Described(BaseModel):
+    columns: list[Column]
+    parameters: list[str] = Field(description='SQL types in the order of `$1`; "UNKNOWN" if open.')
+
+
+class Health(BaseModel):
+    status: str
+    reason: str | None = None
+
+
+class Whoami(BaseModel):
+    name: str
+    tenant: str
+    role: Literal["user", "admin"]
+    version: str

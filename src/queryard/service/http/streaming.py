@@ -1,0 +1,149 @@
+"""Rows on their way to one reader, as they come; a reader that leaves disturbs nothing.
+
+Each piece is taken and encoded in a thread while the one before it is sent. The rows stay in the
+result, so that another request can go on from any position.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from queryard.core.errors import QueryardError
+
+from ..kept_rows import Piece
+from ..results import KeptResult
+from .context import Context, told
+from .formats import MEDIA, Encoder, Format, encoder
+from .guard import CutOff, Receive, Scope, Send
+
+# Small first pieces, so that the first row is not late; then larger ones.
+FIRST_BYTES = 256 << 10
+PIECE_BYTES = 4 << 20
+
+
+class RowStream(Response):
+    """The rows of a result from a position on, at most so many."""
+
+    def __init__(
+        self,
+        context: Context,
+        result: KeptResult,
+        form: Format,
+        *,
+        start: int = 0,
+        limit: int | None = None,
+        header: bool = True,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__()
+        rows = result.rows
+        self._context = context
+        self._result = result
+        self._form: Format = form
+        self._start = start
+        self._until = None if limit is None else start + limit
+        self._encoder: Encoder = encoder(form, rows.schema, rows.types, rows.returns, start, header)
+        self._more = dict(headers or {})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        gone = asyncio.ensure_future(has_left(receive))
+        self._result.readers += 1
+        try:
+            await self._send(send, gone)
+        finally:
+            gone.cancel()
+            self._result.readers -= 1
+            self._result.used_s = time.monotonic()
+
+    async def _send(self, send: Send, gone: asyncio.Future[None]) -> None:
+        # An error of the query that is known already is told as a problem, not as a broken answer.
+        content, piece = await self._next(self._start, FIRST_BYTES)
+        kind = MEDIA[self._form] + ("; charset=utf-8" if self._form == "csv" else "")
+        headers = {"content-type": kind, "queryard-query": self._result.id, **self._more}
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 200,
+                "headers": [(k.lower().encode(), v.encode()) for k, v in headers.items()],
+            }
+        )
+        try:
+            await self._go_on(send, gone, content, piece)
+        except QueryardError as error:  # the state of the query tells it
+            raise CutOff(str(error)) from None
+
+    async def _go_on(
+        self, send: Send, gone: asyncio.Future[None], content: Any, piece: Piece
+    ) -> None:
+        """Send all pieces, the answer having begun."""
+        body = self._encoder.head()
+        while True:
+            position = piece.next
+            if piece.ended or self._is_full(position):
+                content = b"".join((body, content, self._encoder.end(self._rest(piece))))
+                await send({"type": "http.response.body", "body": content, "more_body": False})
+                if piece.ended:
+                    self._context.results.read_to_end(self._result)
+                return
+            if piece.later:
+                waiting = asyncio.ensure_future(told(self._result.rows.when_more, None))
+                if body:
+                    await send({"type": "http.response.body", "body": body, "more_body": True})
+                    body = b""
+                both: set[asyncio.Future[Any]] = {waiting, gone}
+                await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+                waiting.cancel()
+                if gone.done():
+                    return
+                content, piece = await self._next(position, PIECE_BYTES)
+                continue
+            # The next piece is made while this one is sent.
+            following = asyncio.ensure_future(self._next(position, PIECE_BYTES))
+            try:
+                sent = b"".join((body, content)) if body else content
+                body = b""
+                await send({"type": "http.response.body", "body": sent, "more_body": True})
+            except BaseException:
+                following.cancel()
+                raise
+            if gone.done():
+                following.cancel()
+                return
+            content, piece = await following
+
+    async def _next(self, position: int, most_bytes: int) -> tuple[Any, Piece]:
+        return await self._context.run(self._made, position, most_bytes)
+
+    def _made(self, position: int, most_bytes: int) -> tuple[Any, Piece]:
+        piece = self._result.rows.read(position, most_bytes)
+        if self._until is not None and piece.next > self._until:
+            piece = _cut(piece, position, self._until)
+        return self._encoder.piece(piece.batches) if piece.batches else b"", piece
+
+    def _is_full(self, position: int) -> bool:
+        return self._until is not None and position >= self._until
+
+    def _rest(self, piece: Piece) -> int | None:
+        return None if piece.ended else piece.next
+
+
+def _cut(piece: Piece, position: int, until: int) -> Piece:
+    """As much of a piece as lies before a position."""
+    batches = []
+    for batch in piece.batches:
+        part = batch.slice(0, max(0, until - position))
+        if part.num_rows:
+            batches.append(part)
+        position += batch.num_rows
+    return Piece(batches, until, False)
+
+
+async def has_left(receive: Receive) -> None:
+    """Return once the client has left."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

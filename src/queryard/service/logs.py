@@ -1,0 +1,80 @@
+"""What a server writes on stderr: one line per event, as text or JSON, with the ids of queries."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import warnings
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+from .config import LogFormat
+
+LOGGER = logging.getLogger("queryard.service")
+# Of these libraries only warnings are told, in our form.
+_OTHERS = ("uvicorn", "uvicorn.error", "asyncio", "py.warnings")
+
+
+def log(event: str, level: int = logging.INFO, **fields: object) -> None:
+    """Write an event with its fields, of which None is left out."""
+    told = {name: value for name, value in fields.items() if value is not None}
+    LOGGER.log(level, event, extra={"fields": told})
+
+
+def set_up(form: LogFormat, stream: TextIO | None = None) -> None:
+    """Write the events of this process in a form; once per process."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonLines() if form == "json" else Lines())
+    LOGGER.handlers[:] = [handler]
+    LOGGER.setLevel(logging.INFO)
+    LOGGER.propagate = False
+    logging.captureWarnings(True)
+    # A warning tells where in Queryard's code it came from, which says nothing to an operator.
+    warnings.formatwarning = lambda message, *_rest, **_more: str(message)
+    for name in _OTHERS:
+        other = logging.getLogger(name)
+        other.handlers[:] = [handler]
+        other.setLevel(logging.WARNING)
+        other.propagate = False
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object per line: time, level, event, and the fields of the event."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        told: dict[str, Any] = {
+            "time": _when(record).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            told["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(told, default=str, ensure_ascii=False)
+
+
+class Lines(logging.Formatter):
+    """One line of text: time, level, event, `name=value` for each field."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = getattr(record, "fields", {})
+        told = " ".join(f"{name}={_value(value)}" for name, value in fields.items())
+        when = _when(record).strftime("%Y-%m-%d %H:%M:%S")
+        message = " ".join(record.getMessage().split())
+        line = f"{when} {record.levelname.lower():<7} {message}{'  ' if told else ''}{told}"
+        return line + (f"\n{self.formatException(record.exc_info)}" if record.exc_info else "")
+
+
+def _when(record: logging.LogRecord) -> datetime:
+    return datetime.fromtimestamp(record.created, UTC)
+
+
+def _value(value: object) -> str:
+    """A value on one line, in quotes where it has blanks.
+
+    >>> _value("a b"), _value(1.5), _value("x")
+    ('"a b"', '1.5', 'x')
+    """
+    text = str(value)
+    return text if text and text.isprintable() and " " not in text else json.dumps(text)

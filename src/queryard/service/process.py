@@ -1,0 +1,130 @@
+"""The process of a server: one event loop, its signals, and the order in which things end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+from queryard.core.errors import QueryardError
+from queryard.core.readable import several
+from queryard.live.session import Session
+
+from .config import ServiceConfig
+from .logs import log
+from .query_log import QueryLog
+from .serving import Addresses, Listeners
+from .sources import Settings
+from .supervisor import notify
+from .tokens import TokenStore
+from .yard import Yard
+
+# Settings that hold from the start of a server to its end.
+_FIXED = ("http", "postgres", "tokens", "redact", "log")
+
+
+class Server:
+    """A session, served until a signal asks for the end."""
+
+    def __init__(
+        self,
+        session: Session,
+        config: ServiceConfig,
+        tokens: TokenStore,
+        read_again: Callable[[Session], Settings],
+    ) -> None:
+        """`read_again` reads the settings and lets the session follow them, for SIGHUP."""
+        self.session = session
+        self.config = config
+        self.tokens = tokens
+        self._read_again = read_again
+        self._stop = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._reloads: set[asyncio.Task[None]] = set()
+
+    async def run(self, announce: Callable[[Addresses], None]) -> None:
+        """Serve; `announce` is called once clients can connect."""
+        yard = Yard(self.session, self.config, self.tokens)
+        yard.watch(QueryLog(self.config.redact))
+        listeners = Listeners(yard)
+        try:
+            addresses = await listeners.open(self.config)
+            with self._signals(yard, listeners):
+                announce(addresses)
+                log("started", http=addresses.http, postgres=addresses.postgres)
+                notify("READY=1")
+                await self._stop.wait()
+                notify("STOPPING=1")
+                active = several(len(yard.active()), "query")
+                log("stopping", active=active, grace_s=self.config.grace_s)
+                left = await listeners.drain(self.config.grace_s, self._hurry)
+                if left:
+                    log("grace time is over", logging.WARNING, cancelled=left)
+                await listeners.close(0.0)
+        finally:
+            await asyncio.to_thread(yard.close)
+        log("stopped")
+
+    def stop(self) -> None:
+        """End after the grace time; at once if it is called again."""
+        if self._stop.is_set():
+            self._hurry.set()
+        self._stop.set()
+
+    @contextlib.contextmanager
+    def _signals(self, yard: Yard, listeners: Listeners) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        handlers: dict[int, Callable[[], object]] = {
+            signal.SIGTERM: self.stop,
+            signal.SIGINT: self.stop,
+        }
+        if hasattr(signal, "SIGHUP"):
+            handlers[signal.SIGHUP] = lambda: self._start_reload(yard, listeners)
+        for number, handler in handlers.items():
+            loop.add_signal_handler(number, handler)
+        try:
+            yield
+        finally:
+            for number in handlers:
+                loop.remove_signal_handler(number)
+
+    def _start_reload(self, yard: Yard, listeners: Listeners) -> None:
+        task = asyncio.ensure_future(self._reload(yard, listeners))
+        self._reloads.add(task)
+        task.add_done_callback(self._reloads.discard)
+
+    async def _reload(self, yard: Yard, listeners: Listeners) -> None:
+        """Follow the files as they are now; if something in them is wrong, nothing changes."""
+        try:
+            settings = await asyncio.to_thread(self._read_again, self.session)
+            listeners.renew_certificate(settings.service)
+            await asyncio.to_thread(self.tokens.reload)
+        except (QueryardError, OSError) as error:
+            log("not reloaded: the settings stay as they were", logging.ERROR, error=error)
+            return
+        new = settings.service
+        fixed = [name for name in _FIXED if getattr(new, name) != getattr(self.config, name)]
+        if (new.tls is None) != (self.config.tls is None):
+            fixed.append("tls")
+        self.config = new
+        yard.reload(new)
+        tables, tokens = len(self.session.tables()), len(self.tokens.list())
+        log("reloaded", tables=tables, tokens=tokens)
+        if fixed:
+            log("some settings change with a restart only", logging.WARNING, settings=fixed)
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    """Run the main function of a server on the fastest event loop there is."""
+    factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    if sys.platform != "win32":
+        with contextlib.suppress(ImportError):
+            import uvloop
+
+            factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(main)

@@ -1,0 +1,42 @@
+"""The log line of each query: its id, its tenant, and how it ended. Texts are not logged."""
+
+from __future__ import annotations
+
+import logging
+
+from .logs import log
+from .problems import DEFECT, problem_of
+from .submitted import Submitted
+
+
+class QueryLog:
+    """Hears of the queries of a yard."""
+
+    def __init__(self, redacts: bool) -> None:
+        self._redacts = redacts
+
+    def began(self, submitted: Submitted) -> None:
+        """Nothing is logged: the end of every query is."""
+
+    def ended(self, submitted: Submitted) -> None:
+        ticket = submitted.ticket
+        timing, error = ticket.timing(), ticket.error
+        problem = None if error is None else problem_of(error)
+        told = None if problem is None or self._redacts else problem.detail.partition("\n")[0]
+        log(
+            f"query {ticket.status}",
+            logging.ERROR if problem is not None and problem.kind is DEFECT else logging.INFO,
+            query=submitted.id,
+            tenant=submitted.tenant,
+            token=submitted.principal.name,
+            protocol=submitted.protocol,
+            waited_s=_seconds(timing.submitted_s, timing.started_s),
+            response_s=_seconds(timing.submitted_s, timing.ended_s),
+            work_s=round(timing.work_s, 3),
+            problem=None if problem is None else problem.kind.name,
+            error=told,
+        )
+
+
+def _seconds(since_s: float, until_s: float | None) -> float | None:
+    return None if until_s is None else round(until_s - since_s, 3)

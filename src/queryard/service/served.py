@@ -1,0 +1,258 @@
+"""One client of the server: what its tenant may reach, and what runs for it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import Protocol, Unpack
+
+from queryard.core.errors import QueryardError
+from queryard.engine.classify import Classified, classify
+from queryard.engine.describing import Described
+from queryard.engine.errors import NotAllowed, QueryCancelled
+from queryard.engine.native import Parameters
+from queryard.engine.online.wish import OnlineWish
+from queryard.live.amounts import as_age, as_seconds
+from queryard.live.client import Client, check_types
+from queryard.live.handle import Handle
+from queryard.live.online import OnlineAnswers
+from queryard.live.options import QueryOptions, check_options
+from queryard.live.request import OnlineRequest, checked_tenant
+from queryard.results.online import AnswerLog
+from queryard.sql.catalog import Catalog
+
+from .principal import Principal
+from .submitted import Protocol as ProtocolName
+from .submitted import Submitted
+
+# How long closing a client waits for its statements to stop.
+CLOSE_S = 5.0
+# What a client without state of its own may not do: the next statement would not see it.
+_OF_A_SESSION = frozenset(
+    {"TRANSACTION", "SET", "VARIABLE_SET", "PREPARE", "EXECUTE", "LOAD", "ATTACH", "DETACH"}
+)
+
+
+class Admission(Protocol):
+    """What a client needs of the yard."""
+
+    def admit(self, principal: Principal, sql: str) -> None:
+        """Count a statement; raises the reason if it is refused."""
+
+    def withdraw(self, principal: Principal) -> None:
+        """A statement that was admitted has not become a query of its own."""
+
+    def entered(self, submitted: Submitted) -> Submitted:
+        """A query is active from now on; the one that is known, if it came before."""
+
+    def left(self, client: ServedClient) -> None:
+        """A client is closed."""
+
+
+class ServedClient:
+    """Statements go in by `submit` and `online`, from any thread, within the limits of its token.
+
+    `stateless` clients are shared by requests that know nothing of each other.
+    """
+
+    def __init__(
+        self,
+        yard: Admission,
+        principal: Principal,
+        client: Client,
+        *,
+        label: str = "",
+        protocol: ProtocolName = "http",
+        stateless: bool = False,
+    ) -> None:
+        self.principal = principal
+        self.client = client
+        self.label = label
+        self.protocol: ProtocolName = protocol
+        self.stateless = stateless
+        self.used_s = time.monotonic()
+        self._yard = yard
+        self._lock = threading.Lock()
+        self._active: dict[str, Submitted] = {}
+        self._closed = ""
+
+    @property
+    def tenant(self) -> str:
+        return self.client.tenant
+
+    @property
+    def catalog(self) -> Catalog:
+        """The tables that its tenant may read."""
+        return self.client.catalog
+
+    @property
+    def closed(self) -> bool:
+        return bool(self._closed)
+
+    @property
+    def active(self) -> list[Submitted]:
+        """What was submitted and has not ended."""
+        with self._lock:
+            return list(self._active.values())
+
+    # --- asking ----------------------------------------------------------------------------------
+
+    def submit(
+        self, sql: str, parameters: Parameters = (), **options: Unpack[QueryOptions]
+    ) -> Handle:
+        """Enter a query, as `Session.submit`; it blocks for milliseconds.
+
+        A tenant below the client's own may be named, and no other.
+        """
+        return self.enter(sql, parameters, **options).handle()
+
+    def online(
+        self,
+        sql: str,
+        *,
+        stop_at: float | None = None,
+        confidence: float = 0.95,
+        every: float | str = 0.5,
+        within: float | str | None = None,
+        columns: Sequence[str] = (),
+        **options: Unpack[QueryOptions],
+    ) -> OnlineAnswers:
+        """Enter a query that answers early and often, as `Session.online`."""
+        every_s = as_age(every, "every")
+        wish = online_wish(stop_at, confidence, every_s, within, columns)
+        log = AnswerLog()
+        entered = self.enter(sql, online=OnlineRequest(wish, log), **options)
+        return OnlineAnswers(entered.handle(), log, every_s)
+
+    def enter(
+        self,
+        sql: str,
+        parameters: Parameters = (),
+        *,
+        online: OnlineRequest | None = None,
+        kept: bool = False,
+        **options: Unpack[QueryOptions],
+    ) -> Submitted:
+        """Enter a query; what is given back holds no interest in its rows, its handles do.
+
+        A `kept` one counts among the open results of its token until `Yard.settle` is called.
+        """
+        check_options(options, QueryOptions.__annotations__)
+        check_types(sql, parameters)
+        self._check_open()
+        self.used_s = time.monotonic()
+        if options.get("tenant") is not None:
+            self._check_below(checked_tenant(options["tenant"]))
+        if self.stateless:
+            for statement in classify(sql):
+                check_stateless(statement)
+        self._yard.admit(self.principal, sql)
+        try:
+            ticket = self.client.submit(sql, parameters, online=online, **options)
+        except BaseException:
+            self._yard.withdraw(self.principal)
+            raise
+        made = Submitted(self.principal, self.client, ticket, self.protocol, kept)
+        known = self._yard.entered(made)
+        with self._lock:
+            self._active[ticket.id] = known
+        ticket.when_over(lambda: self._ended(ticket.id))
+        if self._closed:  # meanwhile
+            self.client.host.cancel(ticket.id, QueryCancelled(self._closed))
+        return known
+
+    def describe(self, sql: str, parameters: Parameters | None = None) -> Described:
+        """The columns and parameters of a statement, which is bound and not run; it blocks."""
+        self._check_open()
+        self.used_s = time.monotonic()
+        return self.client.describe(sql, parameters)
+
+    def narrow(self, tenant: str) -> None:
+        """Act for a tenant below its own from now on; or for its token's own again."""
+        wanted = checked_tenant(tenant)
+        if not self.principal.may_act_for(wanted):
+            raise self._not_below(wanted, self.principal.tenant)
+        self.client.tenant = wanted
+
+    def _check_below(self, tenant: str) -> None:
+        if tenant != self.tenant and not tenant.startswith(f"{self.tenant}/"):
+            raise self._not_below(tenant, self.tenant)
+
+    def _not_below(self, tenant: str, own: str) -> NotAllowed:
+        return NotAllowed(
+            f"tenant: {tenant!r} is not below {own!r}, for which token {self.principal.name!r} "
+            f"acts; name one below it, as '{own}/reports', or leave it out"
+        )
+
+    # --- the end ---------------------------------------------------------------------------------
+
+    def _ended(self, query: str) -> None:
+        with self._lock:
+            self._active.pop(query, None)
+            frees = bool(self._closed) and not self._active
+        if frees:
+            self.client.host.run_later(self.client.close)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise QueryardError(f"the connection is closed: {self._closed}; connect again")
+
+    def close(self, reason: str = "its client has left") -> None:
+        """Cancel what runs for it, and free everything; it waits for that, for some seconds."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = reason
+            active = list(self._active.values())
+        for submitted in active:
+            self.client.host.cancel(submitted.id, QueryCancelled(reason))
+        self._yard.left(self)
+        until_s = time.monotonic() + CLOSE_S
+        for submitted in active:
+            submitted.ticket.over.wait(max(0.0, until_s - time.monotonic()))
+        if not active:
+            self.client.close()  # else the end of the last query frees it
+
+    def __enter__(self) -> ServedClient:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def online_wish(
+    stop_at: float | None,
+    confidence: float,
+    every_s: float,
+    within: float | str | None,
+    columns: Sequence[str],
+) -> OnlineWish:
+    """What is wanted of an online query, checked."""
+    within_s = None if within is None else as_seconds(within, "within")
+    named = (columns,) if isinstance(columns, str) else tuple(columns)
+    return OnlineWish(stop_at, confidence, every_s, within_s, named)
+
+
+def check_stateless(statement: Classified) -> None:
+    """Refuse what a later statement would rely on.
+
+    >>> check_stateless(classify("SELECT 1")[0])
+    >>> check_stateless(classify("BEGIN")[0])
+    Traceback (most recent call last):
+    queryard.engine.errors.NotAllowed: BEGIN changes the state of a session, which later \
+requests do not share; open a session and name it, or send the statement over PostgreSQL
+    """
+    words = statement.words
+    kind = statement.kind
+    # What is made outside of a database file goes with the client.
+    ends = [place for place, word in enumerate(words) if word in ("as", "(")]
+    head = words[: min(ends, default=len(words))]
+    makes = kind == "CREATE" and ("." not in head or not {"temp", "temporary"}.isdisjoint(head))
+    sets = kind == "PRAGMA" and "=" in words
+    if kind in _OF_A_SESSION or makes or sets or words[0] == "deallocate":
+        what = " ".join(words[: 2 if makes else 1]).upper()
+        raise NotAllowed(
+            f"{what} changes the state of a session, which later requests do not share; open a "
+            "session and name it, or send the statement over PostgreSQL"
+        )

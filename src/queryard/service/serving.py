@@ -1,0 +1,169 @@
+"""Listeners on one event loop, and the end of a server: asked to stop, it lets queries end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import uvicorn
+
+from queryard.core.errors import QueryardError
+
+from .config import Address, ServiceConfig
+from .http import create_app
+from .logs import log
+from .postgres.listener import PostgresListener
+from .tls import server_context, take_certificate
+from .yard import Yard
+
+BACKLOG = 1024
+# How often a server that is about to stop looks whether queries run.
+LOOK_S = 0.05
+# How long HTTP connections may take to send what they have begun, once no query runs.
+LAST_WORDS_S = 2.0
+STOPPING = "the server is about to stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where the listeners are, with the ports they were given; None: not at all."""
+
+    http: Address | None
+    postgres: Address | None
+    tls: bool
+
+    @property
+    def url(self) -> str | None:
+        """The address of HTTP as clients write it."""
+        if self.http is None:
+            return None
+        return f"{'https' if self.tls else 'http'}://{reachable(self.http)}"
+
+
+class Listeners:
+    """HTTP and PostgreSQL for the clients of a yard; `open` first, `close` at the end."""
+
+    def __init__(self, yard: Yard) -> None:
+        self._yard = yard
+        self._context: ssl.SSLContext | None = None
+        self._http: _HttpServer | None = None
+        self._http_task: asyncio.Task[None] | None = None
+        self._postgres: PostgresListener | None = None
+
+    async def open(self, config: ServiceConfig) -> Addresses:
+        """Listen; an address that cannot be had is an error, and then nothing listens."""
+        self._context = None if config.tls is None else server_context(config.tls)
+        try:
+            http = None if config.http is None else await self._open_http(config.http)
+            postgres = None if config.postgres is None else await self._open_pg(config.postgres)
+        except BaseException:
+            await self.close(0.0)
+            raise
+        return Addresses(http, postgres, self._context is not None)
+
+    async def _open_http(self, address: Address) -> Address:
+        with _binding("http", address):
+            bound = _bind(address)
+        settings = uvicorn.Config(
+            create_app(self._yard),
+            loop="none",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=int(LAST_WORDS_S),
+            h11_max_incomplete_event_size=self._yard.config.limits.request_bytes,
+        )
+        settings.load()
+        settings.ssl = self._context
+        self._http = server = _HttpServer(settings)
+        self._http_task = asyncio.create_task(server.serve(sockets=[bound]))
+        while not server.started:
+            if self._http_task.done():
+                self._http_task.result()
+                raise QueryardError(f"http: the listener on {address} did not start")
+            await asyncio.sleep(LOOK_S / 10)
+        return replace(address, port=bound.getsockname()[1])
+
+    async def _open_pg(self, address: Address) -> Address:
+        self._postgres = PostgresListener(self._yard)
+        with _binding("postgres", address):
+            port = await self._postgres.start(address, self._context)
+        return replace(address, port=port)
+
+    def renew_certificate(self, config: ServiceConfig) -> None:
+        """Show the certificate that is in the files now."""
+        if config.tls is not None and self._context is not None:
+            take_certificate(self._context, config.tls)
+
+    async def drain(self, grace_s: float, hurry: asyncio.Event) -> int:
+        """Take no further queries, and let those that run go on for a while; how many are left."""
+        self._yard.stop_admission(STOPPING)
+        until_s = time.monotonic() + grace_s
+        while (active := self._yard.active()) and not hurry.is_set():
+            left_s = until_s - time.monotonic()
+            if left_s <= 0:
+                break
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(hurry.wait(), min(LOOK_S, left_s))
+        return len(active)
+
+    async def close(self, grace_s: float) -> None:
+        """Tell clients that the server stops, and close their connections."""
+        if self._postgres is not None:
+            await self._postgres.close(grace_s)
+            self._postgres = None
+        if self._http is not None and self._http_task is not None:
+            self._http.should_exit = True
+            try:
+                await self._http_task
+            except Exception as error:  # the end goes on
+                log("the HTTP listener did not end well", error=repr(error))
+            self._http = self._http_task = None
+
+
+class _HttpServer(uvicorn.Server):
+    """Signals belong to the process, which has other listeners."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def reachable(address: Address) -> Address:
+    """An address to connect to, where a listener listens on all."""
+    everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+    return replace(address, host=everywhere.get(address.host, address.host))
+
+
+def _bind(address: Address) -> socket.socket:
+    family, kind, proto, _, place = socket.getaddrinfo(
+        address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    bound = socket.socket(family, kind, proto)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(place)
+        bound.listen(BACKLOG)
+        bound.setblocking(False)
+    except BaseException:
+        bound.close()
+        raise
+    return bound
+
+
+@contextlib.contextmanager
+def _binding(what: str, address: Address) -> Iterator[None]:
+    """What the system says of an address, with what to do."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise QueryardError(
+            f"{what}: {address} cannot be listened on ({reason}); choose another with --{what}, "
+            f"or end the program that holds it"
+        ) from error

@@ -1,0 +1,99 @@
+"""From what a server was started with to its settings: the data, a file, and options before both.
+
+They are read when the server starts, and again when it is told to reload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from queryard.core.errors import QueryardError
+from queryard.history.places import beside
+from queryard.live.session import DEFAULT_PROFILE, Session
+from queryard.live.settings import session_settings
+from queryard.sql.catalog import open_catalog
+
+from .config import ServiceConfig
+from .config_file import ConfigFile, read_config
+
+TOKENS = "tokens.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings of the server, and those of its session as `Session` takes them."""
+
+    service: ServiceConfig
+    session: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What a server was started with.
+
+    `data` is a place as for `queryard.connect`. The settings are those of the file `config`, or of
+    `data` where that is a catalog file. `service` and `session` are options that count first.
+    """
+
+    data: str | None = None
+    config: Path | None = None
+    service: Mapping[str, Any] = field(default_factory=dict)
+    session: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def place(self) -> Path:
+        """The data: as named, else what the file of settings names."""
+        if self.data is not None:
+            return Path(self.data).expanduser()
+        if self.config is not None:
+            return self.config
+        raise QueryardError(
+            "the data to serve: none is named; give a folder, a DuckDB database or a catalog file, "
+            "or --config FILE with [tables]"
+        )
+
+    def read(self) -> Settings:
+        """All settings as they are now."""
+        tokens = beside(self.place) / TOKENS
+        file = self._file()
+        found = None if file is None else read_config(file, tokens)
+        if found is not None and self.data is not None and file == self.config:
+            self._check_tables(found)
+        service = ServiceConfig(tokens=tokens) if found is None else found.service
+        session = {} if found is None else session_settings(found.session)
+        service = replace(service, **self.service)
+        service.check()
+        return Settings(service, {**session, **self.session})
+
+    def _file(self) -> Path | None:
+        if self.config is not None:
+            return self.config
+        return self.place if self.place.suffix.lower() == ".toml" else None
+
+    def _check_tables(self, found: ConfigFile) -> None:
+        if found.names_tables:
+            raise QueryardError(
+                f"{self.config}: names tables, and so does {self.data}; serve one of them, and "
+                f"add the other under [folders] or [tables] of {self.config}"
+            )
+
+    def open(self, settings: Settings) -> Session:
+        """A session on the data."""
+        catalog = open_catalog(self.place)
+        grants = settings.service.grants.values()
+        writes = any(access.writes or access.output is not None for access in grants)
+        return Session(catalog, write=writes, **settings.session)
+
+    def follow(self, session: Session, settings: Settings) -> tuple[str, ...]:
+        """Let a session follow settings that may have changed; the names of tables that have.
+
+        What is bound to the session as it was opened (slots, memory, history …) stays.
+        """
+        changed = session.refresh()
+        given = settings.session
+        profile = given.get("profile", DEFAULT_PROFILE)
+        session.use_tenants(given.get("tenants"), given.get("limits"), profile)
+        return changed

@@ -1,0 +1,292 @@
+"""What all listeners of a server share: its session, its clients and their limits.
+
+Calls come from any thread. Those that block say so; listeners run them in threads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Protocol
+
+from queryard.core.errors import QueryardError
+from queryard.live.client import Client
+from queryard.live.facts import QueryView
+from queryard.live.handle import Handle
+from queryard.live.session import Session
+
+from .config import ServiceConfig
+from .limits import Draining, Usage
+from .principal import Principal
+from .problems import UnknownQuery
+from .served import ServedClient
+from .submitted import Protocol as ProtocolName
+from .submitted import Submitted
+from .tokens import TokenStore
+
+# What the instance of a client may use for its temporary tables and its writes.
+OWN_SHARE = 1 / 16
+# How often revoked tokens, expired rows and idle clients are looked for.
+SWEEP_S = 1.0
+# How many kinds of clients without a connection are kept open.
+SHARED_KEPT = 256
+KEYS_KEPT = 10_000
+
+
+class Watcher(Protocol):
+    """Hears of every query of the server, in threads of others: it must be short."""
+
+    def began(self, submitted: Submitted) -> None: ...
+    def ended(self, submitted: Submitted) -> None: ...
+
+
+class Yard:
+    """The host of a session, for the clients of a server."""
+
+    def __init__(self, session: Session, config: ServiceConfig, tokens: TokenStore) -> None:
+        self.session = session
+        self.config = config
+        self.tokens = tokens
+        self.usage = Usage(config.limits)
+        self._lock = threading.Lock()
+        self._active: dict[str, Submitted] = {}
+        self._clients: set[ServedClient] = set()
+        # Clients whose requests know nothing of each other, by their principal.
+        self._shared: OrderedDict[Principal, ServedClient] = OrderedDict()
+        # Queries that came with a key: they may be asked for again.
+        self._keyed: OrderedDict[str, None] = OrderedDict()
+        self._watchers: list[Watcher] = []
+        self._sweeps: list[Callable[[], None]] = [self._look_at_tokens, self.usage.forget_idle]
+        self._stopping = ""
+        self._over = threading.Event()
+        if config.redact:
+            session.host.redact_history()
+        self._sweeper = threading.Thread(target=self._sweep, name="queryard-yard", daemon=True)
+        self._sweeper.start()
+
+    # --- clients ---------------------------------------------------------------------------------
+
+    @property
+    def limits(self) -> Usage:
+        """What tokens use, and may use."""
+        return self.usage
+
+    def open(
+        self, principal: Principal, *, label: str = "", protocol: ProtocolName = "postgres"
+    ) -> ServedClient:
+        """A client for one connection, with the grants of its tenant; close it at the end."""
+        self._check_admission()
+        self.usage.connect(principal.name)
+        try:
+            client = self._client(principal, label, protocol, stateless=False)
+        except BaseException:
+            self.usage.disconnect(principal.name)
+            raise
+        with self._lock:
+            self._clients.add(client)
+        return client
+
+    def shared(self, principal: Principal) -> ServedClient:
+        """The client of requests that know nothing of each other; it is never closed by them."""
+        with self._lock:
+            found = self._shared.get(principal)
+            if found is not None:
+                self._shared.move_to_end(principal)
+                return found
+        made = self._client(principal, "", "http", stateless=True)
+        with self._lock:
+            client = self._shared.setdefault(principal, made)
+            idle = [] if len(self._shared) <= SHARED_KEPT else self._idle()
+        for other in idle:
+            other.close("it was idle")
+        return client
+
+    def _idle(self) -> list[ServedClient]:
+        """Shared clients for which nothing runs, the oldest first, to be closed."""
+        found = [who for who, client in self._shared.items() if not client.active]
+        return [self._shared.pop(who) for who in found[: len(self._shared) - SHARED_KEPT]]
+
+    def _client(
+        self, principal: Principal, label: str, protocol: ProtocolName, *, stateless: bool
+    ) -> ServedClient:
+        session = self.session
+        access = self.config.access(principal.tenant)
+        client = Client.open(
+            session.host,
+            memory_bytes=int(session.memory_bytes * OWN_SHARE),
+            tenant=principal.tenant,
+            plan=session.plan,
+            access=access,
+        )
+        return ServedClient(
+            self, principal, client, label=label, protocol=protocol, stateless=stateless
+        )
+
+    def clients(self, principal: Principal) -> list[ServedClient]:
+        """The connections that a principal may see."""
+        with self._lock:
+            return [client for client in self._clients if principal.may_see(client.tenant)]
+
+    def left(self, client: ServedClient) -> None:
+        """A client was closed."""
+        with self._lock:
+            counted = client in self._clients
+            self._clients.discard(client)
+            if self._shared.get(client.principal) is client:
+                del self._shared[client.principal]
+        if counted:
+            self.usage.disconnect(client.principal.name)
+
+    # --- queries ---------------------------------------------------------------------------------
+
+    def admit(self, principal: Principal, sql: str) -> None:
+        """Count a statement; raises the reason if it is refused."""
+        self._check_admission()
+        if len(sql) > self.config.limits.request_bytes // 4:  # else it cannot be too long
+            self.usage.check_size(len(sql.encode(errors="replace")))
+        self.usage.count_statement(principal.name)
+        self.usage.open_result(principal.name)
+
+    def withdraw(self, principal: Principal) -> None:
+        """A statement that was admitted has not become a query of its own."""
+        self.usage.close_result(principal.name)
+
+    def settle(self, submitted: Submitted) -> None:
+        """A query does not run any more, and has no rows that are to be read."""
+        if submitted.take_count():
+            self.withdraw(submitted.principal)
+
+    def entered(self, submitted: Submitted) -> Submitted:
+        """A query is active from now on; the one that is known, if it came before."""
+        key = submitted.ticket.request.idempotency_key
+        with self._lock:
+            known = self._active.get(submitted.id, submitted)
+            if known is not submitted or (key and submitted.id in self._keyed):
+                again = True
+            else:
+                again = False
+                self._active[submitted.id] = submitted
+            if key:
+                self._keyed[submitted.id] = None
+                if len(self._keyed) > KEYS_KEPT:
+                    self._keyed.popitem(last=False)
+        if again:
+            self.settle(submitted)
+            return known
+        for watcher in self._watchers:
+            watcher.began(submitted)
+        submitted.ticket.when_over(lambda: self._ended(submitted))
+        return submitted
+
+    def _ended(self, submitted: Submitted) -> None:
+        with self._lock:
+            self._active.pop(submitted.id, None)
+        if not submitted.is_kept:
+            self.settle(submitted)
+        for watcher in self._watchers:
+            watcher.ended(submitted)
+
+    def submitted(self, principal: Principal, query: str) -> Submitted:
+        """An active query that a principal may see; all others are unknown to it."""
+        with self._lock:
+            found = self._active.get(query)
+        if found is None or not principal.may_see(found.tenant):
+            raise unknown_query(query)
+        return found
+
+    def query(self, principal: Principal, query: str) -> Handle:
+        """A handle of an active query of its tenant; an admin's may be any."""
+        return self.submitted(principal, query).handle()
+
+    def cancel(self, principal: Principal, query: str) -> None:
+        """Stop an active query that a principal may see."""
+        self.submitted(principal, query)
+        self.session.cancel(query)
+
+    def queries(self, principal: Principal) -> list[QueryView]:
+        """The active queries that a principal may see, the earliest first."""
+        return [view for view in self.session.queries() if principal.may_see(view.tenant)]
+
+    def active(self) -> list[Submitted]:
+        """All active queries of the server."""
+        with self._lock:
+            return list(self._active.values())
+
+    def watch(self, watcher: Watcher) -> None:
+        """Tell a watcher of every query from now on."""
+        self._watchers.append(watcher)
+
+    def every_second(self, look: Callable[[], None]) -> None:
+        """Call something about once per second, in a thread of the yard's own."""
+        self._sweeps.append(look)
+
+    # --- the end ---------------------------------------------------------------------------------
+
+    @property
+    def draining(self) -> bool:
+        """Whether no further queries are taken."""
+        return bool(self._stopping)
+
+    def stop_admission(self, reason: str = "the server is about to stop") -> None:
+        """Take no further queries; what runs goes on."""
+        self._stopping = reason
+
+    def _check_admission(self) -> None:
+        if self._stopping:
+            raise Draining(f"{self._stopping}; connect again in a while")
+
+    def reload(self, config: ServiceConfig) -> None:
+        """Follow other settings: grants and limits hold for new connections and requests."""
+        with self._lock:
+            old, self.config = self.config, config
+            self.usage.limits = config.limits
+            changed = [
+                client
+                for principal, client in self._shared.items()
+                if old.access(principal.tenant) != config.access(principal.tenant)
+            ]
+            for client in changed:
+                # What runs for it goes on; the next request has a new client.
+                del self._shared[client.principal]
+
+    def close(self) -> None:
+        """Close all clients; the session is its owner's to close. It blocks."""
+        self.stop_admission("the server is closed")
+        self._over.set()
+        with self._lock:
+            clients = [*self._clients, *self._shared.values()]
+        for client in clients:
+            client.close("the server is closed")
+        if self._sweeper is not threading.current_thread():
+            self._sweeper.join()
+
+    # --- in the background -----------------------------------------------------------------------
+
+    def _sweep(self) -> None:
+        while not self._over.wait(SWEEP_S):
+            for look in list(self._sweeps):
+                # A file that cannot be read now, or a session that closes: the next look tells.
+                with contextlib.suppress(QueryardError, OSError):
+                    look()
+
+    def _look_at_tokens(self) -> None:
+        """Close the clients of tokens that were revoked, have expired, or belong to others now."""
+        with self._lock:
+            clients = [*self._clients, *self._shared.values()]
+        valid: dict[str, Principal | None] = {}
+        for client in clients:
+            name = client.principal.name
+            if name not in valid:
+                valid[name] = self.tokens.principal(name)
+            if valid[name] != client.principal:
+                client.close(f"token {name!r} was revoked or changed")
+
+
+def unknown_query(query: str) -> UnknownQuery:
+    """The same for queries that never were, have expired, or belong to other tenants."""
+    return UnknownQuery(
+        f"unknown query {query!r}: it was never submitted, has expired, or is another tenant's; "
+        "a list of queries shows those that are there, the history those that have ended"
+    )

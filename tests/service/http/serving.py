@@ -1,0 +1,51 @@
+"""A real server on a free port of this machine, for the time of a test."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+
+from queryard.service.http.application import create_app
+from service.yard_ground import Ground, a_ground
+
+
+class Server(Ground):
+    """The ground with an address."""
+
+    url: str
+    app: Any
+
+    def client(self, name: str | None = "ann", **options: Any) -> httpx.Client:
+        """A client with the token of a name."""
+        headers = {} if name is None else {"Authorization": f"Bearer {self.secrets[name]}"}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60, **options)
+
+
+@contextmanager
+def a_server(folder: Path, **options: Any) -> Iterator[Server]:
+    with a_ground(folder, **options) as ground:
+        app = create_app(ground.yard)
+        config = uvicorn.Config(
+            app, host="127.0.0.1", port=0, log_level="warning", timeout_graceful_shutdown=2
+        )
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        try:
+            while not server.started:
+                assert thread.is_alive()
+                time.sleep(0.005)
+            port = server.servers[0].sockets[0].getsockname()[1]
+            made = Server(ground.yard, ground.secrets)
+            made.url, made.app = f"http://127.0.0.1:{port}", app
+            yield made
+        finally:
+            server.should_exit = True
+            thread.join()

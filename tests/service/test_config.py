@@ -1,0 +1,147 @@
+"""Settings of a server from TOML, with errors that name the line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from queryard.core.errors import QueryardError
+from queryard.engine.access import Access
+from queryard.service.config import Address, ServiceConfig, ServiceLimits, Tls
+from queryard.service.config_file import LIMIT_KEYS, SERVICE_KEYS, ConfigFile, read_config
+
+
+def _read(tmp_path: Path, text: str) -> ConfigFile:
+    file = tmp_path / "yard.toml"
+    file.write_text(text)
+    return read_config(file, tmp_path / "tokens.json")
+
+
+def test_a_file_without_settings_gives_the_defaults(tmp_path: Path):
+    found = _read(tmp_path, '[tables]\norders = "orders.csv"')
+    assert found.service == ServiceConfig(tokens=tmp_path / "tokens.json")
+    assert found.names_tables
+    assert found.session == {}
+
+
+def test_every_setting_is_read(tmp_path: Path):
+    found = _read(
+        tmp_path,
+        """
+[session]
+slots = 2
+[service]
+http = "0.0.0.0"
+postgres = 6000
+tls = { cert = "server.pem", key = "/etc/server.key" }
+insecure = true
+grace = "1 min"
+tokens = "secret/tokens.json"
+redact = true
+log = "json"
+[service.limits]
+request = "1 MB"
+statements_per_s = 5
+open_results = 6
+connections = 7
+connections_per_token = 3
+result = "2 GB"
+result_ttl = "2 min"
+idle = "1 h"
+stall = 4
+login = "5 s"
+[tenants.sales]
+weight = 3
+tables = ["sales.*", "calendar"]
+write = ["shop"]
+output = "exports"
+[tenants.sales.tenants.emea]
+tables = ["sales.emea"]
+[tenants.web]
+guarantee = 0.25
+""",
+    )
+    sales = Access(
+        frozenset({"sales.*", "calendar"}), True, frozenset({"shop"}), tmp_path / "exports"
+    )
+    emea = Access(frozenset({"sales.emea"}), True)
+    service = found.service
+    assert service == ServiceConfig(
+        http=Address("0.0.0.0", 8080),
+        postgres=Address("127.0.0.1", 6000),
+        tls=Tls(tmp_path / "server.pem", Path("/etc/server.key")),
+        insecure=True,
+        grace_s=60.0,
+        tokens=tmp_path / "secret/tokens.json",
+        redact=True,
+        log="json",
+        limits=ServiceLimits(1_000_000, 5.0, 6, 7, 3, 2_000_000_000, 120.0, 3600.0, 4.0, 5.0),
+        grants={"sales": sales, "sales/emea": emea},
+    )
+    assert service.access("sales/apac/x") == sales
+    assert service.access("sales/emea/x") == emea
+    assert service.access("web") == service.access("other") == Access(sealed=True)
+    assert not found.names_tables
+    assert set(found.session) == {"session", "tenants", "service"}
+
+
+def test_every_key_is_documented():
+    page = Path(__file__).parents[2].joinpath("docs/service.md").read_text()
+    for key in (*SERVICE_KEYS, *LIMIT_KEYS, "tables", "write", "output"):
+        assert f"`{key}`" in page, key
+
+
+def test_no_address_turns_a_listener_off(tmp_path: Path):
+    assert _read(tmp_path, "[service]\npostgres = false").service.postgres is None
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('\n[service]\nhtpp = "x"', "line 3: service: unknown key 'htpp'; did you mean 'http'"),
+        ("[service.limits]\nopen = 1", "line 2: service.limits: unknown limit 'open'"),
+        (
+            "[service.limits]\nconnections = 0",
+            "line 2: service.limits.connections: must be a whole",
+        ),
+        ('[service]\ngrace = "soon"', "line 2: service.grace: .*'soon'"),
+        ('[service]\nhttp = "h:99999"', "line 2: service.http: address: a port is a number"),
+        ("[service]\nhttp = true", "line 2: service.http: address: must be an address"),
+        ('[service]\ntls = { cert = "x" }', "line 2: service.tls: key is missing"),
+        ('[service]\ntls = { cert = "x", kye = "y" }', "line 2: service.tls: unknown key 'kye'"),
+        ("[service]\nredact = 1", "line 2: service.redact: must be true or false"),
+        ('[service]\nlog = "xml"', "line 2: service.log: must be"),
+        ("service = 3", "line 1: service: must be a table"),
+        ("[servise]", "line 1: unknown key 'servise'; did you mean 'service'"),
+        ("[session]\n\nslot = 2", "line 3: session: unknown key 'slot'"),
+        ("[limits]\nwaitng = 2", "line 2: limits: unknown limit 'waitng'"),
+        ("[tenants.web]\nwait = 2", "line 2: tenants.web: unknown key 'wait'"),
+        ('[tenants.web]\ntables = "x"', "line 2: tenants.web.tables: must be a list of names"),
+        ("[tenants.a.tenants.b]\nwrite = [1]", "line 2: tenants.a.tenants.b.write: must be a list"),
+        ("[tenants.web]\noutput = 3", "line 2: tenants.web.output: must be a path"),
+        ("[tenants.web.limits]\nx = 3", "line 2: tenants.web.limits: unknown limit 'x'"),
+        ("[service", "not valid TOML"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, problem: str):
+    with pytest.raises(QueryardError, match=problem):
+        _read(tmp_path, text)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path):
+    with pytest.raises(QueryardError, match=r"nowhere\.toml: cannot be read"):
+        read_config(tmp_path / "nowhere.toml", tmp_path)
+
+
+def test_addresses_of_other_machines_need_tls(tmp_path: Path):
+    ServiceConfig().check()
+    open_to_all = ServiceConfig(http=Address("0.0.0.0", 8080))
+    with pytest.raises(QueryardError, match=r"http: 0.0.0.0:8080 can be reached .*--insecure"):
+        open_to_all.check()
+    with pytest.raises(QueryardError, match=r"postgres: example\.org:5433"):
+        ServiceConfig(postgres=Address.parse("example.org", "postgres", 5433)).check()
+    ServiceConfig(http=Address("0.0.0.0", 8080), insecure=True).check()
+    ServiceConfig(http=Address("::", 8080), tls=Tls(tmp_path, tmp_path)).check()
+    with pytest.raises(QueryardError, match="both listeners are off"):
+        ServiceConfig(http=None, postgres=None).check()
