@@ -26,8 +26,9 @@ regrole regnamespace uuid pg_lsn jsonb pg_ndistinct pg_dependencies pg_mcv_list
 unknown record cstring any anyarray void trigger internal anyelement anynonarray""".split()
 
 FILLED = """pg_am pg_attrdef pg_attribute pg_class pg_collation pg_constraint pg_database
-pg_depend pg_description pg_index pg_indexes pg_language pg_namespace pg_opclass pg_proc pg_rewrite pg_roles pg_settings
-pg_stat_all_tables pg_stat_user_tables pg_tables pg_tablespace pg_type pg_user pg_views
+pg_depend pg_description pg_index pg_indexes pg_language pg_namespace pg_opclass pg_proc pg_rewrite
+pg_roles pg_settings pg_stat_all_tables pg_stat_user_tables pg_tables pg_tablespace pg_type pg_user
+pg_views
 information_schema.applicable_roles information_schema.character_sets
 information_schema.check_constraints information_schema.collations
 information_schema.columns information_schema.constraint_column_usage
@@ -68,7 +69,8 @@ def main(dsn: str) -> None:
             connection,
             "types.csv",
             """SELECT t.oid, t.typname, t.typlen, t.typbyval, t.typtype, t.typcategory,
-                t.typispreferred, t.typdelim, t.typsubscript::oid, t.typelem, t.typarray, t.typinput::oid,
+                t.typispreferred, t.typdelim, t.typsubscript::oid, t.typelem, t.typarray,
+                t.typinput::oid,
                 t.typoutput::oid, t.typreceive::oid, t.typsend::oid, t.typmodin::oid,
                 t.typmodout::oid, t.typalign,
                 t.typstorage, t.typcollation, format_type(t.oid, NULL) AS formatted
