@@ -95,13 +95,22 @@ class Objects:
         """The tables of the catalog that the definition of a view names."""
         found = {}
         for name in tables_in(view.definition or ""):
-            for table in self.tables:
-                full = (*table.facts.schema.split("."), table.facts.name)
-                if name in (full, (table.facts.schema, table.facts.name)) or (
-                    len(name) == 1 and (view.schema, *name) == (table.facts.schema, full[-1])
-                ):
-                    found[table.oid] = table
+            full = name if len(name) > 1 else (*view.schema.split("."), *name)
+            table = self._by_parts.get(tuple(part.lower() for part in full))
+            if table is not None:
+                found[table.oid] = table
         return tuple(found.values())
+
+    @cached_property
+    def _by_parts(self) -> dict[tuple[str, ...], TableObject]:
+        """Tables by their names in parts, in lower case; `shop.main.orders` is `shop.orders`."""
+        found = {}
+        for table in self.tables:
+            parts = (*table.facts.schema.lower().split("."), table.facts.name.lower())
+            found[parts] = table
+            if len(parts) == 2:
+                found.setdefault((parts[0], "main", parts[1]), table)
+        return found
 
     def _oid(self, *names: str) -> int:
         """A number made of the name; the next free one if another object has it already."""
@@ -156,6 +165,16 @@ class Objects:
     def with_index(self) -> frozenset[int]:
         """The OIDs of tables that have a key."""
         return frozenset(found.table.oid for found in self.indexed)
+
+    @cached_property
+    def with_foreign_key(self) -> frozenset[int]:
+        """The OIDs of tables that refer to others, and of those that are referred to."""
+        return frozenset(
+            table.oid
+            for found in self.constraints
+            if found.target is not None
+            for table in (found.table, found.target)
+        )
 
 
 def _numbers(table: TableObject, columns: tuple[str, ...]) -> tuple[int, ...]:
