@@ -253,8 +253,9 @@ async def queries(
         if principal.may_see(submitted.tenant):
             found.setdefault(submitted.id, submitted)
     now_s = context.yard.session.now()
+    slots = {view.id: view.slots for view in await context.run(context.yard.session.queries)}
     listed = [
-        brief(submitted, now_s)
+        brief(submitted, now_s) | {"slots": slots.get(submitted.id, 0)}
         for submitted in sorted(found.values(), key=lambda each: each.ticket.facts.submitted_s)
         if state is None or submitted.ticket.status == state
     ]
