@@ -384,3 +384,26 @@ def test_a_draining_server_is_not_ready_and_takes_no_queries(tmp_path):
         assert refused.status_code == 503
         assert "about to stop" in refused.json()["detail"]
         assert len(ann.get(f"/v1/queries/{query}/rows").json()["rows"]) == ROWS
+
+
+def test_a_granted_database_is_written_and_no_other(tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    for name in ("shop", "other"):
+        with duckdb.connect(str(data / f"{name}.duckdb")) as made:
+            made.execute("CREATE TABLE things AS SELECT 1 AS n")
+    grants = {"sales": Access(sealed=True, writes=frozenset({"shop"}))}
+    with a_server(tmp_path, grants=grants) as server, server.client("ann") as ann:
+
+        def run(sql: str, client=ann):
+            return client.post("/v1/queries", params={"wait": 20}, json={"sql": sql})
+
+        wrote = run("INSERT INTO shop.things SELECT 2 UNION ALL SELECT 3")
+        assert wrote.status_code == 200, wrote.text
+        assert (wrote.json()["returns"], wrote.json()["first_rows"]) == ("changes", [[2]])
+        found = run("SELECT n FROM shop.things ORDER BY n").json()
+        assert found["first_rows"] == [[1], [2], [3]]
+        assert run("INSERT INTO other.things SELECT 2").status_code in (403, 422)
+        with server.client("eve") as eve:
+            assert run("INSERT INTO shop.things SELECT 9", eve).status_code in (403, 422)
+        assert server.yard.usage.open_results == 0
