@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from .locations import local_file
 from .metadata import MetadataReader
@@ -12,7 +12,9 @@ from .model import (
     AttachedDatabase,
     CatalogError,
     Column,
+    Constraint,
     DataFile,
+    Declared,
     NotSplittable,
     SourceSplit,
     Table,
@@ -39,6 +41,7 @@ class DatabaseTable(Table):
         rows: float | None,
         size_bytes: float,
         files: tuple[DataFile, ...],
+        declared: Declared = Declared(),  # noqa: B008 - it is frozen
     ) -> None:
         super().__init__(name, schema)
         self.database = database
@@ -47,6 +50,11 @@ class DatabaseTable(Table):
         self._rows = rows
         self._bytes = size_bytes
         self._files = files
+        self._declared = declared
+
+    @property
+    def declared(self) -> Declared:
+        return self._declared
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -168,6 +176,7 @@ def _tables(
     weight = {key: rows.get(key, 0.0) * len(columns[key]) for key in columns}
     total = sum(weight.values()) or 1.0
     files = _files(database.path)
+    declared = _declared(where, ask)
     tables = []
     for (inner, name), found in columns.items():
         outer = database.alias if schema is None else schema
@@ -176,9 +185,69 @@ def _tables(
         share = files[0].bytes * weight[inner, name] / total
         count = rows.get((inner, name))
         tables.append(
-            DatabaseTable(name, outer, database, inner, tuple(found), count, share, files)
+            DatabaseTable(
+                name,
+                outer,
+                database,
+                inner,
+                tuple(found),
+                count,
+                share,
+                files,
+                declared.get((inner, name), Declared()),
+            )
         )
     return tables
+
+
+_KINDS: dict[str, Literal["primary", "unique", "foreign", "check", "not null"]] = {
+    "PRIMARY KEY": "primary",
+    "UNIQUE": "unique",
+    "FOREIGN KEY": "foreign",
+    "CHECK": "check",
+    "NOT NULL": "not null",
+}
+
+
+def _declared(where: str, ask: Ask) -> dict[tuple[str, str], Declared]:
+    """What the database says of its tables and views beside their columns."""
+    constraints: dict[tuple[str, str], list[Constraint]] = {}
+    listed = ask(
+        "SELECT schema_name, table_name, constraint_type, constraint_name, "
+        "constraint_column_names, referenced_table, referenced_column_names, expression "
+        f"FROM duckdb_constraints() {where} ORDER BY constraint_index"
+    )
+    for inner, name, kind, called, columns, table, referenced, condition in listed:
+        constraint = Constraint(
+            _KINDS[kind], called, tuple(columns), table or "", tuple(referenced), condition or ""
+        )
+        constraints.setdefault((inner, name), []).append(constraint)
+    defaults: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    comments: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    listed = ask(
+        "SELECT schema_name, table_name, column_name, column_default, comment "
+        f"FROM duckdb_columns() {where} AND (column_default IS NOT NULL OR comment IS NOT NULL)"
+    )
+    for inner, name, column, default, comment in listed:
+        if default is not None:
+            defaults.setdefault((inner, name), []).append((column, default))
+        if comment is not None:
+            comments.setdefault((inner, name), []).append((column, comment))
+    listed = ask(
+        f"SELECT schema_name, table_name, comment, NULL FROM duckdb_tables() {where} UNION ALL "
+        f"SELECT schema_name, view_name, comment, sql FROM duckdb_views() {where}"
+    )
+    return {
+        (inner, name): Declared(
+            view=definition is not None,
+            definition=definition,
+            comment=comment,
+            constraints=tuple(constraints.get((inner, name), ())),
+            defaults=tuple(defaults.get((inner, name), ())),
+            comments=tuple(comments.get((inner, name), ())),
+        )
+        for inner, name, comment, definition in listed
+    }
 
 
 def _files(path: str) -> tuple[DataFile, ...]:

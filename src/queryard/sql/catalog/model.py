@@ -43,6 +43,34 @@ class Column(NamedTuple):
     type: str
 
 
+class Constraint(NamedTuple):
+    """What a database demands of the rows of a table.
+
+    A foreign key names the `table` of the same schema that it refers to, and its columns there. A
+    check has its condition as SQL.
+    """
+
+    kind: Literal["primary", "unique", "foreign", "check", "not null"]
+    name: str
+    columns: tuple[str, ...]
+    table: str = ""
+    referenced: tuple[str, ...] = ()
+    condition: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What a database says of a table beside its columns; files say nothing of the kind."""
+
+    view: bool = False
+    definition: str | None = None
+    comment: str | None = None
+    constraints: tuple[Constraint, ...] = ()
+    defaults: tuple[tuple[str, str], ...] = ()
+    comments: tuple[tuple[str, str], ...] = ()
+    """The comments on its columns, by name."""
+
+
 @dataclass(frozen=True, slots=True)
 class DataFile:
     """A file of a table.
@@ -130,6 +158,11 @@ class Table(ABC):
     @abstractmethod
     def relation(self) -> str:
         """SQL to be used in FROM for the whole table."""
+
+    @property
+    def declared(self) -> Declared:
+        """Its keys, comments and defaults, where it lies in a database that knows them."""
+        return Declared()
 
     @property
     def given_options(self) -> tuple[str, ...]:

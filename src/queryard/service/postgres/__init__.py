@@ -1,0 +1,1 @@
+"""PostgreSQL's wire protocol: clients that speak to PostgreSQL reach the scheduler with it."""

@@ -1,0 +1,47 @@
+"""What a catalog query gives: rows with PostgreSQL's types, or an error with its SQLSTATE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from queryard.core.errors import QueryardError
+
+
+class UnknownCatalogQuery(QueryardError):
+    """A catalog query that cannot be answered rightly, so that it is not answered at all.
+
+    `sqlstate` is 0A000 for what PostgreSQL has and this server has not, else PostgreSQL's own code
+    for the mistake: 42P01 (no such relation), 42703 (column), 42883 (function), 42704 (type or
+    setting), 42601 (syntax), 22P02 (a value of the wrong form) …
+    """
+
+    def __init__(self, message: str, sqlstate: str = "0A000") -> None:
+        super().__init__(message)
+        self.sqlstate = sqlstate
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """The columns and parameters of a catalog query; all types are OIDs of PostgreSQL."""
+
+    names: tuple[str, ...]
+    oids: tuple[int, ...]
+    parameters: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogAnswer:
+    """The rows of a catalog query.
+
+    `table` is a pyarrow.Table, one column per OID: bool (16), int16 (21), int32 (23), int64 (20),
+    uint32 (oid 26, xid 28, cid 29), float (700), double (701), string for texts, names, "char"
+    and json, and lists of these for arrays. Values of regclass and its kin, of int2vector and of
+    oidvector are strings in PostgreSQL's text form.
+    """
+
+    table: Any
+    names: tuple[str, ...]
+    oids: tuple[int, ...]
+    settings: tuple[tuple[str, str, bool], ...] = ()
+    """What `set_config` asked for: the name, the value, and whether for this transaction only."""
