@@ -31,12 +31,17 @@ POLICIES = (
 LEFT_OUT: Mapping[tuple[str, ...], str] = {
     ("tumm", "h-tumm", "best-static", "static", "static-1-3", "static-3-1"): "a stage of Spark or "
     "Decima has tasks of one kind, and how many of Facebook's are reduces was made up from bytes",
-    ("s3", "mrshare", "tls-circular", "tls-circular-htumm"): "no trace says which blocks of which "
-    "table a task read; only Facebook's of 2010 names paths",
+    (
+        "s3",
+        "s3-pays",
+        "mrshare",
+        "tls-circular",
+        "tls-circular-htumm",
+    ): "no trace says which blocks of which table a task read; only Facebook's of 2010 names paths",
     ("locf",): "nor where blocks lay, so that it would be fifo",
     ("capacity", "hierarchical", "tenant-tls"): "a single tenant asks everything: one queue, in "
     "which single jobs are served as by fifo, and nothing to divide by tenant",
-    ("relaqs", "online-tls"): "no query is answered online",
+    ("relaqs", "online-tls", "online-rounds"): "no query is answered online",
     ("priority",): "no query has a priority",
     (
         *("query-fair", "largest-slowdown", "hlfet", "dfa", "lodfa", "tls-dfa"),

@@ -17,6 +17,7 @@ from queryard.core.model import Divisible, Job, Query, TableInput
 from queryard.sim import Conditions
 from queryard.workload import Arrival, JobTruth, Workload, parse_nodes
 from queryard.workload.cluster import numbered
+from queryard.workload.error_curves import ERROR_CURVES, Points
 from research.trials import Setting
 
 GB = 1e9
@@ -41,6 +42,8 @@ NESTED = frozenset({11, 17})
 # Those of the workload; 17 is in its figure of prediction errors only, and comes once.
 WORKLOAD = (1, 3, 5, 6, 11, 16, 19)
 ROWS_PER_GB = 6e6 / 0.956
+# Queries of which no error was measured are taken to be like this one.
+NOT_MEASURED = "q14"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,8 @@ class Scene:
     """All that may be varied. Times are seconds, sizes GB.
 
     `hours` is what the work of all queries takes on all cores; `grown` the part of a nested
-    query's work that grows from batch to batch.
+    query's work that grows from batch to batch. `errors` says how errors fall: by the law of the
+    simulator, or as measured on a "shuffled" copy, on "blocks", or as one of `ERROR_CURVES`.
     """
 
     gap_s: float = 120.0
@@ -62,6 +66,7 @@ class Scene:
     release_s: float = 0.5
     nodes: str = SINGLE_CORES
     equal: bool = False
+    errors: str = ""
 
 
 def core_s_per_gb(scene: Scene) -> float:
@@ -106,6 +111,16 @@ def setting(scene: Scene, seed: int) -> Setting:
     )
 
 
+def _errors(scene: Scene, number: int) -> Points:
+    """How the errors of a query were measured to fall; () for the law of the simulator."""
+    if not scene.errors:
+        return ()
+    if scene.errors not in ("shuffled", "blocks"):
+        return ERROR_CURVES[scene.errors]
+    name = f"q{number}" if f"q{number}" in ERROR_CURVES else NOT_MEASURED
+    return ERROR_CURVES[name if scene.errors == "shuffled" else f"{name} blocks"]
+
+
 def _arrival(
     scene: Scene, name: str, number: int, read_gb: float, work_s: float, submit_s: float
 ) -> Arrival:
@@ -123,6 +138,7 @@ def _arrival(
         growth_s=2 * work_s * grown / (batches * (batches + 1)),
         batch_overhead_s=scene.overhead_s,
         rows=read_gb * ROWS_PER_GB,
+        errors=_errors(scene, number),
     )
     query = Query(name, (job,), submit_s=submit_s, kind="online", class_name=f"TPC-H {number}")
     return Arrival(query, {job.name: truth})

@@ -76,6 +76,14 @@ def variants(scene: Scene) -> Iterable[Variant]:
     yield Variant("2 s overhead per batch", replace(scene, overhead_s=2.0))
     for hours in (0.5, 2.0):
         yield Variant(f"{hours:g} h of work instead of 1", replace(scene, hours=hours))
+    for errors, title in (
+        ("shuffled", "errors as measured on shuffled copies"),
+        ("blocks", "errors as measured on blocks of rows"),
+        ("heavy tail", "errors as measured on a heavy tail"),
+        ("drifting blocks", "errors as measured on blocks of values that drift"),
+        ("window blocks", "errors as measured on blocks of which one in twenty counts"),
+    ):
+        yield Variant(title, replace(scene, errors=errors))
     yield Variant("10 GB to 1 TB instead of from 100 GB", replace(scene, least_gb=10.0))
 
 

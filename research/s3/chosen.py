@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .cluster import (
+    FOLD_COST,
     GAP_S,
     HEARTBEAT_S,
     JOB_START_S,
@@ -29,7 +30,10 @@ CHOSEN = {
         f"{REDUCE_SLOTS} per node beside the map slot, enough for the reduces of ten riders, which "
         "in the paper are 30 merged ones; reduces start at 5 % of the maps (Hadoop 0.20)"
     ),
-    "reduces of S³": "once at the end of a job, not after each sub-job; the work is the same",
+    "reduces of S³": (
+        "after each sub-job, while the next segment is read, and at the end over the last segment "
+        f"and {100 * FOLD_COST:.0f} % of what was folded before; those of riders are not merged"
+    ),
     "segment": f"{WAVES} blocks per slot: 2,560 blocks in the 13 sub-jobs the paper reports",
     "slot check": f"after {CHECK_S:.0f} s: all nodes are alike",
     "blocks": "64 on every node, in an order drawn by lot",

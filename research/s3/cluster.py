@@ -51,6 +51,9 @@ RIDER_COST = MAP_MORE * WAVE_S / (JOBS - 1) / MAP_S
 REDUCE_SLOTS = 8
 # Hadoop 0.20 starts reduces when 5 % of the maps are done.
 SLOW_START = 0.05
+# What reduces of S³ take at the end for what those of the sub-jobs have folded. Partial counts of
+# words are much smaller than the output of the maps.
+FOLD_COST = 0.1
 NOISE = 0.1
 REMOTE_PENALTY = 0.2
 
@@ -67,6 +70,7 @@ class Load:
     contention: float = 0.0
     task_start_s: float = TASK_START_S
     rider_cost: float = RIDER_COST
+    fold_cost: float = FOLD_COST
     workers: int = WORKERS
 
     @property
@@ -133,6 +137,7 @@ def setting(load: Load, seed: int, groups: Sequence[int] = GROUPS, gap_s: float 
         contention=load.contention,
         task_start_s=load.task_start_s,
         rider_cost=load.rider_cost,
+        fold_cost=load.fold_cost,
     )
     workload = Workload(load.table, arrivals, (placed(load, seed),))
     return Setting(workload, nodes(load), conditions, SLOW_START)

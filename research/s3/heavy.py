@@ -13,6 +13,7 @@ from research.trials import change
 
 from .chosen import CHOSEN
 from .cluster import (
+    GAP_S,
     JOB_S,
     JOB_START_S,
     MAPS_S,
@@ -39,7 +40,7 @@ from .compared import (
     trials,
     values,
 )
-from .depends import first_of
+from .depends import by_reduces, first_of
 from .rivals import LIGHT, WHOLE, rivals
 
 LONGER = 1.5
@@ -83,6 +84,7 @@ def run_all(options: RunOptions) -> Outcome:
     )
     tables = (
         results("Ten heavy jobs in groups of 3, 3 and 4", runs),
+        by_reduces(options, sized(HEAVY, options.size), GAP_S, runs),
         dependence("Where the work is", "heavy jobs", _by_variant(options, first_of(runs))),
     )
     return Outcome(tuple(findings), tables, (chart,), NOTES)

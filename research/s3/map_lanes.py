@@ -39,7 +39,8 @@ class MapLaneRing(Circular):
 def _with_lanes(policy: Policy) -> Policy:
     sharing = policy.sharing
     if isinstance(sharing, Circular):
-        return replace(policy, sharing=MapLaneRing(sharing.waves, sharing.check_s))
+        ring = MapLaneRing(sharing.waves, sharing.check_s, sharing.when, sharing.reduces)
+        return replace(policy, sharing=ring)
     return policy
 
 

@@ -38,8 +38,9 @@ class Times(NamedTuple):
     art_s: float
 
 
-def s3(sub_job_start_s: float = JOB_START_S, waves: int = WAVES) -> Rival:
-    sharing = {"name": "circular", "waves": waves, "check_s": CHECK_S}
+def s3(sub_job_start_s: float = JOB_START_S, waves: int = WAVES, reduces: str = "early") -> Rival:
+    """Sub-jobs with reduces of their own, as in §IV.D, or with reduces at the end only."""
+    sharing = {"name": "circular", "waves": waves, "check_s": CHECK_S, "reduces": reduces}
     return Rival({"order": "fifo", "slots": LANES, "sharing": sharing}, sub_job_start_s)
 
 

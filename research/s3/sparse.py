@@ -25,7 +25,7 @@ from .compared import (
     results,
     values,
 )
-from .depends import by_gap, by_start, by_waves, first_of
+from .depends import by_gap, by_reduces, by_start, by_waves, first_of
 from .rivals import LIGHT, WHOLE
 
 PRINTED_S: dict[Measure, int] = {"TET": 1388, "ART": 467}
@@ -61,6 +61,7 @@ def run_all(options: RunOptions) -> Outcome:
             by_gap(options, load, GAPS_S, runs),
             by_start(options, build, runs),
             by_waves(options, build, runs),
+            by_reduces(options, load, GAP_S, runs),
             dependence("What riders cost", "rider cost", _by_rider(options, load, runs)),
         ),
         (chart,),

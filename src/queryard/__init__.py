@@ -13,6 +13,7 @@ from queryard.version import __version__
 
 if TYPE_CHECKING:
     from queryard.comparison import Comparison, compare
+    from queryard.connecting import connect
     from queryard.core.errors import QueryardError
     from queryard.engine.errors import (
         NotAllowed,
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
         QueryFailed,
         QueryTimedOut,
     )
-    from queryard.live import Answer, Handle, Refused, Session, connect
+    from queryard.live import Answer, Handle, Refused, Session
 
 __all__ = [
     "Answer",
@@ -42,7 +43,8 @@ __all__ = [
 
 _MODULES = {
     "queryard.comparison": ("Comparison", "compare"),
-    "queryard.live": ("Answer", "Handle", "Refused", "Session", "connect"),
+    "queryard.connecting": ("connect",),
+    "queryard.live": ("Answer", "Handle", "Refused", "Session"),
     "queryard.core.errors": ("QueryardError",),
     "queryard.engine.errors": (
         "NotAllowed",

@@ -58,6 +58,16 @@ MADE: dict[str, Any] = {
             "default": {"order": "fair-jobs", "weight": "queries"},
         },
     },
+    "folding": {
+        "base": "s3-pays",
+        "order": "srtf",
+        "sharing": {"name": "circular", "when": "pays", "reduces": "early", "waves": 2},
+    },
+    "always-folding": {
+        "pools": {"by": "tenant", "default": {"order": "fair", "cap": 0.7}},
+        "slots": "static",
+        "sharing": {"name": "circular", "reduces": "early"},
+    },
     "drawn": {
         "pools": {"by": "tenant", "choice": "lottery", "default": {"order": "srtf"}},
         "slots": "tumm",

@@ -59,6 +59,8 @@ class WatchedScheduler(Scheduler):
             launch = self.launches.pop(event.launch, None)
             if launch is None:
                 return  # its node was lost in this very instant
+            if launch.round and launch.tasks[0].kind != MAP:
+                return  # a fold, which is no result yet
             live = self.state.running[event.launch].tasks
             for task in live:
                 results = self.results[task.job]

@@ -9,8 +9,8 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
+from service.anywhere import PLACES, a_session
 
-import queryard
 from queryard.core.errors import QueryardError
 from queryard.engine.errors import QueryFailed
 from queryard.engine.parameters import WrongParameters
@@ -19,10 +19,11 @@ UTC = dt.UTC
 EAST = dt.timezone(dt.timedelta(hours=5, minutes=30))
 
 
-@pytest.fixture(scope="module")
-def qy(data):
+@pytest.fixture(scope="module", params=PLACES)
+def qy(request, data, tmp_path_factory):
     """One session for all: parameters leave nothing behind."""
-    with queryard.connect(data, slots=2, memory="512 MB") as session:
+    folder = tmp_path_factory.mktemp("server")
+    with a_session(request.param, folder, data, slots=2, memory="512 MB") as session:
         yield session
 
 

@@ -7,9 +7,18 @@ import time
 
 import pytest
 from engine.native_driving import check_same, plain, wait_until
+from service.anywhere import PLACES, a_session
 
 from queryard.core.errors import QueryardError
 from queryard.engine.errors import QueryFailed
+
+
+@pytest.fixture(params=PLACES)
+def qy(request, data, tmp_path):
+    """A session that only reads, with two slots and a small budget."""
+    options = {"slots": 2, "memory": "512 MB", "temp": tmp_path / "temp"}
+    with a_session(request.param, tmp_path, data, **options) as session:
+        yield session
 
 
 def rows(session, sql, parameters=()):

@@ -82,8 +82,8 @@ def test_after_passes_with_company_the_first_job_parses_for_those_to_come():
     rushes = [100.0 * turn + 0.5 * number for turn in range(6) for number in range(4)]
     found = simulate(workload("text", *rushes), ONE, PAYS)
     launches = [c for step in found.journal.steps for c in step.commands if hasattr(c, "round")]
-    first = [c for c in launches if c.tasks[0].job == "q0/scan"][0]
-    last = [c for c in launches if c.tasks[0].job == "q20/scan"][0]
+    first = next(c for c in launches if c.tasks[0].job == "q0/scan")
+    last = next(c for c in launches if c.tasks[0].job == "q20/scan")
     assert not first.round
     assert last.round
 
@@ -109,11 +109,11 @@ def test_every_split_is_read_once_by_each(submits: list[float], kind: str, slots
 
 
 def test_a_wrong_word_is_refused():
-    with pytest.raises(InvalidProfile, match="unknown when 'sometimes'.*always, pays"):
+    with pytest.raises(InvalidProfile, match=r"unknown when 'sometimes'.*always, pays"):
         compose({"sharing": {"name": "circular", "when": "sometimes"}})
 
 
-# --- forecasts and portfolios ----------------------------------------------------------------------
+# --- forecasts and portfolios ------------------------------------------------------------
 
 
 def test_a_forecast_counts_what_is_kept():

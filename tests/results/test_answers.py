@@ -12,6 +12,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pytest
+from service.anywhere import PLACES, a_session
 
 import queryard
 from queryard.core.errors import QueryardError
@@ -21,9 +22,10 @@ from queryard.results.values import python_values, written_values
 ENDLESS = "SELECT range AS n, 'some text of a row' AS t FROM range(1000000000000)"
 
 
-@pytest.fixture(scope="module")
-def qy():
-    with queryard.connect(slots=2, memory="512MB") as session:
+@pytest.fixture(scope="module", params=PLACES)
+def qy(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("server")
+    with a_session(request.param, folder, slots=2, memory="512MB") as session:
         yield session
 
 
@@ -120,10 +122,10 @@ def test_what_statements_without_rows_answer(qy) -> None:
 # --- letting go ----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def narrow():
+@pytest.fixture(params=PLACES)
+def narrow(request, tmp_path):
     """A session in which a second query cannot start before the first is gone."""
-    with queryard.connect(slots=1, memory="400MB") as session:
+    with a_session(request.param, tmp_path, slots=1, memory="400MB") as session:
         yield session
 
 

@@ -99,15 +99,15 @@ def drawn_answer(answer: OnlineAnswer, most: int | None, *, over: str = "") -> R
     `over` says how the query has ended.
     """
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in answer.columns:
-        table.add_column(name, justify="right" if name in answer.low else "left", no_wrap=True)
+    for name, label in zip(answer.columns, answer.labels, strict=True):
+        table.add_column(name, justify="right" if label in answer.low else "left", no_wrap=True)
     if any(answer.marks):
         table.add_column("")
     shown = answer.rows()[:most]
     for place, row in enumerate(shown):
         cells = [
             _cell(answer, name, place, value)
-            for name, value in zip(answer.columns, row, strict=True)
+            for name, value in zip(answer.labels, row, strict=True)
         ]
         if any(answer.marks):
             cells.append(Text(answer.marks[place], style="yellow"))

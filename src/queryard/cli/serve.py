@@ -210,7 +210,8 @@ def _announce(place: str, session: Session, addresses: Addresses, secret: str | 
     if url is not None:
         ca = " --cacert CERT" if addresses.tls else ""
         lines += [
-            f'  curl{ca} {url}/v1/queries -H "Authorization: Bearer $QUERYARD_TOKEN" '
+            f"  curl{ca} '{url}/v1/queries?wait=10' "
+            """-H "Authorization: Bearer $QUERYARD_TOKEN" """
             """-H 'Content-Type: application/json' -d '{"sql": "SELECT 42"}'""",
             f'  queryard --server {url} sql "SELECT 42"',
             f"  python -c \"import queryard; queryard.connect('{url}').sql('SELECT 42').show()\"",

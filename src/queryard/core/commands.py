@@ -11,7 +11,8 @@ class Launch(NamedTuple):
     """Run these tasks together in one slot of the node; several share one read of a split.
 
     `number` names the launch in the events that answer it. `round` is the merged sub-job the
-    launch belongs to ("" outside shared scans): a new one has a start cost of its own.
+    launch belongs to ("" outside shared scans): a new one has a start cost of its own. A reduce
+    with a round folds what that round has left, and is launched again later.
     `time_s` is when it was decided.
     """
 

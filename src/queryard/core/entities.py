@@ -108,6 +108,10 @@ class JobState:
         "failures",
         "finishing",
         "fit",
+        "fold_round",
+        "folding",
+        "folds",
+        "folds_early",
         "held_back",
         "held_s",
         "host",
@@ -164,6 +168,13 @@ class JobState:
         self.scanned: tuple[tuple[Table, Mapping[str, tuple[int, ...]]], ...] = ()
         # Set by the scan-sharing part: its maps must wait for a round or a batch.
         self.held_back = False
+        # Set by the scan-sharing part: its reduces do not start while maps are pending, but fold
+        # what a merged sub-job has left. How many are to be launched for that now, for which
+        # round, and how many run. A reduce that has folded is pending again.
+        self.folds_early = False
+        self.folds = 0
+        self.fold_round = ""
+        self.folding = 0
         # Set when waiting reduces were killed to make room for its own maps.
         self.barred = False
         self.map_s = 0.0
@@ -267,6 +278,10 @@ class JobState:
         copy.ready_s = self.ready_s
         copy.scanned = self.scanned
         copy.held_back = self.held_back
+        copy.folds_early = self.folds_early
+        copy.folds = self.folds
+        copy.fold_round = self.fold_round
+        copy.folding = self.folding
         copy.barred = self.barred
         copy.map_s = self.map_s
         copy.reduce_s = self.reduce_s

@@ -243,7 +243,8 @@ class Filling:
                 return True
         reduces = job.reduce
         if reduces is not None and self._may_reduce(job, lane):
-            self._launch(job, reduces, reduces.take(), node)
+            round = job.fold_round if job.folds else ""
+            self._launch(job, reduces, reduces.take(), node, round)
             return True
         return False
 
@@ -252,17 +253,22 @@ class Filling:
         if query.memory_bytes:
             self._tree.regate(query)
 
-    def _launch(self, job: JobState, phase: PhaseState, index: int, node: NodeState) -> None:
+    def _launch(
+        self, job: JobState, phase: PhaseState, index: int, node: NodeState, round: str = ""
+    ) -> None:
         query = job.query
         if query.stage == "waiting":
             self._begin(query)
-        launch = launch_one(self._state, node, job, phase, index)
+        launch = launch_one(self._state, node, job, phase, index, round)
+        if round:
+            job.folds -= 1
+            job.folding += 1
         self.out.append(launch)
         if self.meters:
             self.charge(launch[0], query.pool)
         elif self._drifts:
             self._tree.root.served += 1
-        if not phase.counts[PENDING]:
+        if not phase.counts[PENDING] or round:
             self._standing.refresh(job)
         elif self._standing.every_launch:
             self._standing.launched(job)

@@ -5,7 +5,7 @@ adds one to the counter it enters. A query is an object with a name for its stat
 is not in the table cannot be made.
 
     task:   pending ──launched──▶ running ──finished──▶ done
-               ▲ ▲───failed, lost────┘                   │
+               ▲ ▲─failed, lost, folded─┘                │
                └────────────output lost──────────────────┘
     lease:  free ──granted──▶ held ──revoked──▶ revoking ──returned──▶ free
                ▲───────────ended──┘
@@ -27,6 +27,7 @@ TASK_MOVES = {
     "finished": (RUNNING, DONE),
     "failed": (RUNNING, PENDING),
     "lost": (RUNNING, PENDING),
+    "folded": (RUNNING, PENDING),
     "output lost": (DONE, PENDING),
 }
 

@@ -51,7 +51,7 @@ def _stuck_reduce(
         if not any(leaf in members for leaf, _ in payers(number)):
             continue
         job = state.jobs[run.tasks[0].job]
-        if run.tasks[0].kind == MAP or job.maps_done or number in state.killed:
+        if run.tasks[0].kind == MAP or job.maps_done or run.round or number in state.killed:
             return None  # this one ends by itself
         if job.map is not None and job.map.pending and not job.held_back:
             victim = (number, job)

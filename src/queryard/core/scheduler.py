@@ -191,6 +191,8 @@ class Scheduler(Kernel):
             for job in query.jobs:
                 job.lanes = 0
                 job.held_back = False
+                job.folds_early = False
+                job.folds = 0
         if before is not None:
             self.tree.take_over(before.tree, state)
         if self.filling.meters:

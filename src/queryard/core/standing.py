@@ -63,13 +63,21 @@ class Standing:
         return sum(1 << lane for lane in lanes if self.split.suits(job, phase, lane))
 
     def can_reduce(self, job: JobState) -> bool:
-        """Whether a reduce may start: maps are done, or enough of them with slow start."""
+        """Whether a reduce may start: maps are done, or enough of them with slow start, or it may
+        fold what a round has left.
+        """
         reduces, maps = job.reduce, job.map
         if reduces is None or maps is None or not reduces.counts[PENDING]:
+            return False
+        if job.folds:
+            return True
+        if job.folding:
             return False
         done, tasks = maps.counts[DONE], maps.spec.tasks
         if done == tasks:
             return True
+        if job.folds_early:
+            return False
         slow_start = self.state.settings.slow_start
         return slow_start < 1 and done >= slow_start * tasks and not job.barred
 

@@ -35,6 +35,9 @@ class Settings:
     # Across what the slots of one divisible job may lie at most (see `Divisible`); "cluster" in
     # journals from before jobs said so themselves.
     lease_span: Span = "host"
+    # Whether the driver can run reduces early, over what one merged sub-job has left (see
+    # `JobState.folds`); they run again over the rest.
+    folds: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.slow_start <= 1:

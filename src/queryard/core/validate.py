@@ -59,10 +59,12 @@ def _nodes(scheduler: Kernel) -> Iterator[str]:
 def _tasks(scheduler: Kernel) -> Iterator[str]:
     state = scheduler.state
     running: Counter[tuple[str, str]] = Counter()
+    folding: Counter[str] = Counter()
     seen: set[tuple[str, str, int]] = set()
     for run in state.running.values():
         for task in run.tasks:
             running[task.job, task.kind] += 1
+            folding[task.job] += task.kind == REDUCE and bool(run.round)
             if task in seen:
                 yield f"task {task} runs twice"
             seen.add(task)
@@ -73,6 +75,8 @@ def _tasks(scheduler: Kernel) -> Iterator[str]:
         for kind, phase in ((MAP, job.map), (REDUCE, job.reduce)):
             if phase is not None:
                 yield from _phase(job, phase, running[job.id, kind])
+        if job.folding != folding[job.id] or job.folds < 0:
+            yield f"job {job.id} counts {job.folding} reduces that fold, {folding[job.id]} run"
         slots = running[job.id, MAP] + running[job.id, REDUCE]
         slots += sum(sum(lease) for lease in job.leases.values())
         if slots != job.slots:

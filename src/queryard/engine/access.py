@@ -63,6 +63,11 @@ class Access:
                 "opened for writing as a whole (writes=True)"
             )
 
+    @property
+    def lets_write(self) -> bool:
+        """Whether it grants to write anything that outlives the client."""
+        return bool(self.writes) or self.output is not None
+
 
 def _names(field: str, given: Iterable[object]) -> frozenset[str]:
     if isinstance(given, str) or not all(isinstance(name, str) and name for name in given):

@@ -17,7 +17,7 @@ from .errors import NotAllowed
 # A path from the root with two folders or more, up to its last name.
 _FOLDERS = re.compile(r"(?<![\w.:/])(?:/[^\s\"'/,;]+){2,}/")
 _REFUSED = re.compile(
-    r"Permission Error: |is disabled through configuration|Cannot access (file|dir)"
+    r"Permission Error: |disabled through configuration|Cannot access (file|directory) "
 )
 
 

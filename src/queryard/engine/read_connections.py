@@ -8,14 +8,14 @@ beside one another and beside the statement on the session's own connection.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 
 from queryard.sql.catalog import Catalog
 
 from .attached import Attached, SearchPath
 from .instance import Connection, Instance
 from .settings import Settings, apply
-from .views import OwnViews, file_tables, unusable
+from .views import FileTable, OwnViews, unusable
 
 
 class ReadConnection:
@@ -30,11 +30,15 @@ class ReadConnection:
         self.views = OwnViews()
 
     def prepare(
-        self, attached: Attached, catalog: Catalog, names: Set[str]
+        self,
+        attached: Attached,
+        catalog: Catalog,
+        files: Mapping[str, FileTable],
+        names: Set[str],
     ) -> dict[str, Exception]:
-        """Make what must be there before a statement that names these."""
+        """Make what must be there before a statement that names these; `files` are tables."""
         self.search_path.follow(self.connection, attached, catalog)
-        plain = {key: table for key, table in file_tables(catalog).items() if not table.schema}
+        plain = {key: table for key, table in files.items() if not table.schema}
         errors = self.views.make(self.connection, plain, names)
         return {**errors, **unusable(catalog.unusable, names)}
 

@@ -8,7 +8,6 @@ seen here is not opened either, since the instance is sealed (`queryard.engine.a
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -94,7 +93,7 @@ def check_sealed(statement: Classified, access: Access) -> None:
     _check_names(statement)
     if kind in ("SET", "VARIABLE_SET"):
         _check_setting(words)
-    elif kind == "PRAGMA":
+    elif kind == "PRAGMA" or (kind == "CALL" and words[0] != "call"):  # CHECKPOINT
         _check_pragma(words)
     elif kind == "CREATE":
         _check_create(words, access)
@@ -168,9 +167,10 @@ def _check_names(statement: Classified) -> None:
             raise NotAllowed(f"{name} is nothing for {_SERVER}: it tells where files lie")
         if name == "views" and names[max(0, place - 2) : place] == ["information_schema", "."]:
             raise NotAllowed(f"information_schema.views is nothing for {_SERVER}")
-    for text in _named_files(words):
+    if _names_file(words):
         raise NotAllowed(
-            f"FROM {text}: {_SERVER} reads the tables it was granted by their names, and no files"
+            f"a text where a table should stand means a file; {_SERVER} reads the tables it was "
+            "granted, by their names"
         )
 
 
@@ -180,8 +180,8 @@ def _check_told(argument: tuple[str, ...]) -> None:
         raise NotAllowed(f"current_setting tells {_SERVER} only: {', '.join(sorted(_TOLD))}")
 
 
-def _named_files(words: tuple[str, ...]) -> Iterator[str]:
-    """Texts where a table stands: FROM 'a.csv'."""
+def _names_file(words: tuple[str, ...]) -> bool:
+    """Whether a text stands where a table should: FROM 'a.csv'."""
     opened: list[str] = []
     for place, word in enumerate(words):
         before = words[place - 1] if place else ""
@@ -193,7 +193,8 @@ def _named_files(words: tuple[str, ...]) -> Iterator[str]:
             inside = opened[-1] if opened else ""
             compared = before == "from" and words[max(0, place - 2)] == "distinct"
             if not (inside in _FROM_INSIDE or compared):
-                yield word
+                return True
+    return False
 
 
 @cache

@@ -10,7 +10,7 @@ one after another. Reads of database files that this instance writes run on furt
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +20,21 @@ from queryard.sql.catalog.frames import FrameTable
 from queryard.sql.catalog.open_files import Claims, FileInUse, is_same
 from queryard.sql.catalog.quoting import identifier, literal
 
-from .access import Reach
+from .access import Reach, Seal
 from .attached import Attached, SearchPath, claim_by_statement
-from .classify import Classified, target_words
+from .classify import Classified, copies_to, target_words
 from .describing import Described, Parameters, describe_on
 from .durability import check_durable
 from .errors import NotAllowed, QueryFailed
 from .frames import copy_in
 from .functions import ScalarFunction, Style, function_name
 from .instance import Connection, Instance
+from .links import Links
 from .read_connections import ReadConnection, ReadConnections
 from .session_objects import SessionObjects
 from .settings import Settings, noted, sets_variable
 from .side_effects import BY_TEXT, concerns
-from .views import Views, explain_missing, file_tables, unusable
+from .views import FileTable, Views, explain_missing, file_tables, unusable, within
 from .written import refuse_written
 
 _FUNCTIONS = "SELECT DISTINCT function_name AS name FROM duckdb_functions() WHERE NOT internal"
@@ -68,6 +69,8 @@ class SessionInstance:
         # The catalog's own queries have a connection to themselves.
         self._asking = threading.Lock()
         self._asked: Connection | None = None
+        # Of files that came after the instance was sealed.
+        self._links = Links(temp)
         self.readers = ReadConnections()
         self._inside: set[object] = set()
         # Files that are no longer attached, but may still be open.
@@ -80,6 +83,8 @@ class SessionInstance:
         self._attached = Attached(self._claims, writes)
         self._functions: list[ScalarFunction] = []
         self._there = SessionObjects()
+        # Whether a statement may have left something behind.
+        self._is_used = False
         self._in_transaction = False
         # A statement of the open transaction has failed: DuckDB may refuse all that follow.
         self._is_aborted = False
@@ -174,6 +179,8 @@ class SessionInstance:
         words = statement.words
         if statement.kind in ("CREATE", "DROP", "ALTER"):
             head = words[: words.index("as")] if "as" in words else words
+        elif statement.kind == "COPY" and copies_to(statement):
+            return
         elif statement.kind in ("INSERT", "UPDATE", "DELETE", "MERGE_INTO", "COPY"):
             head = words[: target_words(words)]
         else:
@@ -214,7 +221,7 @@ class SessionInstance:
 
     def _open(self) -> Connection:
         self._instance = Instance(self._slots, self._memory_bytes, self._temp)
-        if (seal := self.reach.seal()) is not None:
+        if (seal := self._seal()) is not None:
             self._instance.close_to_others(seal)
         self._connection = opened = Connection(self._instance)
         self._hold_settings()
@@ -226,7 +233,24 @@ class SessionInstance:
 
     def enter(self, query: object) -> None:
         """A query runs in this instance from now on."""
-        self._inside.add(query)
+        with self._opening:
+            if not self._inside:
+                self._renew()
+            self._inside.add(query)
+
+    def _renew(self) -> None:
+        """Open the instance anew if it may now open other files, and nothing would be lost."""
+        if self._instance is None or self._is_used or self._seal() == self._instance.seal:
+            return
+        self._close_instance()
+        self._views, self._search_path = Views(), SearchPath()
+        self._attached = Attached(self._claims, self.writes)
+        self._claims.release()
+        self._frames.clear()
+
+    def _seal(self) -> Seal | None:
+        seal = self.reach.seal()
+        return None if seal is None else seal.with_folders([str(self._links.folder)])
 
     def leave(self, query: object) -> None:
         self._inside.discard(query)
@@ -251,9 +275,8 @@ class SessionInstance:
         tables = self.catalog.tables
         if statement.kind == "SELECT" and not statement.reads:  # it looks around
             names = {table.name.lower() for table in tables.values()}
-        files = file_tables(self.catalog)
         # Views that are gone make room for frames of the same name.
-        errors = self._views.make(connection, files, names - self._there.made)
+        errors = self._views.make(connection, self._files(), names - self._there.made)
         self._forget_frames(connection)
         for key, table in tables.items():
             if isinstance(table, FrameTable) and table.name.lower() in names:
@@ -263,7 +286,13 @@ class SessionInstance:
     def prepare_reader(self, reader: ReadConnection, names: Set[str]) -> dict[str, Exception]:
         """Make what must be there before a read on a further connection."""
         self._attach(reader.connection)
-        return reader.prepare(self._attached, self.catalog, names - self._there.made)
+        names = names - self._there.made
+        return reader.prepare(self._attached, self.catalog, self._files(), names)
+
+    def _files(self) -> Mapping[str, FileTable]:
+        """The tables of files, as the instance can read them."""
+        seal = None if self._instance is None else self._instance.seal
+        return within(file_tables(self.catalog), seal, self._links)
 
     def _attach(self, connection: Connection) -> None:
         with self._opening:
@@ -309,6 +338,7 @@ class SessionInstance:
     def after(self, statement: Classified) -> None:
         """Record the side effects of a statement."""
         kind = statement.kind
+        self._is_used = self._is_used or not (statement.reads or statement.only_looks)
         if kind == "TRANSACTION":
             self._in_transaction = statement.words[0] in ("begin", "start")
             self._is_aborted = False
@@ -388,6 +418,9 @@ class SessionInstance:
 
     def describe(self, statement: Classified, parameters: Parameters | None) -> Described:
         """What a statement gives and takes, on the one connection; no statement may use it."""
+        with self._opening:
+            if not self._inside:
+                self._renew()
         errors = self.prepare(statement, self.connection, statement.names)
         return self._described(self.connection, statement, parameters, errors)
 
@@ -430,7 +463,7 @@ class SessionInstance:
         self._functions.append(made)
         self._there.add_functions({name.lower()})
 
-    def close(self) -> None:
+    def _close_instance(self) -> None:
         with self._asking:
             self.readers.close()
             for connection in (self._asked, self._connection):
@@ -439,4 +472,9 @@ class SessionInstance:
             if self._instance is not None:
                 self._instance.close()
             self._connection = self._instance = self._asked = None
+            self.readers = ReadConnections()
+
+    def close(self) -> None:
+        self._close_instance()
+        self._links.close()
         self._claims.release()

@@ -11,8 +11,10 @@ from queryard.sql.catalog.database import DatabaseTable
 from queryard.sql.catalog.frames import FrameTable
 from queryard.sql.catalog.quoting import identifier, written_name
 
+from .access import Seal
 from .errors import QueryFailed, missing_table
 from .instance import Connection
+from .links import CannotLink, Links
 
 SHOWN_TABLES = 20
 
@@ -67,6 +69,11 @@ class Views:
                 errors[table.name.lower()] = QueryFailed(f"table {key}: {_without_line(error)}")
             except Exception as error:
                 errors[table.name.lower()] = error
+            else:
+                continue
+            # What it was made of before is not what a statement may read now.
+            if key in self._made:
+                connection.run(f"DROP VIEW IF EXISTS {self._made.pop(key)[1]}")
         return errors
 
     def _make_one(self, connection: Connection, key: str, table: FileTable) -> None:
@@ -88,6 +95,43 @@ class Views:
         place = f"memory.{schema}.{identifier(table.name)}"
         connection.run(f"CREATE OR REPLACE VIEW {place} AS SELECT * FROM {table.relation}")
         return place
+
+
+class LinkedTable:
+    """A table that an instance may read under links only: it has files that came later."""
+
+    def __init__(self, table: Table, links: Links) -> None:
+        self._table = table
+        self._links = links
+        self.schema, self.name, self.elsewhere = table.schema, table.name, table.elsewhere
+        self.fingerprint = f"{table.fingerprint} linked"
+
+    @property
+    def columns(self) -> object:
+        return self._table.columns
+
+    @property
+    def relation(self) -> str:
+        try:
+            return self._links.relation(self._table.relation)
+        except CannotLink as error:
+            raise QueryFailed(
+                f"files of {self._table.key} came after what this client has made for itself, and "
+                f"cannot be shown to it any more ({error}); ask without temporary objects, or "
+                "connect anew"
+            ) from None
+
+
+def within(tables: Mapping[str, Table], seal: Seal | None, links: Links) -> Mapping[str, FileTable]:
+    """Tables as an instance of this seal can read them."""
+    if seal is None:
+        return tables
+    return {
+        key: table
+        if seal.paths.issuperset(file.uri for file in table.files)
+        else LinkedTable(table, links)
+        for key, table in tables.items()
+    }
 
 
 class OwnViews(Views):

@@ -127,6 +127,7 @@ class Client:
             time_limit_s=limit_s,
             time_limit=time_limit if isinstance(time_limit, str) else f"{limit_s or 0:g} s",
             idempotency_key=idempotency_key,
+            lasting=self._writes or self.reach.access.lets_write,
             online=online,
             reach=self.reach,
         )

@@ -6,13 +6,28 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Iterator
-from typing import Literal
+from typing import Literal, Protocol
 
 from queryard.results.answer import Answer
 from queryard.results.errors import QueryCancelled
 from queryard.results.online import AnswerLog, OnlineAnswer, exact_answer
 
-from .handle import Handle
+from .facts import Status
+
+
+class OnlineQuery(Protocol):
+    """What answers need of the handle of their query, which may be on a server."""
+
+    id: str
+
+    @property
+    def status(self) -> Status: ...
+    @property
+    def error(self) -> BaseException | None: ...
+    @property
+    def reasons(self) -> tuple[str, ...]: ...
+    def result(self) -> Answer: ...
+    def cancel(self) -> None: ...
 
 
 class OnlineAnswers:
@@ -22,7 +37,7 @@ class OnlineAnswers:
     says why, and there is one answer.
     """
 
-    def __init__(self, handle: Handle, log: AnswerLog, every_s: float) -> None:
+    def __init__(self, handle: OnlineQuery, log: AnswerLog, every_s: float) -> None:
         self.handle = handle
         self._log = log
         self._every_s = every_s

@@ -109,7 +109,7 @@ def plan_online(
     _check_worth(plan, sample)
     wish, log = request.online.wish, request.online.log
     statement = OnlineStatement(plan, sample, wish, log, memory_bytes, reach, settings)
-    return OnlineWork(query, statement, width, len(sample.parts), memory_bytes)
+    return OnlineWork(query, statement, width, len(sample.parts), memory_bytes, sample)
 
 
 def _sample(catalog: Catalog, key: str, want_copy: Callable[[str], None]) -> Sample:

@@ -49,6 +49,8 @@ class QueryRequest:
     time_limit: str = ""
     # A second submission with the same key is the same query.
     idempotency_key: str = ""
+    # Whether its side effects may outlive its client, which may write files or databases.
+    lasting: bool = False
     # None for a query that answers once.
     online: OnlineRequest | None = None
     # What runs instead of statements.
@@ -83,7 +85,7 @@ class QueryRequest:
     @property
     def runs_once(self) -> bool:
         """Whether it must not run again under its idempotency key, also after a restart."""
-        return bool(self.idempotency_key) and self.has_side_effects
+        return bool(self.idempotency_key) and self.lasting and self.has_side_effects
 
     @cached_property
     def template(self) -> str:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TypeVar
 
 from queryard.core.errors import unknown_name
+
+Word = TypeVar("Word", bound=str)
 
 
 def above_zero(name: str, value: object) -> float:
@@ -31,8 +34,8 @@ def whole(name: str, value: object, least: int) -> int:
     return value
 
 
-def one_of(name: str, value: object, valid: Sequence[str]) -> str:
+def one_of(name: str, value: Word, valid: Sequence[Word]) -> Word:
     """One of some words."""
-    if not isinstance(value, str) or value not in valid:
+    if value not in valid:
         raise ValueError(unknown_name(name, str(value), valid))
     return value

@@ -24,6 +24,7 @@ from .orders.largest_slowdown import LargestSlowdown
 from .orders.priority import Priority
 from .orders.progress import Progress
 from .orders.qef import EfficientFair
+from .orders.rounds import Rounds
 from .orders.srpt_fair import SrptFair
 from .orders.srtf import ShortestRemaining
 from .orders.swrd import SmallestDemand
@@ -59,6 +60,7 @@ ORDERS: tuple[type[QueryOrder], ...] = (
     Progress,
     SrptFair,
     CostOfDelay,
+    Rounds,
 )
 JOB_ORDERS: tuple[type[JobOrder], ...] = (Submission, HighestLevel, DepthFirst, LocalDepthFirst)
 SPLITS: tuple[type[SlotSplit], ...] = (

@@ -272,6 +272,18 @@ NEW: tuple[Profile, ...] = (
         "jobs": "lodfa",
     },
     {
+        "name": "online-rounds",
+        "summary": "Online queries go round their tables together; exact ones beside them, fairly.",
+        "pools": {
+            "by": "kind",
+            "children": {
+                "exact": {"order": "fair", "weight": "queries"},
+                "online": {"order": "rounds", "weight": "queries"},
+            },
+        },
+        "sharing": {"name": "circular", "when": "pays"},
+    },
+    {
         "name": "online-tls",
         "summary": "Online queries by what their answers will gain, exact ones by TLS.",
         "pools": {

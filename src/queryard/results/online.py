@@ -32,8 +32,9 @@ class OnlineAnswer:
     """The answer to a query after a part of the data.
 
     `low` and `high` have a list per estimated column, with None where no interval is honest; then
-    `marks` says why. `error` is the largest relative half-width of all intervals: None where there
-    is none yet, 0 for the exact answer. `fraction` is the share of the data that was read.
+    `marks` says why. Columns of one name are told apart as `n`, `n_1`, … (`labels`). `error` is the
+    largest relative half-width of all intervals: None where there is none yet, 0 for the exact
+    answer. `fraction` is the share of the data that was read.
     """
 
     table: Any
@@ -69,6 +70,11 @@ class OnlineAnswer:
     def columns(self) -> list[str]:
         return list(self.table.column_names)
 
+    @property
+    def labels(self) -> list[str]:
+        """The names by which `low` and `high` tell columns apart."""
+        return unlike_labels(self.columns)
+
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
@@ -80,6 +86,22 @@ class OnlineAnswer:
 
     def _repr_html_(self) -> str:
         return answer_html(self)
+
+
+def unlike_labels(names: Sequence[str]) -> list[str]:
+    """The names, with a number added where a name has been there before.
+
+    >>> unlike_labels(["n", "total", "n", "n_1"])
+    ['n', 'total', 'n_1', 'n_1_1']
+    """
+    found: list[str] = []
+    for name in names:
+        label, number = name, 0
+        while label in found:
+            number += 1
+            label = f"{name}_{number}"
+        found.append(label)
+    return found
 
 
 def exact_answer(

@@ -16,6 +16,8 @@ class Refined(Protocol):
     @property
     def columns(self) -> list[str]: ...
     @property
+    def labels(self) -> list[str]: ...
+    @property
     def low(self) -> Mapping[str, Sequence[float | None]]: ...
     @property
     def high(self) -> Mapping[str, Sequence[float | None]]: ...
@@ -41,11 +43,11 @@ def answer_html(answer: Refined) -> str:
     """The first rows as a table; the widest interval of a column fills the width of a bar."""
     rows = answer.rows()[:MOST_ROWS]
     head = "".join(f"<th>{html.escape(name)}</th>" for name in answer.columns)
-    widest = {name: _widest(answer, name, rows) for name in answer.columns}
+    widest = {name: _widest(answer, name, rows) for name in answer.labels}
     body = []
     for place, row in enumerate(rows):
         cells = []
-        for name, value in zip(answer.columns, row, strict=True):
+        for name, value in zip(answer.labels, row, strict=True):
             cells.append(f"<td>{html.escape(_told(value))}{_bar(answer, name, place, widest)}</td>")
         mark = answer.marks[place] if answer.marks else ""
         body.append(f"<tr>{''.join(cells)}<td><small>{html.escape(mark)}</small></td></tr>")

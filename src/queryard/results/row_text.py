@@ -19,6 +19,8 @@ from .values import written_values
 
 _NEEDS_ESCAPES = "[\\x00-\\x1f\\x7f]"
 # Delimiters and quotes, ends of lines, and blanks at an end, which some readers leave out.
+# For fewer values than this, Arrow's functions take longer than Python.
+_FEW = 64
 _NEEDS_QUOTES = '[",\t\r\n]|^ | $'
 
 
@@ -138,6 +140,13 @@ def json_arrays(batch: Any, types: Sequence[str]) -> bytes:
     """
     if batch.num_rows == 0:
         return b""
+    if batch.num_rows * batch.num_columns <= _FEW and not any(map(_is_short, batch.schema.types)):
+        columns = [
+            map(json_text, written_values(column, kind))
+            for column, kind in zip(batch.columns, types, strict=True)
+        ]
+        rows = (f"[{', '.join(row)}]" for row in zip(*columns, strict=True))
+        return ",\n".join(rows).encode()
     cells = [
         pc.fill_null(_json_cells(column, kind), _text("null"))
         for column, kind in zip(batch.columns, types, strict=True)
@@ -145,6 +154,11 @@ def json_arrays(batch: Any, types: Sequence[str]) -> bytes:
     inside = pc.binary_join_element_wise(*cells, _text(", "))
     lines = pc.binary_join_element_wise(_text("["), inside, _text("],\n"), _text(""))
     return _bytes_of(lines)[:-2]
+
+
+def _is_short(kind: Any) -> bool:
+    """Whether a number has fewer digits than Python's."""
+    return bool(pa.types.is_float32(kind) or pa.types.is_float16(kind))
 
 
 def _json_cells(column: Any, sql_type: str) -> Any:

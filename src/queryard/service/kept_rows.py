@@ -89,6 +89,8 @@ class KeptRows:
         try:
             return self._output.schema(0)
         except TimeoutError:
+            if self._gone:
+                raise RowsGone(self._gone) from None
             return None
 
     @property

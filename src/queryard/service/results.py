@@ -104,7 +104,9 @@ class Results:
         """Stop a query, or free the rows of one that has ended; what became of it can be asked."""
         if not result.ticket.ended:
             self._yard.session.host.cancel(result.id, QueryCancelled("cancelled"))
-        result.rows.close(f"query {result.id} was cancelled, and its rows are kept no more")
+        reason = f"query {result.id} was cancelled, and its rows are kept no more"
+        # The error of the query comes first, where it has one.
+        result.ticket.when_over(lambda: result.rows.close(reason))
         self._settle(result)
 
     def drop(self, result: KeptResult, reason: str) -> None:

@@ -15,7 +15,7 @@ import uvicorn
 from queryard.core.errors import QueryardError
 
 from .config import Address, ServiceConfig
-from .http import create_app
+from .http.application import create_app
 from .logs import log
 from .postgres.listener import PostgresListener
 from .tls import server_context, take_certificate

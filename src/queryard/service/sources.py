@@ -84,7 +84,7 @@ class Sources:
         """A session on the data."""
         catalog = open_catalog(self.place)
         grants = settings.service.grants.values()
-        writes = any(access.writes or access.output is not None for access in grants)
+        writes = any(access.lets_write for access in grants)
         return Session(catalog, write=writes, **settings.session)
 
     def follow(self, session: Session, settings: Settings) -> tuple[str, ...]:

@@ -17,8 +17,9 @@ class Conditions:
     task starts. `rider_cost` is what one more rider adds to a merged scan: 0.0283 gives the
     25.5 % of ten riders (S³). `memory_gain` is the share of a map's time that is saved when
     its split is among the last `memory_cache_bytes` read on the node.
-    Parsed segments are kept for others in `segment_cache_bytes` on each host (with 0 nothing is kept),
-    `kept_share` bytes of each byte; 0.158 is what Parquet takes of CSV.
+    Parsed segments are kept for others in `segment_cache_bytes` on each host (with 0 nothing is
+    kept), `kept_share` bytes of each byte; 0.158 is what Parquet takes of CSV.
+    `fold_cost` is what reduces take at the end for what they have folded early, as a share of it.
     `remote_penalty` is the share added when the split is on no node of the same rack,
     `rack_penalty` when it is on another node of the rack. Nodes without a rack are far apart.
     """
@@ -32,6 +33,7 @@ class Conditions:
     memory_cache_bytes: float = 0.0
     segment_cache_bytes: float = 0.0
     kept_share: float = SCAN_COSTS["text"].kept
+    fold_cost: float = 0.0
     contention: float = 0.0
     task_start_s: float = 0.0
     job_start_s: float = 0.0

@@ -144,7 +144,8 @@ class SimDriver:
                 seconds = self.truth.map_seconds(run, state)
             else:
                 seconds = sum(self.truth.reduce_seconds(run, state))
-                if self._early_reduces and self._shuffling.waits(run, 0.0, seconds):
+                waits = self._early_reduces and not run.round
+                if waits and self._shuffling.waits(run, 0.0, seconds):
                     continue
             end = max(now, run.time_s + seconds)
             self.post(end, WORK, ev.TaskFinished(end, number, run.node))
@@ -224,6 +225,8 @@ class SimDriver:
         for event in events:
             if isinstance(event, TaskFinished):
                 launch = self._state.running[event.launch]
+                if launch.round and launch.tasks[0].kind != MAP:
+                    continue  # a fold says nothing of the whole task
                 told += learner.ended(now, launch, self._report(now, launch, event))
         return told
 
@@ -296,14 +299,17 @@ class SimDriver:
 
     def _launch(self, command: do.Launch) -> None:
         truth = self.truth
-        number, node, tasks, _, now = command
+        number, node, tasks, round, now = command
         at = truth.fails(command) if self._failing else None
         if tasks[0][1] == MAP:
             end = now + truth.map_seconds(command, self._state)
         else:
             shuffle_s, rest_s = truth.reduce_seconds(command, self._state)
             end = now + shuffle_s + rest_s
-            if self._early_reduces and self._shuffling.waits(command, shuffle_s, rest_s, at):
+            if round:
+                if at is None:
+                    truth.folds(command, self._state)
+            elif self._early_reduces and self._shuffling.waits(command, shuffle_s, rest_s, at):
                 return
         if at is not None:
             end = now + (end - now) * at
@@ -328,7 +334,9 @@ class SimDriver:
             return  # released in the meantime
         events.append(event)
         self.truth.lose(event.node)
-        if all(other.host != node.host for other in self._state.nodes.values() if other is not node):
+        if all(
+            other.host != node.host for other in self._state.nodes.values() if other is not node
+        ):
             self.truth.segments.lose(node.host)
         self._leasing.lose(now, node)
         self._shuffling.lose(now, event.node)

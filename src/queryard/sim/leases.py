@@ -132,6 +132,8 @@ def _answers(truth: JobTruth, batches: int, draw: random.Random) -> list[tuple[f
     """(answer, error) after each batch: a mean over more and more of a finite table."""
     if batches == 1:
         return []
+    if truth.errors:
+        return _measured_answers(truth, batches, draw)
     scale = truth.sigma / math.sqrt(max(1.0, truth.rows / batches))
     total = 0.0
     values = []
@@ -139,3 +141,22 @@ def _answers(truth: JobTruth, batches: int, draw: random.Random) -> list[tuple[f
         total += draw.gauss(0.0, scale)
         values.append((total / batch, truth.error_after(batch, batches)))
     return values
+
+
+def _measured_answers(
+    truth: JobTruth, batches: int, draw: random.Random
+) -> list[tuple[float, float]]:
+    """The same where the error was measured: as far from the exact answer as it says.
+
+    Of a mean of independent batches the distances, from the last batch to the first, grow by
+    independent steps; so do these, by as much as the errors do.
+    """
+    values = [(0.0, 0.0)]
+    away, before = 0.0, 0.0
+    for batch in range(batches - 1, 0, -1):
+        error = truth.error_after(batch, batches)
+        # A median of normal errors is 0.674 of their standard deviation.
+        away += draw.gauss(0.0, math.sqrt(max(0.0, error**2 - before**2)) / 0.6745)
+        before = max(error, before)
+        values.append((away, error))
+    return values[::-1]

@@ -54,7 +54,7 @@ def build(
         raise QueryardError("a cluster needs at least one node; give --nodes 16x12, for example")
     if isinstance(profile, str):
         profile = resolve_profile(profile)
-    settings = settings or Settings(seed=seed)
+    settings = replace(settings or Settings(seed=seed), folds=True)
     journal = Journal(asdict(settings), dict(profile)) if keep_journal else None
     scheduler = kernel(compose, profile, settings, journal)
     truth = Truth(conditions or Conditions(), seed)

@@ -35,6 +35,7 @@ class JobPhysics:
 
     __slots__ = (
         "attempts",
+        "folded",
         "map_s",
         "map_sizes",
         "parses",
@@ -57,6 +58,8 @@ class JobPhysics:
         self.shuffle_s = truth.shuffle_s
         self.rest_s = truth.merge_s + truth.reduce_s
         self.ready_s: float | None = None
+        # Reduce -> the share of the maps of which it has folded the output.
+        self.folded: dict[int, float] = {}
         self.attempts: dict[tuple[str, int], int] = {}
         self.map_sizes = _relative(truth.map_times_s or (spec.map.sizes if spec.map else ()))
         self.reduce_sizes = _relative(
@@ -177,7 +180,27 @@ class Truth:
         if self._luck:
             factor *= self._luck[(physics.salt + index * TASK_STRIDE) % TABLE]
         start = self._start_cost(physics, "", state.now) if self._starts else 0.0
-        return physics.shuffle_s * factor + start, physics.rest_s * factor
+        shuffle, rest = self._unfolded(launch, state)
+        return physics.shuffle_s * factor * shuffle + start, physics.rest_s * factor * rest
+
+    def _unfolded(self, launch: Launch, state: State) -> tuple[float, float]:
+        """The shares of a reduce's shuffle, and of the rest of it, that a launch has to do."""
+        job_id, _, index = launch.tasks[0]
+        folded = self.jobs[job_id].folded.get(index, 0.0)
+        if launch.round:
+            # Less may be done than was folded: outputs that were lost are made again.
+            share = max(0.0, self._maps_done(job_id, state) - folded)
+            return share, share
+        return 1.0 - folded, 1.0 - folded + self.conditions.fold_cost * folded
+
+    def folds(self, launch: Launch, state: State) -> None:
+        """A reduce folds what maps have left until now."""
+        job_id, _, index = launch.tasks[0]
+        self.jobs[job_id].folded[index] = self._maps_done(job_id, state)
+
+    def _maps_done(self, job_id: str, state: State) -> float:
+        maps = state.jobs[job_id].map
+        return maps.done / maps.spec.tasks if maps is not None else 0.0
 
     def parts_of_reduces(self, job: str) -> tuple[float, float, float] | None:
         """The shares of shuffle, merge and reduce; None where reduces are of one piece."""

@@ -10,6 +10,8 @@ from queryard.core.errors import InvalidModel
 from queryard.core.model import Job, Node, Query, Table, Tenant
 from queryard.core.speedup import PERFECT, Speedup
 
+from .error_curves import Points, error_at
+
 
 @dataclass(frozen=True, slots=True)
 class JobTruth:
@@ -23,7 +25,8 @@ class JobTruth:
     `ride_s` what one query takes on what was kept, in place of `map_s` (or of `work_s`) for a query
     that parses for itself (`scan_costs` has what was measured). With 0 nothing can be kept.
     The error of an online answer is `sigma * sqrt((1 - f) / n)` with f the share of the rows
-    read and n their number, out of `rows`.
+    read and n their number, out of `rows`; or, where it was measured, as `errors` say: pairs of the
+    share read and the error (`error_curves` has some).
     Where tasks were measured one by one, `map_times_s` and `reduce_times_s` (shuffle and all) have
     the time of each, and the others are their means.
     """
@@ -43,13 +46,15 @@ class JobTruth:
     speedup: Speedup = PERFECT
     make_s: float = 0.0
     ride_s: float = 0.0
+    errors: Points = ()
 
     def __post_init__(self) -> None:
         if self._is_plain():
             return
+        self._check_errors()
         for name in self.__slots__:
             given = getattr(self, name)
-            if isinstance(given, Speedup):
+            if isinstance(given, Speedup) or name == "errors":
                 continue
             for value in given if isinstance(given, tuple) else (given,):
                 if not isinstance(value, int | float) or not 0 <= value < float("inf"):
@@ -58,7 +63,7 @@ class JobTruth:
 
     def _is_plain(self) -> bool:
         """A quick check that finds most values valid: a portfolio's trials make thousands."""
-        if self.map_times_s or self.reduce_times_s:
+        if self.map_times_s or self.reduce_times_s or self.errors:
             return False
         values = (
             *(self.map_s, self.shuffle_s, self.merge_s, self.reduce_s, self.work_s, self.growth_s),
@@ -70,12 +75,22 @@ class JobTruth:
         except TypeError:
             return False
 
+    def _check_errors(self) -> None:
+        shares = [share for share, _ in self.errors]
+        if shares != sorted(set(shares)) or not all(0 < share < 1 for share in shares):
+            raise InvalidModel(f"errors must stand by rising shares between 0 and 1, got {shares}")
+        falling = [error for _, error in self.errors]
+        if falling != sorted(falling, reverse=True) or not all(error > 0 for error in falling):
+            raise InvalidModel(f"errors must be above 0 and never rise, got {falling}")
+
     def batch_work_s(self, batch: int, batches: int) -> float:
         """Core-seconds of mini-batch `batch`, counted from 1."""
         return self.work_s / batches + self.growth_s * batch
 
     def error_after(self, batch: int, batches: int) -> float:
         """The true error of an online answer after batch `batch`; the last is exact."""
+        if self.errors:
+            return error_at(self.errors, batch / batches)
         rows = max(1.0, self.rows / batches) * batch
         return self.sigma * math.sqrt((1.0 - batch / batches) / rows)
 

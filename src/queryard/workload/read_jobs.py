@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
 
-from queryard.core.errors import unknown_name
+from queryard.core.errors import InvalidModel, unknown_name
 from queryard.core.model import (
     OPERATORS,
     SPANS,
@@ -21,6 +21,7 @@ from queryard.core.model import (
 )
 from queryard.core.speedup import PERFECT, Speedup
 
+from .error_curves import ERROR_CURVES, Points
 from .fields import Fields
 from .model import JobTruth
 from .scan_costs import SCAN_COSTS, with_scan_costs
@@ -59,6 +60,7 @@ DIVISIBLE_FIELDS = (
     "sigma",
     "rows",
     "speedup",
+    "errors",
     *PARSING_FIELDS,
 )
 SPEEDUP_FIELDS = ("serial", "most")
@@ -247,10 +249,32 @@ def _read_divisible(fields: Fields) -> tuple[Divisible, JobTruth]:
         sigma=fields.number("sigma", _TRUTH.sigma, least=0),
         rows=fields.number("rows", _TRUTH.rows, least=0),
         speedup=_read_speedup(fields),
+        errors=_read_errors(fields),
     )
     batches = fields.whole("batches", 1)
     span = cast(Span, fields.choice("span", SPANS, usual_span(batches)))
     return Divisible(fields.whole("width"), batches, nested, span), truth
+
+
+def _read_errors(fields: Fields) -> Points:
+    """`errors = "q3 blocks"`, a curve that was measured, or a list of [share, error]."""
+    if "errors" not in fields:
+        return ()
+    given = fields["errors"]
+    if isinstance(given, str):
+        return ERROR_CURVES[fields.choice("errors", tuple(ERROR_CURVES), "normal")]
+    if not isinstance(given, list | tuple):
+        fields.fail("errors", "give the name of a curve, or a list of [share, error]")
+    points = []
+    for i, pair in enumerate(given):
+        numbers = isinstance(pair, list) and [n for n in pair if isinstance(n, int | float)]
+        if not numbers or len(numbers) != 2 or len(pair) != 2:
+            fields.fail("errors", f"expected a pair [share, error], got {pair!r}", (i,))
+        points.append((float(numbers[0]), float(numbers[1])))
+    try:
+        return JobTruth(errors=tuple(points)).errors
+    except InvalidModel as error:
+        fields.fail("errors", str(error))
 
 
 def _read_speedup(fields: Fields) -> Speedup:

@@ -1,7 +1,7 @@
 """What it costs to parse a table for oneself, to parse it for all, and to ride on what was kept.
 
 Measured with DuckDB on lineitem, as multiples of one query's own scan. Text was kept as Parquet in
-memory (ten aggregations over CSV: a query alone 1.02 s, parsing and keeping 2.49 s, a rider 0.041 s).
+memory (ten aggregations over CSV: a query alone 1.02 s, to parse and keep 2.49 s, a rider 0.041 s).
 Of long strings in Parquet the break-even (1.4 to 2.4 riders) and the gain of ten riders (2.1 to
 4.6) were measured; the costs are those that give the middle of both. Narrow columns of Parquet cost
 less to decode than to write down (twenty riders: 284 ms apart, 329 ms together).

@@ -92,6 +92,8 @@ def _job(job: Job, truth: JobTruth) -> dict[str, Any]:
             **_unlike(truth, _TRUTH, ("growth_s", "batch_overhead_s", "sigma", "rows")),
             **_unlike(truth, _TRUTH, ("make_s", "ride_s")),
         }
+        if truth.errors:
+            data["divisible"]["errors"] = [list(point) for point in truth.errors]
         curve = _unlike(truth.speedup, PERFECT, ("serial", "most"))
         if curve:
             data["divisible"]["speedup"] = curve

@@ -16,11 +16,9 @@ from queryard.estimate.online import (
     FileQuantiles,
     Sample,
     changes_of,
-    error_after,
     estimate,
-    fraction_for,
+    files_for,
     half_width,
-    may_stop,
     quantile_estimate,
     rows_hidden,
     shares_around,
@@ -94,28 +92,28 @@ def test_files_that_agree_may_still_have_missed_something():
     assert found.error == pytest.approx(0.0027, abs=1e-4)
     blocks = Sample(10, 100, 1000.0, 10_000.0, "blocks")
     assert (estimate(200.0, Changes(0.0, 0.0, 0.0), 1000, 10, blocks).error or 0) > 0.2
-    assert estimate(0.0, Changes(0.0, 0.0, 0.0), 1000, 10, TEN).note == "no interval"
+    assert estimate(0.0, Changes(0.0, 0.0, 0.0), 1000, 10, TEN).note == "all zero"
 
 
 @given(
+    files=st.integers(min_value=5, max_value=90),
     error=st.floats(min_value=1e-4, max_value=1.0),
-    fraction=st.floats(min_value=0.01, max_value=0.9),
     wanted=st.floats(min_value=1e-5, max_value=0.5),
 )
-def test_the_fraction_for_an_error_leads_to_that_error(
-    error: float, fraction: float, wanted: float
+def test_after_as_many_files_as_are_forecast_the_error_is_as_wanted(
+    files: int, error: float, wanted: float
 ):
-    found = fraction_for(error, fraction, wanted)
-    assert fraction <= found <= 1
+    def width(count: int) -> float:
+        """Half the interval if files differ as much as they do now."""
+        sample = Sample(count, 100, float(count), 100.0)
+        changes = Changes(0.0, 1 / (count - 1), 0.0)
+        return half_width(changes, sample, 0.95)
+
+    found = files_for(error, Sample(files, 100, float(files), 100.0), wanted)
+    assert files <= found <= 100
     if error > wanted:
-        assert error_after(error, fraction, found) == pytest.approx(wanted, rel=1e-3)
-
-
-def test_reading_does_not_stop_before_five_files_or_without_an_interval():
-    assert not may_stop(0.001, 0.01, Sample(4, 100, 4.0, 100.0))
-    assert not may_stop(None, 0.01, Sample(50, 100, 50.0, 100.0))
-    assert may_stop(0.001, 0.01, Sample(5, 100, 5.0, 100.0))
-    assert may_stop(None, 0.01, Sample(100, 100, 100.0, 100.0))
+        assert error * width(found) / width(files) <= wanted * (1 + 1e-9)
+        assert found == files or error * width(found - 1) / width(files) > wanted * (1 - 1e-9)
 
 
 def test_more_rows_may_hide_in_blocks_than_among_shuffled_rows():

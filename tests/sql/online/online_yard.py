@@ -11,6 +11,7 @@ from typing import Any
 
 import duckdb
 
+from queryard.engine.online.leaving_out import estimates
 from queryard.estimate.online import Sample
 from queryard.sql.catalog import open_catalog
 from queryard.sql.online import OnlinePlan, OnlineRows, online_plan, online_rows
@@ -59,20 +60,24 @@ class OnlineYard:
     def estimated(self, plan: OnlinePlan, read: int, partials: str = "") -> OnlineRows:
         """The answer after so many files."""
         partials = partials or self.partials(plan)
-        chosen = ", ".join(f"'f{i}'" for i in range(read))
-        relation = self.sampled(plan.table)
-        files = (
-            f"(SELECT filename AS file, count(*) AS rows FROM {relation} "
-            f"WHERE filename IN ({chosen}) GROUP BY ALL)"
+        groups, files, total = self.groups(plan, partials, range(read))
+        sample = Sample(read, self.files, sum(files.values()), total)
+        return online_rows(plan, groups.to_pylist(), sample)
+
+    def groups(
+        self, plan: OnlinePlan, partials: str, numbers: Sequence[int], few: int = 30
+    ) -> tuple[Any, dict[str, float], float]:
+        """Groups with their estimates by some files, the rows of these, and all rows."""
+        chosen = ", ".join(f"'f{i}'" for i in numbers)
+        counted = self.native.sql(
+            f"SELECT filename, CAST(count(*) AS DOUBLE) FROM {self.sampled(plan.table)} "
+            f"WHERE filename IN ({chosen}) GROUP BY ALL"
         )
-        rows = self.native.sql(f"SELECT coalesce(sum(rows), 0) FROM {files}").fetchall()[0][0]
+        files = dict(counted.fetchall())
         total = self.native.sql(f"SELECT count(*) FROM {quoted(plan.table)}").fetchall()[0][0]
         some = f"(SELECT * FROM {partials} WHERE file IN ({chosen}))"
-        found = self.native.execute(plan.estimate_sql(some, files, total))
-        names = [column[0] for column in found.description]
-        sample = Sample(read, self.files, float(rows), float(total))
-        mapped = [dict(zip(names, row, strict=True)) for row in found.fetchall()]
-        return online_rows(plan, mapped, sample)
+        found = self.native.sql(plan.gathered_sql(some)).to_arrow_table()
+        return estimates(plan, found, files, total, few), files, float(total)
 
     def assert_exact(self, sql: str, ordered: bool = True) -> OnlinePlan:
         """All files together give DuckDB's names, types and rows."""

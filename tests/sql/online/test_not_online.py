@@ -148,14 +148,11 @@ def test_a_heavy_tail_is_noticed(tmp_path: Path):
     assert [each.note for each in row.estimates if each is not None] == ["heavy tail", ""]
 
 
-def test_the_statement_leaves_out_files_and_rows_as_the_maths_says(yard: OnlineYard):
-    """What `estimate_sql` sums up is what `changes_of` makes of the same files."""
+def test_files_and_rows_are_left_out_as_the_maths_says(yard: OnlineYard):
+    """What is summed up over files is what `changes_of` makes of the same files."""
     plan = yard.plan("SELECT avg(v), stddev_pop(v) FROM sale WHERE item < 30")
     partials, relation = yard.partials(plan), yard.sampled("sale")
-    files = f"(SELECT filename AS file, count(*) AS rows FROM {relation} GROUP BY ALL)"
-    found = yard.native.execute(plan.estimate_sql(partials, files, 3000))
-    names = [column[0] for column in found.description]
-    (row,) = [dict(zip(names, each, strict=True)) for each in found.fetchall()]
+    (row,) = yard.groups(plan, partials, range(yard.files))[0].to_pylist()
     values = yard.native.sql(f"SELECT filename, v FROM {relation} WHERE item < 30").fetchall()
     everything = [v for _, v in values]
     ends = [min(everything), max(everything)]

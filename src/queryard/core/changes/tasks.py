@@ -20,7 +20,7 @@ _FINISH_FROM, _FINISH_TO = TASK_MOVES["finished"]
 
 
 def launch_one(
-    state: State, node: NodeState, job: JobState, phase: PhaseState, index: int
+    state: State, node: NodeState, job: JobState, phase: PhaseState, index: int, round: str = ""
 ) -> Launch:
     """Enter the launch of a single task, which is already taken."""
     number = state.next_launch
@@ -28,7 +28,7 @@ def launch_one(
     kind = phase.kind
     # Named tuples made this way cost half; this runs once per task.
     task = _new(TaskId, (job.id, kind, index))
-    state.running[number] = launch = _new(Launch, (number, node.id, (task,), "", state.now))
+    state.running[number] = launch = _new(Launch, (number, node.id, (task,), round, state.now))
     node.free -= 1
     if kind == MAP:
         node.maps += 1
@@ -101,6 +101,9 @@ def finished(state: State, event: TaskFinished) -> None:
             query.left_s -= job.map_s
             if place is not None and job.reduce is not None:
                 phase.outputs.setdefault(place, []).append(index)
+        elif run[3]:
+            _folded(state, job, index)
+            continue
         else:
             phase = job.reduce
             node.reduce_mean.add(seconds)
@@ -115,6 +118,19 @@ def finished(state: State, event: TaskFinished) -> None:
             notes.served.append(job)
         if query.stage == "ending":
             queries.clear(state, query)
+
+
+def _folded(state: State, job: JobState, index: int) -> None:
+    """A reduce has folded what a round left; it waits for the rest."""
+    phase: Any = job.reduce
+    leave, enter = TASK_MOVES["folded"]
+    phase.counts[leave] -= 1
+    phase.counts[enter] += 1
+    phase.give_back(index)
+    job.folding -= 1
+    state.notes.touched.append(job)
+    if job.query.stage == "ending":
+        queries.clear(state, job.query)
 
 
 def _pass_milestone(state: State, job: JobState, phase: PhaseState) -> None:
@@ -198,6 +214,10 @@ def requeue(state: State, run: Launch, move: tuple[int, int]) -> None:
         phase.counts[leave] -= 1
         phase.counts[enter] += 1
         phase.give_back(index)
+        if kind != MAP and run.round:
+            # What it was to fold is folded by another, or left to the last run.
+            job.folding -= 1
+            job.folds += 1 if job.folds_early else 0
         job.slots -= 1
         job.query.slots -= 1
         state.notes.touched.append(job)

@@ -4,20 +4,19 @@
                                   answer  answer ─▶ stop: near enough, out of time, not wanted
 
 Each statement adds rows to a temporary table of the instance: per part and group, what the answer
-is made of. Statements grow while the query is the only one of its kind, so that their fixed costs
-and the hash tables of joins are paid a few times only. They remain divisible: slots come and go
-within a statement as with any native query.
+is made of. While the query is the only one of its kind, a statement reads as much as there is time
+for until another answer is wanted, so that its fixed costs and the hash tables of joins are paid a
+few times only. Statements remain divisible: slots come and go within one as in any native query.
 """
 
 from __future__ import annotations
 
 import contextlib
-import math
 import time
 from collections.abc import Callable
 from typing import Any
 
-from queryard.estimate.online import FEW_FILES, fraction_for
+from queryard.estimate.online import FEW_FILES
 from queryard.results.online import OnlineAnswer
 from queryard.results.streams import Output, ResultStream
 
@@ -34,8 +33,14 @@ from .statement import OnlineStatement
 # active; beside others, so that each has its turn soon, this long.
 ALONE_S, ALONE_SHARE = 0.5, 0.25
 BESIDE_S = 0.15
-# How much more than the forecast says is read before a query looks whether it may stop.
-SURE = 1.1
+# What is left is read at once if it is no more than this many times as much as there is time for.
+REST = 1.4
+# A forecast from a few parts is vague: at most so many times what was read is read in all by it.
+GROWTH = 3
+# An answer that comes this share of the wanted time earlier is not too early.
+EARLY = 0.2
+# A statement that takes less, or as the first one reads fewer rows, is handed over in one call.
+MOMENT_S, MOMENT_ROWS = 0.05, 500_000
 # If the first part lets us expect that fewer rows of the whole table pass, they are all read.
 LEAST_ROWS = 2_000
 # So many groups with fewer rows each than this in the first part of a hundred, and most have fewer
@@ -43,6 +48,8 @@ LEAST_ROWS = 2_000
 MANY_GROUPS, ROWS_PER_GROUP = 50, 1.5
 # If the tables it joins with leave more rows than this share of the sample's, all is read at once.
 LARGEST_DIMENSION = 0.1
+
+_NAMELESS = classify("SELECT 1")[0]
 
 Reports = Callable[[int, float, float, float | None], None]
 """Told after a part: its number, how far the answer moved, core-seconds, the relative error."""
@@ -102,39 +109,57 @@ class OnlineQuery(NativeQuery):
         if self._is_whole:
             return self._make(classify(self._given.plan.sql)[0], self.output)
         if self._to_do:
-            sql = self._to_do[0]
-        else:
-            self._reading = self._how_many()
-            self._circles.reads(self._given.sample, self._joined + self._read)
-            sql = self._refining.batch(self._read, self._reading)
-        return self._make(classify(sql)[0], _Nowhere())
+            return self._make(classify(self._to_do[0])[0], _Nowhere())
+        self._reading = self._how_many()
+        self._circles.reads(self._given.sample, self._joined + self._read)
+        return self._of_parts(self._refining.batch(self._read, self._reading))
+
+    def _of_parts(self, sql: str) -> Statement:
+        """A statement that reads parts: it names no table of the user's, so none is looked for."""
+        rows = self._given.sample.parts[self._read].rows
+        short_s = self._part_s * self._reading
+        return Statement(
+            self._place.enter(),
+            sql,
+            _Nowhere(),
+            (),
+            lambda connection, name: self._supply(_NAMELESS, connection, name),
+            short_s < MOMENT_S if short_s else rows < MOMENT_ROWS,
+            self._place.shares_instance,
+        )
 
     def _how_many(self) -> int:
-        """How many parts the next statement reads: twice the last, as far as there is time.
+        """How many parts the next statement reads: as many as there is time for.
 
-        A query that is to stop at an error reads as much as it will need for that.
+        A query that is to stop at an error reads as much as it will need for that; one that is to
+        answer all the time reads twice as much as before.
         """
         if not self._part_s:
             return 1
-        elapsed_s = time.monotonic() - self._began_s
-        alone = self._circles.active <= 1
-        most_s = max(ALONE_S, ALONE_SHARE * elapsed_s) if alone else BESIDE_S
+        left = self._parts - self._read
+        most = max(1, int(self._time_s() / self._part_s))
+        if self._wish.stop_at is not None:
+            wanted = self._refining.needed(self._read, self._wish.stop_at) or GROWTH * self._read
+            most = min(most, max(1, min(wanted, GROWTH * max(self._read, 2)) - self._read))
+        elif not self._wish.every_s:
+            most = min(most, 2 * self._reading)
+        return left if left <= REST * most else most
+
+    def _time_s(self) -> float:
+        """How long the next statement may take."""
+        now = time.monotonic()
+        if self._circles.active > 1:
+            most_s = BESIDE_S
+        else:
+            due_s = self._told_s + self._wish.every_s - now
+            most_s = max(due_s if self._wish.every_s else ALONE_S, ALONE_SHARE * self._served_s)
         if self._wish.within_s is not None:
             most_s = min(most_s, (self._wish.within_s - self._given.log.elapsed_s) / 2)
-        wanted = 2 * self._reading
-        if self._wish.stop_at is not None:
-            wanted = self._needed() or wanted
-        return max(1, min(wanted, int(most_s / self._part_s), self._parts - self._read))
+        return most_s
 
-    def _needed(self) -> int | None:
-        """How many more parts bring the error to where the query may stop; None if not known."""
-        if self._read < FEW_FILES:
-            return FEW_FILES - self._read
-        newest = self._given.log.newest
-        if newest is None or newest.error is None or self._wish.stop_at is None:
-            return None
-        share = fraction_for(newest.error, newest.fraction, self._wish.stop_at)
-        return math.ceil(share * self._parts * SURE) - self._read
+    @property
+    def _served_s(self) -> float:
+        return time.monotonic() - self._began_s
 
     def _advance(self, done: Statement) -> bool:
         if self._is_whole:
@@ -167,7 +192,7 @@ class OnlineQuery(NativeQuery):
         """Whether to answer now: it costs as much as reading some ten thousand rows."""
         if self._read == self._parts or not self._told_s or self._wish.stop_at is not None:
             return True
-        return time.monotonic() - self._told_s >= self._wish.every_s / 2
+        return time.monotonic() - self._told_s >= (1 - EARLY) * self._wish.every_s
 
     def _check_dimensions(self) -> None:
         """Tables that are joined are there: every statement makes hash tables of them."""

@@ -1,7 +1,7 @@
 """From partial rows to answers: what was read so far, and what that says of all.
 
-Partial rows lie in a temporary table of the query's instance. The answer is one statement over
-them, run on the calling thread: it takes a few milliseconds.
+Partial rows lie in a temporary table of the query's instance. A small statement gathers them by
+group, and the rest is computed of that on the calling thread: a few milliseconds in all.
 """
 
 from __future__ import annotations
@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from queryard.estimate.online import FEW_ROWS, SampleKind, fraction_for
+from queryard.estimate.online import FEW_FILES, FEW_ROWS, SampleKind, files_for
 from queryard.estimate.online import Sample as Read
-from queryard.results.online import Eta, Mark, OnlineAnswer
+from queryard.results.online import Eta, Mark, OnlineAnswer, unlike_labels
 from queryard.sql.catalog.quoting import identifier
 
 from ..instance import Connection
+from .evaluating import typed
+from .leaving_out import estimates
 from .wish import OnlineWish
 
 if TYPE_CHECKING:
-    from queryard.sql.online import OnlinePlan, OnlineRow, OnlineRows, OutputColumn
+    from queryard.sql.online import OnlinePlan, OnlineRow, OnlineRows
 
     from ..sampling import Sample
 
@@ -31,8 +33,10 @@ MOST_MEASURED = 1_000
 
 # By the largest values of so many parts heavy tails are noticed; to look for them costs.
 TAILED_PARTS = 10
-
-Rows = Sequence[dict[str, Any]]
+# The columns of `OnlinePlan.gathered_sql` before those of the answer.
+BEFORE = 4
+# Numbers without an interval that do not keep a query from being near enough: they never have one.
+PASSED_OVER = ("few rows", "all zero")
 
 
 class Refining:
@@ -45,10 +49,12 @@ class Refining:
         self._is_filled = False
         # The last estimates by group, for how far they move.
         self._last: dict[tuple[Any, ...], list[float | None]] = {}
+        self._newest_error: float | None = None
         # Places of the estimated columns, and of those by which error and progress are told.
         self._estimated = [
             i for i, field in enumerate(plan.fields) if field.kind in ("estimated", "quantile")
         ]
+        self._labels = unlike_labels([field.name for field in plan.fields])
         wanted = {name.lower() for name in wish.columns}
         named = [i for i in self._estimated if plan.fields[i].name.lower() in wanted]
         self._measured = named or self._estimated
@@ -101,7 +107,7 @@ class Refining:
         """All parts were read."""
         table, types = connection.table(self._plan.final_sql(PARTIALS))
         fields = self._plan.fields
-        ends = {fields[i].name: _numbers(table.column(i)) for i in self._estimated}
+        ends = {self._labels[i]: _numbers(table.column(i)) for i in self._estimated}
         return OnlineAnswer(
             table.rename_columns([field.name for field in fields]),
             types,
@@ -122,28 +128,28 @@ class Refining:
         # The planner is there already: it made the plan.
         from queryard.sql.online import online_rows
 
-        fields = self._plan.fields
-        values = ", ".join(f"{_value(i, field)} AS v{i}" for i, field in enumerate(fields))
-        found, types = connection.table(f"SELECT {values}, * FROM ({self._estimates(read)})")
-        rows: Rows = found.slice(0, MOST_GROUPS).to_pylist()
+        plan = self._plan
+        gathered, types = connection.table(plan.gathered_sql(PARTIALS))
+        parts = {part.number: float(part.rows) for part in self._sample.parts[:read]}
+        found = estimates(plan, gathered, parts, self._sample.total_rows, FEW_ROWS)
         seen = self._seen(read)
-        told = online_rows(self._plan, rows, seen, self._wish.confidence)
-        first = 0 if self._plan.ordering is None else self._plan.ordering.offset
-        table = self._with_quantiles(found.select(range(len(fields))), told, first)
-        error = self._error(told.rows)
+        told = online_rows(
+            plan, found.slice(0, MOST_GROUPS).to_pylist(), seen, self._wish.confidence
+        )
+        error = self._newest_error = self._error(told.rows)
         answer = OnlineAnswer(
-            table.rename_columns([field.name for field in fields]),
+            self._shown(found, told),
             tuple(
-                "DOUBLE" if field.kind == "quantile" else told_type
-                for field, told_type in zip(fields, types, strict=False)
+                "DOUBLE" if field.kind == "quantile" else types[BEFORE + i]
+                for i, field in enumerate(plan.fields)
             ),
             seen.fraction,
             False,
             elapsed_s,
             self._wish.confidence,
             error,
-            {fields[i].name: [_ends(row, i)[0] for row in told.rows] for i in self._estimated},
-            {fields[i].name: [_ends(row, i)[1] for row in told.rows] for i in self._estimated},
+            {self._labels[i]: [_ends(row, i)[0] for row in told.rows] for i in self._estimated},
+            {self._labels[i]: [_ends(row, i)[1] for row in told.rows] for i in self._estimated},
             tuple(self._mark(row) for row in told.rows),
             self._eta(error, seen, part_s, read),
             self._sample.kind,
@@ -151,19 +157,19 @@ class Refining:
         )
         return answer, self._change(told.rows)
 
-    def _with_quantiles(self, table: pa.Table, told: OnlineRows, first: int) -> pa.Table:
-        """The rows that are shown; a quantile is estimated from those of the parts."""
-        shown = table.slice(first, len(told.rows))
+    def _shown(self, found: pa.Table, told: OnlineRows) -> pa.Table:
+        """The rows that are shown, in the types of the exact answer; a quantile is a DOUBLE."""
+        first = 0 if self._plan.ordering is None else self._plan.ordering.offset
+        rows = found.slice(first, len(told.rows))
+        columns = []
         for place, field in enumerate(self._plan.fields):
+            column = rows.column(f"o{place}")
             if field.kind == "quantile":
-                values = pa.array([row.values[place] for row in told.rows], pa.float64())
-                shown = shown.set_column(place, shown.column_names[place], values)
-        return shown
-
-    def _estimates(self, read: int) -> str:
-        parts = ", ".join(f"({part.number}, {part.rows})" for part in self._sample.parts[:read])
-        files = f"(VALUES {parts}) AS files(file, rows)"
-        return self._plan.estimate_sql(PARTIALS, files, self._sample.total_rows, FEW_ROWS)
+                column = pa.array([row.values[place] for row in told.rows], pa.float64())
+            elif field.measure is not None:
+                column = typed(rows.column(f"m{field.measure}"), column.type)
+            columns.append(column)
+        return pa.table(columns, [field.name for field in self._plan.fields])
 
     def _seen(self, read: int) -> Read:
         parts = self._sample.parts
@@ -190,13 +196,13 @@ class Refining:
     def _error(self, rows: Sequence[OnlineRow]) -> float | None:
         """The largest relative half-width; None where there is none, or one cannot be given.
 
-        Groups of a few rows have no interval and do not count.
+        Groups of a few rows and sums that are 0 so far have no interval and do not count.
         """
         largest: float | None = None
         for row in rows:
             for place in self._measured:
                 found = row.estimates[place]
-                if found is None or found.value is None or found.note == "few rows":
+                if found is None or found.value is None or found.note in PASSED_OVER:
                     continue
                 if found.error is None:
                     return None
@@ -212,13 +218,21 @@ class Refining:
             return "heavy tail"
         return "unsettled" if row.settled is None else ""
 
+    def needed(self, read: int, wanted: float) -> int | None:
+        """After how many parts the error is as small as wanted; None if that is not known."""
+        if read < FEW_FILES:
+            return FEW_FILES
+        if self._newest_error is None:
+            return None
+        return files_for(self._newest_error, self._seen(read), wanted, self._wish.confidence)
+
     def _eta(self, error: float | None, seen: Read, part_s: float, read: int) -> Eta:
         exact_s = part_s * (len(self._sample.parts) - read)
         wanted = self._wish.stop_at
         if wanted is None or error is None or not 0 < seen.fraction < 1:
             return Eta(None, exact_s)
-        share = fraction_for(error, seen.fraction, wanted)
-        return Eta(part_s * max(0.0, share * len(self._sample.parts) - read), exact_s)
+        files = files_for(error, seen, wanted, self._wish.confidence)
+        return Eta(part_s * (files - read), exact_s)
 
     def _notes(self, told: OnlineRows, groups: int) -> tuple[str, ...]:
         notes = []
@@ -230,6 +244,8 @@ class Refining:
             notes.append(f"a group not seen yet has fewer than about {told.hidden:,.0f} rows")
         if "heavy tail" in told.notes:
             notes.append("a few rows make most of the spread: no interval of a sample is honest")
+        if "all zero" in told.notes:
+            notes.append("what is 0 so far has no interval: other values may still come")
         bounds = [
             f"{field.name} is {field.direction} this" if field.direction else f"{field.name} so far"
             for field in self._plan.fields
@@ -242,19 +258,9 @@ class Refining:
         return tuple(notes)
 
 
-def _value(place: int, field: OutputColumn) -> str:
-    """A column of the answer in the type that the exact answer has."""
-    source = f"o{place}" if field.measure is None else _place(field)
-    return f"TRY_CAST({source} AS {field.type})"
-
-
 def _numbers(column: Any) -> list[float | None]:
     """The values of an exact column, which are both ends of its intervals."""
     return [None if value is None else float(value) for value in column.to_pylist()]
-
-
-def _place(field: OutputColumn) -> str:
-    return f"m{field.measure}"
 
 
 def _ends(row: OnlineRow, place: int) -> tuple[float | None, float | None]:

@@ -18,12 +18,12 @@ from queryard.core.errors import QueryardError
 from queryard.core.model import MAP, TaskId
 from queryard.engine.access import Reach
 from queryard.engine.errors import QueryCancelled, QueryFailed
+from queryard.engine.links import Links
 from queryard.engine.pool import InstancePool
 from queryard.sql.planner.plan import StagedPlan
 
 from .cancellation import Cancellation
 from .instance import open_instance
-from .links import Links
 from .local_exchange import LocalExchange
 from .node import StagedNode
 from .query import JobActuals, SegmentRead, StagedQuery
@@ -61,7 +61,7 @@ class StagedTasks:
         self._reads = reads
         self._reach = reach
         self._seal = None if reach is None else reach.seal()
-        self._links = Links(temp)
+        self._links = Links(temp, copies=True)
         self._costs = task_seconds(plan)
         self._memory_bytes = memory_bytes
         self._pool = pool

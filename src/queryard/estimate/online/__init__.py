@@ -1,6 +1,6 @@
 """Estimates of a whole table from some of its files, with intervals."""
 
-from .forecast import error_after, fraction_for, may_stop, rows_hidden
+from .forecast import files_for, rows_hidden
 from .intervals import FEW_FILES, FEW_ROWS, Changes, Estimate, changes_of, estimate, half_width
 from .quantiles import FileQuantiles, quantile_estimate, shares_around
 from .sample import Sample, SampleKind
@@ -18,13 +18,11 @@ __all__ = [
     "SampleKind",
     "all_hold",
     "changes_of",
-    "error_after",
     "estimate",
-    "fraction_for",
+    "files_for",
     "half_width",
     "holds",
     "in_top",
-    "may_stop",
     "quantile_estimate",
     "rows_hidden",
     "shares_around",

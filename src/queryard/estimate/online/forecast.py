@@ -1,50 +1,42 @@
-"""How the error goes on, when reading may stop, and what may hide in what is not read."""
+"""How far there is to go to an error, and what may hide in what is not read."""
 
 from __future__ import annotations
 
 import math
 
-from .intervals import FEW_FILES, unseen_share
+from .intervals import unseen_share
 from .sample import Sample
+from .student import student_t
 
 
-def error_after(error: float, fraction: float, later: float) -> float:
-    """The relative error after a larger share of the data, by that of now: sqrt((1-f) / f).
+def files_for(error: float, sample: Sample, wanted: float, confidence: float = 0.95) -> int:
+    """After how many files the error is as small as wanted, by that of now.
 
-    >>> round(error_after(0.05, 0.1, 0.5), 4)
-    0.0167
+    The spread of the files stays; of m out of n files the error is Student's t times the square
+    root of (1/m - 1/n), times the spread.
+
+    >>> five = Sample(5, 100, 5.0, 100.0)
+    >>> files_for(0.05, five, 0.05), files_for(0.05, five, 0.01), files_for(0.05, five, 0.0)
+    (5, 42, 100)
     """
-    _check(fraction, "fraction")
-    _check(later, "later")
-    if later >= 1 or fraction >= 1:
-        return 0.0
-    return error * math.sqrt((1 - later) / later * fraction / (1 - fraction))
+    every = sample.files_total
+    if error <= wanted or sample.complete:
+        return sample.files
+    if wanted <= 0 or math.isinf(error) or sample.files < 2:
+        return every
 
+    def width(files: int) -> float:
+        return student_t(confidence, files - 1) * math.sqrt(1 / files - 1 / every)
 
-def fraction_for(error: float, fraction: float, wanted: float) -> float:
-    """The share of the data after which the error is as small as wanted.
-
-    >>> round(fraction_for(0.05, 0.1, 0.0167), 2), fraction_for(0.05, 0.1, 0.0)
-    (0.5, 1.0)
-    """
-    _check(fraction, "fraction")
-    if error <= wanted or fraction >= 1:
-        return fraction
-    if wanted <= 0 or math.isinf(error):
-        return 1.0
-    k = error * error * fraction / (1 - fraction)
-    return k / (k + wanted * wanted)
-
-
-def may_stop(error: float | None, wanted: float, sample: Sample) -> bool:
-    """Whether the interval is narrow enough, and rests on enough files to be believed.
-
-    >>> [may_stop(0.005, 0.01, Sample(n, 100, float(n), 100.0)) for n in (4, 5)]
-    [False, True]
-    """
-    if sample.complete:
-        return True
-    return error is not None and error <= wanted and sample.files >= FEW_FILES
+    most = wanted / error * width(sample.files)
+    low, high = sample.files, every
+    while low < high:
+        middle = (low + high) // 2
+        if width(middle) <= most:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 def rows_hidden(sample: Sample, confidence: float = 0.95) -> float:
@@ -54,8 +46,3 @@ def rows_hidden(sample: Sample, confidence: float = 0.95) -> float:
     27
     """
     return unseen_share(sample, confidence) * sample.rows_total
-
-
-def _check(fraction: float, name: str) -> None:
-    if not 0 < fraction <= 1:
-        raise ValueError(f"{name} must be above 0 and at most 1, got {fraction!r}")

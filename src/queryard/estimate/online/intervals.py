@@ -31,7 +31,7 @@ _MOST_OF_A_ROW = 0.1
 _MOST_BIAS = 0.15
 _ROUNDING = 1e-9
 
-Note = Literal["", "few rows", "few files", "heavy tail", "no interval"]
+Note = Literal["", "few rows", "few files", "heavy tail", "all zero", "no interval"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +123,12 @@ def estimate(
 
 
 def _agreeing(value: float, sample: Sample, confidence: float) -> Estimate:
-    """All files give the same. What was never seen may still be a share 3/n, as of any group."""
+    """All files give the same. What was never seen may still be a share 3/n, as of any group.
+
+    Of zeros that is nothing, whatever the other values are: there is no interval.
+    """
     if not value:
-        return Estimate(value, note="no interval")
+        return Estimate(value, note="all zero")
     half = abs(value) * min(unseen_share(sample, confidence), 1.0)
     return Estimate(value, value - half, value + half)
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from queryard.backends.protocol import NATIVE_JOB, Leased
 from queryard.core.events import EstimateChanged, MemoryChanged, Retry
-from queryard.core.model import Divisible, Job, JobId, Table
+from queryard.core.model import Divisible, Job, JobId, Split, Table
 from queryard.core.speedup import Speedup
 from queryard.engine.online.statement import OnlineStatement
 from queryard.engine.program import Program
+from queryard.engine.sampling import Sample
 from queryard.estimate.tasks.planned import PlannedQuery
 from queryard.results.explanation import Explanation
 from queryard.results.streams import ResultStream
@@ -32,19 +33,26 @@ class OnlineWork:
         width: int,
         batches: int,
         memory_bytes: int = 0,
+        sample: Sample | None = None,
     ) -> None:
         self.memory_bytes = memory_bytes
         self._query = query
         self._statement = statement
         self._width = width
         self._batches = batches
+        self._sample = sample
 
     def jobs(self) -> tuple[Job, ...]:
         divisible = Divisible(width=self._width, batches=self._batches)
-        return (Job(NATIVE_JOB, divisible=divisible),)
+        return (Job(NATIVE_JOB, divisible=divisible, scans=tuple(self.tables())),)
 
     def tables(self) -> Mapping[str, tuple[str, Table]]:
-        return {}
+        """The sample that it goes round, which is not cut as the table itself is."""
+        if self._sample is None:
+            return {}
+        name = f"{self._sample.table} ({self._sample.kind})"
+        splits = tuple(Split(part.bytes) for part in self._sample.parts)
+        return {name: (self._sample.fingerprint, Table(name, splits))}
 
     def estimates(self, expected_s: float, speedup: Speedup) -> list[EstimateChanged]:
         job = str(JobId(self._query, NATIVE_JOB))

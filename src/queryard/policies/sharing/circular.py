@@ -6,12 +6,16 @@ from typing import Literal, Self
 
 from queryard.core.commands import Launch
 from queryard.core.entities import JobState
+from queryard.core.model import MAP
 from queryard.core.state import State
 
 from ..checks import above_zero, one_of, whole
 from .merged import MergedScan, MergedScans, hold, reads_whole_table
 from .paying import Company
-from .ring import Ring
+from .ring import Ring, open_folds
+
+When = Literal["always", "pays"]
+Reduces = Literal["last", "early"]
 
 
 class Circular(MergedScans):
@@ -26,7 +30,9 @@ class Circular(MergedScans):
     has its ring, and the ring of the highest-ranked query is served. With `when` "pays" jobs
     share only while parsing once and riding (`make`, `ride`) takes less than each by itself,
     with the jobs that usually come later counted in and what is kept parsed left out; this is
-    asked when a job comes and when a segment opens, and of divisible jobs at every grant. Cost:
+    asked when a job comes and when a segment opens, and of divisible jobs at every grant. With
+    `reduces` "early" every sub-job has reduces of its own, which fold what it has left while the
+    next segments are read; those at the end do the rest. Cost:
     O(riders) a launch, O(jobs over the table) per segment.
 
     Two jobs of 100 s, at 0 and at 20 s: the second reads the last 80 % with the first, then
@@ -37,12 +43,17 @@ class Circular(MergedScans):
     citation = "S³ §IV"
 
     def __init__(
-        self, waves: int = 1, check_s: float = 5.0, when: Literal["always", "pays"] = "always"
+        self,
+        waves: int = 1,
+        check_s: float = 5.0,
+        when: When = "always",
+        reduces: Reduces = "last",
     ) -> None:
         super().__init__()
         self.waves = whole("waves", waves, 1)
         self.check_s = above_zero("check_s", check_s)
-        self.when = one_of("when", when, ("always", "pays"))
+        self.when: When = one_of("when", when, ("always", "pays"))
+        self.reduces: Reduces = one_of("reduces", reduces, ("last", "early"))
         self._rings: dict[str, Ring] = {}
         self._company = Company()
 
@@ -73,7 +84,7 @@ class Circular(MergedScans):
         if job.map is None or not job.map.pending or not reads_whole_table(job, state):
             return []
         if self.when == "always" or table in self._rings:
-            return self._join(job)
+            return self._join(job, state)
         if not self._company.pays(table, state):
             return []
         # From now on it pays: also jobs that have read for themselves so far ride along.
@@ -83,10 +94,10 @@ class Circular(MergedScans):
             if other is None or other.map is None or not other.map.pending:
                 continue
             if other.query.stage != "ending" and reads_whole_table(other, state):
-                changed += self._join(other)
+                changed += self._join(other, state)
         return changed
 
-    def _join(self, job: JobState) -> list[JobState]:
+    def _join(self, job: JobState, state: State) -> list[JobState]:
         table = job.spec.scans[0]
         ring = self._rings.get(table)
         if ring is None:
@@ -94,7 +105,11 @@ class Circular(MergedScans):
         elif ring.table is not job.scanned[0][0]:
             return []  # the table has changed since the ring began to turn
         ring.jobs[job.id] = None
-        return hold([job], ring.scan is not None)
+        changed = hold([job], ring.scan is not None)
+        if self.reduces == "early" and state.settings.folds and job.reduce is not None:
+            job.folds_early = True
+            changed = [job]
+        return changed
 
     def _ring_of(self, job: JobState) -> Ring | None:
         ring = self._rings.get(job.spec.scans[0])
@@ -135,6 +150,8 @@ class Circular(MergedScans):
         return self._settle(job.spec.scans[0], state)
 
     def ended(self, run: Launch, state: State) -> list[JobState]:
+        if run.tasks[0].kind != MAP:
+            return []  # a fold of a round that is over
         table = run.round.rpartition("#")[0]
         ring = self._rings.get(table)
         if ring is None or ring.scan is None or ring.scan.round != run.round:
@@ -164,11 +181,13 @@ class Circular(MergedScans):
     def _settle(self, table: str, state: State) -> list[JobState]:
         """Turn the ring if the round is over; hold back jobs that cannot ride, let others go."""
         ring = self._rings[table]
+        changed: list[JobState] = []
         if ring.all_launched and not ring.running:
+            if ring.scan is not None and self.reduces == "early":
+                changed += open_folds(ring, ring.scan, state)
             ring.close_round(state.now)
         scan = ring.scan
         riders = set(scan.riders) if scan is not None and scan.unread else set()
-        changed = []
         for job_id in list(ring.jobs):
             job = state.jobs.get(job_id)
             if job is None or job.map is None:
@@ -179,6 +198,10 @@ class Circular(MergedScans):
                 del ring.jobs[job_id]
                 self._again.pop(job_id, None)
                 changed += hold([job], False)
+                if job.folds_early:
+                    # Its last reduces may start; they do what was not folded.
+                    job.folds_early, job.folds = False, 0
+                    changed.append(job)
             else:
                 changed += hold([job], scan is not None and not again and job_id not in riders)
         if not ring.jobs:

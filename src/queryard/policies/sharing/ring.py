@@ -133,3 +133,19 @@ class Ring:
                 mean_s = job.map.mean.or_else(job.map_s)
                 expected_s = max(expected_s, mean_s)
         return state.now - self.launched_s > SLOW * expected_s
+
+
+def open_folds(ring: Ring, scan: MergedScan, state: State) -> list[JobState]:
+    """A round is over: the reduces of jobs that go on may fold what it has left.
+
+    Where they still fold an earlier round, they do both with the next one.
+    """
+    opened = []
+    for job_id in scan.riders:
+        job = state.jobs.get(job_id) if job_id in ring.jobs else None
+        if job is None or job.reduce is None or not job.folds_early:
+            continue
+        if not job.folds and not job.folding and job.query.stage == "running":
+            job.folds, job.fold_round = job.reduce.spec.tasks, scan.round
+            opened.append(job)
+    return opened

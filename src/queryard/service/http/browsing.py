@@ -158,7 +158,7 @@ async def profiles(request: Request) -> Any:
     "/v1/profiles/current",
     tags=["server"],
     response_model=models.ProfileList,
-    responses=errors(401, 403, 413, 422, 429),
+    responses=errors(400, 401, 403, 413, 422, 429),
     summary="Follow another policy",
 )
 async def use_profile(request: Request, body: models.ProfileBody) -> Any:

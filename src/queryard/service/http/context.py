@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -36,6 +37,8 @@ class Context:
         self.results = Results(yard)
         self.sessions = Sessions(yard)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="queryard-http")
+        # Taken by threads that wait for a moment.
+        self.moments = threading.Semaphore(THREADS // 2)
 
     async def run(self, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
         """Run something that blocks in a thread."""
@@ -150,8 +153,16 @@ async def told(tell: Callable[[Callable[[], None]], None], timeout_s: float | No
         await happened.wait()
         return True
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(happened.wait(), timeout_s)
+        async with asyncio.timeout(timeout_s):
+            await happened.wait()
     return happened.is_set()
+
+
+def heard(tell: Callable[[Callable[[], None]], None], until_s: float) -> bool:
+    """The same in a thread, which waits until a time."""
+    happened = threading.Event()
+    tell(happened.set)
+    return happened.wait(max(0.0, until_s - time.monotonic()))
 
 
 async def ready(rows: KeptRows, within_s: float) -> Any:

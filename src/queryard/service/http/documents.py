@@ -24,8 +24,13 @@ ROWS_CONTENT: dict[str, Any] = {
 }
 EVENTS_CONTENT: dict[str, Any] = {
     "text/event-stream": {
-        "schema": {"type": "string"},
-        "example": 'event: state\ndata: {"id": "5f0c2a91b7de-14", "state": "running"}\n\n',
+        # Of each event.
+        "schema": {
+            "type": "object",
+            "properties": {"event": {"type": "string"}, "data": {"type": "string"}},
+            "required": ["data"],
+        },
+        "example": {"event": "state", "data": '{"id": "5f0c2a91b7de-14", "state": "running"}'},
     }
 }
 DESCRIPTION = """

@@ -122,7 +122,8 @@ class Hub:
             yield event("queries", {"now_s": now_s, "queries": listed})
             while True:
                 try:
-                    content = await asyncio.wait_for(queue.get(), ALIVE_S)
+                    async with asyncio.timeout(ALIVE_S):
+                        content = await queue.get()
                 except TimeoutError:
                     yield b": still there\n\n"
                     continue

@@ -55,7 +55,8 @@ class Guard:
             if message["type"] == "http.response.start":
                 self._responded(scope["method"], message["status"])
             try:
-                await asyncio.wait_for(send(message), self._yard.config.limits.stall_s)
+                async with asyncio.timeout(self._yard.config.limits.stall_s):
+                    await send(message)
             except TimeoutError:
                 raise CutOff("the client did not take what was sent to it") from None
 
@@ -106,7 +107,8 @@ class Guard:
         stall_s = self._yard.config.limits.stall_s
         while True:
             try:
-                message = await asyncio.wait_for(receive(), stall_s)
+                async with asyncio.timeout(stall_s):
+                    message = await receive()
             except TimeoutError:
                 raise InvalidRequest(
                     f"nothing of the request's body came for {stall_s:g} s; send it as a whole"

@@ -212,6 +212,7 @@ class QueryState(BaseModel):
     time_limit_s: float | None
     online: bool
     progress: float = Field(description="Share done, from 0 to 1.")
+    slots: int | None = Field(None, description="That it has now; only in lists.")
     rows: int = Field(description="Rows that it has given so far.")
     columns: list[Column] | None = Field(description="None before they are known.")
     returns: Literal["rows", "changes", "nothing"] | None

@@ -21,7 +21,7 @@ from .replies import as_json
 
 router = APIRouter(tags=["statements"])
 T = TypeVar("T")
-_ERRORS = errors(401, 403, 404, 409, 413, 422, 429, 503)
+_ERRORS = errors(400, 401, 403, 404, 409, 413, 422, 429, 503)
 
 
 @router.post(

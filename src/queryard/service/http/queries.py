@@ -22,9 +22,9 @@ from ..results import KeptResult
 from ..served import online_wish
 from ..submitted import Submitted
 from . import models
-from .context import Context, context_of, principal_of, ready, told
+from .context import Context, context_of, heard, principal_of, ready, told
 from .documents import ROWS_CONTENT, errors
-from .formats import chosen_format, rows_json
+from .formats import MEDIA, Format, chosen_format, encoder, rows_json
 from .guard import CutOff
 from .parameters import deadline_of, parameters_of
 from .replies import JSON, as_json, problem_reply, to_json
@@ -37,6 +37,8 @@ router = APIRouter(tags=["queries"])
 FIRST_ROWS = 1000
 FIRST_BYTES = 1 << 20
 MOST_WAIT_S = 300.0
+# Queries that take no longer than this are answered by the thread that entered them.
+MOMENT_S = 0.02
 # How long an answer to a cancellation waits for the end of the query.
 CANCEL_S = 1.0
 MOST_ROWS = 1 << 62
@@ -63,7 +65,7 @@ FormatName = Annotated[
             "model": models.QueryAnswer,
             "content": ROWS_CONTENT,
         },
-        **errors(401, 403, 409, 410, 413, 422, 429, 503, 507),
+        **errors(400, 401, 403, 404, 406, 409, 410, 413, 422, 429, 503, 507),
     },
     summary="Submit a query",
 )
@@ -77,8 +79,10 @@ async def submit(request: Request, body: models.QueryBody, wait: Wait = 0.0) -> 
     """
     context, principal = context_of(request), principal_of(request)
     form = chosen_format(None, request.headers.get("accept", ""))
-    result = await context.run(_entered, context, principal, body)
-    headers = {"Location": f"/v1/queries/{result.id}", "Queryard-Query": result.id}
+    result, quick = await context.run(_asked, context, principal, body, form, wait)
+    if quick is not None:
+        return quick
+    headers = _headers(result)
     if wait:
         try:
             found = await _until_gone(request, context, result, body, _first(result, form, wait))
@@ -89,6 +93,53 @@ async def submit(request: Request, body: models.QueryBody, wait: Wait = 0.0) -> 
         if found is not None:
             return _with_rows(context, result, found, headers)
     return as_json(brief(result.submitted, context.yard.session.now()), 201, headers)
+
+
+def _asked(
+    context: Context, principal: Principal, body: models.QueryBody, form: Format, wait_s: float
+) -> tuple[KeptResult, Response | None]:
+    """Enter a query, and answer it if all its rows come in a moment: in one thread, without hops.
+
+    Few threads may wait here, so that others are left for what takes longer.
+    """
+    result = _entered(context, principal, body)
+    if not wait_s or not context.moments.acquire(blocking=False):
+        return result, None
+    try:
+        piece = _in_a_moment(result, min(wait_s, MOMENT_S))
+        if piece is None:
+            return result, None
+        if form == "json":
+            return result, _with_rows(context, result, piece, _headers(result))
+        rows = result.rows
+        made = encoder(form, rows.schema, rows.types, rows.returns, 0, header=True)
+        content = b"".join((made.head(), made.piece(piece.batches), made.end(None)))
+        context.results.read_to_end(result)
+        return result, Response(content, 200, _headers(result), MEDIA[form])
+    except QueryardError as error:
+        return result, problem_reply(error, result.id)
+    finally:
+        context.moments.release()
+
+
+def _in_a_moment(result: KeptResult, moment_s: float) -> Piece | None:
+    """All rows of a query, if they come at once and are few. Raises the query's error."""
+    until_s = time.monotonic() + moment_s
+    if result.ticket.request.has_side_effects and not result.ticket.over.wait(moment_s):
+        return None
+    rows = result.rows
+    if not heard(rows.when_ready, until_s) or rows.schema is None:
+        return None
+    while True:
+        piece = rows.read(0, FIRST_BYTES)
+        if piece.ended:
+            return piece
+        if piece.next >= FIRST_ROWS or not heard(rows.when_more, until_s):
+            return None
+
+
+def _headers(result: KeptResult) -> dict[str, str]:
+    return {"Location": f"/v1/queries/{result.id}", "Queryard-Query": result.id}
 
 
 def _entered(context: Context, principal: Principal, body: models.QueryBody) -> KeptResult:
@@ -202,8 +253,9 @@ async def queries(
         if principal.may_see(submitted.tenant):
             found.setdefault(submitted.id, submitted)
     now_s = context.yard.session.now()
+    slots = {view.id: view.slots for view in await context.run(context.yard.session.queries)}
     listed = [
-        brief(submitted, now_s)
+        brief(submitted, now_s) | {"slots": slots.get(submitted.id, 0)}
         for submitted in sorted(found.values(), key=lambda each: each.ticket.facts.submitted_s)
         if state is None or submitted.ticket.status == state
     ]

@@ -13,6 +13,7 @@ from ..problems import Problem, Unauthorized, problem_of
 
 JSON = "application/json"
 PROBLEM = "application/problem+json"
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=str)
 
 
 def as_json(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -23,9 +24,9 @@ def as_json(content: Any, status: int = 200, headers: Mapping[str, str] | None =
 def to_json(content: Any) -> bytes:
     """JSON without what JSON lacks: infinite numbers are null."""
     try:
-        text = json.dumps(content, ensure_ascii=False, allow_nan=False, default=str)
+        text = _ENCODER.encode(content)
     except ValueError:
-        text = json.dumps(_finite(content), ensure_ascii=False, default=str)
+        text = _ENCODER.encode(_finite(content))
     return text.encode(errors="replace")
 
 

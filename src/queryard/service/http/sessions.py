@@ -20,7 +20,7 @@ router = APIRouter(tags=["sessions"])
     "/v1/sessions",
     status_code=201,
     response_model=models.SessionState,
-    responses=errors(401, 403, 422, 429, 503),
+    responses=errors(400, 401, 403, 413, 422, 429, 503),
     summary="Open a session",
 )
 async def open_session(request: Request, body: models.SessionBody) -> Any:

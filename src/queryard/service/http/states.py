@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from typing import Any
 
+from queryard.live.facts import Timing
 from queryard.live.why import WaitReport
 
 from ..principal import Principal
 from ..problems import problem_of
-from ..results import KeptResult
 from ..submitted import Submitted
 from .formats import columns_of
 from .replies import problem_json
 
 _QUERY_ID = re.compile(r"\b[0-9a-f]{12}-\d+\b")
+_TIMES = tuple(field.name for field in fields(Timing))
 ANOTHER_QUERY = "another query"
 ANOTHER_TENANT = "another tenant"
 
@@ -52,7 +53,7 @@ def brief(submitted: Submitted, now_s: float) -> dict[str, Any]:
         "reasons": list(facts.reasons),
         "submitted_at": datetime.fromtimestamp(submitted.asked_at, UTC).isoformat(),
         "now_s": now_s,
-        "timing": asdict(timing),
+        "timing": {name: getattr(timing, name) for name in _TIMES},
         "memory_bytes": facts.memory_bytes,
         "peak_memory_bytes": facts.peak_memory_bytes,
         "error": None if error is None else problem_json(problem_of(error)),
@@ -88,8 +89,3 @@ def told_why(
     found["reasons"] = [cleaned(reason) for reason in report.reasons]
     found["text"] = cleaned(str(report))
     return found
-
-
-def held(result: KeptResult) -> dict[str, Any]:
-    """What is known of the rows of a query that are kept."""
-    return {"first_row": result.rows.first, "read": result.done}

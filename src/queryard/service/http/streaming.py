@@ -64,7 +64,7 @@ class RowStream(Response):
         # An error of the query that is known already is told as a problem, not as a broken answer.
         content, piece = await self._next(self._start, FIRST_BYTES)
         kind = MEDIA[self._form] + ("; charset=utf-8" if self._form == "csv" else "")
-        headers = {"content-type": kind, "queryard-query": self._result.id, **self._more}
+        headers = {**self._more, "Content-Type": kind, "Queryard-Query": self._result.id}
         await send(
             {
                 "type": "http.response.start",

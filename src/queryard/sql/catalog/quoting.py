@@ -9,6 +9,7 @@ from functools import cache
 import duckdb
 
 _MAGIC = re.compile(r"[*?\[]")
+_ESCAPED = re.compile(r"\[([*?[])\]")
 
 
 def identifier(name: str) -> str:
@@ -70,6 +71,15 @@ def path_pattern(path: str) -> str:
     '/data/[[]new][?].csv'
     """
     return _MAGIC.sub(lambda sign: f"[{sign[0]}]", path)
+
+
+def pattern_path(pattern: str) -> str:
+    """The one file that a pattern of `path_pattern` means.
+
+    >>> pattern_path("/data/[[]new][?].csv")
+    '/data/[new]?.csv'
+    """
+    return _ESCAPED.sub(lambda sign: sign[1], pattern)
 
 
 def path_literal(path: str) -> str:

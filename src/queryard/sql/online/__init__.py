@@ -3,9 +3,19 @@
 from .analysis import online_plan
 from .answers import OnlineRow, OnlineRows, online_rows
 from .errors import NotOnline
-from .plan import Condition, Dimension, OnlinePlan, Ordering, OutputColumn, Partial
+from .plan import (
+    Additive,
+    Condition,
+    Dimension,
+    OnlinePlan,
+    Ordering,
+    OutputColumn,
+    Partial,
+    SortKey,
+)
 
 __all__ = [
+    "Additive",
     "Condition",
     "Dimension",
     "NotOnline",
@@ -15,6 +25,7 @@ __all__ = [
     "Ordering",
     "OutputColumn",
     "Partial",
+    "SortKey",
     "online_plan",
     "online_rows",
 ]

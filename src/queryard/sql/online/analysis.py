@@ -23,8 +23,9 @@ from .apart import Apart
 from .calls import OnlineCall, online_call
 from .dimensions import Dimensions
 from .errors import NotOnline
-from .estimating import estimate_texts
+from .gathering import additives, gathered_texts
 from .groups import groups_of
+from .narrowing import Narrowing
 from .path import SampledPath, sampled_path
 from .plan import OnlinePlan, Partial, PartialKind
 from .rendering import Rendering, order_text
@@ -59,15 +60,17 @@ def _planned(sql: str, catalog: CatalogLike, builder: Builder, prefix: str) -> O
     check_types(root, expected)
     path = sampled_path(root, catalog)
     root = Apart(cardinality, path.scan).run(root)
+    root = Narrowing(sampled_path(root, catalog).nodes).run(root)
     path = sampled_path(root, catalog)
     calls = tuple(online_call(call) for call in path.aggregate.calls)
     rows, groups_expected = cardinality.rows(path.aggregate.child), cardinality.rows(path.aggregate)
     _check_distinct(path.aggregate, calls, cardinality, groups_expected)
     dimensions = Dimensions(catalog, cardinality, prefix)
-    dimensions.beside([*path.above, path.aggregate, *path.below, path.scan])
+    dimensions.beside(path.nodes)
     groups = groups_of(path, calls)
     outputs = groups.outputs(expected)
     having, ordering = groups.having(), groups.ordering()
+    kept, sorting = groups.kept(), groups.sorting()
     keys = path.aggregate.fields[: len(path.aggregate.keys)]
     return OnlinePlan(
         sql=sql,
@@ -77,7 +80,6 @@ def _planned(sql: str, catalog: CatalogLike, builder: Builder, prefix: str) -> O
         keys=keys,
         partials=tuple(_partials(calls)),
         fields=outputs,
-        measures=len(groups.measures),
         having=having,
         ordering=ordering,
         rows_expected=rows,
@@ -85,7 +87,11 @@ def _planned(sql: str, catalog: CatalogLike, builder: Builder, prefix: str) -> O
         partial_texts=_partial_texts(path, calls, catalog, dimensions, tails=True),
         tailless_texts=_partial_texts(path, calls, catalog, dimensions, tails=False),
         final_texts=_final_texts(root, path, calls, catalog, dimensions, expected),
-        estimate_texts=estimate_texts(keys, calls, groups, outputs, dimensions.placed),
+        gathered_texts=gathered_texts(keys, calls, groups, outputs, dimensions.placed),
+        additives=additives(calls),
+        formulas=tuple(groups.measures),
+        kept=kept,
+        sorting=sorting,
         merges=all(call.kind != "quantile" for call in calls),
     )
 

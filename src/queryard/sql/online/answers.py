@@ -1,4 +1,7 @@
-"""The rows of `OnlinePlan.estimate_sql` as the rows of an answer, with intervals."""
+"""Groups with their estimates as rows of an answer, with intervals.
+
+The estimates are those of `engine.online.leaving_out`.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +69,7 @@ class OnlineRows:
 def online_rows(
     plan: OnlinePlan, rows: Iterable[Mapping[str, Any]], sample: Sample, confidence: float = 0.95
 ) -> OnlineRows:
-    """The answer from the rows of `estimate_sql`, in their order, each a mapping by column."""
+    """The answer from groups with their estimates, in their order, each a mapping by column."""
     found = list(rows)
     measures = [_measures(plan, row, sample, confidence) for row in found]
     kept = [_kept(plan, row, each) for row, each in zip(found, measures, strict=True)]

@@ -1,9 +1,7 @@
-"""Aggregates of an online answer: partial columns per file, their merge, and their estimate.
+"""Aggregates of an online answer: partial columns per file, and their merge.
 
-The exact merge is the planner's (`Call.merge`). The estimate works on numbers that add up over
-files, as DOUBLE: to leave a file out is to subtract its numbers, and to scale up is to multiply.
-A variance is made of the count, sum and sum of squares around the mean of its group, which add up
-and lose no digits.
+The exact merge is the planner's (`Call.merge`). What is estimated of the partial columns is
+computed outside of DuckDB (`engine.online.leaving_out`).
 """
 
 from __future__ import annotations
@@ -58,10 +56,11 @@ class OnlineCall:
         """The least and the largest value of a file and a group: they tell of heavy tails."""
         if self.kind != "additive" or self.call.function in ("count", "count_if"):
             return ()
-        value, kept = f"CAST({self.call.argument} AS DOUBLE)", self._filter()
+        # To convert the two is much less work than to convert every value.
+        value, kept = self.call.argument, self._filter()
         return (
-            (f"{self.out}_lo", f"min({value}){kept}"),
-            (f"{self.out}_hi", f"max({value}){kept}"),
+            (f"{self.out}_lo", f"CAST(min({value}){kept} AS DOUBLE)"),
+            (f"{self.out}_hi", f"CAST(max({value}){kept} AS DOUBLE)"),
         )
 
     @property
@@ -73,7 +72,7 @@ class OnlineCall:
         return "" if self.call.condition is None else f" FILTER (WHERE {self.call.condition})"
 
     def centre(self, keys: str) -> tuple[str, str] | None:
-        """A column that the merge and the estimate need beside every partial row."""
+        """A column that the merge needs beside every partial row."""
         return self.call.centre(keys)
 
     def merge(self) -> str:
@@ -83,45 +82,6 @@ class OnlineCall:
         if self.call.distinct:
             return f"coalesce(len(list_distinct(flatten(list({self.out}_v)))), 0)"
         return self.call.merge()
-
-    def summands(self) -> tuple[tuple[str, str], ...]:
-        """Numbers of a partial row that add up over files, NULL for nothing: names and SQL."""
-        out, function = self.out, self.call.function
-        if self.kind != "additive":
-            return ()
-        if function in _SPREAD:
-            n, m, q, c = (f"{out}_{suffix}" for suffix in "nmqc")
-            return (
-                (f"{out}_x0", f"CAST({n} AS DOUBLE)"),
-                (f"{out}_x1", f"{n} * ({m} - {c})"),
-                (f"{out}_x2", f"{q} + {n} * ({m} - {c}) * ({m} - {c})"),
-            )
-        names = (f"{out}_s", f"{out}_n") if function == "avg" else (f"{out}_p",)
-        return tuple((f"{out}_x{i}", f"CAST({name} AS DOUBLE)") for i, name in enumerate(names))
-
-    def of_row(self, value: str) -> tuple[str, ...]:
-        """What a single row of this value adds to each of the summands."""
-        if self.call.function in _SPREAD:
-            c = f"{self.out}_c"
-            return "1", f"{value} - {c}", f"({value} - {c}) * ({value} - {c})"
-        return (value, "1") if self.call.function == "avg" else (value,)
-
-    def estimate(self) -> str:
-        """The aggregate from its summands (or, of a bound, from its merged column)."""
-        out, function = self.out, self.call.function
-        if self.kind != "additive":
-            return f"{out}_b"
-        if function == "count":
-            return f"coalesce({out}_x0, 0)"
-        if function == "avg":
-            return f"({out}_x0 / nullif({out}_x1, 0))"
-        if function not in _SPREAD:
-            return f"{out}_x0"
-        n, s, q = (f"{out}_x{i}" for i in range(3))
-        least, under = (0, n) if function.endswith("_pop") else (1, f"({n} - 1)")
-        squares = f"greatest({q} - {s} * {s} / {n}, 0)"
-        spread = f"CASE WHEN {n} > {least} THEN {squares} / {under} END"
-        return f"sqrt({spread})" if function.startswith("stddev") else f"({spread})"
 
 
 def online_call(call: Call) -> OnlineCall:

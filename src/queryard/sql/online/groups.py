@@ -20,7 +20,6 @@ from queryard.sql.planner.expressions import (
     column,
     conjuncts,
     references,
-    rewritten,
     substituted,
     text,
 )
@@ -28,11 +27,11 @@ from queryard.sql.planner.oracle import Field
 
 from .calls import OnlineCall
 from .errors import NotOnline
+from .formulas import Formula, Formulas
 from .path import SampledPath
-from .plan import ColumnKind, Condition, Ordering, OutputColumn
+from .plan import ColumnKind, Condition, Ordering, OutputColumn, SortKey
 
 _NUMBER = re.compile(r"^(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|U?INTEGER|DOUBLE|FLOAT|DECIMAL\(.*\))$")
-_ROUNDING = (exp.Round, exp.Floor, exp.Ceil, exp.Trunc)
 _ABOVE = (exp.GT, exp.GTE)
 _BELOW = (exp.LT, exp.LTE)
 
@@ -47,7 +46,14 @@ class Groups:
     joins: list[tuple[Node, list[Expr]]] = field(default_factory=list)
     sort: Sort | None = None
     sort_keys: list[tuple[Expr, str]] = field(default_factory=list)
-    measures: list[str] = field(default_factory=list)
+    measures: list[Formula] = field(default_factory=list)
+    rank_sql: list[str] = field(default_factory=list)
+    formulas: Formulas = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.formulas = Formulas(
+            frozenset(name for name, call in self.calls.items() if call.kind == "additive")
+        )
 
     # ------------------------------------------------------------------ what is what
 
@@ -70,33 +76,10 @@ class Groups:
 
     def measure(self, expression: Expr) -> int:
         """The place of an estimated number; equal ones are measured once."""
-        sql = text(cast(self.smooth(expression), "DOUBLE"))
-        if sql not in self.measures:
-            self.measures.append(sql)
-        return self.measures.index(sql)
-
-    def smooth(self, expression: Expr) -> Expr:
-        """The expression over estimates of its aggregates, without rounding.
-
-        What leaving out a file changes is less than what rounding hides.
-        """
-
-        def visit(node: Expr) -> Expr | None:
-            if isinstance(node, exp.Column) and node.name in self.calls:
-                return exp.Paren(this=_sql(self.calls[node.name].estimate()))
-            if not references(node) & self.calls.keys():
-                return node.copy()
-            if isinstance(node, _ROUNDING):
-                return exp.Paren(this=self.smooth(node.this))
-            if isinstance(node, exp.Cast):
-                return cast(self.smooth(node.this), "DOUBLE")
-            if isinstance(node, exp.IntDiv):
-                return exp.Div(this=self.smooth(node.this), expression=self.smooth(node.expression))
-            if isinstance(node, exp.Mod):
-                raise NotOnline("the remainder of an estimate tells nothing")
-            return None
-
-        return rewritten(expression, visit)
+        found = self.formulas.number(expression)
+        if found not in self.measures:
+            self.measures.append(found)
+        return self.measures.index(found)
 
     # ------------------------------------------------------------------ parts of the answer
 
@@ -151,12 +134,29 @@ class Groups:
         descending = bool(self.sort_keys) and self.sort_keys[0][1].startswith("DESC")
         return Ordering(measure, descending, self.sort.limit, self.sort.offset)
 
-    def kept_sql(self) -> str:
-        """Whether HAVING holds for the estimates."""
-        return " AND ".join(text(self.smooth(c)) for c in self.conditions) or "TRUE"
+    def kept(self) -> tuple[Formula, ...]:
+        """The conditions of HAVING on the estimates."""
+        return tuple(self.formulas.condition(condition) for condition in self.conditions)
 
-    def order_sql(self) -> str:
-        return ", ".join(f"{text(self.smooth(key))} {way}" for key, way in self.sort_keys)
+    def sorting(self) -> tuple[SortKey, ...]:
+        """ORDER BY: measures, and between them ranks of keys, which DuckDB gives."""
+        found, ranked = list[SortKey](), list[str]()
+
+        def end_rank() -> None:
+            if ranked:
+                found.append(SortKey(rank=len(self.rank_sql)))
+                self.rank_sql.append(", ".join(ranked))
+                ranked.clear()
+
+        for key, way in self.sort_keys:
+            if self.kind_of(key, "ORDER BY") == "key":
+                ranked.append(f"{text(key)} {way}".rstrip())
+                continue
+            end_rank()
+            first = "NULLS FIRST" in way
+            found.append(SortKey(self.measure(key), None, way.startswith("DESC"), first))
+        end_rank()
+        return tuple(found)
 
 
 def groups_of(path: SampledPath, calls: Sequence[OnlineCall]) -> Groups:
@@ -193,8 +193,3 @@ def _kept_type(expression: Expr, node: Project, name: str, known: Mapping[str, E
         return found
     types = {f.name: f.type for f in node.fields}
     return cast(found, types[name])
-
-
-def _sql(written: str) -> Expr:
-    """SQL text that stays as it is written."""
-    return exp.Var(this=written)

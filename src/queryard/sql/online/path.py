@@ -37,6 +37,10 @@ class SampledPath:
     below: tuple[Node, ...]
     scan: Scan
 
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        return (*self.above, self.aggregate, *self.below, self.scan)
+
 
 def sampled_path(root: Node, catalog: CatalogLike) -> SampledPath:
     """The way to the largest table, or why the query must run exactly."""

@@ -13,6 +13,7 @@ from typing import Literal
 from queryard.sql.planner.oracle import Field
 
 from .calls import Direction
+from .formulas import Formula
 
 ColumnKind = Literal["key", "estimated", "bound", "quantile"]
 PartialKind = Literal["additive", "moments", "min", "max", "flag", "distinct", "quantile"]
@@ -77,6 +78,31 @@ class Ordering:
 
 
 @dataclass(frozen=True, slots=True)
+class SortKey:
+    """What rows are ordered by: a measure, or a rank r0, r1, … that DuckDB gives to keys."""
+
+    measure: int | None = None
+    rank: int | None = None
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Additive:
+    """An aggregate that is estimated, and where its numbers stand in a partial row.
+
+    From `place` on there are as many numbers as its partial form has, and from `ends` on the least
+    and the largest value, if there are any.
+    """
+
+    name: str
+    function: str
+    place: int
+    numbers: int
+    ends: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class OnlinePlan:
     """How a query is answered from some files of one table.
 
@@ -92,7 +118,6 @@ class OnlinePlan:
     keys: tuple[Field, ...]
     partials: tuple[Partial, ...]
     fields: tuple[OutputColumn, ...]
-    measures: int
     having: tuple[Condition, ...]
     ordering: Ordering | None
     rows_expected: float
@@ -100,8 +125,17 @@ class OnlinePlan:
     partial_texts: tuple[str, str, str]
     tailless_texts: tuple[str, str, str]
     final_texts: tuple[str, str]
-    estimate_texts: tuple[str, ...]
+    gathered_texts: tuple[str, str]
+    additives: tuple[Additive, ...]
+    formulas: tuple[Formula, ...]
+    kept: tuple[Formula, ...]
+    sorting: tuple[SortKey, ...]
     merges: bool = True
+
+    @property
+    def measures(self) -> int:
+        """How many estimates there are of each group."""
+        return len(self.formulas)
 
     def partial_sql(self, relation: str, file: str = "filename", tails: bool = True) -> str:
         """Partial rows of the files that a relation of the sampled table's columns holds.
@@ -122,25 +156,14 @@ class OnlinePlan:
         before, after = self.final_texts
         return f"{before}{partials}{after}"
 
-    def estimate_sql(self, partials: str, files: str, total_rows: float, few: int = 30) -> str:
-        """All groups with their estimates, without HAVING, ORDER BY and LIMIT.
-
-        `files` is a relation of the files read so far, also of those without a partial row:
-        `file`, `rows`. The columns that come of it:
+    def gathered_sql(self, partials: str) -> str:
+        """All groups, in any order, with their partial rows and what keys alone decide.
 
         - `n`: rows of the group that were read and passed; `files`: files that have any;
+        - `f`: these files; `v`: per file the numbers of the aggregates (`additives`);
         - `o0`, `o1`, …: keys and bounds among the columns of the answer, rows and values per file
-          of quantiles, NULL for the others;
-        - `m0`, `m1`, …: measures: estimates of the whole table. `m0_d` is the sum, `m0_q` the sum
-          of squares and `m0_b` the largest square of the differences that leaving out one file
-          makes, `m0_r` the largest that a single row makes; NULL for groups of fewer than `few`
-          rows;
-        - `kept`: whether HAVING holds for the estimates; `place`: the place by ORDER BY, from 1,
-          among the kept rows.
+          of quantiles, NULL of the right type for estimates;
+        - `k0`, `k1`, …: what formulas need of keys; `r0`, `r1`, …: ranks by keys.
         """
-        parts = list(self.estimate_texts)
-        values = [partials, files, repr(float(total_rows)), str(int(few))]
-        found = parts[0]
-        for value, following in zip(values, parts[1:], strict=True):
-            found += value + following
-        return found
+        before, after = self.gathered_texts
+        return f"{before}{partials}{after}"

@@ -1,0 +1,228 @@
+"""Rows are read from any position, in any pieces, though connections break; and freed in time."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+import duckdb
+import httpx
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from queryard.service.config import ServiceLimits
+from service.http.serving import a_server
+from service.http.test_queries import LONG, submitted
+
+SQL = "SELECT n, t FROM numbers ORDER BY n"
+# Hundreds of MB, of which only some can be on their way.
+FLOOD = "SELECT a.n, repeat('x', 1000) AS t FROM numbers a, range(100) b"
+
+
+def eventually(holds, within_s: float = 15.0) -> bool:
+    until_s = time.monotonic() + within_s
+    while not holds():
+        if time.monotonic() > until_s:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def whole_batches(content: bytes) -> list[pa.RecordBatch]:
+    """What can be read of a stream that was cut off."""
+    found = []
+    try:
+        reader = pa.ipc.open_stream(content)
+        while True:
+            found.append(reader.read_next_batch())
+    except (pa.ArrowInvalid, StopIteration, OSError):
+        return found
+
+
+def cut_off(server, path: str, after_bytes: int) -> bytes:
+    """The beginning of an answer, of which a client takes so many bytes and then vanishes."""
+    host, _, port = server.url.removeprefix("http://").partition(":")
+    secret = server.secrets["ann"]
+    with socket.create_connection((host, int(port))) as connection:
+        asked = (
+            f"GET {path} HTTP/1.0\r\nHost: x\r\nAuthorization: Bearer {secret}\r\n"
+            "Accept: application/vnd.apache.arrow.stream\r\n\r\n"
+        )
+        connection.sendall(asked.encode())
+        connection.settimeout(20)
+        taken = b""
+        while len(taken) < after_bytes and (part := connection.recv(65536)):
+            taken += part
+    return taken.partition(b"\r\n\r\n")[2]
+
+
+@pytest.fixture(scope="module", params=["in memory", "in files"])
+def rows_server(request, tmp_path_factory):
+    """A server that keeps rows in memory, or all of them in files."""
+    folder = tmp_path_factory.mktemp("rows")
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "in files":
+            patch.setattr("queryard.service.results.MOST_MEMORY_BYTES", 0)
+        with a_server(folder, limits=ServiceLimits(statements_per_s=1e6)) as made:
+            yield made
+
+
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(cuts=st.lists(st.integers(0, 400_000), max_size=4), limits=st.lists(st.integers(1, 9000)))
+def test_a_cut_connection_loses_nothing(rows_server, cuts, limits):
+    with rows_server.client("ann") as ann:
+        query = submitted(ann, SQL)
+        position, found = 0, []
+        for after_bytes in cuts:
+            taken = cut_off(rows_server, f"/v1/queries/{query}/rows?start={position}", after_bytes)
+            batches = whole_batches(taken)
+            found += batches
+            position += sum(batch.num_rows for batch in batches)
+        path = f"/v1/queries/{query}/rows"
+        for limit in limits[:4]:
+            part = ann.get(path, params={"start": position, "limit": limit, "format": "arrow"})
+            batches = whole_batches(part.content)
+            found += batches
+            position += sum(batch.num_rows for batch in batches)
+        rest = ann.get(path, params={"start": position, "format": "arrow"})
+        table = pa.ipc.open_stream(rest.content).read_all()
+        plain = [batch.replace_schema_metadata(None) for batch in (*found, *table.to_batches())]
+        whole = pa.Table.from_batches(plain, table.schema.remove_metadata())
+        data = rows_server.yard.session.catalog.place
+        assert whole.num_rows == position + table.num_rows
+        expected = duckdb.sql(
+            f"SELECT n, t FROM '{data}/numbers.parquet' ORDER BY n"
+        ).to_arrow_table()
+        assert whole.to_pydict() == expected.to_pydict()
+        ann.delete(path.removesuffix("/rows"))
+    assert eventually(lambda: rows_server.yard.usage.held_bytes == 0)
+    assert eventually(lambda: rows_server.yard.usage.connections == 0)
+
+
+def test_rows_beyond_the_limit_are_dropped_from_the_front(tmp_path):
+    limits = ServiceLimits(result_bytes=20_000_000)
+    with a_server(tmp_path, limits=limits) as server, server.client("ann") as ann:
+        query = submitted(ann, FLOOD)
+        path, size = f"/v1/queries/{query}/rows", 0
+        with ann.stream("GET", path, params={"format": "arrow"}) as answer:
+            for part in answer.iter_raw():
+                size += len(part)
+                if size > 150_000_000:
+                    break
+        assert server.yard.usage.held_bytes < 60_000_000
+        gone = ann.get(path, params={"start": 0})
+        assert gone.status_code == 410
+        first = int(gone.json()["detail"].partition("rows before ")[2].split()[0].replace(",", ""))
+        part = ann.get(path, params={"start": first, "limit": 5}).json()
+        assert len(part["rows"]) == 5
+        state = ann.get(f"/v1/queries/{query}").json()
+        assert state["state"] == "running", "its reader has left, so it waits"
+        ann.delete(f"/v1/queries/{query}")
+        assert eventually(lambda: server.yard.usage.held_bytes == 0)
+
+
+def test_a_query_pauses_while_its_rows_are_not_read(tmp_path):
+    with a_server(tmp_path) as server, server.client("ann") as ann:
+        query = submitted(ann, FLOOD)
+        views = server.yard.session.queries
+
+        def rows() -> int:
+            return ann.get(f"/v1/queries/{query}").json()["rows"]
+
+        assert eventually(lambda: [view.slots for view in views()] == [0] and rows() > 0)
+        seen = rows()
+        time.sleep(0.3)
+        assert rows() == seen
+        ann.delete(f"/v1/queries/{query}")
+
+
+def test_rows_that_are_not_read_expire(tmp_path):
+    limits = ServiceLimits(result_ttl_s=1)
+    with a_server(tmp_path, limits=limits) as server, server.client("ann") as ann:
+        ended, paused = submitted(ann, SQL), submitted(ann, FLOOD)
+        kept = server.yard
+        for query in (ended, paused):
+            path = f"/v1/queries/{query}"
+            assert eventually(lambda path=path: ann.get(path).status_code == 404)
+        assert eventually(lambda: not kept.active())
+        assert kept.usage.open_results == kept.usage.held_bytes == 0
+
+
+def test_a_reader_that_stalls_is_cut_off(tmp_path):
+    limits = ServiceLimits(stall_s=0.5)
+    with a_server(tmp_path, limits=limits) as server, server.client("ann") as ann:
+        query = submitted(ann, FLOOD)
+        host, _, port = server.url.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port))) as connection:
+            secret = server.secrets["ann"]
+            asked = (
+                f"GET /v1/queries/{query}/rows?format=arrow HTTP/1.1\r\nHost: x\r\n"
+                f"Authorization: Bearer {secret}\r\n\r\n"
+            )
+            connection.sendall(asked.encode())
+            assert eventually(lambda: server.yard.usage.connections == 1)
+            assert eventually(lambda: server.yard.usage.connections == 0)
+        assert ann.get(f"/v1/queries/{query}").json()["state"] == "running"
+        with socket.create_connection((host, int(port))) as connection:
+            connection.sendall(
+                b"POST /v1/queries HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n"
+                + f"Authorization: Bearer {secret}\r\n\r\n{{".encode()
+            )
+            connection.settimeout(20)
+            assert b"nothing of the request's body came" in connection.recv(65536)
+        assert server.yard.usage.connections == 0
+
+
+def test_clients_that_are_killed_leave_nothing(tmp_path):
+    with a_server(tmp_path) as server:
+        host, _, port = server.url.removeprefix("http://").partition(":")
+        secret = server.secrets["ann"]
+        body = f'{{"sql": "{LONG}"}}'
+        asked = (
+            f"POST /v1/queries?wait=60 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {secret}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+        )
+        killed = []
+        for _ in range(6):
+            connection = socket.create_connection((host, int(port)))
+            connection.sendall(asked.encode())
+            killed.append(connection)
+        assert eventually(lambda: len(server.yard.active()) == 6)
+        for connection in killed:
+            connection.close()
+        assert eventually(lambda: not server.yard.active())
+        usage = server.yard.usage
+        assert eventually(lambda: usage.connections == usage.open_results == usage.held_bytes == 0)
+        assert not server.yard.session.queries()
+
+
+def test_results_that_were_read_make_way(tmp_path):
+    limits = ServiceLimits(open_results=5)
+    with a_server(tmp_path, limits=limits) as server, server.client("ann") as ann:
+        for n in range(20):
+            answer = ann.post("/v1/queries", params={"wait": 20}, json={"sql": f"SELECT {n}"})
+            assert answer.json()["first_rows"] == [[n]]
+        assert server.yard.usage.open_results == 0
+        assert len(ann.get("/v1/queries").json()["queries"]) <= 6
+        last = answer.json()["id"]
+        assert ann.get(f"/v1/queries/{last}/rows").json()["rows"] == [[19]]
+
+
+def test_an_answer_that_fails_on_its_way_has_no_end(ann):
+    # The error is in a late row: by then the answer has begun.
+    sql = "SELECT CASE WHEN n = 2900000 THEN error('late') ELSE repeat('x', 100) END FROM "
+    query = submitted(ann, sql + "(SELECT range AS n FROM range(3000000))")
+    with pytest.raises(httpx.RemoteProtocolError):
+        ann.get(f"/v1/queries/{query}/rows", params={"format": "arrow"})
+    state = ann.get(f"/v1/queries/{query}", params={"wait": 10}).json()
+    assert state["state"] == "failed"
+    assert "late" in state["error"]["detail"]
+
+
+def test_results_are_dropped_with_their_server(tmp_path):
+    with a_server(tmp_path) as server, server.client("ann") as ann:
+        submitted(ann, FLOOD)
+        assert len(server.yard.active()) == 1
+    assert server.yard.active() == []

@@ -1,0 +1,180 @@
+"""The process of a server: how it starts, reloads, stops, and what a crash leaves."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import queryard
+from queryard.core.errors import QueryardError
+from queryard.history import HistoryReader
+from queryard.live.admission.limits import AlreadyRan
+from service.processes import a_process
+
+pytest.importorskip("fastapi")
+pytest.importorskip("uvicorn")
+if sys.platform == "win32":
+    pytest.skip("signals are those of POSIX", allow_module_level=True)
+
+from queryard.remote import ServerError, TokenRefused
+from queryard.service.tokens import TokenStore
+
+ENDLESS = "SELECT sum(a.range * b.range) FROM range(1000000000) a, range(1000000) b"
+WHILE = "SELECT count(*) FROM range(400000000) WHERE range % 3 = 0"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "t.csv").write_text("n\n1\n2\n")
+    return folder
+
+
+def _config(file: Path, more: str = "") -> Path:
+    file.write_text(f"[service]\npostgres = false\n{more}")
+    return file
+
+
+def _wait_running(qy: queryard.remote.RemoteSession) -> None:  # type: ignore[name-defined]
+    until_s = time.monotonic() + 20
+    while not any(view.status == "running" for view in qy.queries()):
+        assert time.monotonic() < until_s
+        time.sleep(0.02)
+
+
+def test_from_the_start_over_reloads_to_the_end(data: Path, tmp_path: Path):
+    config = _config(tmp_path / "yard.toml")
+    with a_process(tmp_path, data, "--config", config) as server:
+        assert "1 table, 2 slots" in server.told
+        assert "127.0.0.1" in server.url
+        for tried in ("curl", "queryard --server", "queryard.connect("):
+            assert tried in server.told
+        tokens = data / ".queryard" / "tokens.json"
+        assert tokens.stat().st_mode & 0o777 == 0o600
+        assert server.token not in tokens.read_text()
+        store = TokenStore(tokens)
+        web = store.add("web", "web")
+        with (
+            queryard.connect(server.url, token=server.token) as admin,
+            queryard.connect(server.url, token=web) as other,
+        ):
+            answered = admin.submit("SELECT sum(n) FROM t")
+            assert answered.result().fetchall() == [(3,)]
+            assert other.sql("SELECT sum(n) FROM t").fetchall() == [(3,)]
+            ended = server.wait_for("query finished", 2)
+            assert {ended["tenant"], ended["protocol"]} == {"web", "http"}
+
+            # New tables, tenants, limits.
+            (data / "later.csv").write_text("k\n7\n")
+            _config(config, "[tenants.web.limits]\nwaiting = 0\n")
+            server.send(signal.SIGHUP)
+            assert server.wait_for("reloaded")["tables"] == 2
+            assert admin.sql("FROM later").fetchall() == [(7,)]
+            with pytest.raises(queryard.Refused, match="tenant 'web'"):
+                other.sql("FROM later")
+
+            # A mistake changes nothing.
+            _config(config, "[tenants.web]\nwieght = 2\n")
+            server.send(signal.SIGHUP)
+            told = server.wait_for("not reloaded: the settings stay as they were")
+            assert "line 4" in told["error"]
+            assert "wieght" in told["error"]
+            with pytest.raises(queryard.Refused, match="tenant 'web'"):
+                other.sql("FROM later")
+
+            # A token that is revoked.
+            store.revoke("web")
+            with pytest.raises(TokenRefused):
+                other.sql("SELECT 1")
+
+            # The end: what runs goes on, and nothing else begins.
+            running = admin.submit(WHILE)
+            _wait_running(admin)
+            server.send(signal.SIGTERM)
+            server.wait_for("stopping")
+            with pytest.raises(ServerError, match="about to stop"):
+                admin.sql("SELECT 1")
+            assert running.result("60 s").fetchall() == [(133333334,)]
+        assert server.end() == 0
+        assert server.events()[-1]["event"] == "stopped"
+
+
+def test_what_runs_beyond_the_grace_time_is_cancelled_and_told(data: Path, tmp_path: Path):
+    errors: list[BaseException] = []
+    with a_process(tmp_path, data, "--postgres", "off", "--grace", "0.3 s") as server:
+        qy = queryard.connect(server.url, token=server.token, patience=0)
+
+        def ask() -> None:
+            try:
+                qy.sql(ENDLESS).fetchall()
+            except QueryardError as error:
+                errors.append(error)
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        _wait_running(qy)
+        server.send(signal.SIGTERM)
+        asking.join(20)
+        assert server.end() == 0
+        qy.close()
+    assert server.wait_for("grace time is over")["cancelled"] == 1
+    [error] = errors
+    assert isinstance(error, queryard.QueryCancelled | ServerError)
+
+
+def test_after_a_kill_the_history_is_whole_and_keys_hold(data: Path, tmp_path: Path):
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as made:
+        made.execute("CREATE TABLE bought (n INTEGER)")
+    config = tmp_path / "yard.toml"
+    config.write_text(
+        '[folders]\nfiles = "data"\n[databases]\nshop = "shop.duckdb"\n'
+        '[tenants.default]\nwrite = ["shop"]\n[service]\npostgres = false\n'
+    )
+    insert = "INSERT INTO shop.bought VALUES (1)"
+    with a_process(tmp_path, "--config", config) as server:
+        token = server.token
+        qy = queryard.connect(server.url, token=token, patience=0)
+        qy.sql(insert, idempotency_key="order-7")
+        done = qy.sql("SELECT count(*) FROM shop.bought").fetchall()
+        assert done == [(1,)]
+        lost = qy.submit(ENDLESS, idempotency_key="report")
+        _wait_running(qy)
+        time.sleep(1.0)  # the history is written twice per second
+        server.send(signal.SIGKILL)
+        server.end()
+        with pytest.raises(ServerError):
+            qy.sql("SELECT 1")
+        qy.close()
+    with HistoryReader(tmp_path / ".queryard" / "history.sqlite") as reader:
+        outcomes = {row.query: row.outcome for row in reader.queries()}
+        assert outcomes[lost.id] == "lost"
+        assert sorted(outcomes.values()) == ["finished", "finished", "lost"]
+    with a_process(tmp_path, "--config", config) as server:
+        assert "token " not in server.told
+        assert server.wait_for("query lost")["query"] == lost.id
+        with queryard.connect(server.url, token=token) as qy:
+            with pytest.raises(AlreadyRan, match="has run already"):
+                qy.sql(insert, idempotency_key="order-7")
+            assert qy.sql("SELECT count(*) FROM shop.bought").fetchall() == [(1,)]
+            assert qy.past_query(lost.id).outcome == "lost"
+            again = qy.submit(ENDLESS, idempotency_key="report")
+            assert again.status in ("waiting", "running")
+            again.cancel()
+        server.send(signal.SIGTERM)
+        assert server.end() == 0
+
+
+def test_two_servers_on_one_address(data: Path, tmp_path: Path):
+    with a_process(tmp_path, data, "--postgres", "off") as server:
+        port = server.url.rpartition(":")[2]
+        with pytest.raises(AssertionError, match=r"cannot be listened on .*--http"):
+            a_process(tmp_path, data, "--postgres", "off", "--http", port).__enter__()
+    assert os.path.exists(data / ".queryard")
