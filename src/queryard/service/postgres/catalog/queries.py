@@ -117,7 +117,8 @@ class CatalogQueries:
 
     def _described(self, sql: str, given: tuple[int, ...]) -> Described:
         plan, types = self._plan(sql, given)
-        parameters = [oid_of(name) for name in plan.parameters]
+        # A name is sent as text, whatever it is a name of.
+        parameters = [oid_of("text" if n in REGISTERED else n) for n in plan.parameters]
         for place, oid in enumerate(given[: len(parameters)]):
             parameters[place] = oid or parameters[place]
         return Described(
@@ -163,11 +164,6 @@ class CatalogQueries:
         if name in REGISTERED:
             texts = [self._world.text_of(value, name) for value in column.to_pylist()]
             return pa.array(texts, pa.string())
-        if name in ("int2vector", "oidvector"):
-            listed = column.to_pylist()
-            return pa.array(
-                [None if row is None else " ".join(map(str, row)) for row in listed], pa.string()
-            )
         if name in _UNSIGNED:
             return column.cast(pa.uint32())
         if element_of(name) in _UNSIGNED:

@@ -1,0 +1,34 @@
+"""One server for all tests that do not ask for limits of their own."""
+
+from __future__ import annotations
+
+import faulthandler
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from served_postgres import Served, a_server  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def no_hang():
+    """A hang ends the run with all stacks, instead of waiting for ever."""
+    faulthandler.dump_traceback_later(120, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory) -> Iterator[Served]:
+    with a_server(tmp_path_factory.mktemp("postgres")) as served:
+        yield served
+
+
+@pytest.fixture
+def folder(server) -> Path:
+    """Where the data of the server are."""
+    return server.data
