@@ -181,6 +181,10 @@ def test_parameters_have_the_types_that_json_lacks(ann):
         ({"sql": "BEGIN"}, 403, "not-allowed", "state of a session"),
         ({"sql": "COPY small TO 'x.csv'"}, 403, "not-allowed", "COPY"),
         ({"sql": "SELECT 1", "tenant": "web"}, 403, "not-allowed", "not below"),
+        ({"sql": "SELECT 1", "tenant": "sales/\ud800"}, 422, "invalid-request", "tenant: input"),
+        ({"sql": "SELECT 1", "tenant": "sales/" + "x" * 999}, 422, "invalid-request", "tenant"),
+        ({"sql": "SELECT 1", "idempotency_key": "\ud800"}, 422, "invalid-request", "unicode"),
+        ({"sql": "\ud800"}, 422, "failed", "no valid text"),
         ({"sql": "SELECT 1", "deadline": "soon"}, 422, "invalid", "deadline"),
         ({"sql": "SELECT 1", "time_limit": -1}, 422, "invalid", "time_limit"),
         ({"sql": "SELECT 1", "memory": "9 PB"}, 422, "invalid", "memory"),
@@ -190,7 +194,9 @@ def test_parameters_have_the_types_that_json_lacks(ann):
     ],
 )
 def test_problems_say_what_is_wrong(ann, body, status, kind, part):
-    answer = ann.post("/v1/queries", params={"wait": 20}, json=body)
+    content = json.dumps(body)  # httpx refuses to write what is no valid text
+    sent = {"content": content, "headers": {"Content-Type": "application/json"}}
+    answer = ann.post("/v1/queries", params={"wait": 20}, **sent)
     assert answer.status_code == status
     assert answer.headers["content-type"] == "application/problem+json"
     problem = answer.json()
