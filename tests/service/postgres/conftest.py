@@ -34,7 +34,9 @@ def server(tmp_path_factory) -> Iterator[Served]:
 
     write_data(data)
     with duckdb.connect(str(data / "shop.duckdb")) as shop:
-        shop.execute("CREATE TABLE stock (id INTEGER PRIMARY KEY, name VARCHAR, price DECIMAL(9,2))")
+        shop.execute(
+            "CREATE TABLE stock (id INTEGER PRIMARY KEY, name VARCHAR, price DECIMAL(9,2))"
+        )
         shop.execute("INSERT INTO stock VALUES (1, 'nail', 0.05), (2, 'saw', 12.5)")
     grants = {"sales": Access(sealed=True, writes=frozenset({"shop"}))}
     with a_server(folder, grants=grants) as served:

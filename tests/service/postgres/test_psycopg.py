@@ -137,7 +137,9 @@ def test_copy_out(connection):
     assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
-ENDLESS = "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE (a.range + b.range) % 7 = 1"
+ENDLESS = (
+    "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE (a.range + b.range) % 7 = 1"
+)
 
 
 def test_cancel_stops_the_query_and_not_the_next_one(connection, server):

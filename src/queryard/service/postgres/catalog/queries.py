@@ -17,8 +17,8 @@ from .facts import CatalogFacts
 from .recognised import Recogniser
 from .selects import Plan, planned
 from .settings import DEFAULTS, NOT_SETTINGS, VERSION
-from .typed import type_by_oid
-from .types import REGISTERED, element_of, oid_of, python_value, type_of_values
+from .typed import python_value, type_by_oid
+from .types import REGISTERED, element_of, oid_of, type_of_values
 from .world import World
 
 _log = logging.getLogger(__name__)

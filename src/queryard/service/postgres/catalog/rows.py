@@ -129,7 +129,7 @@ def pg_class(objects: Objects) -> tuple[int, Columns]:
         + [len(found.columns) for found in indexes],
         "relchecks": [0] * len(system) + [checks.get(table.oid, 0) for table in tables] + others,
         "relhasrules": [kind == "v" for kind in kinds],
-        # PostgreSQL keeps foreign keys by triggers; psql asks for the keys only where there are some.
+        # PostgreSQL keeps foreign keys by triggers; psql asks for keys only where there are some.
         "relhastriggers": [False] * len(system)
         + [table.oid in objects.with_foreign_key for table in tables]
         + [False] * len(indexes),
