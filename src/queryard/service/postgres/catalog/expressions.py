@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -19,6 +18,7 @@ from .typed import (
     array_type,
     known_type,
     quoted,
+    record_fields,
     text_of,
 )
 from .types import INTEGERS, element_of
@@ -367,7 +367,7 @@ class Expressions:
                 raise UnknownCatalogQuery(f'schema "{schema}" does not exist', "3F000")
             return self.of(node.expression, scope)
         record, name = self.of(node.this, scope), folded(node.expression)
-        fields = dict(re.findall(r"(\w+) (\w+)[,)]", record.type or ""))
+        fields = record_fields(record.type)
         if name not in fields:
             raise UnknownCatalogQuery(f'column "{name}" not found in the record', "42703")
         return Typed(f"struct_extract({record.sql}, {quoted(name)})", fields[name])

@@ -250,3 +250,14 @@ def python_value(value: Any, name: str) -> Any:
     if isinstance(value, str) and element_of(name) is not None:
         return value.split() if name in VECTORS else elements(value)
     return value
+
+
+def record_fields(name: str | None) -> dict[str, str]:
+    """The fields of a type that stands for a record, with their types; none of any other.
+
+    >>> record_fields("record(x int2,n int4)"), record_fields("int4")
+    ({'x': 'int2', 'n': 'int4'}, {})
+    """
+    if name is None or not name.startswith("record("):
+        return {}
+    return dict(re.findall(r"(\w+) (\w+)[,)]", name.removeprefix("record(")))
