@@ -23,6 +23,11 @@ from .world import World
 
 _log = logging.getLogger(__name__)
 
+_SQLSTATES = {
+    "Conversion Error": "22P02",
+    "must appear in the GROUP BY": "42803",
+    "ORDER term out of range": "42P10",
+}
 _PLANS = 500  # how many queries are remembered
 Told = TypeVar("Told")
 _UNSIGNED = ("oid", "xid", "cid")
@@ -78,7 +83,13 @@ class CatalogQueries:
             return answer()
         except FactsFailed as error:
             _log.warning("catalog query not understood: %s; the query: %s", error, sql)
-            raise UnknownCatalogQuery(f"the catalog query is not understood: {error}") from None
+            state = next((s for words, s in _SQLSTATES.items() if words in str(error)), "0A000")
+            raise UnknownCatalogQuery(
+                f"the catalog query is not understood: {error}", state
+            ) from None
+        except RecursionError:
+            _log.warning("catalog query nested too deeply: %s", sql)
+            raise UnknownCatalogQuery("the query is nested too deeply", "54001") from None
         except UnknownCatalogQuery as error:
             _log.warning(
                 "catalog query refused (%s): %s; the query: %s", error.sqlstate, error, sql
