@@ -45,6 +45,8 @@ def with_oids(statement: dict[str, Any], oids: dict[str, int]) -> tuple[str, lis
 
 def told(value: Any, type_: int, names: dict[int, str]) -> Any:
     """A value as the file has it: an OID by name, a date as text."""
+    if isinstance(value, list) and type_ in (22, 30):  # int2vector, oidvector
+        return " ".join(map(str, value))
     if isinstance(value, list):
         return [told(part, type_, names) for part in value]
     if type_ in (26, 1028, 28) and value is not None:

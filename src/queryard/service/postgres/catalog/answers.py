@@ -36,8 +36,8 @@ class CatalogAnswer:
 
     `table` is a pyarrow.Table, one column per OID: bool (16), int16 (21), int32 (23), int64 (20),
     uint32 (oid 26, xid 28, cid 29), float (700), double (701), string for texts, names, "char"
-    and json, and lists of these for arrays. Values of regclass and its kin, of int2vector and of
-    oidvector are strings in PostgreSQL's text form.
+    and json, and lists of these for arrays, int2vector and oidvector. Values of regclass and its
+    kin are strings: the names.
     """
 
     table: Any

@@ -1,0 +1,223 @@
+"""From one PostgreSQL session to the scheduler: statements bound, submitted, awaited, cancelled.
+
+Calls that block run in threads. What waits for a query waits on the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from queryard.engine.classify import Classified, classify
+from queryard.live.handle import Handle
+from queryard.results.answer import Answer
+from queryard.sql.catalog.quoting import literal
+
+from ..served import ServedClient
+from .catalog.answers import CatalogAnswer
+from .catalog.answers import Described as CatalogDescribed
+from .catalogs import Catalogs, column_types
+from .errors import PostgresError, not_supported
+from .inference import infer
+from .rows import Rows
+from .settings import Settings
+from .texts import Text
+from .types import Column, columns_of, wire_type, with_casts
+
+T = TypeVar("T")
+# How often a client that wants to know is told of the progress of its query.
+NOTICE_S = 0.5
+
+
+class Activity:
+    """What runs for a session right now; a request to cancel aims at this and at nothing later."""
+
+    def __init__(self) -> None:
+        self.cancelled = False
+        self._handle: Handle | None = None
+
+    def runs(self, handle: Handle | None) -> None:
+        self._handle = handle
+        if self.cancelled and handle is not None:
+            handle.cancel()
+
+    def cancel(self) -> None:
+        self.cancelled = True
+        if self._handle is not None:
+            self._handle.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A statement for DuckDB: its text with casts, and the columns that it gives, if any."""
+
+    sql: str
+    statement: Classified
+    columns: tuple[Column, ...]
+
+    @property
+    def writes(self) -> bool:
+        return not (self.statement.reads or self.statement.only_looks)
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A statement that runs or has run: its rows, or how many rows it has changed."""
+
+    rows: Rows | None
+    changed: int
+    handle: Handle
+
+
+class Bridge:
+    """One session's way to the scheduler."""
+
+    def __init__(
+        self,
+        client: ServedClient,
+        executor: Executor,
+        catalogs: Catalogs,
+        settings: Settings,
+        identity: Mapping[str, str],
+        zone: str = "UTC",
+    ) -> None:
+        """`identity` is what is known of the session and is no setting: user, database, pid …
+
+        `zone` is the time zone that DuckDB has for the client until one is set.
+        """
+        self.client = client
+        self.settings = settings
+        self._executor = executor
+        self._catalogs = catalogs
+        self._identity = dict(identity)
+        self._zone = zone
+
+    async def call(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Run something that blocks in a thread."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._executor, function, *arguments)
+
+    # --- the catalogs ----------------------------------------------------------------------------
+
+    async def concerns_catalog(self, text: Text) -> bool:
+        known = self._catalogs.known(self.client, self._identity["database"])
+        if known is not None:
+            return known.concerns(text.sql)
+        return await self.call(lambda: self._catalog().concerns(text.sql))
+
+    async def ask_catalog(self, text: Text, values: list[Any]) -> CatalogAnswer:
+        session = {**self.settings.all(), **self._identity}
+        return await self.call(lambda: self._catalog().answer(text.sql, values, session))
+
+    async def describe_catalog(self, text: Text, given: tuple[int, ...]) -> CatalogDescribed:
+        return await self.call(lambda: self._catalog().describe(text.sql, given))
+
+    def _catalog(self) -> Any:
+        return self._catalogs.of(self.client, self._identity["database"])
+
+    # --- binding ---------------------------------------------------------------------------------
+
+    async def parameter_types(self, text: Text, given: tuple[int, ...]) -> tuple[int, ...]:
+        """The types of the parameters of a statement."""
+        if not text.places and not given:
+            return ()
+
+        def find() -> tuple[int, ...]:
+            return infer(text, given, lambda each: column_types(self.client, each))
+
+        return await self.call(find)
+
+    async def plan(self, sql: str) -> Plan:
+        """Bind a statement, and cast the columns that need it. Nothing is run."""
+        await self._follow_settings()
+        return await self.call(self._plan, sql)
+
+    def _plan(self, sql: str) -> Plan:
+        statements = classify(sql)
+        if len(statements) != 1:
+            raise PostgresError("42601", "one statement was expected")
+        statement = statements[0]
+        found = self.client.describe(statement.sql)
+        columns = columns_of(found.names, found.types)
+        awkward = [column.name for column in columns if column.type.cast]
+        if not awkward:
+            return Plan(statement.sql, statement, columns)
+        if statement.kind != "SELECT":
+            raise not_supported(
+                f"column {awkward[0]!r} of {statement.kind} has a type that PostgreSQL lacks",
+                hint="cast it in the statement, for example to VARCHAR",
+            )
+        return Plan(with_casts(statement.sql, columns), statement, columns)
+
+    # --- running ---------------------------------------------------------------------------------
+
+    async def start(
+        self, plan: Plan, activity: Activity, tell: Callable[[str], Any] | None = None
+    ) -> Started:
+        """Submit a statement and wait for its first rows, or for its end if it gives none."""
+        handle = await self._submit(plan.sql)
+        activity.runs(handle)
+        answer = await (handle if tell is None else self._told(handle, tell))
+        if not answer.returns_rows:
+            return Started(None, await self.call(_changed, answer), handle)
+        columns = plan.columns or columns_of(tuple(answer.columns), tuple(answer.types))
+        _check_types(columns, answer.types)
+        return Started(Rows(columns, answer.batches(), answer.close), 0, handle)
+
+    async def run(self, sql: str) -> None:
+        """Run a statement of the session's own to its end: BEGIN, COMMIT, SET …"""
+        handle = await self._submit(sql)
+        answer = await handle
+        await self.call(_changed, answer)
+
+    async def _submit(self, sql: str) -> Handle:
+        await self._follow_settings()
+        options = self.settings.query_options()
+        return await self.call(lambda: self.client.submit(sql, **options))
+
+    async def _told(self, handle: Handle, tell: Callable[[str], Any]) -> Answer:
+        waiting = asyncio.ensure_future(_ready(handle))
+        try:
+            while not (await asyncio.wait([waiting], timeout=NOTICE_S))[0]:
+                await tell(f"query {handle.id}: {handle.status}, {handle.progress():.0%} done")
+            return waiting.result()
+        finally:
+            waiting.cancel()
+
+    async def _follow_settings(self) -> None:
+        """Tenant and time zone are the client's: they follow when a setting has changed."""
+        tenant = self.settings["queryard.tenant"] or self.client.principal.tenant
+        if tenant != self.client.tenant:
+            self.client.narrow(tenant)
+        zone = self.settings["timezone"]
+        if zone != self._zone:
+            self._zone = zone
+            await self.run(f"SET TimeZone = {literal(zone)}")
+
+    def table_names(self) -> set[str]:
+        return {table.name.lower() for table in self.client.catalog.tables.values()}
+
+
+async def _ready(handle: Handle) -> Answer:
+    return await handle
+
+
+def _changed(answer: Answer) -> int:
+    """How many rows were changed, once the statement has ended."""
+    changed = answer.changed or 0
+    for _ in answer.batches():
+        pass
+    return changed
+
+
+def _check_types(columns: tuple[Column, ...], types: list[str]) -> None:
+    """What is sent must be what was described: files may have changed in between."""
+    for column, kind in zip(columns, types, strict=True):
+        if not column.type.cast and wire_type(kind).oid != column.type.oid:
+            raise not_supported(
+                f"cached plan must not change result type: {column.name!r} is {kind} now",
+                hint="prepare the statement again",
+            )

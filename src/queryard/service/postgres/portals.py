@@ -1,0 +1,116 @@
+"""Prepared statements, and portals: statements with their parameters, on their way to rows.
+
+SQL's cursors are portals with a name, and share the names with those of the protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from queryard.live.handle import Handle
+
+from .bridge import Plan
+from .commands import Command
+from .copying import CopyOut
+from .errors import BadMessage, PostgresError
+from .rows import Rows
+from .texts import Text
+from .types import Column
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A statement as it was sent; `given` are the types that the client has named."""
+
+    text: Text
+    given: tuple[int, ...] = ()
+
+
+@dataclass
+class Portal:
+    """What is to be done, and how far it is.
+
+    `work` is a plan for DuckDB, a command for the server, a COPY, the text of a catalog query,
+    or None for an empty statement.
+    """
+
+    text: Text
+    work: Plan | Command | CopyOut | None
+    catalog_values: list[Any] | None = None
+    forms: tuple[int, ...] = ()
+    hold: bool = False
+    binary: bool = False
+    rows: Rows | None = None
+    handle: Handle | None = None
+    started: bool = False
+    tag: str = ""
+
+    def forms_for(self, columns: Sequence[Column]) -> tuple[int, ...]:
+        """The format of each column: one for all, or one for each."""
+        if len(self.forms) <= 1:
+            form = self.forms[0] if self.forms else int(self.binary)
+            return (form,) * len(columns)
+        if len(self.forms) != len(columns):
+            raise BadMessage(
+                f"bind message has {len(self.forms)} result formats but query has "
+                f"{len(columns)} columns"
+            )
+        return self.forms
+
+
+class Portals:
+    """All portals of a session."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Portal] = {}
+
+    def __getitem__(self, name: str) -> Portal:
+        try:
+            return self._by_name[name]
+        except KeyError:
+            raise PostgresError("34000", f'portal "{name}" does not exist') from None
+
+    def cursor(self, name: str) -> Portal:
+        if not name or name not in self._by_name:
+            raise PostgresError("34000", f'cursor "{name}" does not exist')
+        return self._by_name[name]
+
+    def add(self, name: str, portal: Portal) -> None:
+        if name and name in self._by_name:
+            raise PostgresError("42P03", f'cursor "{name}" already exists')
+        self._by_name[name] = portal
+
+    def take(self, name: str) -> list[Portal]:
+        """Take a portal out, if it is there; the caller closes its rows."""
+        found = self._by_name.pop(name, None)
+        return [] if found is None else [found]
+
+    def take_all(self, *, held: bool) -> list[Portal]:
+        """Take all portals out; those that outlive a transaction only if `held`."""
+        names = [name for name, portal in self._by_name.items() if held or not portal.hold]
+        return [self._by_name.pop(name) for name in names]
+
+
+def tag_of(plan: Plan, rows: int) -> str:
+    """What a statement is called once it is complete.
+
+    >>> from queryard.engine.classify import classify
+    >>> tag_of(Plan("", classify("INSERT INTO t VALUES (1)")[0], ()), 1)
+    'INSERT 0 1'
+    >>> tag_of(Plan("", classify("CREATE TEMP TABLE t (a INT)")[0], ()), 0)
+    'CREATE TABLE'
+    """
+    kind, words = plan.statement.kind, plan.statement.words
+    if kind == "INSERT":
+        return f"INSERT 0 {rows}"
+    if kind in ("SELECT", "UPDATE", "DELETE", "COPY"):
+        return f"{kind} {rows}"
+    if kind == "MERGE_INTO":
+        return f"MERGE {rows}"
+    if kind in ("CREATE", "DROP", "ALTER"):
+        skipped = ("or", "replace", "temp", "temporary", "local", "persistent", "unique")
+        what = next((word for word in words[1:] if word not in skipped), "")
+        return f"{kind} {what.upper()}"
+    return words[0].upper()

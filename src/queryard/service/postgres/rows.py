@@ -1,0 +1,80 @@
+"""Rows on their way to a client: taken batch by batch, cut to what was asked for, encoded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .encoding.rows import DATA_ROW, Sent, encode_rows, pieces_of
+from .types import Column
+
+FEW_ROWS = 1024
+Encoder = Callable[[Any], list[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some rows as bytes; `ended` if no more will come."""
+
+    data: tuple[Any, ...]
+    rows: int
+    ended: bool
+
+
+class Rows:
+    """The rows of one result; one thread at a time. What was cut off comes with the next chunk."""
+
+    def __init__(
+        self,
+        columns: tuple[Column, ...],
+        batches: Iterable[Any],
+        close: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.columns = columns
+        self._batches = iter(batches)
+        self._rest: Any = None
+        self._close = close
+
+    def next(self, most: int | None, encode: Encoder) -> Chunk:
+        """The next rows, at most so many; it waits for the query.
+
+        A batch of few rows is the last one, as a rule: the end is awaited as well.
+        """
+        data: list[Any] = []
+        rows = 0
+        while rows < FEW_ROWS and (most is None or rows < most):
+            batch = self._take()
+            if batch is None:
+                return Chunk(tuple(data), rows, True)
+            if most is not None and batch.num_rows > most - rows:
+                self._rest = batch.slice(most - rows)
+                batch = batch.slice(0, most - rows)
+            data += [part for piece in pieces_of(batch) for part in encode(piece)]
+            rows += batch.num_rows
+        return Chunk(tuple(data), rows, False)
+
+    def _take(self) -> Any:
+        batch, self._rest = self._rest, None
+        while batch is None or batch.num_rows == 0:
+            batch = next(self._batches, None)
+            if batch is None:
+                return None
+        return batch
+
+    def close(self) -> None:
+        """No more rows are wanted; a query that still runs is cancelled."""
+        self._rest = None
+        self._batches = iter(())
+        self._close()
+
+
+def data_rows(columns: Sequence[Column], forms: Sequence[int], zone: str) -> Encoder:
+    """Rows as the messages of a result."""
+    sent = [Sent(column.type.oid, form) for column, form in zip(columns, forms, strict=True)]
+    return lambda batch: [encode_rows(batch, sent, DATA_ROW, zone)]
+
+
+def no_rows(batch: Any) -> list[Any]:
+    """Rows that are passed over."""
+    return []

@@ -1,0 +1,357 @@
+"""psycopg 3, which is libpq: the simple and the extended protocol, cursors, COPY, cancel."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import threading
+import time
+import uuid
+from decimal import Decimal
+
+import duckdb
+import pytest
+
+psycopg = pytest.importorskip("psycopg")
+
+TYPES = """
+SELECT true, 1::TINYINT, 2::SMALLINT, 3::INTEGER, 4::BIGINT, 5::UINTEGER, 6::UBIGINT, 7::HUGEINT,
+  340282366920938463463374607431768211455::UHUGEINT, 8::BIGNUM, 1.25::DECIMAL(9,2), 1.5::FLOAT,
+  2.5::DOUBLE, DATE '2024-02-29', TIME '12:34:56.789', TIMESTAMP '2024-02-29 01:02:03.000004',
+  TIMESTAMPTZ '2024-02-29 01:02:03+00', INTERVAL '3 days 4 hours', 'text', NULL, 'b'::ENUM('a', 'b'),
+  '\\xDE\\xAD'::BLOB, '0101'::BIT, UUID '00112233-4455-6677-8899-aabbccddeeff',
+  [1, NULL, 3], ['a', 'b,"c"'], [DATE '2024-01-01'], [1.5::DECIMAL(5,2)], [1, 2]::INTEGER[2]
+"""
+VALUES = (
+    *(True, 1, 2, 3, 4, 5, Decimal(6), Decimal(7)),
+    Decimal(340282366920938463463374607431768211455),
+    *(Decimal(8), Decimal("1.25"), 1.5, 2.5, dt.date(2024, 2, 29)),
+    *(dt.time(12, 34, 56, 789000), dt.datetime(2024, 2, 29, 1, 2, 3, 4)),
+    dt.datetime(2024, 2, 29, 1, 2, 3, tzinfo=dt.UTC),
+    *(dt.timedelta(days=3, hours=4), "text", None, "b", b"\xde\xad", "0101"),
+    uuid.UUID("00112233-4455-6677-8899-aabbccddeeff"),
+    *([1, None, 3], ["a", 'b,"c"'], [dt.date(2024, 1, 1)], [Decimal("1.50")], [1, 2]),
+)
+
+
+@pytest.fixture
+def connection(server):
+    with psycopg.connect(server.dsn(), autocommit=True) as made:
+        yield made
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_values_of_every_type(connection, binary):
+    assert connection.execute(TYPES, binary=binary).fetchone() == VALUES
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_nested_values_are_json(connection, binary):
+    sql = "SELECT {'a': 1, 'b': [2]}, MAP {'k': 1}, [[1], [2, 3]], '{\"x\": null}'::JSON"
+    row = connection.execute(sql, binary=binary).fetchone()
+    assert row == ({"a": 1, "b": [2]}, {"k": 1}, [[1], [2, 3]], {"x": None})
+    zoned = connection.execute("SELECT TIMETZ '12:00:00+01:30'", binary=binary).fetchone()[0]
+    assert zoned.isoformat() == "12:00:00+01:30"
+
+
+def test_a_table_is_duckdbs(connection, folder):
+    sql = "SELECT n, t, n / 7 AS q FROM {} WHERE n % 3 = 0 ORDER BY n DESC"
+    expected = duckdb.sql(sql.format(f"'{folder}/numbers.parquet'")).fetchall()
+    assert connection.execute(sql.format("numbers")).fetchall() == expected
+    assert connection.execute(sql.format("numbers"), binary=True).fetchall() == expected
+
+
+def test_order_survives_the_casts(connection):
+    sql = "SELECT n, {'n': n} AS s FROM numbers ORDER BY n DESC LIMIT 5"
+    assert [row[0] for row in connection.execute(sql)] == [29999, 29998, 29997, 29996, 29995]
+    names = connection.execute("SELECT {'a': 1} AS \"Odd name\", 1 AS x, 2 AS x").description
+    assert [column.name for column in names] == ["Odd name", "x", "x"]
+
+
+@pytest.mark.parametrize("sign", ["s", "b", "t"])
+def test_parameters(connection, sign):
+    values = [7, 2.5, Decimal("1.234567"), "it's", dt.date(2024, 1, 1), [1, 2], True, b"\x00\xff"]
+    values += [dt.datetime(2024, 1, 1, 12), uuid.UUID(int=5), dt.timedelta(seconds=90), None]
+    places = ", ".join([f"%{sign}"] * len(values))
+    assert connection.execute(f"SELECT {places}", values).fetchone() == tuple(values)
+    sql = f"SELECT count(*) FROM numbers WHERE n < %{sign} AND t LIKE %{sign}"
+    assert connection.execute(sql, [100, "row 1%"]).fetchone() == (11,)
+
+
+def test_a_text_is_taken_for_what_fits(connection):
+    assert connection.execute("SELECT DATE '2024-01-01' = %s", ["2024-01-01"]).fetchone() == (True,)
+    assert connection.execute("SELECT %s + 1", ["41"]).fetchone() == (42,)
+
+
+def test_server_side_cursors(connection):
+    with connection.transaction(), connection.cursor(name="c") as cursor:
+        cursor.itersize = 1000
+        cursor.execute("SELECT n FROM numbers WHERE n >= %s ORDER BY n", [10])
+        assert cursor.fetchone() == (10,)
+        assert cursor.fetchmany(2) == [(11,), (12,)]
+        cursor.scroll(5)
+        assert cursor.fetchone() == (18,)
+        assert len(cursor.fetchall()) == 30_000 - 19
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+            connection.execute("FETCH BACKWARD 1 FROM c")
+
+
+def test_cursors_end_with_their_transaction_unless_held(connection):
+    with pytest.raises(psycopg.errors.NoActiveSqlTransaction):
+        connection.execute("DECLARE c CURSOR FOR SELECT 1")
+    connection.execute("BEGIN")
+    connection.execute("DECLARE c CURSOR FOR SELECT 1")
+    connection.execute("DECLARE h CURSOR WITH HOLD FOR SELECT n FROM numbers ORDER BY n")
+    connection.execute("COMMIT")
+    with pytest.raises(psycopg.errors.InvalidCursorName):
+        connection.execute("FETCH c")
+    assert connection.execute("FETCH 2 FROM h").fetchall() == [(0,), (1,)]
+    connection.execute("CLOSE ALL")
+
+
+def test_copy_out(connection):
+    rows = [(1, "x"), (2, None), (3, "z")]
+    query = "SELECT a, b FROM small ORDER BY a"
+    cursor = connection.cursor()
+    with cursor.copy(f"COPY ({query}) TO STDOUT") as copy:
+        copy.set_types(["int8", "text"])
+        assert list(copy.rows()) == rows
+    assert cursor.rowcount == 3
+    with cursor.copy(f"COPY ({query}) TO STDOUT WITH BINARY") as copy:
+        copy.set_types(["int8", "text"])
+        assert list(copy.rows()) == rows
+    with cursor.copy("COPY small (b, a) TO STDOUT (FORMAT csv, HEADER, NULL '-')") as copy:
+        assert b"".join(copy).splitlines()[0] == b"b,a"
+    odd = "SELECT 'a\tb' || chr(10) || '\\' AS t, 'x\"y' AS q, '' AS e"
+    with cursor.copy(f"COPY ({odd}) TO STDOUT") as copy:
+        assert list(copy.rows()) == [("a\tb\n\\", 'x"y', "")]
+    with cursor.copy(f"COPY ({odd}) TO STDOUT CSV") as copy:
+        assert b"".join(copy) == b'"a\tb\n\\","x""y",""\n'
+    with cursor.copy("COPY (SELECT 1 WHERE false) TO STDOUT BINARY") as copy:
+        assert b"".join(copy) == b"PGCOPY\n\xff\r\n\0" + bytes(8) + b"\xff\xff"
+    with (
+        pytest.raises(psycopg.errors.FeatureNotSupported, match="COPY FROM"),
+        cursor.copy("COPY small FROM STDIN") as copy,
+    ):
+        copy.write(b"1\tx\n")
+    assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+ENDLESS = (
+    "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE (a.range + b.range) % 7 = 1"
+)
+
+
+def test_cancel_stops_the_query_and_not_the_next_one(connection, server):
+    timer = threading.Timer(0.3, connection.cancel_safe)
+    timer.start()
+    with pytest.raises(psycopg.errors.QueryCanceled, match="user request"):
+        connection.execute(ENDLESS)
+    timer.join()
+    connection.cancel_safe()
+    time.sleep(0.05)
+    assert connection.execute("SELECT 1").fetchone() == (1,)
+    wait_until(lambda: not server.ground.yard.active())
+
+
+def test_time_limits_and_deadlines(connection):
+    connection.execute("SET statement_timeout = '200ms'")
+    with pytest.raises(psycopg.errors.QueryCanceled):
+        connection.execute(ENDLESS)
+    connection.execute("RESET statement_timeout")
+    connection.execute("SET queryard.deadline = '10 s'")
+    connection.execute("SET queryard.priority = 3")
+    assert connection.execute("SELECT 1").fetchone() == (1,)
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="deadline"):
+        connection.execute("SET queryard.deadline = 'soon'")
+
+
+def test_a_client_that_leaves_takes_its_query_along(server):
+    made = psycopg.connect(server.dsn(), autocommit=True)
+    made.pgconn.send_query(ENDLESS.encode())
+    yard = server.ground.yard
+    wait_until(yard.active)
+    made.close()
+    wait_until(lambda: not yard.active())
+
+
+def wait_until(holds, seconds: float = 20.0) -> None:
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until, "it did not happen in time"
+        time.sleep(0.01)
+
+
+def test_progress_is_told(connection):
+    told = []
+    connection.add_notice_handler(lambda notice: told.append(notice.message_primary))
+    connection.execute("SET queryard.progress = on")
+    connection.execute("SET statement_timeout = '1500ms'")
+    with pytest.raises(psycopg.errors.QueryCanceled):
+        connection.execute(ENDLESS)
+    assert told and "done" in told[0]
+
+
+def test_pipelines(connection):
+    with connection.pipeline() as pipeline:
+        first = connection.execute("SELECT 1")
+        second = connection.execute("SELECT count(*) FROM numbers")
+        pipeline.sync()
+        assert (first.fetchone(), second.fetchone()) == ((1,), (30_000,))
+    with pytest.raises(psycopg.errors.UndefinedTable), connection.pipeline() as pipeline:
+        connection.execute("SELECT 1")
+        connection.execute("SELECT * FROM nothing_there")
+        connection.execute("SELECT 2")
+        pipeline.sync()
+    assert connection.execute("SELECT 3").fetchone() == (3,)
+
+
+def test_async(server):
+    async def main() -> list[tuple[int, ...]]:
+        async with await psycopg.AsyncConnection.connect(server.dsn()) as made:
+            cursor = await made.execute("SELECT count(*) FROM numbers")
+            return await cursor.fetchall()
+
+    assert asyncio.run(main()) == [(30_000,)]
+
+
+# --- transactions --------------------------------------------------------------------------------
+
+
+def test_writes_are_rolled_back_for_real(server):
+    with psycopg.connect(server.dsn()) as made:
+        made.execute("INSERT INTO shop.stock VALUES (3, 'glue', 1)")
+        assert made.execute("SELECT count(*) FROM shop.stock").fetchone() == (3,)
+        made.rollback()
+        assert made.execute("SELECT count(*) FROM shop.stock").fetchone() == (2,)
+        made.execute("SAVEPOINT s")
+        made.execute("UPDATE shop.stock SET price = 0")
+        with pytest.raises(psycopg.errors.FeatureNotSupported, match="savepoints"):
+            made.execute("ROLLBACK TO s")
+        made.rollback()
+        made.execute("INSERT INTO shop.stock VALUES (3, 'glue', 1)")
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            made.execute("INSERT INTO shop.stock VALUES (1, 'nail', 1)")
+        with pytest.raises(psycopg.errors.InFailedSqlTransaction):
+            made.execute("SELECT 1")
+        made.rollback()
+        made.execute("INSERT INTO shop.stock VALUES (4, 'rope', 1)")
+        made.commit()
+    with psycopg.connect(server.dsn(), autocommit=True) as made:
+        rows = made.execute("SELECT id FROM shop.stock ORDER BY id").fetchall()
+        assert rows == [(1,), (2,), (4,)]
+        assert made.execute("DELETE FROM shop.stock WHERE id = 4").rowcount == 1
+
+
+def test_a_series_of_statements_is_all_or_nothing(connection):
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        connection.execute(
+            "INSERT INTO shop.stock VALUES (9, 'x', 1); INSERT INTO shop.stock VALUES (1, 'y', 1)"
+        )
+    with pytest.raises(psycopg.errors.UniqueViolation), connection.pipeline():
+        connection.execute("INSERT INTO shop.stock VALUES (9, 'x', 1)")
+        connection.execute("INSERT INTO shop.stock VALUES (1, 'y', 1)")
+    count = "SELECT count(*) FROM shop.stock"
+    assert connection.execute(count).fetchone() == (2,)
+    connection.execute("BEGIN READ ONLY")
+    with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+        connection.execute("DELETE FROM shop.stock")
+    connection.execute("ROLLBACK")
+
+
+def test_a_transaction_of_reads_holds_nothing(server):
+    with psycopg.connect(server.dsn()) as made:
+        made.execute("SELECT 1").fetchall()
+        assert made.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS
+        wait_until(lambda: not server.ground.yard.active())
+        made.execute("SAVEPOINT s")
+        with pytest.raises(psycopg.errors.UndefinedColumn):
+            made.execute("SELECT nothing_there FROM small")
+        made.execute("ROLLBACK TO SAVEPOINT s")
+        assert made.execute("SELECT 1").fetchone() == (1,)
+
+
+# --- settings ------------------------------------------------------------------------------------
+
+
+def test_settings_are_shown_reset_and_rolled_back(server):
+    options = "-c statement_timeout=7s -c queryard.tenant=sales/emea"
+    with psycopg.connect(server.dsn(options=options, application_name="test")) as made:
+        made.autocommit = True
+
+        def show(name):
+            return made.execute(f"SHOW {name}").fetchone()[0]
+
+        assert show("statement_timeout") == "7s"
+        assert show("queryard.tenant") == "sales/emea"
+        made.execute("SET statement_timeout TO 0")
+        made.execute("SET application_name = 'other'")
+        made.execute("BEGIN")
+        made.execute("SET statement_timeout = 5")
+        made.execute("ROLLBACK")
+        assert show("statement_timeout") == "0"
+        made.execute("DISCARD ALL")
+        assert (show("statement_timeout"), show("application_name")) == ("7s", "test")
+        made.execute("SET search_path TO a, 'b'")
+        assert show("search_path") == "a, b"
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            made.execute("SET queryard.tenant = 'web'")
+        with pytest.raises(psycopg.errors.UndefinedObject):
+            made.execute("SET no_such_setting = 1")
+        with pytest.raises(psycopg.errors.CantChangeRuntimeParam):
+            made.execute("SET server_version = '9'")
+        assert made.execute("SHOW ALL").rowcount > 40
+
+
+def test_the_time_zone_is_held_to(connection):
+    connection.execute("SET TIME ZONE 'Asia/Kolkata'")
+    assert connection.info.parameter_status("TimeZone") == "Asia/Kolkata"
+    text = connection.execute("SELECT TIMESTAMPTZ '2024-01-01 00:00:00+00'").pgresult
+    assert text.get_value(0, 0) == b"2024-01-01 05:30:00+05:30"
+    sql = "SELECT date_part('hour', TIMESTAMPTZ '2024-01-01 00:00:00+00')"
+    assert connection.execute(sql).fetchone() == (5,)
+
+
+# --- errors --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sql", "state"),
+    [
+        ("SELEC 1", "42601"),
+        ("SELECT * FROM nothing_there", "42P01"),
+        ("SELECT nothing_there FROM small", "42703"),
+        ("SELECT nothing_there(1)", "42883"),
+        ("SELECT 'x'::INTEGER", "22P02"),
+        ("SELECT 1000::TINYINT", "22003"),
+        ("CREATE TABLE shop.stock (a INT)", "42P07"),
+        ("SELECT * FROM read_text('/etc/passwd')", "42501"),
+        ("COPY small TO '/tmp/x.csv'", "42501"),
+        ("SELECT chr(0)", "22021"),
+        ("SELECT $1", "42P02"),
+    ],
+)
+def test_errors_have_their_codes(connection, sql, state):
+    with pytest.raises(psycopg.Error) as caught:
+        connection.execute(sql)
+    assert caught.value.sqlstate == state, str(caught.value)
+    assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_several_answers_and_empty_queries(connection):
+    cursor = connection.execute("SELECT 1; SELECT 'two'; SET jit = off")
+    assert cursor.fetchall() == [(1,)]
+    assert cursor.nextset() and cursor.fetchall() == [("two",)]
+    connection.execute("")
+    connection.execute(";")
+    connection.execute("-- nothing")
+
+
+def test_prepared_statements(connection):
+    for number in range(8):  # psycopg prepares from the fifth time on
+        row = connection.execute("SELECT %s::INT + 1, %s", [number, "x"]).fetchone()
+        assert row == (number + 1, "x")
+    connection.execute("PREPARE p AS SELECT 42")
+    assert connection.execute("EXECUTE p").fetchone() == (42,)
+    connection.execute("DEALLOCATE p")
+    connection.execute("DEALLOCATE ALL")
