@@ -218,44 +218,52 @@ def test_async(server):
 # --- transactions --------------------------------------------------------------------------------
 
 
+STOCK = (
+    "CREATE TEMP TABLE stock (id INTEGER PRIMARY KEY, name VARCHAR, price DECIMAL(9,2)); "
+    "INSERT INTO stock VALUES (1, 'nail', 0.05), (2, 'saw', 12.5)"
+)
+
+
 def test_writes_are_rolled_back_for_real(server):
     with psycopg.connect(server.dsn()) as made:
-        made.execute("INSERT INTO shop.stock VALUES (3, 'glue', 1)")
-        assert made.execute("SELECT count(*) FROM shop.stock").fetchone() == (3,)
+        made.execute(STOCK)
+        made.commit()
+        made.execute("INSERT INTO stock VALUES (3, 'glue', 1)")
+        assert made.execute("SELECT count(*) FROM stock").fetchone() == (3,)
         made.rollback()
-        assert made.execute("SELECT count(*) FROM shop.stock").fetchone() == (2,)
+        assert made.execute("SELECT count(*) FROM stock").fetchone() == (2,)
         made.execute("SAVEPOINT s")
-        made.execute("UPDATE shop.stock SET price = 0")
+        made.execute("UPDATE stock SET price = 0")
         with pytest.raises(psycopg.errors.FeatureNotSupported, match="savepoints"):
             made.execute("ROLLBACK TO s")
         made.rollback()
-        made.execute("INSERT INTO shop.stock VALUES (3, 'glue', 1)")
+        made.execute("INSERT INTO stock VALUES (3, 'glue', 1)")
         with pytest.raises(psycopg.errors.UniqueViolation):
-            made.execute("INSERT INTO shop.stock VALUES (1, 'nail', 1)")
+            made.execute("INSERT INTO stock VALUES (1, 'nail', 1)")
         with pytest.raises(psycopg.errors.InFailedSqlTransaction):
             made.execute("SELECT 1")
         made.rollback()
-        made.execute("INSERT INTO shop.stock VALUES (4, 'rope', 1)")
+        made.execute("INSERT INTO stock VALUES (4, 'rope', 1)")
         made.commit()
-    with psycopg.connect(server.dsn(), autocommit=True) as made:
-        rows = made.execute("SELECT id FROM shop.stock ORDER BY id").fetchall()
+        rows = made.execute("SELECT id FROM stock ORDER BY id").fetchall()
         assert rows == [(1,), (2,), (4,)]
-        assert made.execute("DELETE FROM shop.stock WHERE id = 4").rowcount == 1
+        assert made.execute("DELETE FROM stock WHERE id = 4").rowcount == 1
 
 
 def test_a_series_of_statements_is_all_or_nothing(connection):
+    connection.execute(STOCK)
     with pytest.raises(psycopg.errors.UniqueViolation):
         connection.execute(
-            "INSERT INTO shop.stock VALUES (9, 'x', 1); INSERT INTO shop.stock VALUES (1, 'y', 1)"
+            "INSERT INTO stock VALUES (9, 'x', 1); INSERT INTO stock VALUES (1, 'y', 1)"
         )
     with pytest.raises(psycopg.errors.UniqueViolation), connection.pipeline():
-        connection.execute("INSERT INTO shop.stock VALUES (9, 'x', 1)")
-        connection.execute("INSERT INTO shop.stock VALUES (1, 'y', 1)")
-    count = "SELECT count(*) FROM shop.stock"
+        connection.execute("INSERT INTO stock VALUES (9, 'x', 1)")
+        connection.execute("INSERT INTO stock VALUES (1, 'y', 1)")
+    count = "SELECT count(*) FROM stock"
     assert connection.execute(count).fetchone() == (2,)
     connection.execute("BEGIN READ ONLY")
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
-        connection.execute("DELETE FROM shop.stock")
+        connection.execute("DELETE FROM stock")
     connection.execute("ROLLBACK")
 
 
@@ -296,7 +304,7 @@ def test_settings_are_shown_reset_and_rolled_back(server):
         assert show("search_path") == "a, b"
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             made.execute("SET queryard.tenant = 'web'")
-        with pytest.raises(psycopg.errors.UndefinedObject):
+        with pytest.raises(psycopg.Error, match="no_such_setting"):
             made.execute("SET no_such_setting = 1")
         with pytest.raises(psycopg.errors.CantChangeRuntimeParam):
             made.execute("SET server_version = '9'")
@@ -324,7 +332,7 @@ def test_the_time_zone_is_held_to(connection):
         ("SELECT nothing_there(1)", "42883"),
         ("SELECT 'x'::INTEGER", "22P02"),
         ("SELECT 1000::TINYINT", "22003"),
-        ("CREATE TABLE shop.stock (a INT)", "42P07"),
+        ("CREATE TEMP VIEW v AS SELECT 1; CREATE TEMP VIEW v AS SELECT 1", "42P07"),
         ("SELECT * FROM read_text('/etc/passwd')", "42501"),
         ("COPY small TO '/tmp/x.csv'", "42501"),
         ("SELECT chr(0)", "22021"),

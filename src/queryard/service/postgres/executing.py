@@ -65,6 +65,11 @@ class Executor:
             await self._ask_catalog(portal)
             return portal.rows.columns if portal.started and portal.rows else ()
         if isinstance(work, Plan):
+            if work.opaque:
+                raise not_supported(
+                    "the columns of this statement are known only once it runs",
+                    hint="send it in the simple protocol, or select from it as a subquery",
+                )
             return work.columns
         if isinstance(work, c.Show):
             return _show_columns(work.name)
@@ -397,7 +402,7 @@ class Executor:
             portal = Portal(text, None, [])
         else:
             plan = await self._bridge.plan(command.query)
-            if plan.writes or not plan.columns:
+            if plan.writes or not (plan.columns or plan.opaque):
                 raise PostgresError("42P11", "cursors can only be declared for queries")
             portal = Portal(text, plan)
         portal.hold, portal.binary = command.hold, command.binary
