@@ -215,6 +215,15 @@ class Session:
         """The tenants that were named, with their shares."""
         return self._tenants.shares
 
+    @property
+    def is_here(self) -> bool:
+        """Whether this is the process that has opened it, and no fork."""
+        return self.host.owner.is_here
+
+    def check_owner(self) -> None:
+        """Raise in a forked process: the threads are the other process's."""
+        self.host.owner.check()
+
     # --- asking ------------------------------------------------------------------------------
 
     def sql(self, sql: str, parameters: Parameters = (), **options: Unpack[QueryOptions]) -> Answer:
