@@ -46,6 +46,7 @@ LEAST_MEMORY_BYTES = 128 << 20
 SCAN_SHARE = 0.5
 """Of the time that a copy takes, about this goes into reading and dividing the rows."""
 
+TURN_S = 0.2
 _LINE_BYTES = 100.0
 
 
@@ -130,6 +131,25 @@ def shuffle(
         _remove_former(table, places, copy)
     progress(1.0)
     return copy
+
+
+def shuffle_in_turn(
+    table: Table,
+    places: Sequence[Path],
+    *,
+    files: int | None = None,
+    seed: int = 0,
+    memory_bytes: int | None = None,
+    progress: Callable[[float], None] = lambda share: None,
+) -> ShuffledCopy:
+    """The same; while a copy of the table is being made already, wait for that one."""
+    while True:
+        try:
+            return shuffle(
+                table, places, files=files, seed=seed, memory_bytes=memory_bytes, progress=progress
+            )
+        except BeingMade:
+            time.sleep(TURN_S)
 
 
 class _Making:
