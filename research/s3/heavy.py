@@ -70,7 +70,7 @@ _FOLDED = "most of S³'s reducing is done while it reads on"
 CLAIMS = (
     Claim("MRS2, TET", "0.85", ("MRS2",), "TET", side=-1, why={LIGHT: _FOLDED}),
     Claim("MRS3, TET", "1.40", ("MRS3",), "TET", why={WHOLE: _FREE, LIGHT: _FREE}),
-    Claim("shortest ART of MRShare", "above 1", MRSHARE, "ART", why={WHOLE: _FREE, LIGHT: _FREE}),
+    Claim("shortest ART of MRShare", "above 1", MRSHARE, "ART", why={WHOLE: _FREE}),
 )
 
 
