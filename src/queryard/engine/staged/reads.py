@@ -53,6 +53,12 @@ class SegmentReads:
                 )
             yield tuple(sources)
 
+    def rode(self, read: SegmentRead, seconds: float) -> None:
+        """A task took so many processor seconds on the segment."""
+        table = self._tables.get(read.table)
+        if table is not None and table.fingerprint == read.fingerprint:
+            self._store.rode(table, self._store.segments(table)[read.number], seconds)
+
     def _table(self, read: SegmentRead) -> Table:
         table = self._tables[read.table]
         if table.fingerprint != read.fingerprint:

@@ -7,6 +7,7 @@ earlier: the kernel reserves the query's memory when it launches the first task.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -100,7 +101,10 @@ class StagedTasks:
             if self._query.is_early(task):
                 node.prepare(task, self._query.builds(task), cancelled)
                 self._query.wait_for_maps(task.job, cancelled)
+            began_s = time.thread_time()
             outcome = node.run(self._query.spec(task, launch, source=source), cancelled)
+            if self._reads is not None and (read := self.segment(task)) is not None:
+                self._reads.rode(read, time.thread_time() - began_s)
             self._query.done(task, outcome)
             self._fold(task.job, launch, cancelled)
         finally:
