@@ -86,6 +86,12 @@ def parsed(table: Table, segment: Segment, columns: Sequence[Column]) -> pa.Tabl
     return found if all(_is_same(each, text) for each in found.columns) else None
 
 
+def is_usual(table: CsvTable) -> bool:
+    """Whether Arrow is expected to parse the segments of a table, whatever columns are wanted."""
+    columns, dialect = table.columns, table.dialect_of(table.files[0].uri)
+    return _is_understood(dialect) and all(column.type in _TYPES for column in columns)
+
+
 def write(rows: pa.Table, path: str) -> None:
     """Write columns down as Parquet: values that come again by number, and as they are."""
     import pyarrow.parquet as pq
@@ -111,15 +117,7 @@ def _reading(
     if not isinstance(table, CsvTable) or not segment.is_proven:
         return None
     dialect = table.dialect_of(segment.file.uri)
-    delimiter, quote = str(dialect.get("delim") or ""), str(dialect.get("quote") or "")
-    if (
-        not _USUAL.issuperset(dialect)
-        or not (delimiter.isascii() and len(delimiter) == 1)
-        or not (quote.isascii() and len(quote) == 1)
-        or dialect.get("escape") != quote
-        or dialect.get("skip")
-        or dialect.get("dateformat", _ISO_DATE) != _ISO_DATE
-    ):
+    if not _is_understood(dialect):
         return None
     layout = table.layout(segment.file.uri)
     names = [column.name for column in layout]
@@ -131,9 +129,27 @@ def _reading(
     import pyarrow.csv as csv
 
     written = csv.ParseOptions(
-        delimiter=delimiter, quote_char=quote, double_quote=True, newlines_in_values=True
+        delimiter=dialect["delim"],
+        quote_char=dialect["quote"],
+        double_quote=True,
+        newlines_in_values=True,
     )
     return names, {column.name: _TYPES[column.type] for column in columns}, written
+
+
+def _is_understood(dialect: Mapping[str, object]) -> bool:
+    """Whether Arrow reads files that are written in this way as DuckDB does."""
+    delimiter, quote = str(dialect.get("delim") or ""), str(dialect.get("quote") or "")
+    return (
+        _USUAL.issuperset(dialect)
+        and delimiter.isascii()
+        and len(delimiter) == 1
+        and quote.isascii()
+        and len(quote) == 1
+        and dialect.get("escape") == quote
+        and not dialect.get("skip")
+        and dialect.get("dateformat", _ISO_DATE) == _ISO_DATE
+    )
 
 
 def _has_header(table: Table, segment: Segment) -> bool:

@@ -31,6 +31,7 @@ from queryard.sql.catalog.segments import (
     segments_of,
 )
 
+from .arrow_csv import is_usual
 from .forms import kept_form
 from .kept import Kept, KeptFile
 from .making import Maker
@@ -285,12 +286,17 @@ class SegmentStore:
         )
 
     def _costs_of(self, table: Table) -> SharingCosts:
-        kind: str = table.kind
-        if isinstance(table, CsvTable | JsonTable) and any(
-            table.compression_of(file.uri) != "none" for file in table.files
-        ):
-            kind = f"{kind}.gz"
-        return self._costs.setdefault(table.key, SharingCosts.of(kind))
+        found = self._costs.get(table.key)
+        if found is None:
+            kind: str = table.kind
+            if isinstance(table, CsvTable) and not is_usual(table):
+                kind = "odd csv"
+            if isinstance(table, CsvTable | JsonTable) and any(
+                table.compression_of(file.uri) != "none" for file in table.files
+            ):
+                kind = f"{kind}.gz"
+            found = self._costs[table.key] = SharingCosts.of(kind)
+        return found
 
 
 def _after_fork() -> None:

@@ -20,7 +20,7 @@ from queryard.engine.errors import QueryCancelled, QueryFailed
 from queryard.engine.pool import InstancePool
 from queryard.sql.planner.plan import StagedPlan
 
-from .cancellation import Cancellation
+from .cancellation import Cancellation, Together
 from .instance import open_instance
 from .local_exchange import LocalExchange
 from .node import StagedNode
@@ -62,22 +62,44 @@ class StagedTasks:
         self._launches: dict[int, Cancellation] = {}
 
     @contextmanager
-    def reading(self, riders: Sequence[tuple[object, TaskId]]) -> Iterator[Sequence[str]]:
+    def reading(
+        self, launch: int, riders: Sequence[tuple[object, TaskId]]
+    ) -> Iterator[Sequence[str]]:
         """Parse the segment of text that the riders of a launch read, once for all of them.
 
-        Other splits are read by each rider for itself: to decode a columnar file together costs
+        It is stopped when no rider is left. Other splits are read by each rider for itself: to decode a columnar file together costs
         more than it saves.
         """
+        sets = [tasks for tasks, _ in riders if isinstance(tasks, StagedTasks)]
         reads = [
             read
-            for tasks, task in riders
-            if isinstance(tasks, StagedTasks) and (read := tasks.segment(task)) is not None
+            for tasks, (_, task) in zip(sets, riders, strict=True)
+            if (read := tasks.segment(task)) is not None
         ]
         if self._reads is None or len(reads) < len(riders):
             yield [""] * len(riders)
             return
-        with self._reads.reading(reads) as sources:
-            yield sources
+        stop = Together([tasks.cancellation(launch) for tasks in sets])
+        try:
+            with self._reads.reading(reads, stop) as sources:
+                yield sources
+        finally:
+            for tasks in sets:
+                tasks.over(launch)
+
+    def cancellation(self, launch: int) -> Cancellation:
+        """What stops the task of one launch; it is stopped already if the query is cancelled."""
+        with self._lock:
+            found = self._launches.setdefault(launch, Cancellation())
+            is_closed = self._closed
+        if is_closed:
+            found.ask()
+        return found
+
+    def over(self, launch: int) -> None:
+        """A launch has ended."""
+        with self._lock:
+            self._launches.pop(launch, None)
 
     def segment(self, task: TaskId) -> SegmentRead | None:
         """The segment of text that a task reads."""
@@ -95,7 +117,7 @@ class StagedTasks:
         have. Rows of maps that have ended stay in the exchange meanwhile: a reference to them would
         keep in memory what is spilled.
         """
-        cancelled = self._launch(launch)
+        cancelled = self.cancellation(launch)
         try:
             node = self._opened().node
             if self._query.is_early(task):
@@ -108,8 +130,7 @@ class StagedTasks:
             self._query.done(task, outcome)
             self._fold(task.job, launch, cancelled)
         finally:
-            with self._lock:
-                self._launches.pop(launch, None)
+            self.over(launch)
         return outcome.output_bytes
 
     def _fold(self, job: str, launch: int, cancelled: Cancellation) -> None:
@@ -129,7 +150,7 @@ class StagedTasks:
 
     def kill(self, launch: int) -> None:
         """Stop the task of one launch; returns when it has stopped."""
-        self._launch(launch).stop(QueryCancelled("killed"))
+        self.cancellation(launch).stop(QueryCancelled("killed"))
 
     def cancel(self, error: BaseException) -> None:
         """Stop all tasks, and let none begin."""
@@ -161,10 +182,6 @@ class StagedTasks:
             opened, self._open = self._open, None
         if opened is not None:
             opened.to_close.close()
-
-    def _launch(self, launch: int) -> Cancellation:
-        with self._lock:
-            return self._launches.setdefault(launch, Cancellation())
 
     def _opened(self) -> _Opened:
         with self._lock:
