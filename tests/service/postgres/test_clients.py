@@ -1,7 +1,7 @@
 """Other clients, as they come from the registries; each is left out where it is not installed.
 
-The server runs in a process of its own here: some of these clients hold the interpreter's lock while
-they wait.
+The server runs in a process of its own here: some of these clients hold the interpreter's lock
+while they wait.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def login(tmp_path_factory) -> Iterator[Login]:
         text=True,
         env={**os.environ, "PYTHONPATH": paths},
     ) as process:
-        assert process.stdout is not None and process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdin is not None
         port, secret = process.stdout.readline().split()
         yield Login(int(port), {"ann": secret}, folder / "data")
         process.stdin.close()
@@ -63,10 +64,8 @@ def test_asyncpg(login, expected):
         assert await made.fetchval("SELECT [1, NULL, 3]") == [1, None, 3]
         assert await made.fetchval("SELECT 1 WHERE 5 = ANY($1::INT[])", [1, 5]) == 1
         async with made.transaction():
-            seen = []
-            async for row in made.cursor(ROWS, prefetch=7000):
-                seen.append(tuple(row))
-            assert seen == expected
+            rows = made.cursor(ROWS, prefetch=7000)
+            assert [tuple(row) async for row in rows] == expected
         prepared = await made.prepare("SELECT n FROM numbers WHERE n = $1")
         assert [await prepared.fetchval(n) for n in (5, 6)] == [5, 6]
         with pytest.raises(asyncpg.UndefinedTableError):

@@ -18,8 +18,8 @@ TYPES = """
 SELECT true, 1::TINYINT, 2::SMALLINT, 3::INTEGER, 4::BIGINT, 5::UINTEGER, 6::UBIGINT, 7::HUGEINT,
   340282366920938463463374607431768211455::UHUGEINT, 8::BIGNUM, 1.25::DECIMAL(9,2), 1.5::FLOAT,
   2.5::DOUBLE, DATE '2024-02-29', TIME '12:34:56.789', TIMESTAMP '2024-02-29 01:02:03.000004',
-  TIMESTAMPTZ '2024-02-29 01:02:03+00', INTERVAL '3 days 4 hours', 'text', NULL, 'b'::ENUM('a', 'b'),
-  '\\xDE\\xAD'::BLOB, '0101'::BIT, UUID '00112233-4455-6677-8899-aabbccddeeff',
+  TIMESTAMPTZ '2024-02-29 01:02:03+00', INTERVAL '3 days 4 hours', 'text', NULL,
+  'b'::ENUM('a', 'b'), '\\xDE\\xAD'::BLOB, '0101'::BIT, UUID '00112233-4455-6677-8899-aabbccddeeff',
   [1, NULL, 3], ['a', 'b,"c"'], [DATE '2024-01-01'], [1.5::DECIMAL(5,2)], [1, 2]::INTEGER[2]
 """
 VALUES = (
@@ -189,7 +189,14 @@ def test_progress_is_told(connection):
     connection.execute("SET statement_timeout = '1500ms'")
     with pytest.raises(psycopg.errors.QueryCanceled):
         connection.execute(ENDLESS)
-    assert told and "done" in told[0]
+    assert told
+    assert "done" in told[0]
+
+
+def in_a_pipeline(connection, *statements):
+    with connection.pipeline():
+        for statement in statements:
+            connection.execute(statement)
 
 
 def test_pipelines(connection):
@@ -198,11 +205,8 @@ def test_pipelines(connection):
         second = connection.execute("SELECT count(*) FROM numbers")
         pipeline.sync()
         assert (first.fetchone(), second.fetchone()) == ((1,), (30_000,))
-    with pytest.raises(psycopg.errors.UndefinedTable), connection.pipeline() as pipeline:
-        connection.execute("SELECT 1")
-        connection.execute("SELECT * FROM nothing_there")
-        connection.execute("SELECT 2")
-        pipeline.sync()
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        in_a_pipeline(connection, "SELECT 1", "SELECT * FROM nothing_there", "SELECT 2")
     assert connection.execute("SELECT 3").fetchone() == (3,)
 
 
@@ -256,9 +260,9 @@ def test_a_series_of_statements_is_all_or_nothing(connection):
         connection.execute(
             "INSERT INTO stock VALUES (9, 'x', 1); INSERT INTO stock VALUES (1, 'y', 1)"
         )
-    with pytest.raises(psycopg.errors.UniqueViolation), connection.pipeline():
-        connection.execute("INSERT INTO stock VALUES (9, 'x', 1)")
-        connection.execute("INSERT INTO stock VALUES (1, 'y', 1)")
+    twice = ("INSERT INTO stock VALUES (9, 'x', 1)", "INSERT INTO stock VALUES (1, 'y', 1)")
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        in_a_pipeline(connection, *twice)
     count = "SELECT count(*) FROM stock"
     assert connection.execute(count).fetchone() == (2,)
     connection.execute("BEGIN READ ONLY")
@@ -349,7 +353,8 @@ def test_errors_have_their_codes(connection, sql, state):
 def test_several_answers_and_empty_queries(connection):
     cursor = connection.execute("SELECT 1; SELECT 'two'; SET jit = off")
     assert cursor.fetchall() == [(1,)]
-    assert cursor.nextset() and cursor.fetchall() == [("two",)]
+    assert cursor.nextset()
+    assert cursor.fetchall() == [("two",)]
     connection.execute("")
     connection.execute(";")
     connection.execute("-- nothing")
