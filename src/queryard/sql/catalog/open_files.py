@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,12 @@ Ask = Callable[[str], list[tuple[Any, ...]]]
 
 # A look at a file takes milliseconds, an ATTACH may have to replay a log.
 LOOK_S, ATTACH_S = 30.0, 60.0
+# How often a file that is waited for is tried.
+AGAIN_S = 0.02
+
+
+def _nothing() -> None:
+    pass
 
 
 class FileInUse(CatalogError):
@@ -65,12 +72,32 @@ class Claims:
     def __init__(self, owner: object = None, ask: Ask | None = None) -> None:
         self.owner = owner
         self.ask = ask
+        self.on_wanted: Callable[[], None] = _nothing
+        """Called when another instance wants to write a file that is open here, from its thread."""
 
-    def claim(self, path: str, writes: bool) -> bool:
+    def claim(self, path: str, writes: bool, wait_s: float = 0.0) -> bool:
         """Enter that a file is about to be opened; an error if it is in use elsewhere.
 
-        Returns whether it was not entered before.
+        Returns whether it was not entered before. For up to `wait_s` it waits until the file is
+        free; instances that only keep it open are told that it is wanted.
         """
+        until_s = time.monotonic() + wait_s
+        while True:
+            try:
+                return self._claim(path, writes)
+            except FileInUse:
+                if time.monotonic() >= until_s:
+                    raise
+            if writes:
+                with _changed:
+                    file = _find(resolved(path))
+                    others = set() if file is None else file.readers - {self}
+                for other in others:
+                    other.on_wanted()
+            with _changed:
+                _changed.wait(AGAIN_S)
+
+    def _claim(self, path: str, writes: bool) -> bool:
         place = resolved(path)
         with _changed:
             file = _entry(place)
