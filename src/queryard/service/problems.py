@@ -161,6 +161,8 @@ _FINER: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"Constraint Error: CHECK"), "23514"),
     (re.compile(r"Constraint Error: .*foreign key", re.IGNORECASE), "23503"),
     (re.compile(r".*[Dd]ivision by zero"), "22012"),
+    (re.compile(r"Conversion Error: .*out of range"), "22003"),
+    (re.compile(r"the database .* is open for reading only"), "25006"),
 )
 _LINE = re.compile(r"^LINE (\d+):", re.MULTILINE)
 

@@ -7,14 +7,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import duckdb
 import pytest
-
-from queryard.engine.access import Access
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from served_postgres import Served, a_server  # noqa: E402
+from served_postgres import Served, a_server
 
 
 @pytest.fixture(autouse=True)
@@ -27,20 +24,7 @@ def no_hang():
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory) -> Iterator[Served]:
-    folder = tmp_path_factory.mktemp("postgres")
-    data = folder / "data"
-    data.mkdir()
-    from tests.service.yard_ground import write_data
-
-    write_data(data)
-    with duckdb.connect(str(data / "shop.duckdb")) as shop:
-        shop.execute(
-            "CREATE TABLE stock (id INTEGER PRIMARY KEY, name VARCHAR, price DECIMAL(9,2))"
-        )
-        shop.execute("INSERT INTO stock VALUES (1, 'nail', 0.05), (2, 'saw', 12.5)")
-    grants = {"sales": Access(sealed=True, writes=frozenset({"shop"}))}
-    with a_server(folder, grants=grants) as served:
-        served.data = data
+    with a_server(tmp_path_factory.mktemp("postgres")) as served:
         yield served
 
 

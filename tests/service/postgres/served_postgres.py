@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,14 +16,13 @@ from queryard.service.postgres.listener import PostgresListener
 from tests.service.yard_ground import NO_OTHER_LIMITS, Ground, a_ground
 
 
-class Served:
-    """Where the server is, and how clients log in."""
+class Login:
+    """How clients log in."""
 
-    def __init__(self, ground: Ground, listener: PostgresListener, port: int) -> None:
-        self.ground = ground
-        self.listener = listener
+    def __init__(self, port: int, secrets: Mapping[str, str], data: Path = Path()) -> None:
         self.port = port
-        self.data = Path()
+        self.secrets = secrets
+        self.data = data
 
     def dsn(self, user: str = "ann", **more: str) -> str:
         """For libpq and all that speak its language."""
@@ -30,14 +30,23 @@ class Served:
             "host": "127.0.0.1",
             "port": str(self.port),
             "user": user,
-            "password": self.ground.secrets[user],
+            "password": self.secrets[user],
             "dbname": "yard",
             **more,
         }
         return " ".join(f"{name}='{value}'" for name, value in words.items())
 
     def url(self, user: str = "ann", scheme: str = "postgresql") -> str:
-        return f"{scheme}://{user}:{self.ground.secrets[user]}@127.0.0.1:{self.port}/yard"
+        return f"{scheme}://{user}:{self.secrets[user]}@127.0.0.1:{self.port}/yard"
+
+
+class Served(Login):
+    """A server in this process."""
+
+    def __init__(self, ground: Ground, listener: PostgresListener, port: int, data: Path) -> None:
+        super().__init__(port, ground.secrets, data)
+        self.ground = ground
+        self.listener = listener
 
 
 @contextmanager
@@ -60,9 +69,16 @@ def a_server(
         listener = PostgresListener(ground.yard)
         try:
             port = call(listener.start(Address("127.0.0.1", 0), context))
-            yield Served(ground, listener, port)
+            yield Served(ground, listener, port, folder / "data")
         finally:
             call(listener.close(0.0))
             loop.call_soon_threadsafe(loop.stop)
             thread.join()
             loop.close()
+
+
+if __name__ == "__main__":
+    # A server for clients of another process, until there is no more to read.
+    with a_server(Path(sys.argv[1])) as served:
+        print(served.port, served.secrets["ann"], flush=True)
+        sys.stdin.read()

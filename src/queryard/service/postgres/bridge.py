@@ -6,17 +6,21 @@ Calls that block run in threads. What waits for a query waits on the event loop.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from queryard.core.errors import QueryardError
 from queryard.engine.classify import Classified, classify
+from queryard.engine.describing import CannotDescribe
 from queryard.live.handle import Handle
 from queryard.results.answer import Answer
 from queryard.sql.catalog.quoting import literal
 
 from ..served import ServedClient
+from . import oids
 from .catalog.answers import CatalogAnswer
 from .catalog.answers import Described as CatalogDescribed
 from .catalogs import Catalogs, column_types
@@ -57,6 +61,8 @@ class Plan:
     sql: str
     statement: Classified
     columns: tuple[Column, ...]
+    # Whether its columns are known only once it runs.
+    opaque: bool = False
 
     @property
     def writes(self) -> bool:
@@ -125,10 +131,16 @@ class Bridge:
         if not text.places and not given:
             return ()
 
-        def find() -> tuple[int, ...]:
-            return infer(text, given, lambda each: column_types(self.client, each))
+        return await self.call(self._infer, text, given)
 
-        return await self.call(find)
+    def _infer(self, text: Text, given: tuple[int, ...]) -> tuple[int, ...]:
+        """The client's word, else DuckDB's, else what the text shows."""
+        types = [*given, *[0] * (text.parameters - len(given))]
+        if not all(types):
+            with contextlib.suppress(QueryardError):  # an error in it is met when it is bound
+                said = self.client.describe(text.sql).parameters
+                types = [own or _oid(kind) for own, kind in zip(types, said, strict=True)]
+        return infer(text, types, lambda each: column_types(self.client, each))
 
     async def plan(self, sql: str) -> Plan:
         """Bind a statement, and cast the columns that need it. Nothing is run."""
@@ -140,7 +152,10 @@ class Bridge:
         if len(statements) != 1:
             raise PostgresError("42601", "one statement was expected")
         statement = statements[0]
-        found = self.client.describe(statement.sql)
+        try:
+            found = self.client.describe(statement.sql)
+        except CannotDescribe:
+            return Plan(statement.sql, statement, (), opaque=True)
         columns = columns_of(found.names, found.types)
         awkward = [column.name for column in columns if column.type.cast]
         if not awkward:
@@ -163,7 +178,14 @@ class Bridge:
         answer = await (handle if tell is None else self._told(handle, tell))
         if not answer.returns_rows:
             return Started(None, await self.call(_changed, answer), handle)
-        columns = plan.columns or columns_of(tuple(answer.columns), tuple(answer.types))
+        if plan.opaque:
+            columns = columns_of(tuple(answer.columns), tuple(answer.types))
+            if any(column.type.cast for column in columns):
+                await self.call(answer.close)
+                again = Plan(with_casts(plan.sql, columns), plan.statement, columns)
+                return await self.start(again, activity, tell)
+            plan = Plan(plan.sql, plan.statement, columns)
+        columns = plan.columns
         _check_types(columns, answer.types)
         return Started(Rows(columns, answer.batches(), answer.close), 0, handle)
 
@@ -211,6 +233,12 @@ def _changed(answer: Answer) -> int:
     for _ in answer.batches():
         pass
     return changed
+
+
+def _oid(kind: str) -> int:
+    """The type of a parameter as DuckDB has said it; 0 where it has not, or any text will do."""
+    found = wire_type(kind)
+    return 0 if found.cast or found.oid == oids.TEXT else found.oid
 
 
 def _check_types(columns: tuple[Column, ...], types: list[str]) -> None:
