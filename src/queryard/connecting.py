@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from queryard.live.session import Session
     from queryard.remote.session import RemoteSession
 
-_OF_SERVERS = ("token", "tenant", "label", "ca", "patience")
+_OF_SERVERS = ("token", "tenant", "label", "ca", "patience", "plan")
 
 
 @overload
@@ -28,7 +28,8 @@ def connect(where: str | Path | None = None, **options: Any) -> Session | Remote
     """
     if is_server(where):
         return _remote(str(where), options)
-    misplaced = [name for name in options if name in _OF_SERVERS]
+    known = SessionOptions.__annotations__
+    misplaced = [name for name in options if name in _OF_SERVERS and name not in known]
     if misplaced:
         raise QueryardError(
             f"{misplaced[0]}: is for sessions on a server, and {where!r} is no address of one; "
@@ -50,13 +51,19 @@ def is_server(where: object) -> bool:
 
 
 def _remote(where: str, options: dict[str, Any]) -> RemoteSession:
+    """A session on a server, with the options of a caller."""
     for name in options:
-        if name in SessionOptions.__annotations__:
+        if name in SessionOptions.__annotations__ and name not in _OF_SERVERS:
             raise QueryardError(
                 f"{name}: is for sessions on data; a server has settings of its own "
                 "(docs/service.md)"
             )
     check_options(options, _OF_SERVERS)
+    return connect_to_server(where, **options)
+
+
+def connect_to_server(where: str, **options: Any) -> RemoteSession:
+    """A session on a server; says how what it needs is installed."""
     try:
         from queryard.remote.session import connect as connect_there
     except ImportError as error:

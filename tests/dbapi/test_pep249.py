@@ -10,14 +10,27 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from service.anywhere import PLACES, served, token_of
 
+import queryard
 from queryard import dbapi
 from queryard.core.errors import QueryardError
 
 
+@pytest.fixture(scope="module", params=PLACES)
+def place(request, tmp_path_factory):
+    """What a connection is made to: data of this process, or a server with none."""
+    if request.param == "embedded":
+        yield {"slots": 2, "memory": "512MB"}
+        return
+    folder = tmp_path_factory.mktemp("server")
+    with queryard.connect(slots=2, memory="512MB") as session, served(session, folder) as url:
+        yield {"where": url, "token": token_of(folder)}
+
+
 @pytest.fixture
-def connection():
-    made = dbapi.connect(slots=2, memory="512MB")
+def connection(place):
+    made = dbapi.connect(**place)
     yield made
     made.close()
 

@@ -67,7 +67,7 @@ def expected(data, sql):
         plain.execute(f"CREATE VIEW orders AS FROM '{data}/orders.parquet'")
         plain.execute(f"CREATE VIEW events AS FROM '{data}/events.csv'")
         plain.execute(f"CREATE VIEW people AS FROM '{data}/people/*.parquet'")
-        table = plain.execute(sql).to_arrow_table()
+        table = plain.sql(sql).to_arrow_table()
         return [tuple(row.values()) for row in table.to_pylist()]
 
 
@@ -268,6 +268,7 @@ def test_a_database_is_granted_as_a_whole(session):
     assert rows(client, "SELECT count(*) FROM shop.goods") == [(9,)]
     assert rows(client, "CREATE TEMP TABLE c AS FROM shop.goods") == [(9,)]
     assert client.describe("FROM shop.goods").names == ("id", "name")
+    assert "goods" in {row[2] for row in rows(client, "SHOW ALL TABLES")}
     with pytest.raises(QueryFailed):
         rows(client, "FROM orders")
     with pytest.raises(QueryardError, match="read"):
@@ -275,6 +276,67 @@ def test_a_database_is_granted_as_a_whole(session):
     client.close()
     with pytest.raises(CatalogError, match="as a whole only"):
         opened(session, Access(tables=frozenset({"shop.goods"}), sealed=True))
+
+
+@pytest.fixture
+def shop(tmp_path):
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as made:
+        made.execute("CREATE TABLE goods (id INTEGER, name VARCHAR)")
+    duckdb.sql(f"COPY (SELECT 1 AS n) TO '{tmp_path}/numbers.parquet'")
+    with queryard.connect(tmp_path, slots=2, memory="1 GB", statistics="off") as session:
+        yield session
+
+
+WRITER = Access(sealed=True, writes=frozenset({"shop"}))
+
+
+def test_databases_are_written_where_that_is_granted(shop):
+    writer, reader = opened(shop, WRITER), opened(shop, Access(sealed=True))
+    assert rows(reader, "SELECT count(*) FROM shop.goods") == [(0,)]
+    rows(writer, "INSERT INTO shop.goods SELECT n, 'one' FROM numbers")
+    assert rows(reader, "FROM shop.goods") == [(1, "one")]
+    assert rows(writer, "FROM shop.goods") == [(1, "one")]
+    rows(writer, "CREATE TABLE shop.more AS SELECT 7 AS seven")
+    assert rows(reader, "FROM shop.more") == [(7,)]
+    assert rows(writer, "UPDATE shop.goods SET name = 'two' WHERE id = 1") == [(1,)]
+    assert reader.describe("FROM shop.goods").types == ("INTEGER", "VARCHAR")
+    with pytest.raises(QueryardError):
+        rows(reader, "INSERT INTO shop.goods VALUES (3, 'x')")
+    with pytest.raises(NotAllowed):
+        rows(writer, "CREATE TABLE nowhere AS SELECT 1")
+    rows(writer, "USE shop")
+    rows(writer, "CREATE TABLE bare AS SELECT 1 AS one")
+    rows(writer, "INSERT INTO bare SELECT n + 1 FROM memory.main.numbers")
+    assert rows(writer, "SELECT sum(one) FROM bare") == [(3,)]
+    rows(writer, "USE memory")
+    assert rows(reader, "SELECT count(*) FROM shop.bare") == [(2,)]
+    second = opened(shop, WRITER)
+    rows(second, "DELETE FROM shop.goods")
+    assert rows(writer, "FROM shop.goods") == []
+    for client in (writer, reader, second):
+        client.close()
+
+
+def test_a_transaction_that_is_rolled_back_leaves_nothing(shop, tmp_path):
+    writer, reader = opened(shop, WRITER), opened(shop, Access(sealed=True))
+    rows(writer, "BEGIN")
+    rows(writer, "INSERT INTO shop.goods VALUES (1, 'a')")
+    assert rows(writer, "SELECT count(*) FROM shop.goods") == [(1,)]
+    rows(writer, "ROLLBACK")
+    assert rows(reader, "SELECT count(*) FROM shop.goods") == [(0,)]
+    rows(writer, "BEGIN")
+    assert rows(writer, "SELECT count(*) FROM shop.goods") == [(0,)]
+    rows(writer, "INSERT INTO shop.goods VALUES (2, 'b')")
+    with pytest.raises(QueryardError, match=r"shop\.duckdb: is written") as held:
+        rows(reader, "SELECT count(*) FROM shop.goods")
+    assert str(tmp_path) not in str(held.value)
+    rows(writer, "DELETE FROM shop.goods")
+    rows(writer, "COMMIT")
+    assert rows(reader, "SELECT count(*) FROM shop.goods") == [(0,)]
+    rows(writer, "BEGIN; INSERT INTO shop.goods VALUES (1, 'a'); COMMIT")
+    assert rows(reader, "SELECT count(*) FROM shop.goods") == [(1,)]
+    for client in (writer, reader):
+        client.close()
 
 
 def test_copy_to_the_output_folder(session, tmp_path):
@@ -285,6 +347,13 @@ def test_copy_to_the_output_folder(session, tmp_path):
     assert duckdb.sql(f"SELECT count(*) FROM '{folder}/kinds.csv'").fetchall() == [(7,)]
     rows(client, "COPY orders TO 'orders.parquet' (FORMAT parquet)")
     (folder / "link").symlink_to(tmp_path)
+    with pytest.raises(QueryardError):
+        rows(
+            client,
+            "COPY orders TO 'parts' (FORMAT parquet, PARTITION_BY (kind), "
+            "FILENAME_PATTERN '../../../evil_{i}')",
+        )
+    assert not list(tmp_path.glob("evil*"))
     for target in ("'../x.csv'", "'/tmp/x.csv'", "'link/x.csv'", "'file:x.csv'", "('a' || '.csv')"):
         with pytest.raises(NotAllowed):
             rows(client, f"COPY orders TO {target}")

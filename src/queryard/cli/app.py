@@ -11,6 +11,7 @@ from queryard.version import __version__
 
 from .accuracy import accuracy
 from .analyze import analyze
+from .cancel import cancel
 from .compare import compare
 from .experiment import experiment
 from .explain import explain
@@ -22,6 +23,7 @@ from .policies import policies
 from .profile import profile
 from .replay import replay
 from .serve import serve
+from .server_option import ServerOption, name_server
 from .shell import shell
 from .shuffle import shuffle
 from .simulate import simulate
@@ -51,6 +53,7 @@ app.command(rich_help_panel=_QUERIES)(explain)
 app.command(rich_help_panel=_QUERIES)(analyze)
 app.command(rich_help_panel=_QUERIES)(shuffle)
 app.command(rich_help_panel=_QUERIES)(why)
+app.command(rich_help_panel=_QUERIES)(cancel)
 app.command(rich_help_panel=_QUERIES)(profile)
 app.command(rich_help_panel=_QUERIES)(tpch)
 app.command(rich_help_panel=_SERVER)(serve)
@@ -83,12 +86,14 @@ def root(
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
+    server: ServerOption = None,
 ) -> None:
     """A yard where analytic queries are marshalled: SQL on files, and schedulers to try and trust.
 
     Begin with `queryard sql "select 42"`, with `queryard tpch data/ --scale 0.1` for data to play
     with, or with `queryard compare --demo`.
     """
+    name_server(server)
 
 
 def main(args: Sequence[str] | None = None) -> None:

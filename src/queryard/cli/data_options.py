@@ -10,9 +10,12 @@ import typer
 
 from queryard.core.errors import QueryardError
 
+from .server_option import open_remote, server_for
+
 if TYPE_CHECKING:
-    from queryard.live import Session
     from queryard.sql.catalog import Catalog
+
+    from .any_session import AnySession
 
 DEFAULT_PLAN = "auto"
 _DATA = "Data"
@@ -126,14 +129,20 @@ def open_session(
     slots: int | None = None,
     memory: str | None = None,
     plan: str = DEFAULT_PLAN,
-) -> Session:
-    """A session on the data that the options mean."""
-    from queryard.live.request import PLANS
+) -> AnySession:
+    """A session on the data that the options mean, or on a server."""
+    from queryard.live.request import PLANS, checked_plan
     from queryard.live.session import Session
     from queryard.live.settings import session_settings
 
     if plan not in PLANS:
         raise QueryardError(f"--plan {plan}: choose one of {', '.join(PLANS)}")
+    server = server_for(data, tables)
+    if server is not None:
+        own = {"--write": write, "--slots": slots is not None, "--memory": memory is not None}
+        for option in (name for name, is_given in own.items() if is_given):
+            raise QueryardError(f"{option}: is a setting of the server {server}; leave it out")
+        return open_remote(server, None if plan == DEFAULT_PLAN else checked_plan(plan))
     catalog = open_place(data, tables)
     given: dict[str, Any] = {"slots": slots, "memory": memory}
     chosen = {key: value for key, value in given.items() if value is not None}

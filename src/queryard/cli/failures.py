@@ -12,7 +12,7 @@ import typer
 from queryard.core.errors import QueryardError
 
 if TYPE_CHECKING:
-    from queryard.sql.catalog import Catalog
+    from .any_session import AnyCatalog
 
 USER_ERROR = 2  # a wrong option, a missing file
 FAILED = 1  # the statement could not be run
@@ -57,7 +57,7 @@ def exit_codes() -> Iterator[None]:
 
 
 @contextmanager
-def advising(catalog: Catalog) -> Iterator[None]:
+def advising(catalog: AnyCatalog) -> Iterator[None]:
     """What DuckDB says of the tables of a catalog, with the advice that applies to them."""
     from queryard.engine.errors import QueryFailed
     from queryard.sql.catalog.advice import with_passed_over, with_way_out

@@ -15,13 +15,16 @@ from queryard.core import readable
 from queryard.core.errors import QueryardError, unknown_name
 
 from . import history_place
+from .server_option import open_remote, server_for
 
 if TYPE_CHECKING:
-    from queryard.history import CostRow, SessionRecord
+    from queryard.history import CostRow, QueryRecord, SessionRecord
 
     from .history_tables import Listing
 
 BY = ("tenant", "template")
+# The most that a server tells at once.
+MOST_FROM_SERVER = 10_000
 NOTHING = "There is nothing of the kind in the history."
 _WHICH = "Which queries"
 _WHAT = "What to show"
@@ -109,10 +112,20 @@ def history(
     - `queryard sql "FROM 'history/asked.parquet'"` (then, on what was exported)
     """
     from . import history_tables as tables
-    from .history_sums import summed
 
     _check(by, sessions, costs, export)
     console = Console(highlight=False)
+    outcomes = ("failed", "cancelled", "refused", "lost", "open") if failed else None
+    limit = last if last is not None or by is not None else 20
+    server = server_for(data)
+    if server is not None:
+        given = {"--sessions": sessions, "--costs": costs, "--export": export, "--session": session}
+        for option in (name for name, value in given.items() if value):
+            raise QueryardError(f"{option}: is told on the machine of the server; leave it out")
+        with open_remote(server) as there:
+            queries = there.history(limit or MOST_FROM_SERVER, tenant, outcomes)
+        _show_queries(queries, by, as_json, console)
+        return
     with history_place.open_history(data) as reader:
         if export is not None:
             rows = reader.export(export)
@@ -131,12 +144,19 @@ def history(
             noted = [(record, reader.costs(record.session)) for record in chosen]
             _show_costs([(record, rows) for record, rows in noted if rows], as_json, console)
             return
-        outcomes = ("failed", "cancelled", "refused", "lost", "open") if failed else None
-        limit = last if last is not None or by is not None else 20
         queries = reader.queries(name, tenant, limit=limit, outcomes=outcomes)
-        if by is not None:
-            _show(summed(queries, by), as_json, lambda rows: tables.sum_table(rows, by), console)
-            return
+        _show_queries(queries, by, as_json, console)
+
+
+def _show_queries(
+    queries: list[QueryRecord], by: str | None, as_json: bool, console: Console
+) -> None:
+    from . import history_tables as tables
+    from .history_sums import summed
+
+    if by is not None:
+        _show(summed(queries, by), as_json, lambda rows: tables.sum_table(rows, by), console)
+    else:
         _show(queries, as_json, tables.query_table, console)
 
 

@@ -20,16 +20,17 @@ from queryard.results.display import value_text
 from .failures import INTERRUPTED, complain
 
 if TYPE_CHECKING:
-    from queryard.live import Session
     from queryard.live.online import OnlineAnswers
     from queryard.results.online import OnlineAnswer
+
+    from .any_session import AnySession
 
 SHOWN_ROWS = 20
 BAR_WIDTH = 40
 
 
 def run_online(
-    session: Session,
+    session: AnySession,
     sql: str,
     *,
     stop_at: float | None,

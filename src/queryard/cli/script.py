@@ -21,8 +21,10 @@ from .rows_out import opened
 
 if TYPE_CHECKING:
     from queryard.engine.classify import Classified
-    from queryard.live import Answer, Session
+    from queryard.live import Answer
     from queryard.live.request import Plan
+
+    from .any_session import AnySession
 
 SHOWN_ROWS = 40
 
@@ -45,7 +47,9 @@ class Showing:
         return self.rows or None
 
 
-def run_script(session: Session, sql: str, showing: Showing, time_limit: str | None = None) -> None:
+def run_script(
+    session: AnySession, sql: str, showing: Showing, time_limit: str | None = None
+) -> None:
     """Run every statement of a text; it stops at the first that fails.
 
     As tables all answers are shown. Other formats hold the rows of one statement: the last.
@@ -63,7 +67,7 @@ def _before_last(showing: Showing) -> Showing | None:
 
 
 def run_statement(
-    session: Session,
+    session: AnySession,
     statement: Classified,
     showing: Showing | None,
     time_limit: str | None = None,

@@ -15,8 +15,9 @@ from .failures import advising
 from .script import Showing
 
 if TYPE_CHECKING:
-    from queryard.live import Session
     from queryard.live.request import Plan
+
+    from .any_session import AnySession
 
 
 class Quit(Exception):
@@ -27,7 +28,7 @@ class ShellCommands:
     """What can be asked of the shell itself, and what was set."""
 
     def __init__(
-        self, session: Session, showing: Showing, run_text: Callable[[str], None], plan: Plan
+        self, session: AnySession, showing: Showing, run_text: Callable[[str], None], plan: Plan
     ) -> None:
         self.session = session
         self.showing = showing

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from queryard.core.errors import QueryardError
-from queryard.sql.catalog import Catalog
 from queryard.sql.catalog.quoting import (
     identifier,
     plain_identifier,
     split_name,
     written_name,
 )
+
+if TYPE_CHECKING:
+    from .any_session import AnyCatalog
 
 KEYWORDS = (
     "ALL AND ANTI AS ASC ASOF BETWEEN BY CASE CAST COPY CREATE CROSS DELETE DESC DESCRIBE "
@@ -39,7 +42,7 @@ class ShellCompleter(Completer):
     offered, but no table is opened for its columns.
     """
 
-    def __init__(self, catalog: Catalog, commands: Iterable[str]) -> None:
+    def __init__(self, catalog: AnyCatalog, commands: Iterable[str]) -> None:
         self._catalog = catalog
         self._commands = sorted(commands)
         self._columns: dict[str, list[str]] = {}

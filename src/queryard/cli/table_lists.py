@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
@@ -17,11 +17,16 @@ from queryard.sql.catalog import Catalog
 from queryard.sql.catalog.advice import passed_over
 from queryard.sql.catalog.quoting import plain_identifier, written_name
 
+if TYPE_CHECKING:
+    from .any_session import AnyCatalog
+
 LONGEST, SHORTEST = 30, 8  # of the smallest and largest values
 
 
-def describe_tables(catalog: Catalog) -> list[dict[str, Any]]:
+def describe_tables(catalog: AnyCatalog) -> list[dict[str, Any]]:
     """One entry per table; a table that cannot be read says why."""
+    if not isinstance(catalog, Catalog):
+        return catalog.described()
     return [_describe(catalog, key) for key in sorted(catalog.tables)]
 
 
@@ -44,8 +49,10 @@ def _rows(catalog: Catalog, key: str) -> tuple[float, bool]:
     return statistics.rows, False
 
 
-def describe_columns(catalog: Catalog, name: str) -> dict[str, Any]:
+def describe_columns(catalog: AnyCatalog, name: str) -> dict[str, Any]:
     """One table: what it is, and one entry per column."""
+    if not isinstance(catalog, Catalog):
+        return catalog.described_columns(name)
     table = catalog[name]
     statistics = catalog.statistics(name)
     columns = []

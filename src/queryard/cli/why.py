@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -15,9 +15,8 @@ from queryard.core.errors import QueryardError
 
 from . import history_place
 from .open_sessions import Data, ask_all, open_sessions
-
-if TYPE_CHECKING:
-    from queryard.history import QueryRecord
+from .past_queries import told_of_past
+from .server_option import open_remote, server_for
 
 
 def why(
@@ -41,10 +40,21 @@ def why(
 
     - `queryard why --data data/` lists the queries that run and that wait
     - `queryard why 5f0c2a91b7de-14 --data data/`
+    - `queryard --server http://host:8080 why`
     """
     # It brings the engine with it, which the help must not wait for.
     from .asking import NoAnswer
 
+    server = server_for(data)
+    if server is not None:
+        from .remote_queries import list_on_server, why_on_server
+
+        with open_remote(server) as there:
+            if query is None:
+                show_queries(list_on_server(there), as_json)
+            else:
+                typer.echo(why_on_server(there, query, as_json))
+        return
     if query is None:
         _list(data, as_json)
         return
@@ -79,6 +89,11 @@ def _list(data: str | None, as_json: bool) -> None:
         rows += [{"forecast_end_s": ends_s.get(row["id"]), **row} for row in queries]
     for remote in late:
         typer.echo(f"{remote} has no forecast yet; ask again", err=True)
+    show_queries(rows, as_json)
+
+
+def show_queries(rows: list[dict[str, Any]], as_json: bool) -> None:
+    """Queries on their way, as a table for people."""
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
@@ -124,36 +139,4 @@ def _ended(query: str, data: str | None, as_json: bool) -> None:
             f"{query}: no query of this name is on its way or in the history; "
             "`queryard why` lists those on their way, `queryard history` the others"
         )
-    typer.echo(json.dumps(asdict(found), indent=1) if as_json else _told(found))
-
-
-def _told(query: QueryRecord) -> str:
-    """What became of a query, in words."""
-    if query.outcome == "lost":
-        return _lost(query)
-    if query.ended_s is None:
-        return f"{query.query} is on its way; its session has not answered"
-    text = f"{query.query} {query.outcome} after {query.ended_s - query.asked_s:.2f} s"
-    if query.waited_s is not None:
-        text += f", {query.waited_s:.2f} s of it waiting"
-    if query.twin_of:
-        text += f"\n- it shared the run of {query.twin_of}, which asked the same"
-    if query.predicted_work_s is not None and query.work_s is not None and not query.twin_of:
-        text += (
-            f"\n- {query.predicted_work_s:.2f} core-seconds of work were predicted (by "
-            f"{query.predicted_by}), and it took {query.work_s:.2f}"
-        )
-    if (error := query.forecast_error) is not None:
-        when = "earlier" if error > 0 else "later"
-        text += f"\n- when it came, an end {abs(error):.0%} {when} was forecast"
-    return text if not query.error else f"{text}\n- {query.error}"
-
-
-def _lost(query: QueryRecord) -> str:
-    text = f"{query.query} was under way when the process of its session ended; it has no answer"
-    if query.started_s is not None:
-        text += (
-            f"\n- it had waited for {query.waited_s:.2f} s, and held {query.held_s:.2f} "
-            "slot-seconds until the session was last heard of"
-        )
-    return text
+    typer.echo(json.dumps(asdict(found), indent=1) if as_json else told_of_past(found))

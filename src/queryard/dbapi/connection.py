@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Unpack
+from typing import Any
 
-from queryard import live
+from queryard import connecting
 from queryard.engine.native import Parameters
-from queryard.live.options import SessionOptions, check_options
 
 from . import errors
 from .cursor import Cursor
@@ -16,16 +15,15 @@ from .transactions import Transactions
 
 
 def connect(
-    where: str | Path | None = None, *, autocommit: bool = False, **options: Unpack[SessionOptions]
+    where: str | Path | None = None, *, autocommit: bool = False, **options: Any
 ) -> Connection:
-    """Connect to data; the options are those of `queryard.connect`.
+    """Connect to data, or to a server by its address; the options are those of `queryard.connect`.
 
     Without `autocommit`, the first INSERT, UPDATE or DELETE begins a transaction, which `commit`
     or `rollback` ends.
     """
-    check_options(options, SessionOptions.__annotations__)
     with translating():
-        session = live.connect(where, **options)
+        session = connecting.connect(where, **options)
     return Connection(session, autocommit)
 
 
@@ -56,7 +54,7 @@ class Connection(Transactions):
 
     def __exit__(self, kind: object, *exception: object) -> None:
         try:
-            if self._session is not None and self._session.host.owner.is_here:
+            if self._session is not None and self._session.is_here:
                 if kind is None:
                     self.commit()
                 else:

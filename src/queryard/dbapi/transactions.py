@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import threading
+from typing import TYPE_CHECKING
 
-from queryard import live
 from queryard.engine.classify import Classified
+from queryard.live import Session
 
 from .errors import InterfaceError, translating
+
+if TYPE_CHECKING:
+    from queryard.remote.session import RemoteSession
+
+    AnySession = Session | RemoteSession
 
 # What an open transaction holds back until `commit`.
 _CHANGES = ("INSERT", "UPDATE", "DELETE", "MERGE_INTO")
@@ -16,19 +22,19 @@ _CHANGES = ("INSERT", "UPDATE", "DELETE", "MERGE_INTO")
 class Transactions:
     """Begins a transaction where a statement needs one, and ends it when asked to."""
 
-    def __init__(self, session: live.Session, autocommit: bool = False) -> None:
-        self._session: live.Session | None = session
+    def __init__(self, session: AnySession, autocommit: bool = False) -> None:
+        self._session: AnySession | None = session
         self._lock = threading.RLock()
         self._in_transaction = False
         self.autocommit = autocommit
 
     @property
-    def session(self) -> live.Session:
+    def session(self) -> AnySession:
         """The session below, for all that PEP 249 does not know."""
         if self._session is None:
             raise InterfaceError("the connection is closed; open another with connect")
         with translating():
-            self._session.host.owner.check()
+            self._session.check_owner()
         return self._session
 
     @property

@@ -18,6 +18,8 @@ from .classify import Classified
 from .errors import NotAllowed
 from .instance import Connection
 
+# How long a sealed client waits for a database that another is writing, or reads.
+WAIT_S = 10.0
 # Of an ATTACH, before the path.
 _HEAD = frozenset({"attach", "or", "replace", "database", "if", "not", "exists"})
 # A kind of database before a path; a single letter belongs to the path.
@@ -30,16 +32,31 @@ class Attached:
     One that was replaced by another file since is attached anew, unless we write to it ourselves.
     """
 
-    def __init__(self, claims: Claims | None = None, writes: bool = False) -> None:
+    def __init__(
+        self,
+        claims: Claims | None = None,
+        writes: bool | frozenset[str] = False,
+        wait_s: float = 0.0,
+    ) -> None:
+        """`writes` are the aliases of databases that are opened for writing, or all.
+
+        For up to `wait_s` it waits for a database that is in use elsewhere in this process.
+        """
         self.claims = claims or Claims()
         self._writes = writes
+        self._wait_s = wait_s
         # By alias, the file as it was.
         self._files: dict[str, tuple[int, ...]] = {}
+        self._paths: dict[str, str] = {}
         self.changes = 0
         """How often a database was attached."""
 
     def attach(
-        self, connection: Connection, catalog: Catalog, names: Set[str] | None = None
+        self,
+        connection: Connection,
+        catalog: Catalog,
+        names: Set[str] | None = None,
+        only_reads: bool = False,
     ) -> None:
         """Attach what is not attached yet: all, or what some names may mean."""
         wanted = [
@@ -50,22 +67,47 @@ class Attached:
         for database in wanted:
             file = _state_of(database.path)
             held = self._files.get(database.alias)
-            if held is not None and (self._writes or held == file):
+            if held is not None and (self._writes_to(database) or held == file):
                 continue
             if held is not None:
                 connection.run("USE memory")
                 connection.run(f"DETACH {identifier(database.alias)}")
-                del self._files[database.alias]
-                self.claims.release({database.path})
+                self._forget(database.alias)
             elif self.claims.holds(database.path):
                 continue  # a statement has attached it, or it has another name as well
-            self._attach(connection, database)
+            self._attach(connection, database, self._writes_to(database) and not only_reads)
             self._files[database.alias] = file
+            self._paths[database.alias] = database.path
             self.changes += 1
 
-    def _attach(self, connection: Connection, database: AttachedDatabase) -> None:
-        mode = "" if self._writes else " (READ_ONLY)"
-        self.claims.claim(database.path, self._writes)
+    def _writes_to(self, database: AttachedDatabase) -> bool:
+        writes = self._writes
+        return writes if isinstance(writes, bool) else database.alias.lower() in writes
+
+    def let_go(self, connection: Connection) -> None:
+        """Detach all, so that others can write them."""
+        for alias in list(self._files):
+            connection.run("USE memory")
+            connection.run(f"DETACH DATABASE IF EXISTS {identifier(alias)}")
+            self._forget(alias)
+
+    def forget_missing(self, connection: Connection) -> None:
+        """A transaction was rolled back, and what it had attached went with it."""
+        rows = connection.rows("SELECT database_name AS name FROM duckdb_databases()")
+        for alias in self._files.keys() - {str(row["name"]) for row in rows}:
+            self._forget(alias)
+
+    def _forget(self, alias: str) -> None:
+        del self._files[alias]
+        self.claims.release({self._paths.pop(alias)})
+
+    @property
+    def aliases(self) -> Set[str]:
+        return self._files.keys()
+
+    def _attach(self, connection: Connection, database: AttachedDatabase, writes: bool) -> None:
+        mode = "" if writes else " (READ_ONLY)"
+        self.claims.claim(database.path, writes, self._wait_s)
         try:
             alias = identifier(database.alias)
             connection.run(f"ATTACH {literal(database.path)} AS {alias}{mode}")

@@ -22,7 +22,7 @@ from .classify import Classified
 from .errors import QueryFailed, failure, missing_table
 from .instance import Connection
 from .parameters import bind
-from .settings import Settings, apply
+from .settings import Settings, apply, reset
 from .small_instance import SmallInstance
 from .types import type_name
 from .views import explain_missing
@@ -69,7 +69,10 @@ class Describer:
             if parameters is None and known is not None and known[0] == version:
                 self._known.move_to_end(key)
                 return known[1]
-            found = self._describe(statement, parameters, settings)
+            try:
+                found = self._describe(statement, parameters, settings)
+            finally:
+                self._place.let_go()
             if parameters is None:
                 self._known[key] = version, found
                 if len(self._known) > KEPT:
@@ -108,6 +111,7 @@ class Describer:
             yield own
         finally:
             own.close()
+            reset(connection, settings)
 
     def close(self) -> None:
         with self._lock:

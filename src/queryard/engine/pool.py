@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from .access import Seal
-from .attached import Attached, SearchPath
+from .attached import WAIT_S, Attached, SearchPath
 from .errors import QueryFailed
 from .footers import FooterCache
 from .instance import MIN_MEMORY_BYTES, Connection, Instance
@@ -57,6 +58,7 @@ class PooledInstance:
         """Seal it; it must be new."""
         if self.seal is None:
             self.instance.close_to_others(seal)
+            self.attached = Attached(wait_s=WAIT_S)
         self.is_new = False
 
     def close(self) -> None:
@@ -96,6 +98,7 @@ class InstancePool:
                 if seal is not None:
                     chosen.close_to_others(seal)
                 chosen.is_new = False
+                chosen.attached.claims.on_wanted = partial(self._yield, chosen)
             except BaseException:
                 self._used_bytes -= memory_bytes
                 if chosen is not None:
@@ -177,6 +180,13 @@ class InstancePool:
                 used.close()
             else:
                 self._idle.append(used)
+
+    def _yield(self, instance: PooledInstance) -> None:
+        """A database that it has attached is to be written: close it, unless a query uses it."""
+        with self._lock:
+            if instance in self._idle:
+                self._idle.remove(instance)
+                instance.close()
 
     def discard(self, used: PooledInstance) -> None:
         """Take back one that is not fit for another query."""

@@ -9,6 +9,7 @@ one after another. Reads of database files that this instance writes run on furt
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
@@ -21,7 +22,7 @@ from queryard.sql.catalog.open_files import Claims, FileInUse, is_same
 from queryard.sql.catalog.quoting import identifier, literal
 
 from .access import Reach, Seal
-from .attached import Attached, SearchPath, claim_by_statement
+from .attached import WAIT_S, Attached, SearchPath, claim_by_statement
 from .classify import Classified, copies_to, target_words
 from .describing import Described, Parameters, describe_on
 from .durability import check_durable
@@ -32,7 +33,7 @@ from .instance import Connection, Instance
 from .links import Links
 from .read_connections import ReadConnection, ReadConnections
 from .session_objects import SessionObjects
-from .settings import Settings, noted, sets_variable
+from .settings import Settings, apply, noted, sets_variable
 from .side_effects import BY_TEXT, concerns
 from .views import FileTable, Views, explain_missing, file_tables, unusable, within
 from .written import refuse_written
@@ -80,7 +81,10 @@ class SessionInstance:
         # Key -> fingerprint of the frame, and the name of its copy.
         self._frames: dict[str, tuple[str, str]] = {}
         self._claims = Claims(catalog.metadata, self._ask)
-        self._attached = Attached(self._claims, writes)
+        self._claims.is_busy = lambda: bool(self._inside)
+        # A sealed client has databases for a statement or a transaction only.
+        self._shares = reach.sealed
+        self._attached = self._nothing_attached()
         self._functions: list[ScalarFunction] = []
         self._there = SessionObjects()
         # Whether a statement may have left something behind.
@@ -89,6 +93,11 @@ class SessionInstance:
         # A statement of the open transaction has failed: DuckDB may refuse all that follow.
         self._is_aborted = False
         self._held: dict[str, Any] = {}
+
+    def _nothing_attached(self) -> Attached:
+        if self._shares:
+            return Attached(self._claims, self.reach.access.writes, WAIT_S)
+        return Attached(self._claims, self.writes)
 
     # --- where a statement must run ------------------------------------------------------------
 
@@ -114,7 +123,10 @@ class SessionInstance:
         if not names.isdisjoint(self._there.private | frames):
             return True
         if not self.writes:
-            return not names.isdisjoint(self._there.made)
+            # A transaction of a sealed client that has come to a database goes on there.
+            goes_on = self._shares and self._in_transaction
+            held = self._databases(self._attached.aliases) if goes_on else set()
+            return not names.isdisjoint(self._there.made | held)
         in_schemas = {t.name.lower() for t in file_tables(self.catalog).values() if t.schema}
         if self._reads_written(statement):
             if self._in_transaction:
@@ -145,16 +157,25 @@ class SessionInstance:
             self._there.in_files | self._databases()
         )
 
-    def _databases(self) -> set[str]:
-        """The databases of the catalog, and their tables."""
+    def _databases(self, aliases: Set[str] | None = None) -> set[str]:
+        """The databases of the catalog, or some of them, and their tables."""
         tables = self.catalog.tables.values()
-        names = {table.name.lower() for table in tables if isinstance(table, DatabaseTable)}
-        return names | {database.alias.lower() for database in self.catalog.databases}
+        of = {each.alias for each in self.catalog.databases} if aliases is None else set(aliases)
+        names = {
+            table.name.lower()
+            for table in tables
+            if isinstance(table, DatabaseTable) and table.database.alias in of
+        }
+        return names | {alias.lower() for alias in of}
 
     def concerns(self, left: Classified, later: Classified) -> bool:
         """Whether the side effects of a statement may change what a later read-only one sees."""
         if concerns(left, later, self.catalog):
             return True
+        if self._shares and self.reach.access.writes:
+            # A view in a database may read anything there.
+            acts = not (left.reads or left.only_looks)
+            return acts and not later.names.isdisjoint(self._databases())
         if left.reads or left.only_looks or not self._reads_written(later):
             return False
         if self._connection is None:
@@ -244,7 +265,7 @@ class SessionInstance:
             return
         self._close_instance()
         self._views, self._search_path = Views(), SearchPath()
-        self._attached = Attached(self._claims, self.writes)
+        self._attached = self._nothing_attached()
         self._claims.release()
         self._frames.clear()
 
@@ -254,6 +275,8 @@ class SessionInstance:
 
     def leave(self, query: object) -> None:
         self._inside.discard(query)
+        if self._shares:
+            self._let_go()
 
     def shares_instance(self) -> bool:
         """Whether several queries run in this instance."""
@@ -264,9 +287,14 @@ class SessionInstance:
     ) -> dict[str, Exception]:
         """Make what must be there before the statement: files as views, frames as tables."""
         self._check(statement)
-        self._attach(connection)
+        late = [setting for setting in self.settings if setting.is_late]
+        searched = frozenset(name for setting in late for name in setting.names)
+        changes = self._attached.changes
+        self._attach(connection, statement, names | searched)
         self._search_path.follow(connection, self._attached, self.catalog)
-        if self.writes:
+        if self._shares and changes != self._attached.changes:
+            apply(connection, late)  # what was let go is searched again
+        if self.writes or self.reach.access.writes:
             check_durable(statement, connection)
         if statement.kind == "ATTACH":
             with self._opening:
@@ -294,12 +322,34 @@ class SessionInstance:
         seal = None if self._instance is None else self._instance.seal
         return within(file_tables(self.catalog), seal, self._links)
 
-    def _attach(self, connection: Connection) -> None:
+    def _attach(
+        self,
+        connection: Connection,
+        statement: Classified | None = None,
+        names: Set[str] = frozenset(),
+    ) -> None:
         with self._opening:
             changes = self._attached.changes
-            self._attached.attach(connection, self.catalog)
+            if not self._shares or statement is None:
+                self._attached.attach(connection, self.catalog)
+            elif statement.reads or not statement.only_looks:
+                # A file may be open in one instance that writes it: what is not named is left.
+                named = statement.names | names
+                self._attached.attach(connection, self.catalog, named, statement.reads)
+            else:
+                # What another client writes just now is not listed.
+                with contextlib.suppress(FileInUse):
+                    self._attached.attach(connection, self.catalog, None, True)
             if changes != self._attached.changes:
                 self._note_functions(connection)
+
+    def _let_go(self) -> None:
+        """Detach databases that other clients may want, unless a transaction needs them."""
+        # The client may be closed, or ask for more, as soon as its query has ended.
+        with self._opening, contextlib.suppress(QueryFailed):
+            if self._connection is None or self._in_transaction or self._inside:
+                return
+            self._attached.let_go(self._connection)
 
     def _note_functions(self, connection: Connection) -> None:
         rows = connection.rows(_FUNCTIONS)
@@ -372,6 +422,8 @@ class SessionInstance:
         """Views and copies that were made within a transaction went with it."""
         self._views = Views()
         self._frames.clear()
+        if self._shares:
+            self._attached.forget_missing(self.connection)
 
     def _hold_settings(self) -> None:
         """Restore the settings that slots and memory budget depend on, if they were changed."""
@@ -418,11 +470,13 @@ class SessionInstance:
 
     def describe(self, statement: Classified, parameters: Parameters | None) -> Described:
         """What a statement gives and takes, on the one connection; no statement may use it."""
-        with self._opening:
-            if not self._inside:
-                self._renew()
-        errors = self.prepare(statement, self.connection, statement.names)
-        return self._described(self.connection, statement, parameters, errors)
+        token = object()
+        self.enter(token)
+        try:
+            errors = self.prepare(statement, self.connection, statement.names)
+            return self._described(self.connection, statement, parameters, errors)
+        finally:
+            self.leave(token)
 
     def describe_reading(self, statement: Classified, parameters: Parameters | None) -> Described:
         """The same on a further connection, for a read of what this instance writes."""
@@ -475,6 +529,7 @@ class SessionInstance:
             self.readers = ReadConnections()
 
     def close(self) -> None:
-        self._close_instance()
+        with self._opening:
+            self._close_instance()
         self._links.close()
         self._claims.release()

@@ -9,7 +9,6 @@ from pathlib import Path
 from queryard.sql.catalog import Catalog
 
 from .access import Seal
-from .attached import Attached
 from .instance import Connection
 from .pool import PooledInstance
 from .views import file_tables, unusable
@@ -58,10 +57,10 @@ class SmallInstance:
         assert self._place is not None
         return Connection(self._place.instance)
 
-    @property
-    def attached(self) -> Attached:
-        assert self._place is not None
-        return self._place.attached
+    def let_go(self) -> None:
+        """Detach databases, which others may want to write."""
+        if self._place is not None:
+            self._place.attached.let_go(self._place.connection)
 
     def close(self) -> None:
         if self._place is not None:

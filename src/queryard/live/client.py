@@ -71,7 +71,7 @@ class Client:
         memory_bytes: int,
         name: str = "",
         tenant: str = "default",
-        plan: Plan = "native",
+        plan: Plan = "auto",
         writes: bool = False,
         access: Access = ALL,
     ) -> Client:
@@ -110,7 +110,7 @@ class Client:
         With `online` it answers early and often, if that can be done soundly.
         """
         check_types(sql, parameters)
-        statements = self._checked(sql)
+        statements = self.checked(sql)
         left_s = None if deadline is None else as_time_left(deadline, "deadline")
         limit_s = None if time_limit is None else as_seconds(time_limit, "time_limit")
         if not isinstance(idempotency_key, str):
@@ -136,7 +136,7 @@ class Client:
         request = self.with_scans(request)
         return self.host.submit(self, request, self._key(request), keep_s)
 
-    def _checked(self, sql: str) -> list[Classified]:
+    def checked(self, sql: str) -> list[Classified]:
         """The statements of a text, all of which the client may run."""
         statements = classify(sql)
         if self.reach.sealed:
@@ -152,7 +152,7 @@ class Client:
         own connection: then for what runs there. `parameters` help where types hang on them.
         """
         check_types(sql, () if parameters is None else parameters)
-        statements = self._checked(sql)
+        statements = self.checked(sql)
         if len(statements) > 1:
             raise QueryardError(
                 f"{len(statements)} statements cannot be described together; one at a time"

@@ -38,6 +38,8 @@ def explain(
     """How a client's statement would be run; with `analyze` it is run, for the real figures."""
     check_types(sql, parameters)
     statement = _only_statement(sql)
+    if client.reach.sealed:
+        client.checked(sql)
     client.host.look_at_files([statement])
     wanted = checked_plan(plan or client.plan)
     request = client.with_scans(

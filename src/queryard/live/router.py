@@ -31,6 +31,7 @@ class Askable(Protocol):
     def forecasts(self) -> Mapping[str, Forecast]: ...
     def why(self, query: str) -> WaitReport: ...
     def use_profile(self, profile: Mapping[str, Any]) -> None: ...
+    def cancel(self, query: str) -> None: ...
 
 
 def _queries(session: Askable, request: Request) -> Any:
@@ -53,11 +54,19 @@ def _profile(session: Askable, request: Request) -> Any:
     return dict(session.profile)
 
 
+def _cancel(session: Askable, request: Request) -> Any:
+    query = str(request.get("query", ""))
+    session.why(query)  # it must be active
+    session.cancel(query)
+    return {"query": query}
+
+
 QUESTIONS: Mapping[str, Callable[[Askable, Request], Any]] = {
     "queries": _queries,
     "forecasts": _forecasts,
     "why": _why,
     "profile": _profile,
+    "cancel": _cancel,
 }
 
 

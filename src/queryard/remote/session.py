@@ -33,6 +33,7 @@ from queryard.results.ownership import Owner
 from queryard.sim.forecast import Forecast
 from queryard.sql.catalog.quoting import written_name
 
+from .catalog import RemoteCatalog
 from .credentials import credentials
 from .errors import NotKnown, NotOnServer
 from .handle import RemoteHandle
@@ -53,6 +54,7 @@ def connect(
     label: str = "",
     ca: str | None = None,
     patience: float | str = PATIENCE_S,
+    plan: Plan | None = None,
 ) -> RemoteSession:
     """Open a session on a server.
 
@@ -60,14 +62,14 @@ def connect(
     environment (QUERYARD_SERVER, QUERYARD_TOKEN), or in a file of mode 0600
     (~/.config/queryard/server.toml). `tenant` is one below the token's own, `label` is shown in
     lists of sessions, `ca` a file of certificates to trust. A server that does not answer is asked
-    again for `patience`.
+    again for `patience`. `plan` is how queries run unless they say otherwise.
     """
     found = credentials(server, token, ca)
     transport = Transport(
         found.server, found.token, ca=found.ca, patience_s=as_age(patience, "patience")
     )
     try:
-        return RemoteSession(transport, tenant=tenant, label=label)
+        return RemoteSession(transport, tenant=tenant, label=label, plan=plan)
     except BaseException:
         transport.close()
         raise
@@ -79,14 +81,23 @@ class RemoteSession:
     Settings, temporary tables and transactions belong to it, as to an embedded session.
     """
 
-    def __init__(self, transport: Transport, *, tenant: str | None = None, label: str = "") -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        tenant: str | None = None,
+        label: str = "",
+        plan: Plan | None = None,
+    ) -> None:
         self._transport = transport
         self._owner = Owner()
         self._lock = threading.Lock()
         self._tenant = tenant
         self._label = label
+        self._plan = None if plan is None else checked_plan(plan)
         # Whether later statements may rely on earlier ones, so that the session must stay.
         self._has_state = False
+        self._catalog: RemoteCatalog | None = None
         # How far the clocks of the server and of this machine are apart.
         self._ahead_s = 0.0
         self._session = self._opened()
@@ -96,6 +107,16 @@ class RemoteSession:
     def url(self) -> str:
         """The address of the server."""
         return self._transport.url
+
+    @property
+    def plan(self) -> Plan:
+        """How queries run unless they say otherwise; "auto" leaves it to the server."""
+        return self._plan or "auto"
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this is the process that has opened it, and no fork."""
+        return self._owner.is_here
 
     def check_owner(self) -> None:
         """Raise in a forked process: the connections are the other process's."""
@@ -192,7 +213,7 @@ class RemoteSession:
         body = {
             "sql": sql,
             "parameters": as_json(parameters) or None,
-            "plan": None if plan is None else checked_plan(plan),
+            "plan": self._plan if plan is None else checked_plan(plan),
             "tenant": None if tenant is None else checked_tenant(tenant),
             "priority": checked_priority(priority),
             "memory": memory,
@@ -292,7 +313,7 @@ class RemoteSession:
         body = {
             "sql": sql,
             "parameters": as_json(parameters) or None,
-            "plan": None if plan is None else checked_plan(plan),
+            "plan": self._plan if plan is None else checked_plan(plan),
             "session": self._session,
             **more,
         }
@@ -357,6 +378,13 @@ class RemoteSession:
         self._owner.check()
         return record_of(self._transport.json("GET", f"/v1/history/{query}"))
 
+    @property
+    def catalog(self) -> RemoteCatalog:
+        """The tables that the token may read, with their columns."""
+        if self._catalog is None:
+            self._catalog = RemoteCatalog(self.table_states)
+        return self._catalog
+
     def tables(self) -> tuple[str, ...]:
         """The names of all tables that the token may read, as SQL writes them."""
         return tuple(written_name(table["name"]) for table in self.table_states())
@@ -366,6 +394,14 @@ class RemoteSession:
         self._owner.check()
         found: list[dict[str, Any]] = self._transport.json("GET", "/v1/tables")["tables"]
         return found
+
+    def refresh(self) -> tuple[str, ...]:
+        """Ask for the tables again; the names of those that have changed since `catalog` was read.
+
+        The server looks at its files by itself, and at its catalog file when it gets SIGHUP.
+        """
+        self._owner.check()
+        return self.catalog.refresh()
 
     def whoami(self) -> dict[str, str]:
         """The name, the tenant and the role of the token, and the version of the server."""
@@ -401,10 +437,6 @@ class RemoteSession:
     def shuffle(self, *given: Any, **options: Any) -> NoReturn:
         """Refused: shuffled copies are made where the data is."""
         raise _not_here("shuffle", "run `queryard shuffle TABLE` on the server's machine")
-
-    def refresh(self) -> NoReturn:
-        """Refused: a server looks at its files itself."""
-        raise _not_here("refresh", "a server sees new files by itself; SIGHUP reloads its catalog")
 
     def report(self) -> NoReturn:
         """Refused: what a server costs is in its metrics."""

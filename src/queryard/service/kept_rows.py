@@ -82,6 +82,8 @@ class KeptRows:
         self._complete = False
         self._gone = ""
         self._file: _File | None = None
+        # The batch that was read last from a file, by its position.
+        self._last: tuple[int, Any] | None = None
 
     @property
     def schema(self) -> Any:
@@ -143,10 +145,10 @@ class KeptRows:
                 if position >= self._end:
                     continue
                 kept = self._kept[bisect_right(self._kept, position, key=_start) - 1]
-                batch = self._loaded(kept).slice(position - kept.start)
+                batch = _about(self._loaded(kept).slice(position - kept.start), most_bytes)
                 found.append(batch)
-                size += batch.nbytes
-                position = kept.start + kept.rows
+                size += max(1, batch.nbytes)
+                position += batch.num_rows
             return Piece(found, position, self._complete and position >= self._end)
 
     def _take(self, position: int) -> bool:
@@ -181,7 +183,12 @@ class KeptRows:
         kept.batch = None
 
     def _loaded(self, kept: _Kept) -> Any:
-        return kept.batch if kept.file is None else kept.file.read(kept.at, kept.length)
+        if kept.file is None:
+            return kept.batch
+        # A large batch is given out in several pieces.
+        if self._last is None or self._last[0] != kept.start:
+            self._last = kept.start, kept.file.read(kept.at, kept.length)
+        return self._last[1]
 
     # --- freeing ---------------------------------------------------------------------------------
 
@@ -206,6 +213,7 @@ class KeptRows:
         """Drop everything, and take no more; readers are told the reason."""
         with self._lock:
             self._gone = reason
+            self._last = None
             self.free_before(self._end)
         self._output.close()
 
@@ -258,6 +266,13 @@ class _File:
         if self._batches == 0:
             self.is_gone = True
             self._path.unlink(missing_ok=True)
+
+
+def _about(batch: Any, size_bytes: int) -> Any:
+    """The first rows of a batch that is much larger than wanted."""
+    if batch.nbytes <= 2 * size_bytes:
+        return batch
+    return batch.slice(0, max(1, batch.num_rows * size_bytes // batch.nbytes))
 
 
 def _start(kept: _Kept) -> int:

@@ -33,7 +33,7 @@ class KeptResult:
         self.submitted = submitted
         self.ticket = submitted.ticket
         # Holds the interest in the rows: without it the query would be cancelled.
-        self.handle: Handle = submitted.handle()
+        self.handle: Handle | None = submitted.handle()
         self.rows = KeptRows(submitted.ticket.output, room)
         self.readers = 0
         self.used_s = time.monotonic()
@@ -122,7 +122,7 @@ class Results:
         if not result.ticket.ended:
             host.cancel(result.id, QueryCancelled(reason))
         result.rows.close(reason)
-        host.release(result.ticket)
+        result.handle = None  # with it goes the interest in the rows
         self._settle(result)
 
     def expire(self) -> None:

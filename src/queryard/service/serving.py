@@ -16,6 +16,7 @@ from queryard.core.errors import QueryardError
 
 from .config import Address, ServiceConfig
 from .http.application import create_app
+from .http.protocol import bounded_protocol
 from .logs import log
 from .postgres.listener import PostgresListener
 from .tls import server_context, take_certificate
@@ -71,6 +72,8 @@ class Listeners:
             bound = _bind(address)
         settings = uvicorn.Config(
             create_app(self._yard),
+            http=bounded_protocol(self._yard),
+            ws="none",
             loop="none",
             log_config=None,
             access_log=False,

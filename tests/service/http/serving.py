@@ -13,6 +13,7 @@ import httpx
 import uvicorn
 
 from queryard.service.http.application import create_app
+from queryard.service.http.protocol import bounded_protocol
 from service.yard_ground import Ground, a_ground
 
 
@@ -33,7 +34,12 @@ def a_server(folder: Path, **options: Any) -> Iterator[Server]:
     with a_ground(folder, **options) as ground:
         app = create_app(ground.yard)
         config = uvicorn.Config(
-            app, host="127.0.0.1", port=0, log_level="warning", timeout_graceful_shutdown=2
+            app,
+            http=bounded_protocol(ground.yard),
+            host="127.0.0.1",
+            port=0,
+            log_level="warning",
+            timeout_graceful_shutdown=2,
         )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run)

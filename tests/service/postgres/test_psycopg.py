@@ -166,6 +166,23 @@ def test_time_limits_and_deadlines(connection):
         connection.execute("SET queryard.deadline = 'soon'")
 
 
+def test_settings_reach_the_scheduler(server):
+    options = "-c queryard.tenant=sales/emea -c queryard.priority=3"
+    made = psycopg.connect(server.dsn(options=options), autocommit=True)
+    made.execute("SET queryard.deadline = '1 h'; SET statement_timeout = '2min'")
+    made.execute("SET queryard.plan = native")
+    made.pgconn.send_query(ENDLESS.encode())
+    yard = server.ground.yard
+    wait_until(yard.active)
+    (active,) = yard.active()
+    request = active.ticket.request
+    assert (request.tenant, request.priority, request.plan) == ("sales/emea", 3.0, "native")
+    assert (request.time_limit_s, request.deadline_s is not None) == (120.0, True)
+    assert active.protocol == "postgres"
+    made.close()
+    wait_until(lambda: not yard.active())
+
+
 def test_a_client_that_leaves_takes_its_query_along(server):
     made = psycopg.connect(server.dsn(), autocommit=True)
     made.pgconn.send_query(ENDLESS.encode())
@@ -368,3 +385,41 @@ def test_prepared_statements(connection):
     assert connection.execute("EXECUTE p").fetchone() == (42,)
     connection.execute("DEALLOCATE p")
     connection.execute("DEALLOCATE ALL")
+
+
+def test_statements_that_are_no_select(connection):
+    fruit = "SELECT * FROM (VALUES ('a', 1), ('b', 2)) t(k, v)"
+    pivoted = f"PIVOT ({fruit}) ON k USING sum(v)"
+    assert connection.execute(pivoted).fetchall() == [(1, 2)]
+    nested = f"PIVOT ({fruit}) ON k USING list({{'v': v}})"
+    assert connection.execute(nested).fetchall() == [([{"v": 1}], [{"v": 2}])]
+    assert connection.execute("SHOW TABLES").fetchall() == [("numbers",), ("small",)]
+    assert connection.execute("DESCRIBE small").fetchall()[0][:2] == ("a", "BIGINT")
+    assert connection.execute("EXPLAIN SELECT 1").rowcount > 0
+    assert connection.execute("SUMMARIZE small").rowcount == 2
+    assert connection.execute("VALUES (1), (2)").fetchall() == [(1,), (2,)]
+    assert connection.execute("FROM small SELECT a ORDER BY a").fetchall() == [(1,), (2,), (3,)]
+    assert connection.execute("CREATE TEMP TABLE made (a INTEGER)").statusmessage == "CREATE TABLE"
+    inserted = connection.execute("INSERT INTO made VALUES (1), (2) RETURNING a * 10 AS b")
+    assert inserted.fetchall() == [(10,), (20,)]
+    assert inserted.statusmessage == "INSERT 0 2"
+    updated = connection.execute("UPDATE made SET a = %s WHERE a = %s", [5, 1])
+    assert updated.statusmessage == "UPDATE 1"
+    assert connection.execute("DROP TABLE made").statusmessage == "DROP TABLE"
+
+
+def test_infinite_days_and_moments(connection):
+    sql = "SELECT 'infinity'::DATE, '-infinity'::TIMESTAMP, 'infinity'::TIMESTAMPTZ"
+    result = connection.execute(sql).pgresult
+    values = [result.get_value(0, place) for place in range(3)]
+    assert values == [b"infinity", b"-infinity", b"infinity"]
+    floats = connection.execute("SELECT 'nan'::FLOAT, '-inf'::DOUBLE", binary=True).fetchone()
+    assert str(floats) == "(nan, -inf)"
+
+
+def test_tables_and_files_of_others_are_not_reached(server):
+    with psycopg.connect(server.dsn("eve"), autocommit=True) as made:
+        assert made.execute("SHOW session_authorization").fetchone() == ("eve",)
+        for sql in ("ATTACH '/tmp/x.db'", "INSTALL httpfs", "SELECT * FROM glob('/*')"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                made.execute(sql)

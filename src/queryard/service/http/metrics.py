@@ -14,6 +14,7 @@ from prometheus_client import (
     CollectorRegistry,
     Histogram,
     ProcessCollector,
+    disable_created_metrics,
     generate_latest,
 )
 from prometheus_client import Counter as Total
@@ -41,6 +42,8 @@ class Figures(Collector):
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        # A second series per counter, which says when it began, is of no use here.
+        disable_created_metrics()
         self.registry = registry = CollectorRegistry()
         self._submitted = Total(
             "queryard_queries_submitted",

@@ -138,6 +138,44 @@ class ProfileBody(_Request):
 
 # --- answers -------------------------------------------------------------------------------------
 
+ANSWER_EXAMPLE: dict[str, Any] = {
+    "id": "5f0c2a91b7de-14",
+    "state": "finished",
+    "sql": "SELECT 42 AS answer",
+    "tenant": "sales",
+    "token": "ann",
+    "protocol": "http",
+    "priority": 0.0,
+    "plan": "native",
+    "deadline_s": None,
+    "time_limit_s": None,
+    "online": False,
+    "progress": 1.0,
+    "rows": 1,
+    "columns": [{"name": "answer", "type": "INTEGER"}],
+    "returns": "rows",
+    "reasons": [],
+    "submitted_at": "2026-11-18T05:00:00+00:00",
+    "now_s": 81.21,
+    "timing": {
+        "submitted_s": 81.2,
+        "started_s": 81.2,
+        "ended_s": None,
+        "work_s": 0.001,
+        "held_s": 0.001,
+        "burst_s": 0.0,
+        "predicted_work_s": 0.001,
+        "predicted_by": "template",
+        "shared": False,
+    },
+    "memory_bytes": 33554432,
+    "peak_memory_bytes": None,
+    "error": None,
+    "links": {"self": "/v1/queries/5f0c2a91b7de-14", "rows": "/v1/queries/5f0c2a91b7de-14/rows"},
+    "first_rows": [[42]],
+    "next": None,
+}
+
 
 class Problem(BaseModel):
     """What went wrong, after RFC 9457."""
@@ -229,6 +267,8 @@ class QueryState(BaseModel):
 
 class QueryAnswer(QueryState):
     """A query, with its first rows if they came within `wait`."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [ANSWER_EXAMPLE]})
 
     first_rows: list[list[Any]] | None = Field(
         default=None, description="Values in the order of columns."

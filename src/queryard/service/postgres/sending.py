@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Protocol
 
 from . import replies
@@ -9,7 +10,7 @@ from .bridge import Activity, Bridge, Plan
 from .copying import CopyOut, CopyRows
 from .errors import PostgresError, not_supported
 from .portals import Portal, tag_of
-from .rows import Encoder, Rows, data_rows
+from .rows import Chunk, Encoder, Rows, data_rows
 from .texts import Text
 from .transactions import Transactions
 from .types import Column, WireType
@@ -90,16 +91,29 @@ class Sender:
     async def stream(self, rows: Rows, most: int | None, encode: Encoder) -> tuple[int, bool]:
         """Send rows, at most so many; how many were sent, and whether that was all."""
         sent = 0
-        while most is None or sent < most:
-            left = None if most is None else most - sent
-            chunk = await self._bridge.call(rows.next, left, encode)
-            for data in chunk.data:
-                self._outlet.send(data)
-                await self._outlet.drain()
-            sent += chunk.rows
-            if chunk.ended:
-                return sent, True
-        return sent, False
+        coming = self._coming(rows, most, encode)
+        try:
+            while True:
+                chunk = await coming
+                ended = chunk.ended or sent + chunk.rows == most
+                if not ended:
+                    # The next rows are encoded while the client takes these.
+                    left = None if most is None else most - sent - chunk.rows
+                    coming = self._coming(rows, left, encode)
+                for data in chunk.data:
+                    self._outlet.send(data)
+                    await self._outlet.drain()
+                sent += chunk.rows
+                if ended:
+                    return sent, chunk.ended
+        finally:
+            coming.cancel()
+
+    def _coming(self, rows: Rows, most: int | None, encode: Encoder) -> asyncio.Future[Chunk]:
+        coming = asyncio.ensure_future(self._bridge.call(rows.next, most, encode))
+        # If the client leaves meanwhile, its error is of no interest.
+        coming.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return coming
 
     async def copy(self, copy: CopyOut, activity: Activity) -> None:
         text = Text(copy.query)
