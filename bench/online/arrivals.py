@@ -1,31 +1,43 @@
 """Twelve online queries with Poisson arrivals: ReLAQS beside fair sharing, both live.
 
 python -m bench.online.arrivals [--scale 5] [--seeds 10] [--gaps 0.3,1,3]: about half a minute per
-run, two runs per seed and gap.
+run, two runs per seed and gap: half an hour. `--short` does the same on SF 1, a third as long.
 
 The error is the true one of the answers that were given: the median relative error over groups and
 columns. A reduction of 70 % is reached once the error stays below 30 % of that of the first answer.
-Gaps are in mean times of the exact queries alone.
+Gaps are in mean times of the exact queries alone. ReLAQS allots slots once per second, or once per
+mean exact time if that is less: on a smaller scale an epoch is as long a part of a query.
+
+From the same runs comes how far the scheduler's measure of progress is from the true error, and how
+far forecasts of it miss one and five answers ahead (`bench.online.progress`). Answers are one
+statement apart, which may have read several parts.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
+import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import duckdb
 from rich.console import Console
 from rich.table import Table
 
 import queryard
+from queryard.core.events import AnswerReported
+from queryard.core.model import JobId
+from queryard.history import HistoryReader
+from queryard.replay import recorded
 
 from .answers import Truth
+from .progress import AHEAD, Misses, Report
 from .questions import LINEITEM, question
 from .setting import options, tables
 
@@ -33,14 +45,19 @@ QUERIES = 12
 MIX = (*(question(name) for name in ("q1", "q6", "q14", "q3total", "q5")), *LINEITEM[:8])
 POLICIES = ("fair", "relaqs")
 REDUCTIONS = (0.7, 0.9)
+EPOCH_S = 1.0
+SHORT_SCALE = 1.0
+# What the paper prints, in per cent: progress beside the true error, forecasts one and five ahead.
+PRINTED = (5.15, 5.0, 7.0)
 
 
 @dataclass(frozen=True)
 class Told:
-    """One answer: when it came after the submission, and how wrong it was."""
+    """One answer: when it came after the submission, how wrong it was, and of what it was made."""
 
     time_s: float
     error: float
+    fraction: float = 0.0
 
 
 def reached_s(answers: Sequence[Told], reduction: float) -> float:
@@ -58,33 +75,72 @@ def reached_s(answers: Sequence[Told], reduction: float) -> float:
     return found
 
 
+def profile(policy: str, epoch_s: float) -> str | dict[str, Any]:
+    """A policy with its epoch."""
+    if policy != "relaqs":
+        return policy
+    online = {"order": {"name": "progress", "epoch_s": epoch_s}, "weight": "queries"}
+    exact = {"order": "fair", "weight": "queries"}
+    return {"name": policy, "pools": {"by": "kind", "children": {"exact": exact, "online": online}}}
+
+
 def played(
     folder: Path,
-    policy: str,
+    policy: str | dict[str, Any],
     asked: Sequence[tuple[float, str]],
     truths: Mapping[str, Truth],
     slots: int,
+    misses: Misses,
 ) -> list[list[Told]]:
     """All answers of all queries under a policy."""
     found: list[list[Told]] = [[] for _ in asked]
-    with queryard.connect(folder, slots=slots, history=False, profile=policy) as qy:
-        for _ in qy.online(LINEITEM[0]):
-            pass
-        began = time.perf_counter()
+    names: list[str] = [""] * len(asked)
+    with tempfile.TemporaryDirectory() as kept:
+        history = Path(kept) / "history.sqlite"
+        with queryard.connect(folder, slots=slots, history=history, profile=policy) as qy:
+            for _ in qy.online(LINEITEM[0]):
+                pass
+            began = time.perf_counter()
 
-        def one(place: int) -> None:
-            due, sql = asked[place]
-            time.sleep(max(0.0, due - (time.perf_counter() - began)))
-            for answer in qy.online(sql, every=0):
-                at = time.perf_counter() - began - due
-                found[place].append(Told(at, truths[sql].error_of(answer)))
+            def one(place: int) -> None:
+                due, sql = asked[place]
+                time.sleep(max(0.0, due - (time.perf_counter() - began)))
+                answers = qy.online(sql, every=0)
+                names[place] = answers.handle.id
+                for answer in answers:
+                    at = time.perf_counter() - began - due
+                    told = Told(at, truths[sql].error_of(answer), answer.fraction)
+                    found[place].append(told)
 
-        threads = [threading.Thread(target=one, args=(place,)) for place in range(len(asked))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+            threads = [threading.Thread(target=one, args=(place,)) for place in range(len(asked))]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        reports = reported(history)
+    for name, answers in zip(names, found, strict=True):
+        misses.add(matched(reports.get(name, []), answers))
     return found
+
+
+def reported(history: Path) -> dict[str, list[AnswerReported]]:
+    """What the policy was told of answers, by query."""
+    found: dict[str, list[AnswerReported]] = {}
+    with HistoryReader(history) as reader:
+        for step in recorded(reader).journal.steps:
+            for event in step.events:
+                if isinstance(event, AnswerReported):
+                    found.setdefault(JobId.of(event.job).query, []).append(event)
+    return found
+
+
+def matched(reports: Sequence[AnswerReported], answers: Sequence[Told]) -> list[Report]:
+    """The reports of answers that were given, with their true errors."""
+    if not reports:
+        return []
+    parts = max(report.batch for report in reports)
+    errors = {round(answer.fraction * parts): answer.error for answer in answers}
+    return [Report(r.batch, r.change, errors[r.batch]) for r in reports if r.batch in errors]
 
 
 def bench(folder: Path, seeds: int, gaps: Sequence[float], slots: int) -> None:
@@ -100,7 +156,12 @@ def bench(folder: Path, seeds: int, gaps: Sequence[float], slots: int) -> None:
     with queryard.connect(folder, slots=slots, history=False) as qy:
         qy.shuffle("lineitem")
     mean_s = statistics.fmean(times)
-    table = Table(title=f"{QUERIES} online queries, {slots} slots, mean exact time {mean_s:.2f} s")
+    epoch_s = min(EPOCH_S, mean_s)
+    table = Table(
+        title=f"{QUERIES} online queries, {slots} slots, {seeds} seeds, mean exact time "
+        f"{mean_s:.2f} s, epoch {epoch_s:.2f} s"
+    )
+    misses = Misses()
     for column in ("gap", "reduction", "fair", "relaqs", "ratio", "worst query"):
         table.add_column(column, justify="right")
     for gap in gaps:
@@ -112,7 +173,8 @@ def bench(folder: Path, seeds: int, gaps: Sequence[float], slots: int) -> None:
                 asked.append((at, draw.choice(MIX)))
                 at += draw.expovariate(1.0 / (gap * mean_s))
             for policy in POLICIES if seed % 2 else POLICIES[::-1]:
-                runs[policy] += played(folder, policy, asked, truths, slots)
+                used = profile(policy, epoch_s)
+                runs[policy] += played(folder, used, asked, truths, slots, misses)
         for reduction in REDUCTIONS:
             fair, ours = (
                 [reached_s(answers, reduction) for answers in runs[policy]] for policy in POLICIES
@@ -129,7 +191,15 @@ def bench(folder: Path, seeds: int, gaps: Sequence[float], slots: int) -> None:
             )
         crossing = _crossing(runs)
         table.add_row(f"{gap:g}", "crossing", "", "", f"{crossing:.0%}", "")
-    Console(width=110).print(table)
+    console = Console(width=110)
+    console.print(table)
+    told = [("progress beside the true error", misses.metric)]
+    told += [(f"progress foretold {n} ahead", misses.ahead[n]) for n in AHEAD]
+    for (what, values), printed in zip(told, PRINTED, strict=True):
+        mean = 100 * statistics.fmean(values) if values else math.nan
+        console.print(
+            f"{what}: off by {mean:.1f} % in the mean of {len(values)} (paper: {printed:g})"
+        )
 
 
 def _crossing(runs: Mapping[str, list[list[Told]]]) -> float:
@@ -148,7 +218,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = options(__doc__, "one seed, one gap")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--gaps", default="0.3,1,3")
+    parser.add_argument("--short", action="store_true", help=f"on SF {SHORT_SCALE:g}")
     given = parser.parse_args(arguments)
+    if given.short:
+        given.scale = SHORT_SCALE
     folder = tables(given)
     gaps = [1.0] if given.quick else [float(gap) for gap in given.gaps.split(",")]
     bench(folder, 1 if given.quick else given.seeds, gaps, given.slots)

@@ -18,16 +18,22 @@ import psycopg
 
 import queryard
 
+from .rows import make
 from .setting import options, server, table
 
 SQL = "SELECT 42"
 ROUNDS = 10
+# A server needs a table; nothing is read of it.
+ROWS = 1_000
 MOST_MS = 3.0
 
 
 def bench(given: argparse.Namespace) -> None:
     times = 50 if given.quick else given.times
-    with queryard.connect(history=False) as embedded, server({}) as served:
+    file = given.data / f"rows-{ROWS}.parquet"
+    make(file, ROWS)
+    tables = {"rows": str(file)}
+    with queryard.connect(tables=tables) as embedded, server(tables) as served:
         secret = served.secrets["bench"]
         with (
             queryard.connect(served.http, token=secret) as remote,

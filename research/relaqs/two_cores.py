@@ -12,6 +12,8 @@ from typing import Any
 
 from queryard.core.model import Divisible, Job, Query, Split
 from queryard.core.model import Table as Source
+from queryard.figures.palette import policy_colour
+from queryard.figures.panels import Axis, Line, Panel
 from queryard.policies.profiles import PROFILES
 from queryard.sim import Conditions
 from queryard.workload import Arrival, JobTruth, Workload, parse_nodes
@@ -20,10 +22,31 @@ from queryard.workload.error_curves import ERROR_CURVES
 from queryard.workload.scan_costs import with_scan_costs
 from research.judging import beside
 from research.numbers import HUNDREDTHS
-from research.outcome import Experiment, Finding, Interval, Outcome, RunOptions, Table, interval
+from research.outcome import (
+    Chart,
+    Experiment,
+    Finding,
+    Interval,
+    Outcome,
+    RunOptions,
+    Table,
+    interval,
+)
 from research.trials import Setting, parts
 
-from .errors import ACTUAL, EXACT, FAIR, RELAQS, SAMPLING, Curve, curve, relaqs_with
+from .errors import (
+    ACTUAL,
+    EXACT,
+    FAIR,
+    LEVELS,
+    RELAQS,
+    SAMPLING,
+    WORDS,
+    Curve,
+    curve,
+    mean_curve,
+    relaqs_with,
+)
 
 QUERIES = 12
 PARTS = 50
@@ -129,7 +152,8 @@ def run(options: RunOptions) -> Outcome:
             _against_fair("By how errors fall, gap 1", tails),
             _together(text),
         ),
-        notes=NOTES,
+        (_chart(by_gap[LIVE_GAP]),),
+        NOTES,
     )
 
 
@@ -154,6 +178,22 @@ def _against_fair(title: str, cases: Mapping[str, Mapping[str, Sequence[Curve]]]
     return Table(f"{title}: mean time, of that under fair sharing", columns, tuple(rows))
 
 
+def _chart(found: Mapping[str, Sequence[Curve]]) -> Chart:
+    levels = tuple(100 * level for level in LEVELS)
+    panels = []
+    for reading in (ACTUAL, SAMPLING):
+        lines = tuple(
+            Line(name, levels, mean_curve(runs, reading), policy_colour(place))
+            for place, (name, runs) in enumerate(found.items())
+        )
+        top_s = 1.05 * max(mean_curve(runs, reading)[-1] for runs in found.values())
+        x_axis = Axis("error reduction (%)", 20.0, 100.0)
+        y_axis = Axis("mean time from submission (s)", 0.0, top_s)
+        panels.append(Panel(WORDS[reading].capitalize(), x_axis, y_axis, lines=lines))
+    title = "Time to an error reduction on two cores, gap 1"
+    return Chart("relaqs-two-cores", title, tuple(panels))
+
+
 def _together(cases: Mapping[float, Mapping[str, Sequence[Curve]]]) -> Table:
     rows = []
     for gap, found in cases.items():
@@ -169,7 +209,21 @@ def _together(cases: Mapping[float, Mapping[str, Sequence[Curve]]]) -> Table:
     return Table(title, columns, tuple(rows))
 
 
-NOTES: tuple[str, ...] = ("placeholder",)
+NOTES: tuple[str, ...] = (
+    "ReLAQS is ahead of fair sharing, as live: at 90 % by as much, at 70 % by far more. A level "
+    "counts here when it is first reached, live when the error stays below it; and here an answer "
+    "comes with every part, live every half a second. By the median error, which has no luck in "
+    "it, fair sharing is ahead at 90 %, as in relaqs-time",
+    "Whether values are normal, have a heavy tail or drift hardly changes who is ahead: what "
+    "counts is the error in proportion to the first one, and that falls alike, with a heavy tail "
+    "somewhat more slowly. Where only one block in twenty has any row that counts, errors do not "
+    "fall by diminishing returns, and ReLAQS is behind fair sharing, which it should not be asked "
+    "to beat there",
+    "In rounds the first answers are soonest and good ones latest: all queries go on to the end "
+    "together, one at a time on both cores, and pay for every answer",
+    "To parse the text together halves the time to exact answers where queries overlap most "
+    "(gap 0.3), under fair sharing and ReLAQS alike; at gaps of 3 there is little to share",
+)
 
 EXPERIMENT = Experiment(
     "relaqs-two-cores",

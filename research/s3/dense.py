@@ -97,8 +97,8 @@ def _about_one(found: Interval) -> Verdict | None:
 
 NOTES = (
     "One batch of all jobs beats S³ when they come together, as printed, and for the printed "
-    "reason, the starts of 13 sub-jobs. The size depends on what a start costs: 13 % at 3 s, which "
-    "is slight, and 47 % at 20 s, which is not",
+    "reason, the starts of 13 sub-jobs. The size depends on what a start costs: 11 % at 3 s, which "
+    "is slight, and 46 % at 20 s, which is not",
     "Three batches cannot take more than three times as long as S³ in this model: S³ takes at "
     "least as long as the one batch of ten, which is longer than any of the three. With a "
     "merged job as in figure 3 the most is 2.5",

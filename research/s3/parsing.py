@@ -6,13 +6,16 @@ query over text spends most of its time on parsing; parsing for all costs more t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, NamedTuple
 
 from queryard.core.model import Job, Node, Phase, Query, Split
 from queryard.core.model import Table as Source
+from queryard.core.readable import several
+from queryard.figures.palette import policy_colour
+from queryard.figures.panels import Axis, Line, Panel
 from queryard.metrics.runs import read_run
 from queryard.policies import resolve_profile
 from queryard.portfolio import OBJECTIVES, PortfolioSettings, simulate_portfolio
@@ -21,9 +24,20 @@ from queryard.sim.run import SimResult
 from queryard.workload import Arrival, JobTruth, Workload
 from queryard.workload.cluster import numbered
 from queryard.workload.scan_costs import SCAN_COSTS, ScanCosts
-from research.judging import beside
+from research.judging import FACTOR, beside
 from research.numbers import HUNDREDTHS
-from research.outcome import Experiment, Finding, Interval, Outcome, RunOptions, Table, interval
+from research.outcome import (
+    Chart,
+    Experiment,
+    Finding,
+    Interval,
+    Outcome,
+    RunOptions,
+    Table,
+    Verdict,
+    interval,
+)
+from research.trials import parts
 
 NODES = (Node("n", 2),)
 # lineitem at scale 1 as CSV: 773 MB in segments of 32 MB; a query of the bench took 4.07 core-s.
@@ -37,6 +51,7 @@ LIVE = {
     "again, segments kept": (0.08, 0.06),
     "over half the time of a scan": (0.57, 0.61),
 }
+SPREAD = "over half the time of a scan"
 # The costs that give the first two of these for the work: so they are no results.
 AS_LIVE = ScanCosts(make=(0.50 - 0.08) * QUERIES, ride=0.08, kept=SCAN_COSTS["text"].kept)
 COSTS: Mapping[str, ScanCosts] = {
@@ -123,13 +138,15 @@ class Case:
         return Spent(work_s, sum(responses) / len(responses))
 
 
-def cases(costs: ScanCosts) -> tuple[Case, ...]:
+def cases(costs: ScanCosts, size: float) -> tuple[Case, ...]:
     """Those of the live bench."""
     once, again, spread = LIVE
+    count = parts(QUERIES, size)
+    scan_s = QUERY_S / sum(node.slots for node in NODES)
     return (
-        Case(once, costs),
-        Case(again, costs, again=True),
-        Case(spread, costs, spread_s=QUERY_S / 2 / sum(node.slots for node in NODES)),
+        Case(once, costs, count),
+        Case(again, costs, count, again=True),
+        Case(spread, costs, count, spread_s=scan_s / 2),
     )
 
 
@@ -145,28 +162,37 @@ def ratios(options: RunOptions, case: Case, name: str) -> tuple[Interval, Interv
 
 def run_all(options: RunOptions) -> Outcome:
     options.tell("ten aggregations")
+    by_riders = _by_riders(options)
     return Outcome(
         tuple(_findings(options)),
-        (_by_case(options), _by_riders(options)),
-        notes=NOTES,
+        (_by_case(options), _riders_table(by_riders)),
+        (_chart(by_riders),),
+        NOTES,
     )
 
 
 def _findings(options: RunOptions) -> Iterator[Finding]:
-    for case in cases(AS_LIVE):
+    for case in cases(AS_LIVE, options.size):
         work, response = ratios(options, case, "where it pays")
-        printed_work, printed_response = LIVE[case.name]
-        found = beside(f"{case.name}: work", printed_work, work, HUNDREDTHS, 1.0)
-        is_set = case.name != list(LIVE)[2]
-        note = _SET if is_set else found.note
-        yield Finding(found.what, found.paper, found.ours, found.verdict, note)
-        yield beside(f"{case.name}: mean response", printed_response, response, HUNDREDTHS, 1.0)
+        live_work, live_response = LIVE[case.name]
+        found = _beside(f"{case.name}: work", live_work, work)
+        yield found if case.name == SPREAD else replace(found, note=_SET)
+        yield _beside(f"{case.name}: mean response", live_response, response)
+
+
+def _beside(what: str, live: float, ours: Interval) -> Finding:
+    """As of printed ratios; where little is left, twice as much does not agree either."""
+    found = beside(what, live, ours, HUNDREDTHS, 1.0)
+    if found.verdict is Verdict.AGREES and not 1 / FACTOR <= ours.mean / live <= FACTOR:
+        note = f"{ours.mean / live:.2g} times what is left live"
+        return replace(found, verdict=Verdict.OTHER_SIZE, note=note)
+    return found
 
 
 def _by_case(options: RunOptions) -> Table:
     rows = []
     for label, costs in COSTS.items():
-        for case in cases(costs):
+        for case in cases(costs, options.size):
             cells = []
             for name in list(SCHEDULERS)[1:]:
                 work, response = ratios(options, case, name)
@@ -176,24 +202,54 @@ def _by_case(options: RunOptions) -> Table:
     return Table(title, ("", *list(SCHEDULERS)[1:]), tuple(rows))
 
 
-def _by_riders(options: RunOptions) -> Table:
-    rows = []
+def _by_riders(options: RunOptions) -> dict[str, dict[int, float]]:
+    """The work of so many queries at once, of that without sharing."""
+    found = {}
+    one = replace(options, seeds=1)
+    counts = [count for count in COUNTS if count <= max(1, COUNTS[-1] * options.size)]
     for label, costs in COSTS.items():
         for name in ("always", "where it pays"):
-            cells = _by_count(options, costs, name)
-            rows.append((f"{label}, shared {name}", *(f"{cell:.2f}" for cell in cells)))
-    columns = ("", *(f"{count} queries" for count in COUNTS))
-    return Table("Work of queries that come at once, of that without sharing", columns, tuple(rows))
+            options.tell(f"{label}, {name}")
+            found[f"{label}, shared {name}"] = {
+                count: ratios(one, Case("riders", costs, count), name)[0].mean for count in counts
+            }
+    return found
 
 
-def _by_count(options: RunOptions, costs: ScanCosts, name: str) -> Sequence[float]:
-    options.tell(f"riders, {name}")
-    return [
-        ratios(RunOptions(seeds=1), Case("riders", costs, count), name)[0].mean for count in COUNTS
-    ]
+def _riders_table(found: Mapping[str, Mapping[int, float]]) -> Table:
+    rows = tuple((label, *(f"{each:.2f}" for each in of.values())) for label, of in found.items())
+    counts = next(iter(found.values()))
+    columns = ("", *(several(count, "query") for count in counts))
+    return Table("Work of queries that come at once, of that without sharing", columns, rows)
 
 
-NOTES = ("placeholder",)
+def _chart(found: Mapping[str, Mapping[int, float]]) -> Chart:
+    always = {name: of for name, of in found.items() if name.endswith("always")}
+    lines = tuple(
+        Line(name, tuple(map(float, of)), tuple(of.values()), policy_colour(place))
+        for place, (name, of) in enumerate(always.items())
+    )
+    most = max(value for of in always.values() for value in of.values())
+    x_axis, y_axis = Axis("queries at once", 0.0, 20.0), Axis("work, of that apart", 0.0, most)
+    panel = Panel("Shared always", x_axis, y_axis, lines=lines)
+    return Chart("s3-parsing", "Work of shared scans", (panel,))
+
+
+NOTES = (
+    "Work is what the live bench has: two of its figures set the costs, and the third, queries "
+    "that come over half the time of a scan, follows from them. Mean responses are longer here "
+    "than live. Here a launch ends for all its riders at once, and ten queries side by side do not "
+    "slow one another down; which of the two it is was not examined",
+    "With the costs of text by itself, as single statements have them, ten queries would take 0.29 "
+    "of the work: the target of 0.30 that was missed live. The difference is what making costs in "
+    "a session: 4.2 scans of a query instead of 2.4",
+    "The rule shares from three queries on over text and from two over long strings, and never "
+    "over narrow columns, where sharing always costs 1.2 to 6 times as much. It loses a little to "
+    "sharing always when queries come one by one, since the first reads for itself",
+    "The portfolio of both chooses by the mean response of the queries that are there, not by the "
+    "work: where sharing gains less than its margin it stays apart, and nothing is kept for those "
+    "that come again",
+)
 
 EXPERIMENT = Experiment(
     "s3-parsing",

@@ -48,9 +48,10 @@ def run_all(options: RunOptions) -> Outcome:
 
 NOTES = (
     "S³ is far ahead of FIFO, as printed. Batches of three take 600 s here, longer than the gap, "
-    "so that they do wait for each other; but S³ pays for 32 sub-jobs. At 3 s each that is a draw "
-    "with MRShare in TET (MRS3 behind, MRS1 ahead) and S³ is ahead in ART of all but MRS3; with "
-    "half the gap it is ahead of MRS2 and MRS3 in both. At 20 s it is behind",
+    "so that they do wait for each other; but S³ pays for 32 sub-jobs. At 3 s each that is nearly "
+    "a draw with MRShare in TET (MRS3 behind, MRS1 ahead), and S³ is ahead in ART of all but MRS3, "
+    "with which it is level; with half the gap it is ahead of MRS2 and MRS3 in both. At 20 s it is "
+    "behind",
 )
 
 EXPERIMENT = Experiment(

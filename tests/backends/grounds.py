@@ -38,7 +38,7 @@ class HeldTasks:
             self._changed.notify_all()
 
     @contextmanager
-    def reading(self, riders: Any) -> Iterator[list[str]]:
+    def reading(self, launch: int, riders: Any) -> Iterator[list[str]]:
         yield [""] * len(riders)
 
     def cost_s(self, task: TaskId) -> float:

@@ -77,6 +77,10 @@ FUNCTIONS = (
     Escape("read_text in quotes", "class", "FROM \"read_text\"('{secret}')"),
     Escape("read_text in capitals", "class", "FROM READ_TEXT ('{secret}')"),
     Escape("read_text by its schema", "class", "FROM system.main.read_text('{secret}')"),
+    Escape(
+        "read_text after a space of another kind", "class", "FROM\u00a0read_text\u2003('{secret}')"
+    ),
+    Escape("a text in dollars", "empty", "FROM $${secret}$$"),
     Escape("read_text after a comment", "class", "FROM read_text /* ( */ ('{secret}')"),
     Escape("read_text as a method", "class", "SELECT ('{secret}').read_text()"),
     Escape("read_blob", "class", "FROM read_blob('{secret}')"),
@@ -216,6 +220,9 @@ STATEMENTS = (
     Escape("CALL of a pragma", "class", "CALL pragma_database_size()", alone=False),
     Escape("CHECKPOINT", "class", "CHECKPOINT", alone=False),
     Escape("USE of the system", "class", "USE system.information_schema; FROM views", alone=False),
+    Escape(
+        "a computed schema", "class", "SET search_path = 'information' || '_schema'", alone=False
+    ),
     Escape("a second statement", "class", "SELECT 1; ATTACH '{new}' AS t"),
     Escape("a statement after a comment", "class", "-- SELECT\nATTACH '{new}' AS t"),
 )

@@ -193,7 +193,7 @@ def test_a_frame_is_read_exactly(folder: Path):
     with queryard.connect(folder, tables={"frame": frame}, slots=2, history=False) as session:
         answers = session.online("SELECT sum(a) AS s FROM frame")
         assert [answer.rows() for answer in answers] == [[(499_500,)]]
-        assert "no shuffled copy" in answers.reason
+        assert "frame is a frame in memory" in answers.reason
         joined = session.online("SELECT count(*) AS n FROM sales JOIN frame ON a = kind")
         assert [answer.rows() for answer in joined] == [[(ROWS,)]]
         staged = session.submit("SELECT list(a) AS l FROM frame WHERE a < 2", plan="staged")
@@ -218,6 +218,39 @@ def test_it_can_be_stopped_and_the_last_answer_stays(session: Session):
     assert answers.last is not None
     assert answers.last.fraction >= first.fraction
     list(answers)  # ends, without an error
+    with pytest.raises(
+        QueryardError, match=r"stopped by stop\(\); its last answer is \.last: <Online"
+    ):
+        answers.result()
+
+
+def test_columns_of_one_name_have_intervals_of_their_own(session: Session):
+    sql = "SELECT sum(price) AS v, count(*) AS v FROM sales"
+    *early, last = session.online(sql, every=0)
+    assert last.labels == ["v", "v_1"]
+    answer = early[-1]
+    total, count = answer.rows()[0]
+    assert answer.low["v"][0] <= total <= answer.high["v"][0]
+    assert answer.low["v_1"][0] <= count <= answer.high["v_1"][0]
+    assert "v_1" not in answer.columns
+
+
+def test_a_sum_that_is_zero_does_not_keep_a_query_from_stopping(session: Session):
+    sql = "SELECT sum(price) AS total, sum(price * 0) AS nothing FROM sales"
+    *_, last = session.online(sql, stop_at=0.05, every=0)
+    assert not last.exact
+    assert last.low["nothing"] == [None]
+    assert any("0 so far" in note for note in last.notes)
+
+
+def test_types_of_early_answers_are_those_of_the_exact_one(session: Session):
+    sql = (
+        "SELECT kind, count(*) AS n, sum(i) AS whole, sum(price::DECIMAL(9, 2)) AS money, "
+        "avg(price) AS mean, sum(i) // 7 AS part, max(i) AS most FROM sales GROUP BY kind"
+    )
+    *early, last = session.online(sql, every=0)
+    assert {answer.types for answer in early} == {last.types}
+    assert all(answer.arrow().schema.types == last.arrow().schema.types for answer in early)
 
 
 def test_async(session: Session):

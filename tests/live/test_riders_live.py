@@ -199,7 +199,9 @@ def test_auto_chooses_native_alone_and_riding_in_company_and_says_why(
 
     # For tables of a few KB the model would rightly say no.
     monkeypatch.setattr(sharing, "SMALL_S", 0.0)
-    monkeypatch.setattr(sharing, "sharing_pays", lambda *figures: True)
+    monkeypatch.setattr(
+        sharing, "sharing_pays", lambda scans, make, rides, further: len(scans) + further >= 2
+    )
     sql = SQL[0].format(t="a")
     with session_on(place, 20e3, plan="auto") as session:
         alone = session.explain(sql)

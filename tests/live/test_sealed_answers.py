@@ -344,6 +344,13 @@ def test_copy_to_the_output_folder(session, tmp_path):
     assert duckdb.sql(f"SELECT count(*) FROM '{folder}/kinds.csv'").fetchall() == [(7,)]
     rows(client, "COPY orders TO 'orders.parquet' (FORMAT parquet)")
     (folder / "link").symlink_to(tmp_path)
+    with pytest.raises(QueryardError):
+        rows(
+            client,
+            "COPY orders TO 'parts' (FORMAT parquet, PARTITION_BY (kind), "
+            "FILENAME_PATTERN '../../../evil_{i}')",
+        )
+    assert not list(tmp_path.glob("evil*"))
     for target in ("'../x.csv'", "'/tmp/x.csv'", "'link/x.csv'", "'file:x.csv'", "('a' || '.csv')"):
         with pytest.raises(NotAllowed):
             rows(client, f"COPY orders TO {target}")

@@ -12,6 +12,7 @@ from queryard.core.errors import QueryardError
 from queryard.engine.access import Access
 from queryard.engine.classify import classify
 from queryard.engine.errors import NotAllowed
+from queryard.engine.instance import Connection
 from queryard.engine.pool import PooledInstance
 from queryard.live.client import Client
 
@@ -101,24 +102,35 @@ def test_no_way_out(escape, client, data):
     assert sorted(os.listdir(data)) == before
 
 
-def run(instance: PooledInstance, sql: str) -> None:
-    """Run a script on an instance."""
+@pytest.fixture(scope="module")
+def sealed(session, tmp_path_factory):
+    """An instance as those that queries of the client run on."""
+    seal = session.host.reach(ACCESS).seal()
+    made = PooledInstance(2, 64 << 20, tmp_path_factory.mktemp("spill"), seal)
+    yield made.instance
+    made.close()
+
+
+def run(connection: Connection, sql: str) -> None:
+    """Run a script, with no look at what it says."""
     for statement in classify(sql):
-        instance.connection.rows(statement.sql)
+        connection.rows(statement.sql)
 
 
 @pytest.mark.parametrize(
     "escape", [each for each in ESCAPES if each.alone], ids=lambda escape: escape.name
 )
-def test_the_seal_alone_holds(escape, session, data, tmp_path):
+def test_the_seal_alone_holds(escape, sealed, data):
     """Had the first line missed a statement, the instance would not open the file either."""
     before = sorted(os.listdir(data))
-    seal = session.host.reach(ACCESS).seal()
-    instance = PooledInstance(2, 64 << 20, tmp_path, seal)
+    connection = Connection(sealed)
     try:
         with pytest.raises(QueryardError) as failed:
-            run(instance, written(escape, data))
+            run(connection, written(escape, data))
         assert CANARY not in str(failed.value)
+        assert "already exists" not in str(failed.value)
     finally:
-        instance.close()
+        connection.run("DROP VIEW IF EXISTS c")
+        connection.run("DROP MACRO TABLE IF EXISTS c")
+        connection.close()
     assert sorted(os.listdir(data)) == before

@@ -181,10 +181,12 @@ def test_forecasts_of_a_curve_that_is_one_of_the_two_are_exact() -> None:
 
 
 @pytest.mark.parametrize("size", [0.08, pytest.param(0.15, marks=pytest.mark.long)])
-@pytest.mark.parametrize("name", ["relaqs-time", "relaqs-crossing", "relaqs-metric"])
+@pytest.mark.parametrize(
+    "name", ["relaqs-time", "relaqs-crossing", "relaqs-metric", "relaqs-two-cores"]
+)
 def test_a_small_run_of_each(name: str, size: float) -> None:
     outcome: Outcome = EXPERIMENTS[name].run(RunOptions(seeds=1, size=size))
-    assert len(outcome.findings) >= 6
+    assert len(outcome.findings) >= (2 if name == "relaqs-two-cores" else 6)
     assert all(finding.paper and finding.ours for finding in outcome.findings)
     assert outcome.tables
     assert all(table.rows for table in outcome.tables)

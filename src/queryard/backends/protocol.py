@@ -53,7 +53,7 @@ class TaskSet(Protocol):
     """The tasks of a staged query, as far as a backend knows them."""
 
     def reading(
-        self, riders: Sequence[tuple[TaskSet, TaskId]]
+        self, launch: int, riders: Sequence[tuple[TaskSet, TaskId]]
     ) -> AbstractContextManager[Sequence[str]]:
         """What the tasks of a launch read together is there, for as long as the context lasts.
 

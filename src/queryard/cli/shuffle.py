@@ -94,8 +94,7 @@ def _make(
     console: Console,
 ) -> None:
     from queryard.core.amounts import some_bytes
-    from queryard.engine.sampling import copy_places
-    from queryard.engine.sampling import shuffle as shuffle_table
+    from queryard.engine.sampling import copy_places, shuffle_in_turn
 
     from .query_progress import sharing
 
@@ -103,7 +102,7 @@ def _make(
     table = catalog[name]
     began_at, began_s = time.time(), time.perf_counter()
     with running(), sharing("shuffling") as bar:
-        copy = shuffle_table(
+        copy = shuffle_in_turn(
             table,
             copy_places(catalog, table),
             files=files,

@@ -7,8 +7,6 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import pyarrow as pa
-
 from queryard.core.errors import QueryardError
 from queryard.results.streams import Output, Returns
 
@@ -69,6 +67,8 @@ class HidingOutput:
         self._output.start(schema, types, returns)
 
     def put(self, batch: Any) -> None:
+        import pyarrow as pa
+
         columns = [
             pa.array([None if text is None else self._hide(text) for text in column.to_pylist()])
             if pa.types.is_string(column.type)

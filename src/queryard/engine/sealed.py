@@ -130,6 +130,8 @@ def _check_setting(words: tuple[str, ...]) -> None:
 
 
 def _check_schema(words: tuple[str, ...]) -> None:
+    if not {"(", "||"}.isdisjoint(words):
+        raise NotAllowed(f"{_SERVER} writes the schemas to be searched as one text")
     named = " ".join(words).replace('"', "").replace("'", "").replace(",", " ").replace(".", " ")
     if found := sorted(_SYSTEM_SCHEMAS.intersection(named.split())):
         raise NotAllowed(f"{found[0]} cannot be searched without its name by {_SERVER}")

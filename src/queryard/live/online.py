@@ -64,8 +64,20 @@ class OnlineAnswers:
         self.handle.cancel()
 
     def result(self) -> Answer:
-        """The last answer, as any client gets it: waits for the end of the query."""
-        return self.handle.result()
+        """The last answer, as any client gets it: waits for the end of the query.
+
+        A query that was stopped has none; its newest answer is `last`.
+        """
+        try:
+            return self.handle.result()
+        except QueryCancelled as error:
+            if not self._stopped:
+                raise
+            newest = self.last
+            told = (
+                "it had no answer yet" if newest is None else f"its last answer is .last: {newest}"
+            )
+            raise QueryCancelled(f"query {self.handle.id} was stopped by stop(); {told}") from error
 
     # --- one after another -----------------------------------------------------------------------
 

@@ -117,6 +117,11 @@ def _sample(catalog: Catalog, key: str, want_copy: Callable[[str], None]) -> Sam
     from queryard.engine.sampling import copy_places, find_copy, random_blocks
 
     table = catalog[key]
+    if not table.files:
+        raise QueryardError(
+            f"{table.name} is a frame in memory, which is read as a whole; write it to a Parquet "
+            "file for early answers"
+        )
     copy = find_copy(table, copy_places(catalog, table))
     if copy is not None:
         if not copy.parts:
@@ -127,14 +132,20 @@ def _sample(catalog: Catalog, key: str, want_copy: Callable[[str], None]) -> Sam
     if found is None:
         raise QueryardError(
             f"{table.name} has no shuffled copy, and no blocks that could be read instead; "
-            f"queryard shuffle {table.name} makes a copy"
+            f"{_remedy(table)}"
         )
     if len(found.parts) < LEAST_SAMPLE:
         raise QueryardError(
             f"{table.name} lies in {several(len(found.parts), 'block')}, too few to estimate from; "
-            f"queryard shuffle {table.name} makes a copy in more parts"
+            f"{_remedy(table)}"
         )
     return found
+
+
+def _remedy(table: Table) -> str:
+    if table.elsewhere:
+        return f"bring it here from {table.elsewhere}: only tables on this machine are copied"
+    return f"queryard shuffle {table.name} makes a copy in about 100 parts"
 
 
 def _check_worth(plan: OnlinePlan, sample: Sample) -> None:

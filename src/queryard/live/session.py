@@ -340,16 +340,18 @@ class Session:
     ) -> None:
         """Make a shuffled copy of a table, for online queries; it stays until the table changes.
 
-        `progress` hears the share that is done. `queryard shuffle` does the same, and removes it.
+        `progress` hears the share that is done. If a copy of it is being made already, this waits
+        for that one. `queryard shuffle` does the same, and removes it.
         """
-        from queryard.engine.sampling import copy_places, find_copy, shuffle
+        from queryard.engine.sampling import copy_places, find_copy, shuffle_in_turn
 
         self.host.owner.check()
         self.catalog.refresh()
         found = self.catalog[table]
         places = copy_places(self.catalog, found)
         if find_copy(found, places) is None:
-            shuffle(found, places, seed=seed, progress=progress or (lambda share: None))
+            told = progress or (lambda share: None)
+            shuffle_in_turn(found, places, seed=seed, progress=told)
 
     def query(self, query: str) -> Handle:
         """A handle of a query by its id: an active query, or one with rows that are kept."""

@@ -99,7 +99,7 @@ class Transport:
             yield
             response.read()
         except httpx.TransportError as error:
-            raise self.unreachable(error) from error
+            raise self.unreachable(error) from None
         finally:
             response.close()
 
@@ -136,7 +136,7 @@ class Transport:
                 # A connection that was never made has carried nothing.
                 unsent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
                 if not (may_repeat or unsent) or not next(pauses):
-                    raise self.unreachable(error) from error
+                    raise self.unreachable(error) from None
 
     def pauses(self) -> Iterator[bool]:
         """Longer and longer pauses, each before a True; False once patience has ended."""

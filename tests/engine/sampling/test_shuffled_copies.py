@@ -20,12 +20,12 @@ from queryard.engine.sampling import (
     Sample,
     SampleError,
     ShuffledCopy,
-    best_sample,
     copy_places,
     find_copy,
     list_copies,
     remove_copy,
     shuffle,
+    shuffle_in_turn,
 )
 from queryard.engine.sampling import space as space_module
 from queryard.engine.sampling.shuffling import default_files
@@ -265,19 +265,6 @@ def test_a_broken_note_is_as_good_as_none(numbers: Catalog) -> None:
     assert not (again.folder.parent / ".half-removed").exists()
 
 
-def test_the_best_sample_is_a_copy_that_holds(numbers: Catalog, place: Path) -> None:
-    table = numbers["numbers"]
-    blocks = best_sample(numbers, table)
-    assert blocks is not None
-    assert (blocks.kind, len(blocks.parts)) == ("random blocks", 5)
-    assert same_rows(table, blocks)
-    copy = copy_of(numbers, "numbers")
-    assert best_sample(numbers, table) == copy
-    write_numbers(place, 500)
-    numbers.refresh()
-    assert best_sample(numbers, numbers["numbers"]) is None
-
-
 def test_data_moves_with_its_copies(numbers: Catalog, place: Path, tmp_path: Path) -> None:
     copy_of(numbers, "numbers")
     place.rename(tmp_path / "elsewhere")
@@ -351,11 +338,17 @@ def test_two_at_once(numbers: Catalog, place: Path) -> None:
     )
     thread.start()
     assert waiting.wait(60)
+    catalog = open_catalog(place)
     with pytest.raises(BeingMade, match="being made"):
-        copy_of(open_catalog(place), "numbers")
-    may_go.set()
+        copy_of(catalog, "numbers")
+    table = catalog["numbers"]
+    threading.Timer(0.1, may_go.set).start()
+    assert shuffle_in_turn(table, copy_places(catalog, table)).folder == made_folder(thread, made)
+
+
+def made_folder(thread: threading.Thread, made: list[ShuffledCopy]) -> Path:
     thread.join()
-    assert copy_of(open_catalog(place), "numbers") == made[0]
+    return made[0].folder
 
 
 def test_a_table_that_changes_meanwhile(numbers: Catalog, place: Path) -> None:

@@ -119,7 +119,8 @@ class LocalTasks:
         if not riders:
             raise QueryCancelled("killed")
         stay = SlotMeter()
-        with riders[0][0].reading([(tasks, task) for tasks, _, task in riders]) as sources:
+        together = [(tasks, task) for tasks, _, task in riders]
+        with riders[0][0].reading(command.number, together) as sources:
             work_s, held_s = stay.cpu_s() - stay.began_cpu_s, time.monotonic() - stay.began_s
             costs = [max(tasks.cost_s(task), LEAST_S) for tasks, _, task in riders]
             for (_, meter, _), cost_s in zip(riders, costs, strict=True):

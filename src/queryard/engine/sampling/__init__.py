@@ -1,11 +1,10 @@
 """Samples that online queries read: shuffled copies of tables, and random blocks of tables."""
 
 from .blocks import RandomBlocks, random_blocks
-from .choosing import best_sample
 from .copies import ShuffledCopy, copy_places, discard, find_copy, list_copies, remove_copy
 from .making import CopyMaker
 from .model import Part, Sample, SampleError
-from .shuffling import BeingMade, shuffle
+from .shuffling import BeingMade, shuffle, shuffle_in_turn
 
 __all__ = [
     "BeingMade",
@@ -15,7 +14,6 @@ __all__ = [
     "Sample",
     "SampleError",
     "ShuffledCopy",
-    "best_sample",
     "copy_places",
     "discard",
     "find_copy",
@@ -23,4 +21,5 @@ __all__ = [
     "random_blocks",
     "remove_copy",
     "shuffle",
+    "shuffle_in_turn",
 ]

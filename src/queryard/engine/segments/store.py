@@ -11,19 +11,18 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
 
-from queryard.core.errors import QueryardError, unknown_name
-from queryard.engine.errors import NoRoom, QueryCancelled, QueryFailed
+from queryard.core.errors import QueryardError
+from queryard.engine.errors import QueryCancelled, QueryFailed
 from queryard.estimate.sharing import SharingCosts
 from queryard.sql.catalog.csv_files import CsvTable
 from queryard.sql.catalog.json_files import JsonTable
 from queryard.sql.catalog.model import Column, Table
-from queryard.sql.catalog.quoting import identifier, literal, path_list
 from queryard.sql.catalog.segments import (
     TARGET_BYTES,
     Segment,
@@ -32,14 +31,16 @@ from queryard.sql.catalog.segments import (
     segments_of,
 )
 
-from .forms import given_back, kept_form
+from .arrow_csv import is_usual
+from .forms import kept_form
 from .kept import Kept, KeptFile
-from .places import MemoryFile, Places, has_memory_files, removed
-from .text import Stop, check_version, rows_of, told
+from .making import Maker
+from .places import Places
+from .relations import key_of, listed, named, relation_of
+from .text import Stop, rows_of
 
 # How often a reader that waits for another looks whether it is cancelled.
 _LOOK_S = 0.05
-_MAKING_BYTES = 2**30
 
 _stores: weakref.WeakSet[SegmentStore] = weakref.WeakSet()
 _instances_of_parents: list[duckdb.DuckDBPyConnection | None] = []
@@ -86,7 +87,7 @@ class SegmentStore:
         self._making: dict[Hashable, _Making] = {}
         self._costs: dict[str, SharingCosts] = {}
         self._versions: dict[str, str] = {}
-        self._instance: duckdb.DuckDBPyConnection | None = None
+        self._maker = Maker(self._places)
         self._closed = False
         self.makes = 0
         """How many times a segment was parsed."""
@@ -112,20 +113,14 @@ class SegmentStore:
         about to want: they are parsed in the same pass. Raises `QueryFailed` for bad data, and
         `InputMissing` where the files have changed since the table was opened.
         """
-        wanted = _named(table, columns)
+        wanted = named(table, columns)
         if any(kept_form(column.type, "") is None for column in wanted):
             with rows_of(table, segment) as (relation, _):
-                yield f"(SELECT {_names(wanted)} FROM {relation})"
+                yield f"(SELECT {listed(wanted)} FROM {relation})"
             return
-        further = [c for c in _named(table, also) if kept_form(c.type, "") is not None]
+        further = [c for c in named(table, also) if kept_form(c.type, "") is not None]
         with self._held(table, segment, wanted, further, stop) as file:
-            began_s = time.thread_time()
-            thread = threading.get_ident()
-            yield _relation(table, wanted, file.columns, [file.path])
-            if thread == threading.get_ident():
-                with self._lock:
-                    took_s = time.thread_time() - began_s
-                    self._costs_of(table).saw_ride(file.rows, 1, took_s)
+            yield relation_of(table, wanted, [file.path])
 
     @contextmanager
     def complete(self, table: Table, columns: Iterable[str]) -> Iterator[str | None]:
@@ -141,27 +136,34 @@ class SegmentStore:
         self, table: Table, columns: Iterable[str]
     ) -> Iterator[tuple[str, tuple[str, ...]] | None]:
         """The same, and the paths of the files that it reads."""
-        wanted = _named(table, columns)
+        wanted = named(table, columns)
         if any(kept_form(column.type, "") is None for column in wanted):
             yield None
             return
         names = [column.name for column in wanted]
         segments = known_segments(table, self.target_bytes)
-        files = None if segments is None else self._kept.all_leased(map(_key, segments), names)
+        files = None if segments is None else self._kept.all_leased(map(key_of, segments), names)
         if files is None:
             yield None
             return
         try:
-            common = frozenset.intersection(*(file.columns for file in files))
             paths = tuple(file.path for file in files)
-            yield _relation(table, wanted, common, paths), paths
+            yield relation_of(table, wanted, paths), paths
         finally:
             for file in files:
                 self._kept.release(file)
 
+    def rode(self, table: Table, segment: Segment, seconds: float) -> None:
+        """A reader took so many processor seconds for what it did with a segment that is kept."""
+        file = self._kept.leased(key_of(segment))
+        if file is not None:
+            self._kept.release(file)
+            with self._lock:
+                self._costs_of(table).saw_ride(file.rows, 1, seconds)
+
     def has(self, segment: Segment, columns: Iterable[str]) -> bool:
         """Whether these columns of a segment are kept, so that reading them parses nothing."""
-        file = self._kept.leased(_key(segment), columns)
+        file = self._kept.leased(key_of(segment), columns)
         if file is not None:
             self._kept.release(file)
         return file is not None
@@ -191,11 +193,9 @@ class SegmentStore:
         """Drop everything. No reader may be left."""
         with self._lock:
             self._closed = True
-            instance, self._instance = self._instance, None
         self._kept.drop(lambda key: True)
         self._places.close()
-        if instance is not None:
-            instance.close()
+        self._maker.close()
 
     # ------------------------------------------------------------------ making
 
@@ -224,7 +224,7 @@ class SegmentStore:
         further: Sequence[Column],
         stop: Stop | None,
     ) -> KeptFile:
-        key = _key(segment)
+        key = key_of(segment)
         names = frozenset(column.name for column in wanted)
         more = list(further)
         while True:
@@ -265,12 +265,12 @@ class SegmentStore:
         self, table: Table, segment: Segment, names: frozenset[str], stop: Stop | None
     ) -> KeptFile:
         """Parse the columns that are missing, and keep them beside those that are kept."""
-        old = self._kept.leased(_key(segment))
+        old = self._kept.leased(key_of(segment))
         had: frozenset[str] = frozenset() if old is None else old.columns
         new = [column for column in table.columns if column.name in names - had]
         try:
             began_s = time.thread_time()
-            file = self._written(table, segment, new, old, stop)
+            file = self._maker.made(table, segment, new, old, stop)
             took_s = time.thread_time() - began_s
         finally:
             if old is not None:
@@ -280,65 +280,8 @@ class SegmentStore:
             self._costs_of(table).saw_make(
                 segment.bytes, file.rows, [column.name for column in new], took_s
             )
-        self._kept.put(_key(segment), file)
+        self._kept.put(key_of(segment), file)
         return file
-
-    def _written(
-        self,
-        table: Table,
-        segment: Segment,
-        new: Sequence[Column],
-        old: KeptFile | None,
-        stop: Stop | None,
-    ) -> KeptFile:
-        numbers = _numbers(table)
-        items = [
-            f"{kept_form(column.type, identifier(column.name))} AS c{numbers[column.name]}"
-            for column in new
-        ] or ["true AS is_row"]
-        columns = frozenset(column.name for column in new) | (old.columns if old else frozenset())
-        with ExitStack() as stack:
-            relation, text_path = stack.enter_context(rows_of(table, segment))
-            select = f"SELECT {', '.join(items)} FROM {relation}"
-            if old is not None:
-                kept = f"read_parquet({literal(old.path)})"
-                select = f"SELECT old.*, new.* FROM {kept} AS old POSITIONAL JOIN ({select}) AS new"
-            cursor = stack.enter_context(self._cursor())
-            stack.enter_context(nullcontext() if stop is None else stop.interrupting(cursor))
-            target = _Target(self._places)
-            try:
-                copied = cursor.execute(
-                    f"COPY ({select}) TO {literal(target.path)} "
-                    "(FORMAT parquet, COMPRESSION snappy, USE_TMP_FILE false)"
-                ).fetchone()
-                assert copied is not None
-                check_version(segment)
-                return target.finished(columns, int(copied[0]))
-            except duckdb.Error as error:
-                target.give_up()
-                if stop is not None:
-                    stop.check()
-                raise told(error, segment, text_path) from error
-            except BaseException:
-                target.give_up()
-                raise
-
-    @contextmanager
-    def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A cursor of an instance without threads: what is parsed is parsed by the caller."""
-        with self._lock:
-            if self._instance is None:
-                self._instance = duckdb.connect(
-                    ":memory:",
-                    config={"threads": 1, "memory_limit": f"{_MAKING_BYTES} bytes"},
-                )
-                # Paths of files in memory come again for other files.
-                self._instance.execute("SET enable_external_file_cache = false")
-            cursor = self._instance.cursor()
-        try:
-            yield cursor
-        finally:
-            cursor.close()
 
     def _drop_other_versions(self, segment: Segment) -> None:
         with self._lock:
@@ -352,100 +295,24 @@ class SegmentStore:
         )
 
     def _costs_of(self, table: Table) -> SharingCosts:
-        kind: str = table.kind
-        if isinstance(table, CsvTable | JsonTable) and any(
-            table.compression_of(file.uri) != "none" for file in table.files
-        ):
-            kind = f"{kind}.gz"
-        return self._costs.setdefault(table.key, SharingCosts.of(kind))
-
-
-class _Target:
-    """The file that is being written: in memory, or on disk where there is no such memory."""
-
-    def __init__(self, places: Places) -> None:
-        self._places = places
-        self._memory = None
-        if has_memory_files():
-            with suppress(OSError):  # too many files are open
-                self._memory = MemoryFile()
-        if self._memory is not None:
-            self.path = self._memory.path
-        else:
-            path = places.new_path()
-            if path is None:
-                raise NoRoom(places.problem)
-            self.path = path
-
-    def finished(self, columns: frozenset[str], rows: int) -> KeptFile:
-        if self._memory is None:
-            return KeptFile(self.path, columns, rows, os.stat(self.path).st_size, None)
-        link = self._places.link(self._memory)
-        path = link or self._memory.path
-        return KeptFile(
-            path, columns, rows, self._memory.size_bytes, self._memory, link is not None
-        )
-
-    def give_up(self) -> None:
-        if self._memory is None:
-            removed(self.path)
-        else:
-            self._memory.close()
-
-
-# ------------------------------------------------------------------------ SQL
-
-
-def _key(segment: Segment) -> Hashable:
-    return (
-        segment.table,
-        segment.version,
-        segment.file.uri,
-        segment.start,
-        segment.stop,
-        segment.relation,
-    )
-
-
-def _named(table: Table, names: Iterable[str]) -> list[Column]:
-    """Columns of a table, in its order."""
-    by_name = {column.name.lower(): column for column in table.columns}
-    wanted = set()
-    for name in names:
-        if name.lower() not in by_name:
-            raise QueryardError(
-                unknown_name(f"column of {table.key}", name, [c.name for c in table.columns])
-            )
-        wanted.add(name.lower())
-    return [column for column in table.columns if column.name.lower() in wanted]
-
-
-def _numbers(table: Table) -> dict[str, int]:
-    """Columns are kept under numbers: DuckDB gives names such as file_row_number a meaning."""
-    return {column.name: number for number, column in enumerate(table.columns)}
-
-
-def _names(columns: Iterable[Column]) -> str:
-    return ", ".join(identifier(column.name) for column in columns) or "1"
-
-
-def _relation(
-    table: Table, wanted: Sequence[Column], kept: Collection[str], paths: Sequence[str]
-) -> str:
-    numbers = _numbers(table)
-    items = [
-        f"{given_back(column.type, f'c{numbers[column.name]}')} AS {identifier(column.name)}"
-        for column in wanted
-    ]
-    by_name = ", union_by_name=true" if len(paths) > 1 else ""
-    return f"(SELECT {', '.join(items) or '1'} FROM read_parquet({path_list(paths)}{by_name}))"
+        found = self._costs.get(table.key)
+        if found is None:
+            kind: str = table.kind
+            if isinstance(table, CsvTable) and not is_usual(table):
+                kind = "odd csv"
+            if isinstance(table, CsvTable | JsonTable) and any(
+                table.compression_of(file.uri) != "none" for file in table.files
+            ):
+                kind = f"{kind}.gz"
+            found = self._costs[table.key] = SharingCosts.of(kind)
+        return found
 
 
 def _after_fork() -> None:
     """A child has none of the files and instances of its parent, and leaves them alone."""
     for store in list(_stores):
         # An instance of the parent cannot even be closed here.
-        _instances_of_parents.append(store._instance)
+        _instances_of_parents.append(store._maker.abandon())
         store._kept.abandon()
         store._start()
 

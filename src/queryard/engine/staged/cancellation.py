@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import duckdb
@@ -24,6 +24,7 @@ class Cancellation:
         self._changed = threading.Condition()
         self._cursor: duckdb.DuckDBPyConnection | None = None
         self._waits_for: threading.Condition | None = None
+        self._together: Together | None = None
         self._cause: QueryFailed | None = None
 
     def ask(self, cause: QueryFailed | None = None) -> None:
@@ -32,7 +33,9 @@ class Cancellation:
             self._cause = self._cause or cause or QueryCancelled("cancelled")
             if self._cursor is not None:
                 self._cursor.interrupt()
-            waits_for = self._waits_for
+            waits_for, together = self._waits_for, self._together
+        if together is not None:
+            together.look()
         if waits_for is not None:
             with waits_for:
                 waits_for.notify_all()
@@ -43,9 +46,23 @@ class Cancellation:
         deadline_s = time.monotonic() + wait_s
         with self._changed:
             # A statement that was about to start does not notice the first interrupt: repeat.
-            while self._cursor is not None and time.monotonic() < deadline_s:
-                self._cursor.interrupt()
+            while time.monotonic() < deadline_s:
+                if self._cursor is not None:
+                    self._cursor.interrupt()
+                elif self._together is None or not self._together.look():
+                    break
                 self._changed.wait(_AGAIN_S)
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the task must stop."""
+        return self._cause is not None
+
+    def take_part(self, together: Together | None) -> None:
+        """The task does something together with others from now on, or by itself again."""
+        with self._changed:
+            self._together = together
+            self._changed.notify_all()
 
     def check(self) -> None:
         """Raise if the task must stop."""
@@ -83,3 +100,42 @@ class Cancellation:
             with self._changed:
                 self._cursor = None
                 self._changed.notify_all()
+
+
+class Together:
+    """Stops what several tasks do together, once all of them must stop."""
+
+    def __init__(self, tasks: Sequence[Cancellation]) -> None:
+        self._tasks = tasks
+        self._lock = threading.Lock()
+        self._cursor: duckdb.DuckDBPyConnection | None = None
+
+    def look(self) -> bool:
+        """Interrupt it if no task is left; whether that is so."""
+        if not all(task.is_asked for task in self._tasks):
+            return False
+        with self._lock:
+            if self._cursor is not None:
+                self._cursor.interrupt()
+        return True
+
+    def check(self) -> None:
+        """Raise if all must stop."""
+        if self.look():
+            self._tasks[0].check()
+
+    @contextmanager
+    def interrupting(self, cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
+        """What they do together runs on this cursor as long as the context lasts."""
+        with self._lock:
+            self._cursor = cursor
+        for task in self._tasks:
+            task.take_part(self)
+        try:
+            self.check()
+            yield
+        finally:
+            for task in self._tasks:
+                task.take_part(None)
+            with self._lock:
+                self._cursor = None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from queryard.engine.errors import InputMissing
-from queryard.engine.segments import SegmentStore
+from queryard.engine.segments import SegmentStore, Stop
 from queryard.engine.segments.text import rows_of
 from queryard.sql.catalog.model import Table
 
@@ -28,10 +28,12 @@ class SegmentReads:
         self._keeps = keeps
 
     @contextmanager
-    def reading(self, reads: Sequence[SegmentRead]) -> Iterator[tuple[str, ...]]:
+    def reading(
+        self, reads: Sequence[SegmentRead], stop: Stop | None = None
+    ) -> Iterator[tuple[str, ...]]:
         """What goes behind FROM for each of these reads of one segment, parsed once.
 
-        A query that is alone reads the text as DuckDB would, unless parsed segments are kept.
+        `stop` is asked by the parsing. A query that is alone reads the text as DuckDB would, unless parsed segments are kept.
         """
         first = reads[0]
         table = self._table(first)
@@ -49,9 +51,17 @@ class SegmentReads:
             for read in reads:
                 others = [name for name in every if name not in read.columns]
                 sources.append(
-                    stack.enter_context(self._store.reading(table, segment, read.columns, others))
+                    stack.enter_context(
+                        self._store.reading(table, segment, read.columns, others, stop)
+                    )
                 )
             yield tuple(sources)
+
+    def rode(self, read: SegmentRead, seconds: float) -> None:
+        """A task took so many processor seconds on the segment."""
+        table = self._tables.get(read.table)
+        if table is not None and table.fingerprint == read.fingerprint:
+            self._store.rode(table, self._store.segments(table)[read.number], seconds)
 
     def _table(self, read: SegmentRead) -> Table:
         table = self._tables[read.table]

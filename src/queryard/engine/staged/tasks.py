@@ -7,6 +7,7 @@ earlier: the kernel reserves the query's memory when it launches the first task.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -22,7 +23,7 @@ from queryard.engine.links import Links
 from queryard.engine.pool import InstancePool
 from queryard.sql.planner.plan import StagedPlan
 
-from .cancellation import Cancellation
+from .cancellation import Cancellation, Together
 from .instance import open_instance
 from .local_exchange import LocalExchange
 from .node import StagedNode
@@ -72,22 +73,44 @@ class StagedTasks:
         self._launches: dict[int, Cancellation] = {}
 
     @contextmanager
-    def reading(self, riders: Sequence[tuple[object, TaskId]]) -> Iterator[Sequence[str]]:
+    def reading(
+        self, launch: int, riders: Sequence[tuple[object, TaskId]]
+    ) -> Iterator[Sequence[str]]:
         """Parse the segment of text that the riders of a launch read, once for all of them.
 
-        Other splits are read by each rider for itself: to decode a columnar file together costs
+        It is stopped when no rider is left. Other splits are read by each rider for itself: to decode a columnar file together costs
         more than it saves.
         """
+        sets = [tasks for tasks, _ in riders if isinstance(tasks, StagedTasks)]
         reads = [
             read
-            for tasks, task in riders
-            if isinstance(tasks, StagedTasks) and (read := tasks.segment(task)) is not None
+            for tasks, (_, task) in zip(sets, riders, strict=True)
+            if (read := tasks.segment(task)) is not None
         ]
         if self._reads is None or len(reads) < len(riders):
             yield [""] * len(riders)
             return
-        with self._reads.reading(reads) as sources:
-            yield sources
+        stop = Together([tasks.cancellation(launch) for tasks in sets])
+        try:
+            with self._reads.reading(reads, stop) as sources:
+                yield sources
+        finally:
+            for tasks in sets:
+                tasks.over(launch)
+
+    def cancellation(self, launch: int) -> Cancellation:
+        """What stops the task of one launch; it is stopped already if the query is cancelled."""
+        with self._lock:
+            found = self._launches.setdefault(launch, Cancellation())
+            is_closed = self._closed
+        if is_closed:
+            found.ask()
+        return found
+
+    def over(self, launch: int) -> None:
+        """A launch has ended."""
+        with self._lock:
+            self._launches.pop(launch, None)
 
     def segment(self, task: TaskId) -> SegmentRead | None:
         """The segment of text that a task reads."""
@@ -115,18 +138,20 @@ class StagedTasks:
                 raise told from None
 
     def _run(self, launch: int, task: TaskId, source: str) -> float:
-        cancelled = self._launch(launch)
+        cancelled = self.cancellation(launch)
         try:
             node = self._opened().node
             if self._query.is_early(task):
                 node.prepare(task, self._query.builds(task), cancelled)
                 self._query.wait_for_maps(task.job, cancelled)
+            began_s = time.thread_time()
             outcome = node.run(self._query.spec(task, launch, source=source), cancelled)
+            if self._reads is not None and (read := self.segment(task)) is not None:
+                self._reads.rode(read, time.thread_time() - began_s)
             self._query.done(task, outcome)
             self._fold(task.job, launch, cancelled)
         finally:
-            with self._lock:
-                self._launches.pop(launch, None)
+            self.over(launch)
         return outcome.output_bytes
 
     def _fold(self, job: str, launch: int, cancelled: Cancellation) -> None:
@@ -146,7 +171,7 @@ class StagedTasks:
 
     def kill(self, launch: int) -> None:
         """Stop the task of one launch; returns when it has stopped."""
-        self._launch(launch).stop(QueryCancelled("killed"))
+        self.cancellation(launch).stop(QueryCancelled("killed"))
 
     def cancel(self, error: BaseException) -> None:
         """Stop all tasks, and let none begin."""
@@ -178,10 +203,6 @@ class StagedTasks:
             opened, self._open = self._open, None
         if opened is not None:
             opened.to_close.close()
-
-    def _launch(self, launch: int) -> Cancellation:
-        with self._lock:
-            return self._launches.setdefault(launch, Cancellation())
 
     def _opened(self) -> _Opened:
         with self._lock:

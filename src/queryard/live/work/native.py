@@ -12,19 +12,17 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from queryard.backends.protocol import NATIVE_JOB, Leased, Usage
-from queryard.core.events import EstimateChanged, MemoryChanged, Retry
-from queryard.core.model import Divisible, Job, JobId, Table
-from queryard.core.speedup import Speedup
+from queryard.backends.protocol import Leased, Usage
+from queryard.core.events import MemoryChanged
+from queryard.core.model import Divisible
 from queryard.engine.errors import OutOfMemory
-from queryard.estimate.tasks.planned import PlannedQuery
 from queryard.estimate.widths import NOTHING_SEEN, Idling
 from queryard.estimate.work import Prediction
-from queryard.results.explanation import Explanation
 from queryard.results.streams import ResultStream
 
 from ..request import QueryRequest
 from .base import Moved
+from .leased import LeasedWork
 
 # Core-seconds; a query that needs no more ends before its slot could be revoked.
 MOMENT_S = 0.1
@@ -133,35 +131,20 @@ class SharedExecutions:
         return len(self._by_name)
 
 
-class NativeWork:
+class NativeWork(LeasedWork):
     """One query's part in a shared execution."""
-
-    hands_over = False
 
     def __init__(
         self, query: str, run: SharedExecution, runs: SharedExecutions, statement: Any
     ) -> None:
+        super().__init__(query, Divisible(width=runs.width))
         self.run = run
-        self._query = query
         self._runs = runs
         self._statement = statement
 
     @property
     def memory_bytes(self) -> int:
         return self.run.memory_bytes if self.run.holder is None else 0
-
-    def jobs(self) -> tuple[Job, ...]:
-        return (Job(NATIVE_JOB, divisible=Divisible(width=self._runs.width)),)
-
-    def tables(self) -> Mapping[str, tuple[str, Table]]:
-        return {}
-
-    def estimates(self, expected_s: float, speedup: Speedup) -> list[EstimateChanged]:
-        job = str(JobId(self._query, NATIVE_JOB))
-        return [EstimateChanged(0.0, job, work_s=expected_s, speedup=speedup)]
-
-    def planned(self) -> PlannedQuery | None:
-        return None
 
     def for_backend(self, output: ResultStream) -> Leased:
         return Leased(self.run.name, self._runs.width, output, self._statement)
@@ -201,21 +184,6 @@ class NativeWork:
             MemoryChanged(0.0, self._query, 0.0),
             MemoryChanged(0.0, run.holder, float(run.memory_bytes)),
         )
-
-    def on_failure(self, error: BaseException) -> Retry:
-        return "never"
-
-    def needs_more(self, error: BaseException, most_bytes: int) -> bool:
-        return False
-
-    def hand_over(self, output: ResultStream) -> None:
-        raise AssertionError("the rows of a native query go to the reader as they are made")
-
-    def close(self) -> None:
-        pass
-
-    def explanation(self) -> Explanation | None:
-        return None
 
 
 def takes_a_moment(request: QueryRequest, prediction: Prediction) -> bool:

@@ -147,6 +147,11 @@ class PostgresListener:
         return self._zone
 
     @property
+    def connections(self) -> int:
+        """How many there are, with those that have not logged in."""
+        return len(self._connections)
+
+    @property
     def yard(self) -> Yard:
         return self._yard
 

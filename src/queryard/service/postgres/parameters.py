@@ -17,6 +17,7 @@ from typing import Any
 from queryard.sql.catalog.quoting import literal
 
 from . import oids
+from .catalog.types import array_elements
 from .errors import BadMessage, PostgresError, not_supported
 from .types import DUCKDB
 
@@ -72,40 +73,9 @@ def _from_text(text: str, oid: int) -> Any:
             raise not_supported("bytea is read in hex format only, as '\\x0a'")
         return bytes.fromhex(text[2:])
     if oid in oids.ELEMENTS:
-        return [
-            None if one is None else _from_text(one, oids.ELEMENTS[oid]) for one in _array(text)
-        ]
+        element = oids.ELEMENTS[oid]
+        return [None if one is None else _from_text(one, element) for one in array_elements(text)]
     return text
-
-
-def _array(text: str) -> list[str | None]:
-    """The elements of an array of one dimension, as PostgreSQL writes them.
-
-    >>> _array('{a,"b c",NULL,"NULL"}')
-    ['a', 'b c', None, 'NULL']
-    """
-    text = text.strip()
-    if text[:1] != "{" or text[-1:] != "}":
-        raise ValueError(text)
-    found: list[str | None] = []
-    at, end = 1, len(text) - 1
-    while at < end:
-        quoted = text[at] == '"'
-        word = []
-        at += quoted
-        while at < end and text[at] != ('"' if quoted else ","):
-            if text[at] == "{" and not quoted:
-                raise not_supported("arrays of more than one dimension are not taken as parameters")
-            at += text[at] == "\\"
-            word.append(text[at])
-            at += 1
-        at += quoted
-        one = "".join(word)
-        found.append(None if not quoted and one.strip().upper() == "NULL" else one)
-        if at < end and text[at] != ",":
-            raise ValueError(text)
-        at += 1
-    return found
 
 
 def _from_binary(raw: bytes, oid: int) -> Any:

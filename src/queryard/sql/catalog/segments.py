@@ -16,6 +16,7 @@ segment is decompressed by itself. Segments of Parquet are its splits, by row gr
 
 from __future__ import annotations
 
+import os
 import threading
 import zlib
 from bisect import bisect_right
@@ -23,6 +24,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 from .csv_files import CsvTable
 from .cutting import BOM, OBJECTS, Cuts, Quoting, cuts_of
@@ -47,7 +49,8 @@ class Segment:
     `start` and `stop` are places in the text (for gzip: the decompressed text). `relation` is SQL
     for the rows of a segment that DuckDB can read where it lies, and empty for a range of a file.
     `version` is the fingerprint of the table, `compression` that of the file, and `newline` what
-    ends its lines.
+    ends its lines. `is_proven` says that every quote and line break in it was looked at, and stands
+    where the dialect has one.
     """
 
     table: str
@@ -59,6 +62,7 @@ class Segment:
     relation: str = ""
     compression: str = "none"
     newline: str = ""
+    is_proven: bool = False
 
     @property
     def file(self) -> DataFile:
@@ -173,6 +177,19 @@ def text_of(segment: Segment) -> Iterator[bytes]:
         raise CatalogError(f"{segment}: the file has become shorter; run the query again")
 
 
+def whole_text(segment: Segment) -> bytes:
+    """The same as one piece."""
+    if segment.compression != "none":
+        return b"".join(text_of(segment))
+    try:
+        with open(segment.file.uri, "rb", buffering=0) as file:
+            found = os.pread(file.fileno(), segment.bytes, segment.start)
+    except OSError as error:
+        raise CatalogError(f"{segment}: cannot be read ({error})") from error
+    # One call may give less than was asked for.
+    return found if len(found) == segment.bytes else b"".join(text_of(segment))
+
+
 def relation_at(table: Table, segment: Segment, path: str) -> str:
     """SQL for the rows of a segment whose text lies at `path`; all columns of the table."""
     assert isinstance(table, CsvTable | JsonTable)
@@ -194,14 +211,14 @@ def _found(table: Table, target_bytes: float) -> Segments:
     whole: list[tuple[str, str]] = []
     small: list[DataFile] = []
 
-    def add(files: tuple[DataFile, ...], start: int, stop: int, *rest: str) -> None:
+    def add(files: tuple[DataFile, ...], start: int, stop: int, **rest: Any) -> None:
         number = len(segments)
-        segments.append(Segment(table.key, version, number, files, start, stop, *rest))
+        segments.append(Segment(table.key, version, number, files, start, stop, **rest))
 
     def add_small() -> None:
         if small:
             size = sum(file.bytes for file in small)
-            add(tuple(small), 0, size, table.rows_of([file.uri for file in small]))
+            add(tuple(small), 0, size, relation=table.rows_of([file.uri for file in small]))
             small.clear()
 
     for file in table.files:
@@ -212,7 +229,15 @@ def _found(table: Table, target_bytes: float) -> Segments:
             add_small()
             edges = (0, *cuts.places, cuts.size)
             for start, stop in pairwise(edges):
-                add((file,), start, stop, "", table.compression_of(file.uri), cuts.newline)
+                add(
+                    (file,),
+                    start,
+                    stop,
+                    compression=table.compression_of(file.uri),
+                    newline=cuts.newline,
+                    # What ended a proof is behind the last cut.
+                    is_proven=not cuts.reason or stop < cuts.size,
+                )
         else:
             if sum(each.bytes for each in small) + file.bytes > target_bytes:
                 add_small()

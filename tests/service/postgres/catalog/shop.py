@@ -69,6 +69,7 @@ V_ORDERS = TableFacts(
     (ColumnFacts("id", "BIGINT"), ColumnFacts("amount", "DOUBLE")),
     view=True,
     definition="CREATE VIEW v_orders AS SELECT id, amount FROM orders;",
+    writable=True,
 )
 BIG_TABLE = TableFacts(
     "sales",

@@ -10,7 +10,7 @@ from .functions import AGGREGATES, Function, functions
 from .typed import VECTORS, Making, Typed, array_type, common_type, literal, text_of
 from .types import REGISTERED, TEXTS, element_of, held_as, oid_of
 
-RECORD_OF_ARRAY = "record(x {element},n int4)"
+_RECORD_OF_ACL = "record(grantor oid,grantee oid,privilege_type text,is_grantable bool)"
 
 
 class Calls:
@@ -20,6 +20,7 @@ class Calls:
         self._making = making
         self._special: dict[str, Callable[[list[Typed]], Typed]] = {
             "_pg_expandarray": self._expandarray,
+            "aclexplode": self._aclexplode,
             "array_lower": lambda given: self._bound(given, upper=False),
             "array_upper": lambda given: self._bound(given, upper=True),
             "coalesce": lambda given: self._same_type("coalesce", given),
@@ -206,4 +207,14 @@ class Calls:
         if element is None:
             raise ValueError
         pairs = f"list_transform({array.sql}, lambda e, i: {{'x': e, 'n': i::INTEGER}})"
-        return Typed(f"unnest({pairs})", RECORD_OF_ARRAY.format(element=element))
+        return Typed(f"unnest({pairs})", f"record(x {element},n int4)")
+
+    def _aclexplode(self, given: list[Typed]) -> Typed:
+        """All that is granted here is granted by the owner to the owner."""
+        (acl,) = given
+        granted = (
+            f"list_transform(privileges_in(({acl.sql})::VARCHAR[]), lambda p: "
+            "{'grantor': 10::BIGINT, 'grantee': 10::BIGINT, 'privilege_type': p, "
+            "'is_grantable': false})"
+        )
+        return Typed(f"unnest({granted})", _RECORD_OF_ACL)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -19,6 +18,7 @@ from .typed import (
     array_type,
     known_type,
     quoted,
+    record_fields,
     text_of,
 )
 from .types import INTEGERS, element_of
@@ -30,10 +30,12 @@ class Queries(Protocol):
     def __call__(self, query: exp.Expr, around: Scope) -> tuple[str, tuple[Output, ...]]: ...
 
 
-def folded(identifier: exp.Expr | None) -> str:
+def folded(identifier: exp.Expr | str | None) -> str:
     """A name as PostgreSQL understands it: in lower case unless it is quoted."""
     if identifier is None:
         return ""
+    if isinstance(identifier, str):
+        return identifier.lower()
     if isinstance(identifier, exp.Identifier):
         name = str(identifier.this)
         return name if identifier.args.get("quoted") else name.lower()
@@ -142,6 +144,8 @@ class Expressions:
         return Typed("true" if node.this else "false", "bool")
 
     def _parameter(self, node: exp.Parameter, scope: Scope) -> Typed:
+        if not node.name.isdigit() or not 0 < int(node.name) < 65536:
+            raise UnknownCatalogQuery(f"there is no parameter ${node.name}", "42P02")
         return self._making.parameter(int(node.name))
 
     def _column(self, node: exp.Column, scope: Scope) -> Typed:
@@ -209,6 +213,8 @@ class Expressions:
         return Typed(f"list_{'bool_or' if is_any else 'bool_and'}({each})", "bool")
 
     def _beside_outputs(self, left: Typed, outputs: tuple[Output, ...]) -> Typed:
+        if not outputs:
+            raise UnknownCatalogQuery("subquery has too few columns", "42601")
         return self._making.as_type(left, outputs[0].type or "text") if left.is_open else left
 
     def _arithmetic(self, node: exp.Expr, scope: Scope) -> Typed:
@@ -347,7 +353,9 @@ class Expressions:
         array = self.of(node.this, scope)
         if array.is_open:
             array = self._making.as_type(array, "_text")
-        (place,) = node.expressions
+        if len(node.expressions) != 1:
+            raise UnknownCatalogQuery("arrays of catalog queries have one dimension")
+        place = node.expressions[0]
         if isinstance(place, exp.Slice):
             low, high = (
                 "" if part is None else self.settled(part, scope).sql
@@ -367,7 +375,7 @@ class Expressions:
                 raise UnknownCatalogQuery(f'schema "{schema}" does not exist', "3F000")
             return self.of(node.expression, scope)
         record, name = self.of(node.this, scope), folded(node.expression)
-        fields = dict(re.findall(r"(\w+) (\w+)[,)]", record.type or ""))
+        fields = record_fields(record.type)
         if name not in fields:
             raise UnknownCatalogQuery(f'column "{name}" not found in the record', "42703")
         return Typed(f"struct_extract({record.sql}, {quoted(name)})", fields[name])
@@ -380,6 +388,8 @@ class Expressions:
 
     def _subquery(self, node: exp.Expr, scope: Scope) -> Typed:
         sql, outputs = self._queries(node, scope)
+        if len(outputs) != 1:
+            raise UnknownCatalogQuery("subquery must return only one column", "42601")
         return Typed(f"({sql})", outputs[0].type)
 
     def _exists(self, node: exp.Exists, scope: Scope) -> Typed:
@@ -392,8 +402,8 @@ class Expressions:
         name = str(node.this).lower()
         parts = list(node.expressions)
         if name == "array" and len(parts) == 1 and isinstance(parts[0], exp.Query | exp.Subquery):
-            sql, outputs = self._queries(parts[0], scope)
-            return Typed(f"ARRAY({sql})", array_type(outputs[0].type))
+            found = self._subquery(parts[0], scope)
+            return Typed(f"ARRAY{found.sql}", array_type(found.type))
         order = ""
         distinct = False
         if parts and isinstance(parts[-1], exp.Order):

@@ -278,6 +278,7 @@ class Lookups:
                 self.index_definition,
             ),
             Lookup("comment_on", ("BIGINT", "INTEGER"), text, self.comment_on),
+            Lookup("privileges_in", ("VARCHAR[]",), "VARCHAR[]", privileges_in),
             Lookup("quoted_name", one, text, _unless_none(quote_ident)),
             Lookup("quoted_text", one, text, _unless_none(quote_literal)),
             Lookup("parts_of_name", one, "VARCHAR[]", _parts_of_name),
@@ -320,6 +321,31 @@ def _parts_of_name(text: str | None) -> list[str] | None:
     if not parts:
         raise UnknownCatalogQuery(f'string is not a valid identifier: "{text}"', "22023")
     return list(parts)
+
+
+_LETTERS = {
+    "r": "SELECT",
+    "a": "INSERT",
+    "w": "UPDATE",
+    "d": "DELETE",
+    "D": "TRUNCATE",
+    "x": "REFERENCES",
+    "t": "TRIGGER",
+    "U": "USAGE",
+    "C": "CREATE",
+    "c": "CONNECT",
+    "T": "TEMPORARY",
+}
+
+
+def privileges_in(acl: list[str | None] | None) -> list[str]:
+    """The privileges that a list of access rights gives.
+
+    >>> privileges_in(["ann=rw/ann"]), privileges_in(None)
+    (['SELECT', 'UPDATE'], [])
+    """
+    letters = (item.rpartition("=")[2].partition("/")[0] for item in acl or () if item)
+    return [_LETTERS[letter] for found in letters for letter in found if letter in _LETTERS]
 
 
 def pretty_size(size: int) -> str:

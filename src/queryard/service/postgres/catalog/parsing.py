@@ -40,6 +40,8 @@ def parse(sql: str) -> exp.Query:
     except SqlglotError as error:
         reason = str(error).splitlines()[0]
         raise UnknownCatalogQuery(f"the catalog query cannot be read: {reason}", "42601") from None
+    except RecursionError:
+        raise UnknownCatalogQuery("the query is nested too deeply", "54001") from None
     if len(found) != 1 or not isinstance(found[0], exp.Query | exp.Values):
         raise UnknownCatalogQuery("only one SELECT at a time can ask for the catalogs")
     return found[0]  # type: ignore[return-value]  # VALUES is treated as a query

@@ -17,12 +17,17 @@ from .facts import CatalogFacts
 from .recognised import Recogniser
 from .selects import Plan, planned
 from .settings import DEFAULTS, NOT_SETTINGS, VERSION
-from .typed import type_by_oid
-from .types import REGISTERED, element_of, oid_of, python_value, type_of_values
+from .typed import python_value, type_by_oid
+from .types import REGISTERED, element_of, oid_of, type_of_values
 from .world import World
 
 _log = logging.getLogger(__name__)
 
+_SQLSTATES = {
+    "Conversion Error": "22P02",
+    "must appear in the GROUP BY": "42803",
+    "ORDER term out of range": "42P10",
+}
 _PLANS = 500  # how many queries are remembered
 Told = TypeVar("Told")
 _UNSIGNED = ("oid", "xid", "cid")
@@ -78,7 +83,13 @@ class CatalogQueries:
             return answer()
         except FactsFailed as error:
             _log.warning("catalog query not understood: %s; the query: %s", error, sql)
-            raise UnknownCatalogQuery(f"the catalog query is not understood: {error}") from None
+            state = next((s for words, s in _SQLSTATES.items() if words in str(error)), "0A000")
+            raise UnknownCatalogQuery(
+                f"the catalog query is not understood: {error}", state
+            ) from None
+        except RecursionError:
+            _log.warning("catalog query nested too deeply: %s", sql)
+            raise UnknownCatalogQuery("the query is nested too deeply", "54001") from None
         except UnknownCatalogQuery as error:
             _log.warning(
                 "catalog query refused (%s): %s; the query: %s", error.sqlstate, error, sql
@@ -164,6 +175,8 @@ class CatalogQueries:
         if name in REGISTERED:
             texts = [self._world.text_of(value, name) for value in column.to_pylist()]
             return pa.array(texts, pa.string())
+        if name == "anyarray":  # only ever NULL
+            return pa.nulls(len(column), pa.string())
         if name in _UNSIGNED:
             return column.cast(pa.uint32())
         if element_of(name) in _UNSIGNED:

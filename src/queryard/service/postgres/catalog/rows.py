@@ -28,6 +28,7 @@ from .rows_static import (
     pg_tablespace,
     pg_type,
 )
+from .texts import quote_ident
 from .types import (
     column_type,
     held_as,
@@ -93,6 +94,7 @@ def pg_class(objects: Objects) -> tuple[int, Columns]:
     kinds += ["i"] * len(indexes)
     checks = _counts(objects, "check")
     others: list[int] = [0] * len(indexes)
+    acl = f"{quote_ident(objects.facts.user)}=r/{quote_ident(objects.facts.user)}"
     return len(kinds), {
         "oid": [found.oid for found in system]
         + [table.oid for table in tables]
@@ -140,6 +142,10 @@ def pg_class(objects: Objects) -> tuple[int, Columns]:
         "relreplident": ["d" if kind == "r" else "n" for kind in kinds],
         "relispartition": False,
         "relrewrite": 0,
+        # Without a list the owner may do all with a table.
+        "relacl": [None] * len(system)
+        + [None if table.facts.writable else [acl] for table in tables]
+        + [None] * len(indexes),
         "relfrozenxid": 0,
         "relminmxid": 0,
     }

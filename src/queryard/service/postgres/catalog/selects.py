@@ -40,6 +40,8 @@ def planned(sql: str, given: dict[int, str]) -> Plan:
     """
     making = Making(given)
     made, outputs = _Rewriter(making).query(parse(sql), Scope())
+    if not outputs:
+        raise UnknownCatalogQuery("a catalog query of no columns is not answered")
     count = max(making.parameters, default=0)
     types = tuple(making.parameters.get(number) or "text" for number in range(1, count + 1))
     settings = None
@@ -126,7 +128,9 @@ class _Rewriter:
             if on is not None:
                 keys = (self._expressions.settled(key, scope).sql for key in on.expressions)
                 distinct = f"DISTINCT ON ({', '.join(keys)}) "
-        sql = " ".join((f"SELECT {distinct}{', '.join(columns)}", *parts))
+        # PostgreSQL knows queries of no columns, as in EXISTS (SELECT FROM …); DuckDB does not.
+        listed = ", ".join(columns) or "1"
+        sql = " ".join((f"SELECT {distinct}{listed}", *parts))
         return sql + self._tail(node, scope, outputs), outputs
 
     def _columns(self, nodes: list[exp.Expr], scope: Scope) -> tuple[list[str], tuple[Output, ...]]:

@@ -11,12 +11,11 @@ from .expressions import Expressions, Queries, folded
 from .relations import Relation, relations
 from .scopes import Output, Scope, Source
 from .settings import SETTINGS_ROWS
-from .typed import Making, Typed, named
-from .types import element_of, held_as
+from .typed import Making, named, record_fields
+from .types import held_as
 
 # Functions that give rows of several columns. There are none of these things here.
 _WITHOUT_ROWS = {
-    "aclexplode": "grantor oid, grantee oid, privilege_type text, is_grantable bool",
     "pg_options_to_table": "option_name text, option_value text",
     "pg_partition_ancestors": "relid regclass",
     "pg_partition_tree": "relid regclass, parentrelid regclass, isleaf bool, level int4",
@@ -170,17 +169,16 @@ class Sources:
             return self._added(f"(SELECT {listed} WHERE false)", tuple(outputs), node, scope, name)
         if name == "pg_get_keywords":
             return self._added('"keywords"', _KEYWORDS, node, scope, name)
-        if name == "_pg_expandarray":
-            array = self._expressions.of(call.expressions[0], scope)
-            element = element_of(array.type) or "text"
-            sql = (
-                f'(SELECT unnest({array.sql}) AS "x", '
-                f'unnest(generate_series(1, len({array.sql}))::INTEGER[]) AS "n")'
-            )
-            return self._added(sql, (Output("x", element), Output("n", "int4")), node, scope, name)
+        made = self._expressions.of(call, scope)
+        fields = record_fields(made.type)
+        if fields:
+            # One column per field of the record, as PostgreSQL has it.
+            listed = ", ".join(f"r.{named(field)} AS {named(field)}" for field in fields)
+            outputs = [Output(field, type_) for field, type_ in fields.items()]
+            sql = f"(SELECT {listed} FROM (SELECT {made.sql} AS r))"
+            return self._added(sql, tuple(outputs), node, scope, name)
         alias = node.args.get("alias")
         called = folded(alias.this) if alias is not None and alias.this is not None else name
-        made: Typed = self._expressions.of(call, scope)
         parts = [f"{made.sql} AS {named(called)}"]
         outputs = [Output(called, made.type)]
         if ordinality:

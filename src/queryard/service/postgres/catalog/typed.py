@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from .answers import UnknownCatalogQuery
 from .relations import Relation
@@ -154,12 +154,20 @@ def literal(text: str, name: str) -> Typed:
         return Typed(f"{_LOOKUPS[name]}_named({quoted(text)})", name)
     element = element_of(name)
     if element is not None:
-        parts = text.split() if name in VECTORS else array_elements(text)
+        parts = text.split() if name in VECTORS else elements(text)
         made = ("NULL" if part is None else literal(part, element).sql for part in parts)
         return Typed(f"[{', '.join(made)}]::{held_as(name)}", name)
     if held_as(name) == "VARCHAR":
         return Typed(quoted(text), name)
     return Typed(f"CAST({quoted(text)} AS {held_as(name)})", name)
+
+
+def elements(text: str) -> list[str | None]:
+    """The elements of an array in PostgreSQL's text form, or the error that says it is none."""
+    try:
+        return array_elements(text)
+    except ValueError as error:
+        raise UnknownCatalogQuery(str(error), "22P02") from None
 
 
 def text_of(found: Typed) -> str:
@@ -235,3 +243,21 @@ def type_by_oid(oid: int) -> str | None:
     """The type that a client gave for a parameter; `unknown` is as good as none."""
     found = types_by_oid().get(oid)
     return None if found is None or found.name == "unknown" else found.name
+
+
+def python_value(value: Any, name: str) -> Any:
+    """A parameter's value as DuckDB is to get it: texts of arrays become lists."""
+    if isinstance(value, str) and element_of(name) is not None:
+        return value.split() if name in VECTORS else elements(value)
+    return value
+
+
+def record_fields(name: str | None) -> dict[str, str]:
+    """The fields of a type that stands for a record, with their types; none of any other.
+
+    >>> record_fields("record(x int2,n int4)"), record_fields("int4")
+    ({'x': 'int2', 'n': 'int4'}, {})
+    """
+    if name is None or not name.startswith("record("):
+        return {}
+    return dict(re.findall(r"(\w+) (\w+)[,)]", name.removeprefix("record(")))

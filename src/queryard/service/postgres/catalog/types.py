@@ -9,9 +9,7 @@ import csv
 import re
 from functools import cache
 from importlib import resources
-from typing import Any, NamedTuple
-
-from .answers import UnknownCatalogQuery
+from typing import NamedTuple
 
 
 def read_data(name: str) -> str:
@@ -308,32 +306,36 @@ def format_type(oid: int | None, modifier: int | None) -> str | None:
 
 
 def array_elements(text: str) -> list[str | None]:
-    """The elements of an array in PostgreSQL's text form, one dimension.
+    """The elements of an array of one dimension in PostgreSQL's text form.
 
-    >>> array_elements('{a,"b c",NULL,"x\\\\"y"}')
-    ['a', 'b c', None, 'x"y']
-    >>> array_elements("{}")
-    []
+    Spaces around elements do not count. A text of another form is a ValueError.
+
+    >>> array_elements('{a, "b c" ,NULL,"x\\\\"y","NULL"}')
+    ['a', 'b c', None, 'x"y', 'NULL']
+    >>> array_elements("{}"), array_elements('{""}')
+    ([], [''])
     """
     body = text.strip()
-    if not (body.startswith("{") and body.endswith("}")):
-        raise UnknownCatalogQuery(f"malformed array literal: {text!r}", "22P02")
+    if not (body.startswith("{") and body.endswith("}") and len(body) > 1):
+        raise ValueError(f"malformed array literal: {text!r}")
     found: list[str | None] = []
-    for quoted, bare in _ELEMENT.findall(body[1:-1]):
-        if bare:
-            found.append(None if bare.upper() == "NULL" else bare.strip())
+    rest = body[1:-1].strip()
+    while rest:
+        element = _ELEMENT.match(rest)
+        if element is None:
+            raise ValueError(f"malformed array literal: {text!r}")
+        quoted, bare, comma = element.groups()
+        if quoted is not None:
+            found.append(re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL))
         else:
-            found.append(re.sub(r"\\(.)", r"\1", quoted[1:-1]))
+            found.append(None if bare.upper() == "NULL" else re.sub(r"\\(.)", r"\1", bare))
+        rest = rest[element.end() :]
+        if bool(rest) != bool(comma):
+            raise ValueError(f"malformed array literal: {text!r}")
     return found
 
 
-_ELEMENT = re.compile(r'("(?:[^"\\]|\\.)*")|([^,"]+)')
-
-
-def python_value(value: Any, name: str) -> Any:
-    """A parameter's value as DuckDB is to get it: texts of arrays become lists."""
-    if isinstance(value, str) and (element_of(name) is not None):
-        if name in _VECTORS:
-            return value.split()
-        return array_elements(value)
-    return value
+_ELEMENT = re.compile(
+    r"""\s*(?:"((?:[^"\\]|\\.)*)"|((?:[^\s,"{}\\]|\\.)(?:(?:[^,"{}\\]|\\.)*(?:[^\s,"{}\\]|\\.))?))\s*(,?)""",
+    re.DOTALL,
+)

@@ -1,0 +1,62 @@
+"""How well the scheduler's measure of progress stands for the true error, and how it is foretold.
+
+Progress is what policies for online queries go by (ReLAQS §4.4): 1 after the first answer, then how
+far an answer moved over the largest such move. The true error is relative to that of the first
+answer. Both are differences on the scale from 0 to 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from queryard.estimate.progress import fit_curves
+from queryard.policies.orders.progress_claims import RECENT
+
+AHEAD = (1, 5)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a policy hears of an answer: parts read, how far it moved; and how wrong it was."""
+
+    parts: int
+    change: float
+    error: float
+
+
+@dataclass
+class Misses:
+    """By how much progress differs from the error, and forecasts of progress from it."""
+
+    metric: list[float] = field(default_factory=list)
+    ahead: dict[int, list[float]] = field(default_factory=lambda: {n: [] for n in AHEAD})
+
+    def add(self, reports: Sequence[Report]) -> None:
+        """One query's reports, in order.
+
+        >>> misses = Misses()
+        >>> misses.add([Report(1, 1.0, 0.2), Report(2, 0.1, 0.1), Report(4, 0.05, 0.05)])
+        >>> misses.metric, misses.ahead[5]
+        ([0.0, 0.5, 0.25], [])
+        """
+        if not reports or not reports[0].error:
+            return
+        progress = _progress([report.change for report in reports])
+        for report, value in zip(reports, progress, strict=True):
+            true = min(1.0, report.error / reports[0].error)
+            self.metric.append(abs(value - true))
+        points = [(r.parts, p) for r, p in zip(reports, progress, strict=True)][1:]
+        for known in range(1, len(points)):
+            curve, _ = fit_curves(points[max(0, known - RECENT) : known])
+            for ahead in AHEAD:
+                if known - 1 + ahead < len(points):
+                    parts, value = points[known - 1 + ahead]
+                    self.ahead[ahead].append(abs(min(1.0, curve(parts)) - value))
+
+
+def _progress(changes: Sequence[float]) -> list[float]:
+    largest = accumulate(changes[1:], max)
+    pairs = zip(changes[1:], largest, strict=True)
+    return [1.0, *(change / most if most else 0.0 for change, most in pairs)]

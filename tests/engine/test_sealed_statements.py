@@ -1,0 +1,81 @@
+"""Statements of sealed clients are refused however they are written, and nothing else fails."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queryard.core.errors import QueryardError
+from queryard.engine.access import ALL, Access, Seal
+from queryard.engine.classify import classify
+from queryard.engine.errors import NotAllowed
+from queryard.engine.hiding import without_folders
+from queryard.engine.sealed import checked_sealed
+
+SEALED = Access(sealed=True)
+GAPS = st.sampled_from([" ", "\n", "\t ", "/**/", " /* FROM t */ ", "--x\n"])
+# The words of statements that must be refused; between them any gap may stand.
+REFUSED = (
+    ("FROM", "read_text", "(", "'a'", ")"),
+    ("FROM", '"read_csv"', "(", "'a'", ")"),
+    ("SELECT", "*", "FROM", "t", "JOIN", "'a.csv'", "ON", "true"),
+    ("WITH", "c", "AS", "(", "FROM", "glob", "(", "'*'", ")", ")", "FROM", "c"),
+    ("EXPLAIN", "ANALYZE", "COPY", "t", "TO", "'a.csv'"),
+    ("EXPLAIN", "(", "FORMAT", "json", ")", "FROM", "duckdb_settings", "(", ")"),
+    ("PREPARE", "p", "AS", "FROM", "duckdb_secrets", "(", ")"),
+    ("SET", "SESSION", '"allowed_paths"', "=", "[", "'/'", "]"),
+    ("PRAGMA", "threads", "=", "3"),
+    ("RESET", "GLOBAL", "TimeZone"),
+    ("CREATE", "OR", "REPLACE", "TEMP", "SECRET", "s", "(", "TYPE", "s3", ")"),
+    ("ATTACH", "IF", "NOT", "EXISTS", "'a'", "AS", "b"),
+    ("INSERT", "INTO", "t", "FROM", "read_json", "(", "'a'", ")"),
+    ("SELECT", "current_setting", "(", "'secret_directory'", ")"),
+    ("CALL", "enable_logging", "(", ")"),
+)
+
+
+@given(st.sampled_from(REFUSED), st.data())
+def test_refused_however_it_is_written(words, data):
+    written = [
+        word if word[0] == "'" else data.draw(st.sampled_from([word, word.lower(), word.upper()]))
+        for word in words
+    ]
+    text = "".join(word + data.draw(GAPS) for word in written)
+    prefix = data.draw(st.sampled_from(["", "SELECT 1;", "-- no\n"]))
+    for statement in classify(prefix + text)[-1:]:
+        with pytest.raises(NotAllowed):
+            checked_sealed(statement, SEALED)
+
+
+WORDS = ["SELECT", "FROM", "(", ")", "'a'", '"b"', "explain", "prepare", "as", "set", "copy", "to"]
+
+
+@given(st.lists(st.sampled_from([*WORDS, "x", "=", ",", "create", "temp", "use", ";"]), max_size=9))
+def test_any_text_is_allowed_or_refused_with_a_reason(words):
+    with contextlib.suppress(QueryardError):
+        for statement in classify(" ".join(words)):
+            checked_sealed(statement, SEALED)
+
+
+def test_access_is_a_key():
+    assert Access(tables=["A", "b.*"], sealed=True) == Access(tables={"a", "B.*"}, sealed=True)
+    assert hash(Access()) == hash(ALL)
+    with pytest.raises(QueryardError, match="tables"):
+        Access(tables="orders")
+    with pytest.raises(QueryardError, match="sealed"):
+        Access(writes=frozenset({"shop"}))
+
+
+def test_a_seal_names_files_as_duckdb_looks_for_them():
+    settings = Seal(frozenset({"/d/it's [1].csv"})).settings()
+    assert settings["allowed_paths"] == "['/d/it''s [1].csv', '/d/it''s [[]1].csv']"
+    assert list(settings)[-1] == "enable_external_access"
+
+
+def test_folders_are_not_told():
+    assert without_folders("no file") == "no file"
+    assert without_folders("at https://example.org/a/b/c") == "at https://example.org/a/b/c"
+    assert without_folders("a / b / c, /srv/data/x.csv") == "a / b / c, x.csv"
