@@ -317,7 +317,7 @@ def test_databases_are_written_where_that_is_granted(shop):
         client.close()
 
 
-def test_a_transaction_that_is_rolled_back_leaves_nothing(shop):
+def test_a_transaction_that_is_rolled_back_leaves_nothing(shop, tmp_path):
     writer, reader = opened(shop, WRITER), opened(shop, Access(sealed=True))
     rows(writer, "BEGIN")
     rows(writer, "INSERT INTO shop.goods VALUES (1, 'a')")
@@ -327,6 +327,9 @@ def test_a_transaction_that_is_rolled_back_leaves_nothing(shop):
     rows(writer, "BEGIN")
     assert rows(writer, "SELECT count(*) FROM shop.goods") == [(0,)]
     rows(writer, "INSERT INTO shop.goods VALUES (2, 'b')")
+    with pytest.raises(QueryardError, match=r"shop\.duckdb: is written") as held:
+        rows(reader, "SELECT count(*) FROM shop.goods")
+    assert str(tmp_path) not in str(held.value)
     rows(writer, "DELETE FROM shop.goods")
     rows(writer, "COMMIT")
     assert rows(reader, "SELECT count(*) FROM shop.goods") == [(0,)]

@@ -130,7 +130,7 @@ def test_the_seal_alone_holds(escape, sealed, data):
         assert CANARY not in str(failed.value)
         assert "already exists" not in str(failed.value)
     finally:
-        connection.run("DROP VIEW IF EXISTS c")
-        connection.run("DROP MACRO TABLE IF EXISTS c")
+        connection.run("DROP VIEW IF EXISTS memory.main.c")
+        connection.run("DROP MACRO TABLE IF EXISTS memory.main.c")
         connection.close()
     assert sorted(os.listdir(data)) == before

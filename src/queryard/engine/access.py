@@ -21,9 +21,8 @@ from queryard.sql.catalog.quoting import literal, path_pattern
 from .hiding import hidden, without_folders
 
 _NOTHING: frozenset[str] = frozenset()
-# A database file, and what DuckDB makes beside it while it is written.
-_OF_DATABASE = ("", ".wal")
-_OF_WRITTEN = ("", ".wal", ".wal.checkpoint", ".wal.recovery")
+# A database file, and what DuckDB makes beside it while it is written, and reads afterwards.
+_OF_DATABASE = ("", ".wal", ".wal.checkpoint", ".wal.recovery")
 # Neither extensions nor secrets come from outside.
 _CLOSED = {
     "autoinstall_known_extensions": "false",
@@ -157,9 +156,7 @@ class Reach:
             if table.kind != "database":
                 yield from (file.uri for file in table.files if "://" not in file.uri)
         for database in self.catalog.databases:
-            is_written = database.alias.lower() in self.access.writes
-            for suffix in _OF_WRITTEN if is_written else _OF_DATABASE:
-                yield database.path + suffix
+            yield from (database.path + suffix for suffix in _OF_DATABASE)
 
     def __repr__(self) -> str:
         return f"<Reach {self.access}>"

@@ -19,7 +19,7 @@ from .errors import NotAllowed
 from .instance import Connection
 
 # How long a sealed client waits for a database that another is writing, or reads.
-WAIT_S = 2.0
+WAIT_S = 10.0
 # Of an ATTACH, before the path.
 _HEAD = frozenset({"attach", "or", "replace", "database", "if", "not", "exists"})
 # A kind of database before a path; a single letter belongs to the path.

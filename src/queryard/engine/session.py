@@ -81,6 +81,7 @@ class SessionInstance:
         # Key -> fingerprint of the frame, and the name of its copy.
         self._frames: dict[str, tuple[str, str]] = {}
         self._claims = Claims(catalog.metadata, self._ask)
+        self._claims.is_busy = lambda: bool(self._inside)
         # A sealed client has databases for a statement or a transaction only.
         self._shares = reach.sealed
         self._attached = self._nothing_attached()
@@ -344,9 +345,10 @@ class SessionInstance:
 
     def _let_go(self) -> None:
         """Detach databases that other clients may want, unless a transaction needs them."""
-        if self._connection is None or self._in_transaction or self._inside:
-            return
+        # The client may be closed, or ask for more, as soon as its query has ended.
         with self._opening, contextlib.suppress(QueryFailed):
+            if self._connection is None or self._in_transaction or self._inside:
+                return
             self._attached.let_go(self._connection)
 
     def _note_functions(self, connection: Connection) -> None:
@@ -468,15 +470,13 @@ class SessionInstance:
 
     def describe(self, statement: Classified, parameters: Parameters | None) -> Described:
         """What a statement gives and takes, on the one connection; no statement may use it."""
-        with self._opening:
-            if not self._inside:
-                self._renew()
+        token = object()
+        self.enter(token)
         try:
             errors = self.prepare(statement, self.connection, statement.names)
             return self._described(self.connection, statement, parameters, errors)
         finally:
-            if self._shares:
-                self._let_go()
+            self.leave(token)
 
     def describe_reading(self, statement: Classified, parameters: Parameters | None) -> Described:
         """The same on a further connection, for a read of what this instance writes."""
@@ -529,6 +529,7 @@ class SessionInstance:
             self.readers = ReadConnections()
 
     def close(self) -> None:
-        self._close_instance()
+        with self._opening:
+            self._close_instance()
         self._links.close()
         self._claims.release()

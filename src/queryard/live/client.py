@@ -71,7 +71,7 @@ class Client:
         memory_bytes: int,
         name: str = "",
         tenant: str = "default",
-        plan: Plan = "native",
+        plan: Plan = "auto",
         writes: bool = False,
         access: Access = ALL,
     ) -> Client:

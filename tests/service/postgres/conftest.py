@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from served_postgres import Served, a_server  # noqa: E402
+from served_postgres import Served, a_server
 
 
 @pytest.fixture(autouse=True)

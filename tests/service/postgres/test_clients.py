@@ -1,7 +1,7 @@
 """Other clients, as they come from the registries; each is left out where it is not installed.
 
-The server runs in a process of its own here: some of these clients hold the interpreter's lock while
-they wait.
+The server runs in a process of its own here: some of these clients hold the interpreter's lock
+while they wait.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def login(tmp_path_factory) -> Iterator[Login]:
         text=True,
         env={**os.environ, "PYTHONPATH": paths},
     ) as process:
-        assert process.stdout is not None and process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdin is not None
         port, secret = process.stdout.readline().split()
         yield Login(int(port), {"ann": secret}, folder / "data")
         process.stdin.close()
@@ -63,10 +64,8 @@ def test_asyncpg(login, expected):
         assert await made.fetchval("SELECT [1, NULL, 3]") == [1, None, 3]
         assert await made.fetchval("SELECT 1 WHERE 5 = ANY($1::INT[])", [1, 5]) == 1
         async with made.transaction():
-            seen = []
-            async for row in made.cursor(ROWS, prefetch=7000):
-                seen.append(tuple(row))
-            assert seen == expected
+            rows = made.cursor(ROWS, prefetch=7000)
+            assert [tuple(row) async for row in rows] == expected
         prepared = await made.prepare("SELECT n FROM numbers WHERE n = $1")
         assert [await prepared.fetchval(n) for n in (5, 6)] == [5, 6]
         with pytest.raises(asyncpg.UndefinedTableError):
@@ -191,12 +190,18 @@ def test_what_psql_shows(login, word):
 
 
 def jdbc_driver() -> Path:
-    """The driver's archive: named by QUERYARD_JDBC, or where Debian puts it."""
+    """The driver's archive: where Maven or Debian puts it, or named by QUERYARD_JDBC."""
     if shutil.which("java") is None:
         pytest.skip("java is not installed")
-    for place in (os.environ.get("QUERYARD_JDBC", ""), "/usr/share/java/postgresql.jar"):
-        if place and Path(place).exists():
-            return Path(place)
+    maven = Path.home() / ".m2/repository/org/postgresql/postgresql"
+    places = [
+        Path(os.environ.get("QUERYARD_JDBC", "")),
+        Path("/usr/share/java/postgresql.jar"),
+        *maven.glob("*/postgresql-*.jar"),
+    ]
+    for place in places:
+        if place.is_file():
+            return place
     pytest.skip("the JDBC driver is not installed; name its archive with QUERYARD_JDBC")
 
 
@@ -215,6 +220,14 @@ public class Ask {
       try (ResultSet t = c.getMetaData().getTables(null, null, "%", new String[] {"TABLE"})) {
         while (t.next()) System.out.println(t.getString("TABLE_NAME"));
       }
+      try (ResultSet t = c.getMetaData().getColumns(null, null, "numbers", "%")) {
+        while (t.next()) System.out.println(t.getString(4) + " " + t.getString("TYPE_NAME"));
+      }
+      try (Statement q = c.createStatement()) {
+        q.setQueryTimeout(1);
+        q.executeQuery("SELECT count(*) FROM range(10000000) a, range(10000000) b "
+          + "WHERE a.range + b.range = 1");
+      } catch (SQLException e) { System.out.println(e.getSQLState()); }
     }
   }
 }
@@ -234,4 +247,4 @@ def test_jdbc(login, tmp_path):
         timeout=100,
     )
     assert run.returncode == 0, run.stderr
-    assert run.stdout.splitlines() == ["20 190", "numbers", "small"]
+    assert run.stdout.splitlines() == ["20 190", "numbers", "small", "n int8", "t text", "57014"]

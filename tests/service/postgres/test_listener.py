@@ -330,9 +330,9 @@ def test_tls(tmp_path):
         pytest.skip("openssl is not installed, and a certificate is needed")
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     words = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost"
+    files = ["-keyout", str(key), "-out", str(cert)]
     subprocess.run(
-        ["openssl", *words.split(), "-addext", "subjectAltName=IP:127.0.0.1"]
-        + ["-keyout", str(key), "-out", str(cert)],
+        ["openssl", *words.split(), "-addext", "subjectAltName=IP:127.0.0.1", *files],
         check=True,
         capture_output=True,
     )
@@ -361,8 +361,7 @@ def test_clients_are_told_that_the_server_stops(tmp_path):
     assert raw.is_closed()
 
 
-def test_a_second_start_of_the_loop_is_not_needed():
-    """A listener that never started can be closed."""
+def test_a_listener_that_never_started_can_be_closed():
     from queryard.service.postgres.listener import PostgresListener
 
     class Yard:

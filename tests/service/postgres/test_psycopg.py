@@ -18,8 +18,8 @@ TYPES = """
 SELECT true, 1::TINYINT, 2::SMALLINT, 3::INTEGER, 4::BIGINT, 5::UINTEGER, 6::UBIGINT, 7::HUGEINT,
   340282366920938463463374607431768211455::UHUGEINT, 8::BIGNUM, 1.25::DECIMAL(9,2), 1.5::FLOAT,
   2.5::DOUBLE, DATE '2024-02-29', TIME '12:34:56.789', TIMESTAMP '2024-02-29 01:02:03.000004',
-  TIMESTAMPTZ '2024-02-29 01:02:03+00', INTERVAL '3 days 4 hours', 'text', NULL, 'b'::ENUM('a', 'b'),
-  '\\xDE\\xAD'::BLOB, '0101'::BIT, UUID '00112233-4455-6677-8899-aabbccddeeff',
+  TIMESTAMPTZ '2024-02-29 01:02:03+00', INTERVAL '3 days 4 hours', 'text', NULL,
+  'b'::ENUM('a', 'b'), '\\xDE\\xAD'::BLOB, '0101'::BIT, UUID '00112233-4455-6677-8899-aabbccddeeff',
   [1, NULL, 3], ['a', 'b,"c"'], [DATE '2024-01-01'], [1.5::DECIMAL(5,2)], [1, 2]::INTEGER[2]
 """
 VALUES = (
@@ -166,6 +166,23 @@ def test_time_limits_and_deadlines(connection):
         connection.execute("SET queryard.deadline = 'soon'")
 
 
+def test_settings_reach_the_scheduler(server):
+    options = "-c queryard.tenant=sales/emea -c queryard.priority=3"
+    made = psycopg.connect(server.dsn(options=options), autocommit=True)
+    made.execute("SET queryard.deadline = '1 h'; SET statement_timeout = '2min'")
+    made.execute("SET queryard.plan = native")
+    made.pgconn.send_query(ENDLESS.encode())
+    yard = server.ground.yard
+    wait_until(yard.active)
+    (active,) = yard.active()
+    request = active.ticket.request
+    assert (request.tenant, request.priority, request.plan) == ("sales/emea", 3.0, "native")
+    assert (request.time_limit_s, request.deadline_s is not None) == (120.0, True)
+    assert active.protocol == "postgres"
+    made.close()
+    wait_until(lambda: not yard.active())
+
+
 def test_a_client_that_leaves_takes_its_query_along(server):
     made = psycopg.connect(server.dsn(), autocommit=True)
     made.pgconn.send_query(ENDLESS.encode())
@@ -189,7 +206,14 @@ def test_progress_is_told(connection):
     connection.execute("SET statement_timeout = '1500ms'")
     with pytest.raises(psycopg.errors.QueryCanceled):
         connection.execute(ENDLESS)
-    assert told and "done" in told[0]
+    assert told
+    assert "done" in told[0]
+
+
+def in_a_pipeline(connection, *statements):
+    with connection.pipeline():
+        for statement in statements:
+            connection.execute(statement)
 
 
 def test_pipelines(connection):
@@ -198,11 +222,8 @@ def test_pipelines(connection):
         second = connection.execute("SELECT count(*) FROM numbers")
         pipeline.sync()
         assert (first.fetchone(), second.fetchone()) == ((1,), (30_000,))
-    with pytest.raises(psycopg.errors.UndefinedTable), connection.pipeline() as pipeline:
-        connection.execute("SELECT 1")
-        connection.execute("SELECT * FROM nothing_there")
-        connection.execute("SELECT 2")
-        pipeline.sync()
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        in_a_pipeline(connection, "SELECT 1", "SELECT * FROM nothing_there", "SELECT 2")
     assert connection.execute("SELECT 3").fetchone() == (3,)
 
 
@@ -256,9 +277,9 @@ def test_a_series_of_statements_is_all_or_nothing(connection):
         connection.execute(
             "INSERT INTO stock VALUES (9, 'x', 1); INSERT INTO stock VALUES (1, 'y', 1)"
         )
-    with pytest.raises(psycopg.errors.UniqueViolation), connection.pipeline():
-        connection.execute("INSERT INTO stock VALUES (9, 'x', 1)")
-        connection.execute("INSERT INTO stock VALUES (1, 'y', 1)")
+    twice = ("INSERT INTO stock VALUES (9, 'x', 1)", "INSERT INTO stock VALUES (1, 'y', 1)")
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        in_a_pipeline(connection, *twice)
     count = "SELECT count(*) FROM stock"
     assert connection.execute(count).fetchone() == (2,)
     connection.execute("BEGIN READ ONLY")
@@ -349,7 +370,8 @@ def test_errors_have_their_codes(connection, sql, state):
 def test_several_answers_and_empty_queries(connection):
     cursor = connection.execute("SELECT 1; SELECT 'two'; SET jit = off")
     assert cursor.fetchall() == [(1,)]
-    assert cursor.nextset() and cursor.fetchall() == [("two",)]
+    assert cursor.nextset()
+    assert cursor.fetchall() == [("two",)]
     connection.execute("")
     connection.execute(";")
     connection.execute("-- nothing")
@@ -363,3 +385,41 @@ def test_prepared_statements(connection):
     assert connection.execute("EXECUTE p").fetchone() == (42,)
     connection.execute("DEALLOCATE p")
     connection.execute("DEALLOCATE ALL")
+
+
+def test_statements_that_are_no_select(connection):
+    fruit = "SELECT * FROM (VALUES ('a', 1), ('b', 2)) t(k, v)"
+    pivoted = f"PIVOT ({fruit}) ON k USING sum(v)"
+    assert connection.execute(pivoted).fetchall() == [(1, 2)]
+    nested = f"PIVOT ({fruit}) ON k USING list({{'v': v}})"
+    assert connection.execute(nested).fetchall() == [([{"v": 1}], [{"v": 2}])]
+    assert connection.execute("SHOW TABLES").fetchall() == [("numbers",), ("small",)]
+    assert connection.execute("DESCRIBE small").fetchall()[0][:2] == ("a", "BIGINT")
+    assert connection.execute("EXPLAIN SELECT 1").rowcount > 0
+    assert connection.execute("SUMMARIZE small").rowcount == 2
+    assert connection.execute("VALUES (1), (2)").fetchall() == [(1,), (2,)]
+    assert connection.execute("FROM small SELECT a ORDER BY a").fetchall() == [(1,), (2,), (3,)]
+    assert connection.execute("CREATE TEMP TABLE made (a INTEGER)").statusmessage == "CREATE TABLE"
+    inserted = connection.execute("INSERT INTO made VALUES (1), (2) RETURNING a * 10 AS b")
+    assert inserted.fetchall() == [(10,), (20,)]
+    assert inserted.statusmessage == "INSERT 0 2"
+    updated = connection.execute("UPDATE made SET a = %s WHERE a = %s", [5, 1])
+    assert updated.statusmessage == "UPDATE 1"
+    assert connection.execute("DROP TABLE made").statusmessage == "DROP TABLE"
+
+
+def test_infinite_days_and_moments(connection):
+    sql = "SELECT 'infinity'::DATE, '-infinity'::TIMESTAMP, 'infinity'::TIMESTAMPTZ"
+    result = connection.execute(sql).pgresult
+    values = [result.get_value(0, place) for place in range(3)]
+    assert values == [b"infinity", b"-infinity", b"infinity"]
+    floats = connection.execute("SELECT 'nan'::FLOAT, '-inf'::DOUBLE", binary=True).fetchone()
+    assert str(floats) == "(nan, -inf)"
+
+
+def test_tables_and_files_of_others_are_not_reached(server):
+    with psycopg.connect(server.dsn("eve"), autocommit=True) as made:
+        assert made.execute("SHOW session_authorization").fetchone() == ("eve",)
+        for sql in ("ATTACH '/tmp/x.db'", "INSTALL httpfs", "SELECT * FROM glob('/*')"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                made.execute(sql)

@@ -23,7 +23,8 @@ from .errors import FatalError, PostgresError
 from .login import Login, log_in
 from .problems import as_postgres
 from .session import Ended, Session
-from .settings import SERVER_VERSION, Settings, seconds_of, startup_settings
+from .setting_values import SERVER_VERSION, seconds_of
+from .settings import Settings, startup_settings
 from .startup import CancelRequest, same_key
 from .wire import Gone, Wire
 

@@ -15,7 +15,6 @@ from . import messages as m
 from . import replies
 from .blocks import Block
 from .bridge import Activity, Bridge
-from .commands import command_of
 from .copying import copy_of
 from .errors import FatalError, PostgresError, not_supported
 from .executing import Executor
@@ -23,6 +22,7 @@ from .frames import Frame
 from .parameters import as_sql, null_of, values_of
 from .portals import Portal, Portals, Prepared
 from .problems import as_postgres
+from .reading import command_of
 from .settings import Settings
 from .texts import Text, statements_of
 from .types import Column, WireType
@@ -101,7 +101,7 @@ class Session:
             await self._close(message)
         elif isinstance(message, m.Sync):
             self._skipping = False
-            await self._executor.end_series(failed=False)
+            await self._executor.transactions.end_series(failed=False)
             await self.ready()
         elif isinstance(message, m.Flush):
             await self._link.drain()
@@ -130,7 +130,7 @@ class Session:
         if problem.fatal:
             await self._link.drain()
             raise Ended
-        await self._executor.after_error()
+        await self._executor.transactions.after_error()
         if letter in "QS":
             await self.ready()
         else:
@@ -147,7 +147,7 @@ class Session:
     # --- the simple protocol ---------------------------------------------------------------------
 
     async def _query(self, sql: str, activity: Activity) -> None:
-        await self._executor.drop(self.portals.take(""))
+        await self._executor.transactions.drop(self.portals.take(""))
         self._statements.pop("", None)
         texts = statements_of(sql)
         if not texts:
@@ -158,7 +158,7 @@ class Session:
             portal = await self._portal(text, text, [], ())
             alone = len(texts) == 1
             await self._executor.execute(portal, None, activity, alone=alone, describes=True)
-        await self._executor.end_series(failed=False)
+        await self._executor.transactions.end_series(failed=False)
         await self.ready()
 
     # --- the extended protocol -------------------------------------------------------------------
@@ -192,7 +192,7 @@ class Session:
         prepared = self._statement(message.statement)
         text = prepared.text
         self._check_block(text)
-        await self._executor.drop(self.portals.take("") if not message.portal else [])
+        await self._executor.transactions.drop(self.portals.take("") if not message.portal else [])
         types = await self._types(prepared)
         values = values_of(message.values, types, message.formats)
         bound = Text(text.filled(lambda number: as_sql(values[number - 1], types[number - 1])))
@@ -267,7 +267,7 @@ class Session:
         if message.target == "statement":
             self._statements.pop(message.name, None)
         else:
-            await self._executor.drop(self.portals.take(message.name))
+            await self._executor.transactions.drop(self.portals.take(message.name))
         self._link.send(replies.CLOSED)
 
     def _forget(self, name: str | None) -> bool:
@@ -279,4 +279,4 @@ class Session:
 
     async def close(self) -> None:
         """Free what the session holds."""
-        await self._executor.drop(self.portals.take_all(held=True))
+        await self._executor.transactions.drop(self.portals.take_all(held=True))

@@ -29,10 +29,16 @@ Ask = Callable[[str], list[tuple[Any, ...]]]
 LOOK_S, ATTACH_S = 30.0, 60.0
 # How often a file that is waited for is tried.
 AGAIN_S = 0.02
+# … and for how many times while the instance that has it does nothing.
+IDLE_TRIES = 15
 
 
 def _nothing() -> None:
     pass
+
+
+def _yes() -> bool:
+    return True
 
 
 class FileInUse(CatalogError):
@@ -74,6 +80,8 @@ class Claims:
         self.ask = ask
         self.on_wanted: Callable[[], None] = _nothing
         """Called when another instance wants to write a file that is open here, from its thread."""
+        self.is_busy: Callable[[], bool] = _yes
+        """Whether the instance works now, so that it may be done with its files soon."""
 
     def claim(self, path: str, writes: bool, wait_s: float = 0.0) -> bool:
         """Enter that a file is about to be opened; an error if it is in use elsewhere.
@@ -82,18 +90,21 @@ class Claims:
         free; instances that only keep it open are told that it is wanted.
         """
         until_s = time.monotonic() + wait_s
+        idle = 0
         while True:
             try:
                 return self._claim(path, writes)
             except FileInUse:
-                if time.monotonic() >= until_s:
+                if time.monotonic() >= until_s or idle > IDLE_TRIES:
                     raise
-            if writes:
-                with _changed:
-                    file = _find(resolved(path))
-                    others = set() if file is None else file.readers - {self}
-                for other in others:
-                    other.on_wanted()
+            with _changed:
+                file = _find(resolved(path))
+                others = set() if file is None else file.readers - {self}
+                writer = None if file is None else file.writer
+            for other in others if writes else ():
+                other.on_wanted()
+            # It is in a transaction, which may last.
+            idle += writer is not None and not writer.is_busy()
             with _changed:
                 _changed.wait(AGAIN_S)
 

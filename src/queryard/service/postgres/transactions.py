@@ -1,0 +1,96 @@
+"""Transactions of one session: begun and ended for real where something was written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from . import commands as c
+from . import replies
+from .blocks import Block
+from .bridge import Bridge, Plan
+from .errors import PostgresError
+from .portals import Portal, Portals
+
+
+class Transactions:
+    """The block of a session, and DuckDB's transaction behind it."""
+
+    def __init__(
+        self, bridge: Bridge, block: Block, portals: Portals, send: Callable[[bytes], None]
+    ) -> None:
+        self._bridge = bridge
+        self._settings = bridge.settings
+        self._portals = portals
+        self._send = send
+        self.block = block
+
+    async def drop(self, portals: list[Portal]) -> None:
+        """Close portals: queries that still run for them are cancelled."""
+        for portal in portals:
+            if portal.rows is not None:
+                await self._bridge.call(portal.rows.close)
+
+    async def before_write(self, plan: Plan, *, alone: bool) -> None:
+        """Open a real transaction where a later error or ROLLBACK must undo this statement."""
+        if self._settings.is_on("transaction_read_only"):
+            what = plan.statement.words[0].upper()
+            raise PostgresError("25006", f"cannot execute {what} in a read-only transaction")
+        block = self.block
+        if not block.real and (block.open or not alone):
+            await self._bridge.run("BEGIN TRANSACTION")
+            block.real = True
+            block.implicit = not block.open
+        block.writes += 1
+
+    async def end_series(self, *, failed: bool) -> None:
+        """The end of a series of messages: what is in no block is committed, or rolled back."""
+        block = self.block
+        if block.open:
+            return
+        try:
+            if block.real:
+                await self._bridge.run("ROLLBACK" if failed else "COMMIT")
+        finally:
+            block.end()
+            await self.drop(self._portals.take_all(held=False))
+
+    async def after_error(self) -> None:
+        """Portals of a failed transaction are of no use; outside of a block it ends."""
+        await self.drop(self._portals.take_all(held=False))
+        await self.end_series(failed=True)
+
+    async def end(self, *, commit: bool, chain: bool) -> str:
+        block, settings = self.block, self._settings
+        commit = commit and block.status != b"E"
+        tag = "COMMIT" if commit else "ROLLBACK"
+        if not block.open and not block.real:
+            words = "there is no transaction in progress"
+            self._send(replies.notice(words, "25P01", "WARNING"))
+            return tag
+        await self.drop(self._portals.take_all(held=False))
+        done = False
+        try:
+            if block.real:
+                await self._bridge.run("COMMIT" if commit else "ROLLBACK")
+            done = commit
+        finally:
+            block.end()
+            settings.end(committed=done)
+        if chain:
+            block.begin()
+            settings.begin()
+        return tag
+
+    def begin(self, command: c.Begin) -> str:
+        if self.block.open:
+            words = "there is already a transaction in progress"
+            self._send(replies.notice(words, "25001", "WARNING"))
+        else:
+            self.block.begin()
+            self._settings.begin()
+        self.set_modes(command.modes, "transaction")
+        return "BEGIN"
+
+    def set_modes(self, modes: tuple[tuple[str, str], ...], prefix: str) -> None:
+        for name, value in modes:
+            self._settings.set(f"{prefix}_{name}", value)
