@@ -1,7 +1,4 @@
-"""A query in a notebook: its progress while it runs, then its first rows; an interrupt cancels it.
-
-IPython is imported where it calls: it is there if this is used.
-"""
+"""A query in a notebook: its progress, then its first rows; an interrupt cancels it."""
 
 from __future__ import annotations
 
@@ -67,6 +64,7 @@ def progress_html(query: Query) -> str:
 
 def _cell(first: str) -> Callable[[str], None]:
     """An output of a cell, and how it is changed."""
+    # Here, because IPython is there only if it has called.
     from IPython.display import HTML, display
 
     shown = display(HTML(first), display_id=True)
