@@ -98,6 +98,7 @@ def test_from_the_start_over_reloads_to_the_end(data: Path, tmp_path: Path):
                 other.sql("SELECT 1")
 
             # The end: what runs goes on, and nothing else begins.
+            unread = admin.submit("SELECT 5")
             running = admin.submit(WHILE)
             _wait_running(admin)
             server.send(signal.SIGTERM)
@@ -105,6 +106,7 @@ def test_from_the_start_over_reloads_to_the_end(data: Path, tmp_path: Path):
             with pytest.raises(ServerError, match="about to stop"):
                 admin.sql("SELECT 1")
             assert running.result("60 s").fetchall() == [(133333334,)]
+            assert unread.result().fetchall() == [(5,)]
         assert server.end() == 0
         assert server.events()[-1]["event"] == "stopped"
 
