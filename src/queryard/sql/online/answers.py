@@ -112,7 +112,7 @@ def _measures(
     for i in range(plan.measures):
         parts = [row[f"m{i}_{part}"] for part in "dqbr"]
         tail = max((_tail(row, each) for each in tailed[i]), default=0.0)
-        changes = None if None in parts else Changes(*parts, tail=tail)
+        changes = None if None in parts else Changes(*parts, tail)
         value, n, files = row[f"m{i}"], int(row["n"]), int(row["files"])
         found.append(estimate(value, changes, n, files, sample, confidence))
     return found
