@@ -74,6 +74,7 @@ def explain(
         if plan_found is not None:
             expected = _noted(_staged(client, request, plan_found), chosen)
             return _run_staged(client, statement, expected) if analyze else expected
+    assert reason is not None
     return native_explanation(client, request, (reason,), analyze=analyze)
 
 
