@@ -145,7 +145,8 @@ class OnlineQuery(NativeQuery):
         if self._wish.stop_at is not None:
             wanted = self._refining.needed(self._read, self._wish.stop_at) or GROWTH * self._read
             most = min(most, max(1, min(wanted, GROWTH * max(self._read, 2)) - self._read))
-        elif not self._wish.every_s:
+            return min(most, left)
+        if not self._wish.every_s:
             most = min(most, 2 * self._reading)
         return left if left <= REST * most else most
 

@@ -110,9 +110,10 @@ def _measures(
 ) -> list[Estimate]:
     found = []
     for i in range(plan.measures):
-        parts = [row[f"m{i}_{part}"] for part in "dqbr"]
+        total, squares, largest, of_row = (row[f"m{i}_{part}"] for part in "dqbr")
         tail = max((_tail(row, each) for each in tailed[i]), default=0.0)
-        changes = None if None in parts else Changes(*parts, tail)
+        known = None not in (total, squares, largest, of_row)
+        changes = Changes(total, squares, largest, of_row, tail) if known else None
         value, n, files = row[f"m{i}"], int(row["n"]), int(row["files"])
         found.append(estimate(value, changes, n, files, sample, confidence))
     return found
