@@ -7,6 +7,7 @@ import types
 
 import pyarrow as pa
 import pytest
+from service.anywhere import PLACES, a_session
 
 import queryard
 from queryard.core.errors import QueryardError
@@ -17,6 +18,13 @@ from queryard.results.streams import ResultStream
 @pytest.fixture(scope="module")
 def qy():
     with queryard.connect(slots=2, memory="512MB") as session:
+        yield session
+
+
+@pytest.fixture(scope="module", params=PLACES)
+def anywhere(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("server")
+    with a_session(request.param, folder, slots=2, memory="512MB") as session:
         yield session
 
 
@@ -83,3 +91,62 @@ def test_a_failed_query_in_a_notebook_is_escaped() -> None:
     stream = ResultStream()
     stream.fail(QueryardError("no column <b>"))
     assert Answer(stream, lambda: None)._repr_html_() == "<pre>no column &lt;b&gt;</pre>"
+
+
+# --- queries on their way ------------------------------------------------------------------------
+
+
+class Cell:
+    """One output that is changed, as IPython's `display(…, display_id=True)` gives it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.shown: list[str] = []
+        display = types.ModuleType("IPython.display")
+        display.HTML = str  # type: ignore[attr-defined]
+        display.display = self._display  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, "IPython", types.ModuleType("IPython"))
+        monkeypatch.setitem(sys.modules, "IPython.display", display)
+
+    def _display(self, first: str, display_id: bool) -> Cell:
+        assert display_id
+        self.shown.append(first)
+        return self
+
+    def update(self, text: str) -> None:
+        self.shown.append(text)
+
+
+def test_a_handle_shows_its_progress_and_then_its_rows(anywhere, monkeypatch) -> None:
+    cell = Cell(monkeypatch)
+    handle = anywhere.submit("SELECT count(*) AS counted FROM range(200000000)")
+    handle._ipython_display_()
+    assert "<progress" in cell.shown[0]
+    assert handle.id in cell.shown[0]
+    assert "counted" in cell.shown[-1]
+    assert "200000000" in cell.shown[-1]
+    failed = anywhere.submit("SELECT 'x'::INTEGER")
+    failed._ipython_display_()
+    assert "Conversion Error" in cell.shown[-1]
+
+
+def test_an_interrupt_cancels_a_query_that_is_shown(anywhere, monkeypatch) -> None:
+    cell = Cell(monkeypatch)
+    endless = "SELECT sum(a.range * b.range) FROM range(1000000000) a, range(1000000) b"
+    handle = anywhere.submit(endless)
+
+    def interrupted(timeout: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(handle, "result", interrupted)
+    handle._ipython_display_()
+    assert "cancelled" in cell.shown[-1]
+    assert handle.wait("20 s")
+    assert handle.status == "cancelled"
+
+
+def test_online_answers_take_each_others_place(anywhere, monkeypatch) -> None:
+    cell = Cell(monkeypatch)
+    anywhere.online("SELECT 6 * 7 AS answer")._ipython_display_()
+    assert "42" in cell.shown[-1]
+    anywhere.online("SELECT avg(nothing)")._ipython_display_()
+    assert "nothing" in cell.shown[-1]

@@ -51,13 +51,14 @@ class Process:
 
     @property
     def url(self) -> str:
-        return self._found(r"HTTP +(\S+)")
+        return self.find(r"HTTP +(\S+)")
 
     @property
     def token(self) -> str:
-        return self._found(r"token +(qy_\S+)")
+        return self.find(r"token +(qy_\S+)")
 
-    def _found(self, pattern: str) -> str:
+    def find(self, pattern: str) -> str:
+        """What it has said where it is."""
         found = re.search(pattern, self.told)
         assert found is not None, self.told
         return found[1]

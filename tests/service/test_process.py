@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import os
+import shutil
 import signal
+import socket
+import subprocess
 import sys
 import threading
 import time
@@ -96,6 +98,7 @@ def test_from_the_start_over_reloads_to_the_end(data: Path, tmp_path: Path):
                 other.sql("SELECT 1")
 
             # The end: what runs goes on, and nothing else begins.
+            unread = admin.submit("SELECT 5")
             running = admin.submit(WHILE)
             _wait_running(admin)
             server.send(signal.SIGTERM)
@@ -103,6 +106,7 @@ def test_from_the_start_over_reloads_to_the_end(data: Path, tmp_path: Path):
             with pytest.raises(ServerError, match="about to stop"):
                 admin.sql("SELECT 1")
             assert running.result("60 s").fetchall() == [(133333334,)]
+            assert unread.result().fetchall() == [(5,)]
         assert server.end() == 0
         assert server.events()[-1]["event"] == "stopped"
 
@@ -158,7 +162,7 @@ def test_after_a_kill_the_history_is_whole_and_keys_hold(data: Path, tmp_path: P
         assert outcomes[lost.id] == "lost"
         assert sorted(outcomes.values()) == ["finished", "finished", "lost"]
     with a_process(tmp_path, "--config", config) as server:
-        assert "token " not in server.told
+        assert "  token " not in server.told
         assert server.wait_for("query lost")["query"] == lost.id
         with queryard.connect(server.url, token=token) as qy:
             with pytest.raises(AlreadyRan, match="has run already"):
@@ -172,9 +176,75 @@ def test_after_a_kill_the_history_is_whole_and_keys_hold(data: Path, tmp_path: P
         assert server.end() == 0
 
 
-def test_two_servers_on_one_address(data: Path, tmp_path: Path):
-    with a_process(tmp_path, data, "--postgres", "off") as server:
-        port = server.url.rpartition(":")[2]
-        with pytest.raises(AssertionError, match=r"cannot be listened on .*--http"):
-            a_process(tmp_path, data, "--postgres", "off", "--http", port).__enter__()
-    assert os.path.exists(data / ".queryard")
+def test_both_listeners_with_tls(data: Path, tmp_path: Path):
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl is not installed, which makes the certificate")
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    wanted = ["-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=localhost"]
+    subject = ["-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"]
+    command = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", *wanted, *subject]
+    subprocess.run(command, check=True, capture_output=True)
+    tls = ("--tls-cert", cert, "--tls-key", key)
+    with a_process(tmp_path, data, "--postgres", "0", *tls) as server:
+        assert server.url.startswith("https://")
+        with queryard.connect(server.url, token=server.token, ca=str(cert)) as qy:
+            assert qy.sql("SELECT sum(n) FROM t").fetchall() == [(3,)]
+        with pytest.raises(ServerError, match="certificate"):
+            queryard.connect(server.url, token=server.token, patience=0)
+        psycopg = pytest.importorskip("psycopg")
+        port = server.find(r"PostgreSQL +\S+:(\d+)")
+        with psycopg.connect(
+            host="127.0.0.1",
+            port=port,
+            user="admin",
+            password=server.token,
+            dbname="queryard",
+            sslmode="verify-ca",
+            sslrootcert=str(cert),
+            autocommit=True,
+        ) as connection:
+            assert connection.execute("SELECT sum(n) FROM t").fetchall() == [(3,)]
+            server.send(signal.SIGTERM)
+            server.wait_for("stopping")
+            with pytest.raises(psycopg.OperationalError):
+                connection.execute("SELECT 1")
+        assert server.end() == 0
+
+
+def test_what_cannot_be_started_says_why(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    from typer.testing import CliRunner
+
+    from queryard.cli.app import app
+
+    def said(*arguments: str | Path) -> str:
+        ended = CliRunner().invoke(app, ["serve", *map(str, arguments)])
+        assert isinstance(ended.exception, QueryardError)
+        return str(ended.exception)
+
+    assert "can be reached from other machines" in said(data, "--http", "0.0.0.0:0")
+    assert "TLS needs --tls-key as well" in said(data, "--tls-cert", "x.pem")
+    assert "none is named" in said()
+    assert "no such file" in said(tmp_path / "nowhere")
+    assert "a port is a number" in said(data, "--http", "localhost:x")
+    both = _config(tmp_path / "both.toml", '[tables]\nt = "data/t.csv"\n')
+    assert "names tables, and so does" in said(data, "--config", both)
+    monkeypatch.setattr("queryard.service.logs.set_up", lambda form: None)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        small = ("--slots", "1", "--memory", "300MB", "--postgres", "off")
+        told = said(data, "--http", str(port), *small)
+        assert f"127.0.0.1:{port} cannot be listened on" in told
+        assert "--http" in told
+    assert "both listeners are off" in said(data, "--http", "off", "--postgres", "off")
+
+
+def test_a_missing_extra_is_named(data: Path, monkeypatch: pytest.MonkeyPatch):
+    from queryard.cli.server_place import needing_server
+
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    remedy = r"fastapi.*pip install 'queryard\[server\]'"
+    with pytest.raises(QueryardError, match=remedy), needing_server():
+        import fastapi  # noqa: F401

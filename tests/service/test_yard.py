@@ -62,6 +62,16 @@ def test_a_tenant_can_be_narrowed_and_not_left(ground):
         assert ann.tenant == "sales"
 
 
+def test_names_that_cannot_be_written_down_are_refused(ground):
+    with ground.yard.open(ground.principal("ann")) as ann:
+        for options in ({"tenant": "sales/\ud800"}, {"idempotency_key": "\ud800"}):
+            with pytest.raises(QueryardError, match="no valid text"):
+                ann.submit("SELECT 1", **options)
+        with pytest.raises(QueryardError, match="no valid text"):
+            ann.narrow("sales/\ud800")
+        assert ground.yard.usage.open_results == 0
+
+
 def test_another_tenants_query_is_as_unknown_as_one_that_never_was(ground):
     yard = ground.yard
     ann, ben, eve, root = map(ground.principal, ("ann", "ben", "eve", "root"))

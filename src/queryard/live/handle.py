@@ -146,6 +146,12 @@ class Handle:
         """Whether it is over, well or not."""
         return self._ticket.ended
 
+    def _ipython_display_(self) -> None:
+        """In a notebook: its progress, then its first rows; an interrupt cancels it."""
+        from queryard.results.notebook import show_query
+
+        show_query(self)
+
     def __repr__(self) -> str:
         return f"<Handle {self.id} {self.status} {self.progress():.0%}>"
 

@@ -154,5 +154,11 @@ class OnlineAnswers:
         self._last = exact_answer(table, answer.types, self._log.elapsed_s, notes)
         return self._last
 
+    def _ipython_display_(self) -> None:
+        """In a notebook: each answer in the place of the last; an interrupt keeps the newest."""
+        from queryard.results.notebook import show_answers
+
+        show_answers(self, self.stop)
+
     def __repr__(self) -> str:
         return f"<OnlineAnswers {self.handle.id} {self.handle.status}: {self.last!r}>"

@@ -182,6 +182,12 @@ class RemoteHandle:
         self._rows.leave()
         self._transport.later("DELETE", f"/v1/queries/{self.id}")
 
+    def _ipython_display_(self) -> None:
+        """In a notebook: its progress, then its first rows; an interrupt cancels it."""
+        from queryard.results.notebook import show_query
+
+        show_query(self)
+
     def __repr__(self) -> str:
         return f"<RemoteHandle {self.id} {self.status} {self.progress():.0%}>"
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -21,6 +23,8 @@ WAIT_S = 60.0
 # In the metadata of an Arrow schema, as the server writes them.
 TYPES_KEY = b"queryard:types"
 RETURNS_KEY = b"queryard:returns"
+# How a stream of Arrow ends.
+END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
 class RowReader:
@@ -40,12 +44,29 @@ class RowReader:
         self._response = response
         self._position = 0
         self._schema: Any = None
+        self._chunks: Iterator[bytes] | None = None
         self._room = threading.Event()
         self._room.set()
         stream.on_full = self._room.clear
         stream.on_room = self._room.set
-        self._thread = threading.Thread(target=self._run, name="queryard-rows", daemon=True)
-        self._thread.start()
+        if response is not None and self._is_here(response):
+            self._run()
+        else:
+            threading.Thread(target=self._run, name="queryard-rows", daemon=True).start()
+
+    def _is_here(self, response: httpx.Response) -> bool:
+        """Whether an answer has come as a whole: few rows are not worth a thread."""
+        chunks = response.iter_raw()
+        try:
+            first = next(chunks, b"")
+            is_whole = first.endswith(END)
+            rest = list(chunks) if is_whole else []
+        except httpx.TransportError:
+            response.close()
+            self._response = None  # it is asked for again
+            return False
+        self._chunks = itertools.chain([first], rest, chunks)
+        return is_whole
 
     def _run(self) -> None:
         try:
@@ -98,7 +119,8 @@ class RowReader:
             response.close()
 
     def _take(self, response: httpx.Response) -> None:
-        source = pa.PythonFile(io.BufferedReader(_Body(response), 1 << 20), "r")
+        chunks, self._chunks = self._chunks or response.iter_raw(), None
+        source = pa.PythonFile(io.BufferedReader(_Body(chunks), 1 << 20), "r")
         with pa.ipc.open_stream(source) as batches:
             self._begin(batches.schema)
             while not self._stream.closed:
@@ -125,8 +147,8 @@ class RowReader:
 class _Body(io.RawIOBase):
     """The content of an answer as a file; a connection that drops raises httpx's error."""
 
-    def __init__(self, response: httpx.Response) -> None:
-        self._chunks = response.iter_raw()
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
         self._left = memoryview(b"")
 
     def readable(self) -> bool:

@@ -70,11 +70,12 @@ def estimate_of(told: Told) -> Estimate:
 def explanation_of(told: Told) -> Explanation:
     """How a statement is run."""
     found = {name: value for name, value in told.items() if name != "text"}
+    if found["estimate"] is not None:
+        above = {name: told[name] for name in ("sql", "plan", "jobs", "reasons")}
+        found["estimate"] = estimate_of(above | found["estimate"])
     for name in ("reasons", "notes"):
         found[name] = tuple(found[name])
     found["jobs"] = _jobs(found["jobs"])
-    if found.get("estimate") is not None:
-        found["estimate"] = estimate_of(found["estimate"])
     return Explanation(**found)
 
 

@@ -82,7 +82,8 @@ class Transport:
         With `again` the request may be sent twice; by default if it only asks, or deletes.
         """
         with self.open(method, path, body=body, params=params, again=again, wait_s=wait_s) as reply:
-            return json.loads(reply.read())
+            content = reply.read()
+        return json.loads(content) if content else None
 
     @contextlib.contextmanager
     def open(self, method: str, path: str, **given: Any) -> Iterator[httpx.Response]:

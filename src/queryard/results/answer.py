@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from queryard.core.errors import QueryardError
 
+from .batches import Batches
 from .frames import to_pandas
 from .ownership import Owner
 from .streams import ResultStream
@@ -171,13 +172,22 @@ class Answer:
         while (row := self.fetchone()) is not None:
             yield row
 
-    def batches(self) -> Iterator[Any]:
-        """The rows as Arrow record batches; once only, unless they were collected before."""
+    def batches(self) -> Batches:
+        """The rows as Arrow record batches; once only, unless they were collected before.
+
+        In asyncio: `async for batch in answer.batches()`.
+        """
         if self._table is not None:
-            return iter(self._table.to_batches())
+            return Batches(iter(self._table.to_batches()))
         self._check_unused()
         self._used = True
-        return self._handed_over()
+        return Batches(self._handed_over(), self._when_more)
+
+    def _when_more(self, call: Callable[[], None]) -> None:
+        if self._ahead:
+            call()
+        else:
+            self._stream.when_more(call)
 
     def _handed_over(self) -> Iterator[Any]:
         try:

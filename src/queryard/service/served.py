@@ -142,6 +142,8 @@ class ServedClient:
         check_types(sql, parameters)
         self._check_open()
         self.used_s = time.monotonic()
+        check_text(options.get("tenant"), "tenant")
+        check_text(options.get("idempotency_key"), "idempotency_key")
         if options.get("tenant") is not None:
             self._check_below(checked_tenant(options["tenant"]))
         if self.stateless:
@@ -170,6 +172,7 @@ class ServedClient:
 
     def narrow(self, tenant: str) -> None:
         """Act for a tenant below its own from now on; or for its token's own again."""
+        check_text(tenant, "tenant")
         wanted = checked_tenant(tenant)
         if not self.principal.may_act_for(wanted):
             raise self._not_below(wanted, self.principal.tenant)
@@ -232,6 +235,19 @@ def online_wish(
     within_s = None if within is None else as_seconds(within, "within")
     named = (columns,) if isinstance(columns, str) else tuple(columns)
     return OnlineWish(stop_at, confidence, every_s, within_s, named)
+
+
+def check_text(text: object, what: str) -> None:
+    """Refuse a text that cannot be written down: the history of all would miss it.
+
+    >>> check_text("sales/\\ud800", "tenant")
+    Traceback (most recent call last):
+    queryard.core.errors.QueryardError: tenant: 'sales/\\ud800' is no valid text
+    """
+    try:
+        str(text).encode()
+    except UnicodeEncodeError:
+        raise QueryardError(f"{what}: {text!r} is no valid text") from None
 
 
 def check_stateless(statement: Classified) -> None:

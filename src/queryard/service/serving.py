@@ -7,7 +7,7 @@ import contextlib
 import socket
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import uvicorn
@@ -27,6 +27,8 @@ BACKLOG = 1024
 LOOK_S = 0.05
 # How long HTTP connections may take to send what they have begun, once no query runs.
 LAST_WORDS_S = 2.0
+# How long rows of queries that have ended may still be read.
+UNREAD_S = 5.0
 STOPPING = "the server is about to stop"
 
 
@@ -105,15 +107,16 @@ class Listeners:
 
     async def drain(self, grace_s: float, hurry: asyncio.Event) -> int:
         """Take no further queries, and let those that run go on for a while; how many are left."""
-        self._yard.stop_admission(STOPPING)
+        yard = self._yard
+        yard.stop_admission(STOPPING)
         until_s = time.monotonic() + grace_s
-        while (active := self._yard.active()) and not hurry.is_set():
-            left_s = until_s - time.monotonic()
-            if left_s <= 0:
-                break
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(hurry.wait(), min(LOOK_S, left_s))
-        return len(active)
+        await _wait_while(lambda: bool(yard.active()), until_s, hurry)
+        left = len(yard.active())
+        if not left:
+            # What has just ended can be read, too; but a client that never reads holds nothing up.
+            until_s = min(until_s, time.monotonic() + UNREAD_S)
+            await _wait_while(lambda: yard.usage.open_results > 0, until_s, hurry)
+        return left
 
     async def close(self, grace_s: float) -> None:
         """Tell clients that the server stops, and close their connections."""
@@ -127,6 +130,13 @@ class Listeners:
             except Exception as error:  # the end goes on
                 log("the HTTP listener did not end well", error=repr(error))
             self._http = self._http_task = None
+
+
+async def _wait_while(is_so: Callable[[], bool], until_s: float, hurry: asyncio.Event) -> None:
+    """Wait as long as something is so, until a time at most, or until there is hurry."""
+    while is_so() and not hurry.is_set() and (left_s := until_s - time.monotonic()) > 0:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(hurry.wait(), min(LOOK_S, left_s))
 
 
 class _HttpServer(uvicorn.Server):

@@ -181,6 +181,10 @@ def test_parameters_have_the_types_that_json_lacks(ann):
         ({"sql": "BEGIN"}, 403, "not-allowed", "state of a session"),
         ({"sql": "COPY small TO 'x.csv'"}, 403, "not-allowed", "COPY"),
         ({"sql": "SELECT 1", "tenant": "web"}, 403, "not-allowed", "not below"),
+        ({"sql": "SELECT 1", "tenant": "sales/\ud800"}, 422, "invalid-request", "tenant: input"),
+        ({"sql": "SELECT 1", "tenant": "sales/" + "x" * 999}, 422, "invalid-request", "tenant"),
+        ({"sql": "SELECT 1", "idempotency_key": "\ud800"}, 422, "invalid-request", "unicode"),
+        ({"sql": "\ud800"}, 422, "failed", "no valid text"),
         ({"sql": "SELECT 1", "deadline": "soon"}, 422, "invalid", "deadline"),
         ({"sql": "SELECT 1", "time_limit": -1}, 422, "invalid", "time_limit"),
         ({"sql": "SELECT 1", "memory": "9 PB"}, 422, "invalid", "memory"),
@@ -190,7 +194,9 @@ def test_parameters_have_the_types_that_json_lacks(ann):
     ],
 )
 def test_problems_say_what_is_wrong(ann, body, status, kind, part):
-    answer = ann.post("/v1/queries", params={"wait": 20}, json=body)
+    content = json.dumps(body)  # httpx refuses to write what is no valid text
+    sent = {"content": content, "headers": {"Content-Type": "application/json"}}
+    answer = ann.post("/v1/queries", params={"wait": 20}, **sent)
     assert answer.status_code == status
     assert answer.headers["content-type"] == "application/problem+json"
     problem = answer.json()
@@ -384,3 +390,26 @@ def test_a_draining_server_is_not_ready_and_takes_no_queries(tmp_path):
         assert refused.status_code == 503
         assert "about to stop" in refused.json()["detail"]
         assert len(ann.get(f"/v1/queries/{query}/rows").json()["rows"]) == ROWS
+
+
+def test_a_granted_database_is_written_and_no_other(tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    for name in ("shop", "other"):
+        with duckdb.connect(str(data / f"{name}.duckdb")) as made:
+            made.execute("CREATE TABLE things AS SELECT 1 AS n")
+    grants = {"sales": Access(sealed=True, writes=frozenset({"shop"}))}
+    with a_server(tmp_path, grants=grants) as server, server.client("ann") as ann:
+
+        def run(sql: str, client=ann):
+            return client.post("/v1/queries", params={"wait": 20}, json={"sql": sql})
+
+        wrote = run("INSERT INTO shop.things SELECT 2 UNION ALL SELECT 3")
+        assert wrote.status_code == 200, wrote.text
+        assert (wrote.json()["returns"], wrote.json()["first_rows"]) == ("changes", [[2]])
+        found = run("SELECT n FROM shop.things ORDER BY n").json()
+        assert found["first_rows"] == [[1], [2], [3]]
+        assert run("INSERT INTO other.things SELECT 2").status_code in (403, 422)
+        with server.client("eve") as eve:
+            assert run("INSERT INTO shop.things SELECT 9", eve).status_code in (403, 422)
+        assert server.yard.usage.open_results == 0

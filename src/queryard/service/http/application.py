@@ -17,7 +17,7 @@ from queryard.version import __version__
 
 from ..problems import InvalidRequest, Kind, Problem
 from ..yard import Yard
-from . import answers, browsing, events, metrics, planning, queries, sessions
+from . import answers, browsing, events, metrics, planning, queries, sessions, submitting
 from .context import Context
 from .documents import DESCRIPTION, finished_schema
 from .events import Hub
@@ -48,7 +48,7 @@ def create_app(yard: Yard) -> Guard:
     app.state.context = context
     app.state.hub = Hub(yard)
     app.state.figures = figures = Figures(context)
-    for each in (queries, answers, events, planning, sessions, browsing, metrics):
+    for each in (submitting, queries, answers, events, planning, sessions, browsing, metrics):
         app.include_router(each.router)
     app.add_exception_handler(QueryardError, _problem)
     app.add_exception_handler(RequestValidationError, _invalid)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request
@@ -182,7 +182,9 @@ async def use_profile(request: Request, body: models.ProfileBody) -> Any:
 async def history(
     request: Request,
     limit: Annotated[int, Query(ge=1, le=10_000, description="The last so many.")] = 100,
-    since: Annotated[datetime | None, Query(description="A time of ISO 8601.")] = None,
+    since: Annotated[
+        datetime | None, Query(description="A time of ISO 8601; of UTC without a zone.")
+    ] = None,
     tenant: Annotated[str | None, Query(description="This tenant and those below it.")] = None,
     outcome: Annotated[
         list[Literal["finished", "failed", "cancelled", "refused", "lost", "open"]] | None,
@@ -194,7 +196,7 @@ async def history(
     context, principal = context_of(request), principal_of(request)
     wanted = {
         "limit": limit,
-        "since": None if since is None else since.timestamp(),
+        "since": None if since is None else _moment(since),
         "tenant": tenant,
         "outcomes": outcome,
         "template": template,
@@ -216,6 +218,11 @@ async def past_query(request: Request, query: Annotated[str, Path(max_length=200
     if not found:
         raise unknown_query(query)
     return as_json(found[0])
+
+
+def _moment(time: datetime) -> float:
+    """Seconds since 1970; a time without a zone is one of UTC."""
+    return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp()
 
 
 def _history(

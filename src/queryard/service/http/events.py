@@ -170,16 +170,20 @@ async def _states(
     context: Context, principal: Principal, submitted: Submitted
 ) -> AsyncIterator[bytes]:
     ticket = submitted.ticket
-    seen: object = None
-    told_s = time.monotonic()
-    while not ticket.ended:
-        now = (ticket.status, round(ticket.progress(), 2), ticket.output.rows)
-        if now != seen:
-            state = await context.run(whole_state, context, principal, submitted)
-            yield event("state", state)
-            seen, told_s = now, time.monotonic()
-        elif time.monotonic() - told_s > ALIVE_S:
-            yield b": still there\n\n"
-            told_s = time.monotonic()
-        await told(ticket.when_over, EVERY_S)
+    over = asyncio.ensure_future(told(ticket.when_over, None))
+    try:
+        seen: object = None
+        told_s = time.monotonic()
+        while not ticket.ended:
+            now = (ticket.status, round(ticket.progress(), 2), ticket.output.rows)
+            if now != seen:
+                state = await context.run(whole_state, context, principal, submitted)
+                yield event("state", state)
+                seen, told_s = now, time.monotonic()
+            elif time.monotonic() - told_s > ALIVE_S:
+                yield b": still there\n\n"
+                told_s = time.monotonic()
+            await asyncio.wait({over}, timeout=EVERY_S)
+    finally:
+        over.cancel()
     yield event("end", await context.run(whole_state, context, principal, submitted))

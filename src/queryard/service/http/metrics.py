@@ -43,7 +43,7 @@ class Figures(Collector):
     def __init__(self, context: Context) -> None:
         self._context = context
         # A second series per counter, which says when it began, is of no use here.
-        disable_created_metrics()
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = registry = CollectorRegistry()
         self._submitted = Total(
             "queryard_queries_submitted",

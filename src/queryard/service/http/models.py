@@ -58,7 +58,9 @@ class QueryBody(_Request):
 
     sql: SqlText
     parameters: ParameterValues = None
-    tenant: str | None = Field(default=None, description="A tenant below the token's own.")
+    tenant: str | None = Field(
+        default=None, description="A tenant below the token's own.", max_length=500
+    )
     priority: float = Field(
         default=0.0, description="Policies that know priorities serve higher ones first."
     )
@@ -80,7 +82,9 @@ class QueryBody(_Request):
         default=False, description="Whether it answers early and often, and how."
     )
     idempotency_key: str = Field(
-        default="", description="The same key again, with the same statement, is the same query."
+        default="",
+        description="The same key again, with the same statement, is the same query.",
+        max_length=1000,
     )
     session: SessionName = None
 
