@@ -11,6 +11,9 @@ from decimal import Decimal
 
 import duckdb
 import pytest
+from served_postgres import a_server
+
+from queryard.engine.access import Access
 
 psycopg = pytest.importorskip("psycopg")
 
@@ -423,3 +426,25 @@ def test_tables_and_files_of_others_are_not_reached(server):
         for sql in ("ATTACH '/tmp/x.db'", "INSTALL httpfs", "SELECT * FROM glob('/*')"):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 made.execute(sql)
+
+
+def test_a_database_that_was_granted_is_written(tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    with duckdb.connect(str(data / "shop.duckdb")) as shop:
+        shop.execute("CREATE TABLE stock AS SELECT 1 AS id")
+    grants = {"sales": Access(sealed=True, writes=frozenset({"shop"}))}
+    with a_server(tmp_path, grants=grants) as served:
+        with psycopg.connect(served.dsn()) as made:
+            made.execute("INSERT INTO shop.stock VALUES (2)")
+            assert made.execute("SELECT count(*) FROM shop.stock").fetchone() == (2,)
+            made.rollback()
+            assert made.execute("SELECT count(*) FROM shop.stock").fetchone() == (1,)
+            made.execute("INSERT INTO shop.stock VALUES (3)")
+        with (
+            psycopg.connect(served.dsn("eve"), autocommit=True) as other,
+            pytest.raises(psycopg.Error),
+        ):
+            other.execute("DELETE FROM shop.stock")
+    with duckdb.connect(str(data / "shop.duckdb"), read_only=True) as shop:
+        assert shop.execute("FROM stock ORDER BY id").fetchall() == [(1,), (3,)]

@@ -14,6 +14,9 @@ from .frames import Frame, FrameReader
 
 # Messages that wait to be handled may take so many bytes; then no more is read.
 MOST_WAITING_BYTES = 1 << 20
+# So many bytes of replies may wait for the client before a query is held up, and go on below so
+# many: rows are made in pieces of about a megabyte.
+HIGH_BYTES, LOW_BYTES = 4 << 20, 1 << 20
 
 
 class Gone(Exception):
@@ -46,6 +49,7 @@ class Wire(asyncio.Protocol):
 
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
+        transport.set_write_buffer_limits(HIGH_BYTES, LOW_BYTES)
         self._connected(self)
 
     def data_received(self, data: bytes) -> None:
@@ -149,6 +153,7 @@ class Wire(asyncio.Protocol):
             raise Gone from None
         if self._transport is None:
             raise Gone
+        self._transport.set_write_buffer_limits(HIGH_BYTES, LOW_BYTES)
         self.encrypted = True
 
     # --- the end ---------------------------------------------------------------------------------
