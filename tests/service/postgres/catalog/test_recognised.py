@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from queryard.service.postgres.catalog import CatalogQueries
+from queryard.service.postgres.catalog import CatalogQueries, UnknownCatalogQuery
 
 CATALOG = [
     "SELECT relname FROM pg_class",
@@ -27,6 +27,10 @@ CATALOG = [
     "TABLE pg_class",
     "SELECT oid FROM pg_class WHERE",
     "SELECT * FROM pg_nothing",
+    "INSERT INTO orders SELECT * FROM pg_class",
+    "CREATE TEMP TABLE t AS SELECT * FROM information_schema.tables",
+    "EXPLAIN SELECT * FROM pg_catalog.pg_class",
+    "FROM pg_class",
 ]
 DATA = [
     "SELECT 1",
@@ -38,8 +42,8 @@ DATA = [
     "WITH pg_x AS (SELECT 1 AS a) SELECT * FROM pg_x",
     "SELECT now()",
     "SELECT current_date, current_timestamp",
-    "INSERT INTO orders SELECT * FROM pg_class",
-    "COPY (SELECT * FROM pg_class) TO STDOUT",
+    "INSERT INTO orders VALUES (1, 'from pg_class')",
+    "DELETE FROM orders WHERE note = 'pg_'",
     "SET search_path TO pg_catalog",
     "SELECT lower('information_schema')",
     "",
@@ -54,3 +58,11 @@ def test_catalog_queries_are_known(sql: str, queries: CatalogQueries):
 @pytest.mark.parametrize("sql", DATA)
 def test_others_are_left_alone(sql: str, queries: CatalogQueries):
     assert not queries.concerns(sql)
+
+
+@pytest.mark.parametrize(
+    "sql", [sql for sql in CATALOG if sql[:6] in ("INSERT", "CREATE", "EXPLAI")]
+)
+def test_what_is_no_query_is_refused(sql: str, queries: CatalogQueries):
+    with pytest.raises(UnknownCatalogQuery):
+        queries.answer(sql)

@@ -91,7 +91,9 @@ WORDS = sorted({word for text in TEXTS for word in text})
 
 @given(
     text=st.sampled_from(TEXTS),
-    changes=st.lists(st.tuples(st.integers(0, 200), st.sampled_from(WORDS)), min_size=1, max_size=3),
+    changes=st.lists(
+        st.tuples(st.integers(0, 200), st.sampled_from(WORDS)), min_size=1, max_size=3
+    ),
 )
 def test_statements_with_wrong_words_end_in_an_answer_or_an_error_of_their_own(
     text: list[str], changes: list[tuple[int, str]], queries: CatalogQueries

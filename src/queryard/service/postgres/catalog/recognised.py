@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from .answers import UnknownCatalogQuery
 from .functions import functions
-from .parsing import parse
+from .parsing import parse, tokens_of
 from .rewriting import folded
 
 # Cheap: nearly all statements that ask for data hold none of these.
@@ -35,6 +35,8 @@ class Recogniser:
     def concerns(self, sql: str) -> bool:
         """Whether a statement asks for the catalogs or the session, and not for data.
 
+        One that reads the catalogs and is no query, or reads data as well, concerns them, too.
+
         >>> recogniser = Recogniser({"orders"})
         >>> recogniser.concerns("SELECT relname FROM pg_class")
         True
@@ -43,18 +45,16 @@ class Recogniser:
         >>> recogniser.concerns("SELECT 'pg_class', current_user FROM orders")
         False
         """
-        if _TRIGGER.search(sql) is None or _QUERY.match(sql) is None:
-            return False
-        return self._known(sql)
+        return _TRIGGER.search(sql) is not None and self._known(sql)
 
     def _look(self, sql: str) -> bool:
+        if _QUERY.match(sql) is None:
+            # Such a statement is not answered, but DuckDB must not answer it by its own catalogs.
+            return self._names_catalog(sql)
         try:
             tree = parse(sql)
         except UnknownCatalogQuery:
-            # Without a tree only the words can tell; the error is then one of the catalogs.
-            return (
-                re.search(r"\b(?:from|join)\s+(?:pg_|information_schema\b)", sql, re.I) is not None
-            )
+            return self._names_catalog(sql)
         queries = {folded(part.args["alias"].this) for part in tree.find_all(exp.CTE)}
         relations = [
             (folded(table.args.get("db")), folded(table.this))
@@ -67,6 +67,18 @@ class Recogniser:
         if others:
             return False
         return any(_asks_session(node) for node in tree.walk())
+
+    def _names_catalog(self, sql: str) -> bool:
+        """Whether a statement reads from a catalog, as far as its words tell."""
+        # The tokenizer takes what follows some first words (EXPLAIN …) for one text.
+        _, _, rest = sql.strip().partition(" ")
+        words = [token.text.lower() for part in (sql, rest) for token in tokens_of(part)]
+        for word, first, dot in zip(words, words[1:], [*words[2:], ""], strict=False):
+            if word in ("from", "join") and (
+                (first in _SCHEMAS and dot == ".") or (dot != "." and self._is_catalog("", first))
+            ):
+                return True
+        return False
 
     def _is_catalog(self, schema: str, name: str) -> bool:
         if schema:
