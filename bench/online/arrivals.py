@@ -190,12 +190,13 @@ def bench(folder: Path, seeds: int, gaps: Sequence[float], slots: int) -> None:
                 f"{worst:.1f}",
             )
         crossing = _crossing(runs)
-        table.add_row(f"{gap:g}", "crossing", "", "", f"{crossing:.0%}", "")
+        told = "none" if math.isnan(crossing) else f"{crossing:.0%}"
+        table.add_row(f"{gap:g}", "crossing", "", "", told, "")
     console = Console(width=110)
     console.print(table)
-    told = [("progress beside the true error", misses.metric)]
-    told += [(f"progress foretold {n} ahead", misses.ahead[n]) for n in AHEAD]
-    for (what, values), printed in zip(told, PRINTED, strict=True):
+    measured = [("progress beside the true error", misses.metric)]
+    measured += [(f"progress foretold {n} ahead", misses.ahead[n]) for n in AHEAD]
+    for (what, values), printed in zip(measured, PRINTED, strict=True):
         mean = 100 * statistics.fmean(values) if values else math.nan
         console.print(
             f"{what}: off by {mean:.1f} % in the mean of {len(values)} (paper: {printed:g})"

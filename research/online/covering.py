@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -14,9 +15,13 @@ from queryard.estimate.online import (
     changes_of,
     estimate,
     quantile_estimate,
+    tail_of,
 )
 
 from .populations import SHARES, FileSums, Stored
+
+# Of so many files the largest values are known, as in an online query.
+TAILED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +95,13 @@ def coverage(data: Stored, kind: SampleKind, read: int, draws: int, rng: Random)
         rows = _rows([data.files[i] for i in places], data.centre)
         without_row = [_evaluated(chosen, data.centre, rows_total, row) for row in rows]
         without = [_evaluated(chosen, data.centre, rows_total, each) for each in chosen]
+        tails = _tails([data.files[i] for i in places[:TAILED]])
         for place, name in enumerate(ESTIMATORS):
             changes = changes_of(
                 whole[place],
                 [each[place] for each in without],
                 [each[place] for each in without_row] if name != "COUNT" else (),
+                tails[name],
             )
             found = estimate(whole[place], changes, passed, files, sample)
             cells[name].add(found, true[place])
@@ -113,6 +120,28 @@ def _rows(files: Sequence[FileSums], centre: float) -> list[tuple[float, ...]]:
     low, high = min(f.low for f in files) - centre, max(f.high for f in files) - centre
     high_y = max(f.high_y for f in files)
     return [(0, 1, low, low**2, 0), (0, 1, high, high**2, 0), (0, 0, 0, 0, high_y)]
+
+
+def _tails(files: Sequence[FileSums]) -> dict[str, float]:
+    """What the largest values of files say of tails, by estimator."""
+    files = [file for file in files if file.passed]
+    values = _tail([max(abs(f.low), abs(f.high)) for f in files], 2)
+    # From the mean of the file itself: means that drift are no tails.
+    squares = _tail([max(f.mean - f.low, f.high - f.mean) for f in files], 4)
+    parts = _tail([abs(f.high_y) for f in files], 2)
+    return {
+        "SUM": values,
+        "COUNT": 0.0,
+        "AVG": values,
+        "ratio": max(values, parts),
+        "VAR": squares,
+        "STDDEV": squares,
+    }
+
+
+def _tail(largest: Sequence[float], moments: int) -> float:
+    logs = [math.log(value) for value in largest if value > 0]
+    return tail_of(statistics.stdev(logs), len(logs), moments) if len(logs) > 1 else 0.0
 
 
 def _evaluated(

@@ -109,6 +109,24 @@ POPULATIONS: tuple[Population, ...] = (
         held_out=True,
     ),
     Population(
+        "Pareto 2.5",
+        "index 2.5: a variance, no more; 20 % pass",
+        _made("power({uniform}, -1 / 2.5)", "{third} < 0.2"),
+        held_out=True,
+    ),
+    Population(
+        "Pareto 1.2",
+        "index 1.2: no variance; 30 % pass",
+        _made("power({uniform}, -1 / 1.2)", "{third} < 0.3"),
+        held_out=True,
+    ),
+    Population(
+        "very skewed",
+        "lognormal, σ = 2, 30 % pass",
+        _made("exp(2 * {normal})", "{third} < 0.3"),
+        held_out=True,
+    ),
+    Population(
         "TPC-H, delays",
         "lineitem, days from commitment to receipt and 200 more, of two ship modes in 1995: 4 %",
         "SELECT row_number() OVER () - 1 AS place, "
@@ -136,6 +154,7 @@ class FileSums:
     low: float
     high: float
     high_y: float
+    mean: float
     quantiles: tuple[FileQuantiles, ...]
 
 
@@ -168,6 +187,7 @@ def stored(population: Population, kind: str, rows: int, lineitem: Path) -> Stor
             f"coalesce(sum((x - {centre}) ** 2) FILTER (WHERE kept), 0), "
             f"coalesce(sum(y) FILTER (WHERE kept), 0), "
             "min(x) FILTER (WHERE kept), max(x) FILTER (WHERE kept), max(y) FILTER (WHERE kept), "
+            "avg(x) FILTER (WHERE kept), "
             f"{lists} FROM data GROUP BY file ORDER BY file"
         ).fetchall()
     files = tuple(
@@ -180,8 +200,9 @@ def stored(population: Population, kind: str, rows: int, lineitem: Path) -> Stor
             low,
             high,
             high_y,
+            mean,
             tuple(FileQuantiles(n, values or ()) for values in lists_),
         )
-        for _, r, n, x, squares, y, low, high, high_y, *lists_ in found
+        for _, r, n, x, squares, y, low, high, high_y, mean, *lists_ in found
     )
     return Stored(centre, files, tuple(true))

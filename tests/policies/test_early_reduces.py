@@ -12,6 +12,7 @@ from queryard.core.model import Job, Node, Phase, Query, Split, Table
 from queryard.core.scheduler import Scheduler
 from queryard.core.state import Settings
 from queryard.policies import compose
+from queryard.policies.effects import idle_in_sessions
 from queryard.sim import Conditions, replay, simulate
 from queryard.sim.run import SimResult
 from queryard.workload.model import Arrival, JobTruth, Workload
@@ -80,6 +81,12 @@ def test_a_driver_that_cannot_fold_never_has_to():
         out = list(kernel.handle(*ends)) if ends else []
         assert not any(isinstance(c, Launch) and c.round and c.tasks[0].kind != "map" for c in out)
     assert not kernel.state.queries
+
+
+def test_a_session_says_that_it_does_not_fold_this_way():
+    assert not idle_in_sessions(LAST)
+    (told,) = idle_in_sessions(EARLY)
+    assert "reduces = 'early'" in told
 
 
 @pytest.mark.parametrize("at_s", [1.5, 2.5, 3.5])

@@ -12,6 +12,7 @@ from queryard.core import events as ev
 from queryard.core.errors import InvalidProfile
 from queryard.core.model import Job, Node, Phase, Query, Split, Table
 from queryard.policies import compose, resolve_profile
+from queryard.policies.sharing.circular import Circular
 from queryard.portfolio import PortfolioSettings, Selector
 from queryard.sim import Conditions, forecast, replay, simulate
 from queryard.sim.run import build
@@ -86,6 +87,20 @@ def test_after_passes_with_company_the_first_job_parses_for_those_to_come():
     last = next(c for c in launches if c.tasks[0].job == "q20/scan")
     assert not first.round
     assert last.round
+
+
+def test_what_was_seen_of_passes_is_kept_when_the_policy_is_chosen_again():
+    rushes = [100.0 * turn + 0.5 * number for turn in range(6) for number in range(4)]
+    driver = build(workload("text", *rushes), ONE, PAYS)
+    driver.run(until_s=399.0)
+    before = driver.scheduler.sharing
+    assert isinstance(before, Circular)
+    expected = before._company.further("t")
+    driver.scheduler.handle(ev.PolicyChosen(399.0, PAYS))
+    after = driver.scheduler.sharing
+    assert isinstance(after, Circular)
+    assert after is not before
+    assert after._company.further("t") == expected > 1.0
 
 
 def test_without_costs_jobs_share_as_they_always_did():

@@ -34,6 +34,8 @@ class Instance:
         self.working = 0
         """How many threads are lent to it now, by all its statements."""
         self._lending = threading.Lock()
+        # Another thread may ask for its use while it is closed.
+        self._closing = threading.Lock()
         duck = library()
         config = Handle()
         duck.create_config(c.byref(config))
@@ -98,16 +100,20 @@ class Instance:
 
     def used_bytes(self) -> int:
         """Memory in use, without what is only cached from files and can go at any time."""
-        rows = self.control.rows(
-            "SELECT tag, memory_usage_bytes AS bytes FROM duckdb_memory() "
-            "WHERE memory_usage_bytes > 0"
-        )
+        with self._closing:
+            if self.database.value is None:
+                return 0
+            rows = self.control.rows(
+                "SELECT tag, memory_usage_bytes AS bytes FROM duckdb_memory() "
+                "WHERE memory_usage_bytes > 0"
+            )
         return sum(row["bytes"] for row in rows if row["tag"] not in _CACHES)
 
     def close(self) -> None:
-        self.control.close()
-        if self.database.value is not None:
-            library().close(c.byref(self.database))
+        with self._closing:
+            self.control.close()
+            if self.database.value is not None:
+                library().close(c.byref(self.database))
 
 
 class Connection:

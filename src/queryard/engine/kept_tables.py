@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any
 
+import duckdb
+
+from queryard.sql.catalog.canonical import is_text_table
 from queryard.sql.catalog.model import Column, Table
+from queryard.sql.catalog.quoting import identifier, path_list
 
 from .segments import SegmentStore
 from .views import FileTable
@@ -18,7 +24,10 @@ KeptColumns = tuple[tuple[str, tuple[str, ...]], ...]
 
 @dataclass(frozen=True, slots=True)
 class KeptTable:
-    """A table as it is kept: some columns, and another fingerprint than that of its files."""
+    """A table as it is kept, with another fingerprint than that of its files.
+
+    It has all columns; those that are not read are NULL.
+    """
 
     schema: str
     name: str
@@ -27,6 +36,65 @@ class KeptTable:
     columns: tuple[Column, ...]
     paths: tuple[str, ...]
     elsewhere: str = ""
+
+
+def columns_read(sql: str, tables: Sequence[Table], store: SegmentStore) -> KeptColumns:
+    """What DuckDB's own plan of a statement reads of its table of text, if that is kept.
+
+    For statements that our planner cannot split: if one of the `tables` that it may name is text
+    and kept as a whole. Nothing if that is not so, or cannot be found out.
+    """
+    texts = [table for table in tables if is_text_table(table)]
+    if len(texts) != 1:
+        return ()
+    (text,) = texts
+    with store.complete(text, ()) as relation:
+        if relation is None:
+            return ()
+    names = _projected(sql, tables)
+    if names is None or not names <= {column.name for column in text.columns}:
+        return ()
+    wanted = tuple(column.name for column in text.columns if column.name in names)
+    with store.complete(text, wanted) as relation:
+        return () if relation is None else ((text.key, wanted),)
+
+
+def _projected(sql: str, tables: Sequence[Table]) -> set[str] | None:
+    """The columns that scans of text in DuckDB's plan read; None if there is no such plan."""
+    files = [file.uri for table in tables for file in table.files]
+    try:
+        with duckdb.connect(":memory:", config={"threads": 1}) as connection:
+            # The statement is only planned, and no other file is looked at for that.
+            connection.execute(f"SET allowed_paths = {path_list(files)}")
+            connection.execute("SET enable_external_access = false")
+            for table in tables:
+                name = identifier(table.name)
+                if table.schema:
+                    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {identifier(table.schema)}")
+                    name = f"{identifier(table.schema)}.{name}"
+                connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {table.relation}")
+            found = connection.execute(f"EXPLAIN (FORMAT json) {sql}").fetchone()
+    except duckdb.Error:
+        return None
+    assert found is not None
+    scans = [node for root in json.loads(found[1]) for node in _text_scans(root)]
+    if not scans:
+        return None
+    columns: set[str] = set()
+    for scan in scans:
+        listed = scan.get("Projections")
+        if listed is None:
+            return None
+        columns.update([listed] if isinstance(listed, str) else listed)
+    return columns - {""}
+
+
+def _text_scans(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    extra = node.get("extra_info") or {}
+    if str(extra.get("Function", "")).startswith(("READ_CSV", "READ_JSON", "READ_NDJSON")):
+        yield extra
+    for child in node.get("children", ()):
+        yield from _text_scans(child)
 
 
 class KeptTables:
@@ -58,11 +126,17 @@ class KeptTables:
         if found is None:
             return table
         relation, paths = found
-        read = tuple(column for column in table.columns if column.name in columns)
-        mark = hashlib.sha256(relation.encode()).hexdigest()[:16]
-        return KeptTable(
-            table.schema, table.name, relation, f"{table.fingerprint} kept {mark}", read, paths
+        # Columns that nothing is read of may be named in the statement all the same.
+        items = (
+            identifier(column.name)
+            if column.name in columns
+            else f"CAST(NULL AS {column.type}) AS {identifier(column.name)}"
+            for column in table.columns
         )
+        relation = f"(SELECT {', '.join(items)} FROM {relation})"
+        mark = hashlib.sha256(relation.encode()).hexdigest()[:16]
+        version = f"{table.fingerprint} kept {mark}"
+        return KeptTable(table.schema, table.name, relation, version, table.columns, paths)
 
     def close(self) -> None:
         """No statement reads them any more."""

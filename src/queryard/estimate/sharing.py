@@ -5,8 +5,8 @@ the values of its own columns. Shared, the values of all columns that any rider 
 and written down (`make`), and every rider reads them there (`ride`). With K riders sharing pays if
 `K * scan > make + K * ride`. All amounts are processor seconds.
 
-The priors are measured on lineitem (16 columns, 128 bytes per row), at scale 1 on a quiet core; what
-each table really takes is learnt from what was seen.
+The priors are measured on lineitem (16 columns, 128 bytes per row), at scale 1 on a quiet core;
+what each table really takes is learnt from what was seen.
 """
 
 from __future__ import annotations

@@ -55,22 +55,26 @@ def explain(
         # The planner takes half a second to import, and most sessions never need it.
         from queryard.sql.planner import NotStageable
 
-        from .planning import complete_columns, planned
+        from .planning import complete_columns, planned, unsplit_columns
 
-        segments = client.host.engine.segments
+        segments, catalog = client.host.engine.segments, client.catalog
+        plan_found = None
         try:
-            plan_found, _ = planned(statement.sql, client.catalog, segments.target_bytes)
+            plan_found, _ = planned(statement.sql, catalog, segments.target_bytes)
         except NotStageable as error:
             reason = error.reason
+            kept = unsplit_columns(request, catalog, segments)
         else:
             left_open = request.choice is not None
-            kept = complete_columns(plan_found, client.catalog, segments) if left_open else ()
-            if kept:
-                request = request.over_kept(kept)
-                found = native_explanation(client, request, analyze=analyze)
-                return _noted(found, _chosen(request))
+            kept = complete_columns(plan_found, catalog, segments) if left_open else ()
+        if kept:
+            request = request.over_kept(kept)
+            found = native_explanation(client, request, analyze=analyze)
+            return _noted(found, _chosen(request))
+        if plan_found is not None:
             expected = _noted(_staged(client, request, plan_found), chosen)
             return _run_staged(client, statement, expected) if analyze else expected
+    assert reason is not None
     return native_explanation(client, request, (reason,), analyze=analyze)
 
 

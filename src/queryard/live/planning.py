@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from queryard.engine.access import Reach
-from queryard.engine.kept_tables import KeptColumns
+from queryard.engine.kept_tables import KeptColumns, columns_read
 from queryard.engine.pool import InstancePool
 from queryard.engine.segments import SegmentStore
 from queryard.sql.catalog import Catalog, Table
 from queryard.sql.catalog.canonical import is_text_table
+from queryard.sql.catalog.file_table import FileTable
 
 from .request import QueryRequest
 from .work.base import Work
@@ -48,11 +49,17 @@ def plan_work(
     """
     # The planner takes half a second to import, and most sessions never need it.
     from queryard.engine.staged.reads import SegmentReads
+    from queryard.sql.planner import NotStageable
 
     from .work.staged import StagedWork
 
     catalog = reach.catalog
-    plan, tables = planned(request.statements[0].sql, catalog, segments.target_bytes)
+    try:
+        plan, tables = planned(request.statements[0].sql, catalog, segments.target_bytes)
+    except NotStageable:
+        if kept := unsplit_columns(request, catalog, segments):
+            return kept
+        raise
     texts = {name: table for name, table in tables.items() if is_text_table(table)}
     if request.choice is not None and (kept := complete_columns(plan, catalog, segments)):
         return kept
@@ -62,6 +69,20 @@ def plan_work(
     if request.memory_bytes is None and plan.scanned().keys() & texts.keys():
         memory_bytes = min(memory_bytes, ridden_bytes(plan))
     return StagedWork(query, plan, memory_bytes, pool, temp, reads, shares, reach)
+
+
+def unsplit_columns(request: QueryRequest, catalog: Catalog, segments: SegmentStore) -> KeptColumns:
+    """The columns that a query reads which cannot be split, if they are kept; else nothing."""
+    if request.choice is None or not request.scans:
+        return ()
+    named = [
+        table
+        for table in catalog.tables.values()
+        if isinstance(table, FileTable)
+        and table.name.lower() in request.names
+        and not table.elsewhere
+    ]
+    return columns_read(request.statements[0].sql, named, segments)
 
 
 def complete_columns(plan: StagedPlan, catalog: Catalog, segments: SegmentStore) -> KeptColumns:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .compose import compose
+from .sharing.circular import Circular
 
 _NO_PLACES = "the data of a session is as near to one slot as to another"
 _IDLE: Mapping[tuple[str, str], str] = {
@@ -28,8 +29,14 @@ def idle_in_sessions(profile: Mapping[str, Any]) -> tuple[str, ...]:
         *(("order", order.name) for order in policy.pools.orders),
         ("placement", policy.placement.name),
     ]
-    return tuple(
+    idle = [
         f"{decision} {name!r} has no effect: {_IDLE[decision, name]}"
         for decision, name in dict.fromkeys(parts)
         if (decision, name) in _IDLE
-    )
+    ]
+    if isinstance(policy.sharing, Circular) and policy.sharing.reduces == "early":
+        idle.append(
+            "reduces = 'early' of sharing 'circular' has no effect: a session puts partial "
+            "aggregates together as tasks end"
+        )
+    return tuple(idle)

@@ -16,7 +16,14 @@ from queryard.sql.catalog import open_catalog
 from queryard.sql.catalog.model import CatalogError
 
 PLAIN = duckdb.connect(config={"threads": 1})
-COLUMNS = {"a": "VARCHAR", "i": "BIGINT", "s": "SMALLINT", "f": "DOUBLE", "d": "DATE", "b": "BOOLEAN"}
+COLUMNS = {
+    "a": "VARCHAR",
+    "i": "BIGINT",
+    "s": "SMALLINT",
+    "f": "DOUBLE",
+    "d": "DATE",
+    "b": "BOOLEAN",
+}
 USUAL = {
     "a": ["x", "a longer text", "é", "'"],
     "i": ["0", "17", "-4", "9223372036854775807"],

@@ -23,6 +23,7 @@ from queryard.estimate.online import (
     rows_hidden,
     shares_around,
     student_t,
+    tail_of,
 )
 
 TOTALS = st.lists(st.floats(min_value=-1e3, max_value=1e3), min_size=5, max_size=30)
@@ -67,6 +68,7 @@ TEN = Sample(10, 100, 1000.0, 10_000.0)
         (300, 10, Changes(0.0, 8.0, 7.9), "heavy tail"),
         (300, 10, Changes(0.0, 8.0, 2.0, row=2.0), "heavy tail"),
         (300, 10, Changes(6.0, 8.0, 2.0), "few files"),
+        (300, 10, Changes(0.0, 8.0, 2.0, tail=1.1), "heavy tail"),
     ],
 )
 def test_no_interval_is_given_where_it_would_be_wrong(
@@ -76,6 +78,15 @@ def test_no_interval_is_given_where_it_would_be_wrong(
     assert found.note == note
     assert (found.low is None) == bool(note)
     assert found.value == pytest.approx(50.0, abs=10)
+
+
+@pytest.mark.parametrize(("index", "heavy"), [(1.5, True), (8.0, False)])
+def test_largest_values_of_files_show_whether_values_have_a_variance(index: float, heavy: bool):
+    rng = Random(5)
+    files = [max(rng.paretovariate(index) for _ in range(200)) for _ in range(10)]
+    deviation = statistics.stdev(math.log(value) for value in files)
+    assert (tail_of(deviation, 10, 2) > 1) == heavy
+    assert tail_of(deviation, 4, 2) == 0  # of four files nothing is known
 
 
 def test_a_number_that_does_not_exist_is_none():

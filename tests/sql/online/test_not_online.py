@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from pathlib import Path
 
@@ -170,6 +171,23 @@ def test_files_and_rows_are_left_out_as_the_maths_says(yard: OnlineYard):
         mine = [row[f"m{place}_{part}"] for part in "dqbr"]
         told = [wanted.total, wanted.squares, wanted.largest, wanted.row]
         assert mine == pytest.approx(told, rel=1e-3, abs=1e-9)
+
+
+def test_the_largest_values_of_files_tell_of_tails(yard: OnlineYard):
+    plan = yard.plan("SELECT sum(v), var_pop(v) FROM sale WHERE item < 30")
+    (row,) = yard.groups(plan, yard.partials(plan), range(yard.files))[0].to_pylist()
+    values: dict[str, list[float]] = {}
+    for file, v in yard.native.sql(
+        f"SELECT filename, v FROM {yard.sampled('sale')} WHERE item < 30 AND v IS NOT NULL"
+    ).fetchall():
+        values.setdefault(file, []).append(float(v))
+    of_sum = [max(map(abs, each)) for each in values.values()]
+    of_variance = [max(abs(v - statistics.fmean(each)) for v in each) for each in values.values()]
+    for additive, largest in zip(plan.additives, (of_sum, of_variance), strict=True):
+        wanted = statistics.stdev(math.log(value) for value in largest)
+        assert row[f"{additive.name}_s"] == pytest.approx(wanted, rel=1e-6)
+        assert row[f"{additive.name}_k"] == len(largest)
+    assert [additive.moments for additive in plan.additives] == [2, 4]
 
 
 def test_later_files_need_not_tell_the_tails_of_sums(yard: OnlineYard):

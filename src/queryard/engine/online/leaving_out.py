@@ -19,6 +19,7 @@ from .evaluating import NO_NUMBER, evaluated, without
 if TYPE_CHECKING:
     from queryard.sql.online import Additive, OnlinePlan
 
+_OPTIONS = {"stddev": pc.VarianceOptions(ddof=1)}
 _ZERO = pa.scalar(0.0)
 _ONE = pa.scalar(1.0)
 
@@ -34,6 +35,8 @@ def estimates(
     - `m0`, `m1`, …: measures: estimates of the whole table. `m0_d` is the sum, `m0_q` the sum of
       squares and `m0_b` the largest square of the differences that leaving out one file makes,
       `m0_r` the largest that a single row makes; NULL for groups of fewer than `few` rows;
+    - `NAME_s` and `NAME_k` of an aggregate: the standard deviation of the logarithms of the largest
+      values of files, and how many these are;
     - `kept`: whether HAVING holds for the estimates; `place`: the place by ORDER BY, from 1, among
       the kept rows.
     """
@@ -50,6 +53,8 @@ def estimates(
     for i, measure in enumerate(measures):
         told = told.append_column(f"m{i}", measure.slice(0, groups))
     told = _with_changes(told, measures, sums)
+    for name, column in sums.tails.items():
+        told = told.append_column(name, column)
     of_all = {name: column.slice(0, groups) for name, column in columns.items()}
     kept = pa.repeat(pa.scalar(True), groups)
     for condition in plan.kept:
@@ -68,6 +73,7 @@ class _Sums:
         self, plan: OnlinePlan, found: pa.Table, files: Mapping[Any, float], rows: float, few: int
     ) -> None:
         parts = _Parts(plan, found, files)
+        self.tails = parts.tails
         self._groups = found.num_rows
         read, count = sum(files.values()), len(files)
         every = pa.array(range(self._groups), pa.int64())
@@ -151,6 +157,7 @@ class _Parts:
             raw = [self._column(a.place, i) for i in range(a.numbers)]
             numbers = self._centred(a.name, *raw) if _is_spread(a) else raw
             self.summands |= {f"{a.name}_x{i}": each for i, each in enumerate(numbers)}
+        self.tails = self._deviations(tailed)
         sums = [(self.rows, "sum"), *((each, "sum") for each in self.summands.values())]
         present, *totals = self._by_group(sums)
         self.present = pc.fill_null(present, 0.0)
@@ -166,6 +173,21 @@ class _Parts:
             return [one, one] if place else ends
         off = [pc.subtract(end, self._centres[a.name]) for end in ends]
         return [one, one] if not place else off if place == 1 else [pc.multiply(o, o) for o in off]
+
+    def _deviations(self, tailed: Sequence[Additive]) -> dict[str, Any]:
+        """How much the logarithms of the largest values of files differ, and of how many."""
+        wanted: list[tuple[Any, str]] = []
+        for a in tailed:
+            ends = [self._column(a.ends or 0, end) for end in range(2)]
+            if _is_spread(a):
+                # From the mean of the file itself: means that drift are no tails.
+                ends = [pc.subtract(end, self._column(a.place, 1)) for end in ends]
+            largest = without(pc.max_element_wise(*(pc.abs(end) for end in ends)), _ZERO)
+            logs = pc.ln(largest)
+            wanted += [(logs, "stddev"), (logs, "count")]
+        found = self._by_group(wanted)
+        names = [f"{a.name}_{suffix}" for a in tailed for suffix in "sk"]
+        return dict(zip(names, found, strict=True))
 
     def _column(self, place: int, more: int) -> Any:
         return pc.list_element(self._numbers, place + more)
@@ -267,7 +289,8 @@ def _grouped(group: Any, columns: Sequence[tuple[Any, str]], groups: int) -> lis
     names = [f"c{i}" for i in range(len(columns))]
     table = pa.table([group, *(column for column, _ in columns)], ["g", *names])
     asked = [(name, function) for name, (_, function) in zip(names, columns, strict=True)]
-    found = table.group_by("g", use_threads=False).aggregate(asked)
+    how = [(name, function, _OPTIONS.get(function)) for name, function in asked]
+    found = table.group_by("g", use_threads=False).aggregate(how)
     at = pc.index_in(pa.array(range(groups), pa.int64()), value_set=_flat(found["g"]))
     return [_flat(found[f"{name}_{function}"]).take(at) for name, function in asked]
 

@@ -33,6 +33,8 @@ from .statement import OnlineStatement
 # active; beside others, so that each has its turn soon, this long.
 ALONE_S, ALONE_SHARE = 0.5, 0.25
 BESIDE_S = 0.15
+# Of what a statement takes, at least this share is for its parts.
+PARTS_SHARE = 0.5
 # What is left is read at once if it is no more than this many times as much as there is time for.
 REST = 1.4
 # A forecast from a few parts is vague: at most so many times what was read is read in all by it.
@@ -77,7 +79,9 @@ class OnlineQuery(NativeQuery):
         self._read = 0
         self._reading = 0
         self._began_s = self._statement_s = time.monotonic()
-        self._part_s = 0.0
+        # What a statement takes: whatever it reads, and more per part; and what the last one took.
+        self._fixed_s = self._part_s = 0.0
+        self._took: tuple[int, float] = 0, 0.0
         # When it last answered, after how many parts, at what cost.
         self._told_s = 0.0
         self._told_parts = 0
@@ -117,7 +121,7 @@ class OnlineQuery(NativeQuery):
     def _of_parts(self, sql: str) -> Statement:
         """A statement that reads parts: it names no table of the user's, so none is looked for."""
         rows = self._given.sample.parts[self._read].rows
-        short_s = self._part_s * self._reading
+        short_s = self._fixed_s + self._part_s * self._reading
         return Statement(
             self._place.enter(),
             sql,
@@ -137,13 +141,28 @@ class OnlineQuery(NativeQuery):
         if not self._part_s:
             return 1
         left = self._parts - self._read
-        most = max(1, int(self._time_s() / self._part_s))
+        most = max(1, int((self._time_s() - self._fixed_s) / self._part_s))
         if self._wish.stop_at is not None:
             wanted = self._refining.needed(self._read, self._wish.stop_at) or GROWTH * self._read
             most = min(most, max(1, min(wanted, GROWTH * max(self._read, 2)) - self._read))
         elif not self._wish.every_s:
             most = min(most, 2 * self._reading)
         return left if left <= REST * most else most
+
+    def _learn(self, parts: int, took_s: float) -> None:
+        """From the times of two statements: what a part takes, and what they take in any case."""
+        before, before_s = self._took
+        each_s = took_s / parts
+        if not before:
+            more_s = PARTS_SHARE * each_s
+        elif parts == before:
+            more_s = each_s - self._fixed_s / parts
+        else:
+            more_s = (took_s - before_s) / (parts - before)
+        # Slots come and go: the difference of two times may be anything.
+        self._part_s = min(max(more_s, PARTS_SHARE * each_s), each_s)
+        self._fixed_s = took_s - self._part_s * parts
+        self._took = parts, took_s
 
     def _time_s(self) -> float:
         """How long the next statement may take."""
@@ -169,7 +188,7 @@ class OnlineQuery(NativeQuery):
             if not self._to_do:
                 self._check_dimensions()
             return True
-        self._part_s = (time.monotonic() - self._statement_s) / self._reading
+        self._learn(self._reading, time.monotonic() - self._statement_s)
         self._read += self._reading
         if not self._given.sample.is_current():
             # Parts of two states do not make an answer.

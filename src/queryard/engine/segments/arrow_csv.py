@@ -170,10 +170,10 @@ def _is_same(values: pa.ChunkedArray, text: bytes) -> bool:
         return pc.all(pc.is_finite(values)).as_py() is not False
     if pa.types.is_integer(values.type):
         least = pc.min(values).as_py()
-        return least is None or least >= 0 or (b"0x" not in text and b"0X" not in text)
+        return bool(least is None or least >= 0 or (b"0x" not in text and b"0X" not in text))
     return True
 
 
 def _come_again(values: pa.ChunkedArray) -> bool:
     some = values.slice(0, _SAMPLE)
-    return pc.count_distinct(some).as_py() <= len(some) / 2
+    return bool(pc.count_distinct(some).as_py() <= len(some) / 2)

@@ -33,7 +33,8 @@ class SegmentReads:
     ) -> Iterator[tuple[str, ...]]:
         """What goes behind FROM for each of these reads of one segment, parsed once.
 
-        `stop` is asked by the parsing. A query that is alone reads the text as DuckDB would, unless parsed segments are kept.
+        `stop` stops the parsing. A query that is alone reads the text as DuckDB would, unless
+        parsed segments are kept.
         """
         first = reads[0]
         table = self._table(first)

@@ -78,8 +78,8 @@ class StagedTasks:
     ) -> Iterator[Sequence[str]]:
         """Parse the segment of text that the riders of a launch read, once for all of them.
 
-        It is stopped when no rider is left. Other splits are read by each rider for itself: to decode a columnar file together costs
-        more than it saves.
+        It is stopped when no rider is left. Other splits are read by each rider for itself: to
+        decode a columnar file together costs more than it saves.
         """
         sets = [tasks for tasks, _ in riders if isinstance(tasks, StagedTasks)]
         reads = [

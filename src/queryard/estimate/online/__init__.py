@@ -1,7 +1,16 @@
 """Estimates of a whole table from some of its files, with intervals."""
 
 from .forecast import files_for, rows_hidden
-from .intervals import FEW_FILES, FEW_ROWS, Changes, Estimate, changes_of, estimate, half_width
+from .intervals import (
+    FEW_FILES,
+    FEW_ROWS,
+    Changes,
+    Estimate,
+    changes_of,
+    estimate,
+    half_width,
+    tail_of,
+)
 from .quantiles import FileQuantiles, quantile_estimate, shares_around
 from .sample import Sample, SampleKind
 from .settled import Ranked, all_hold, holds, in_top
@@ -27,4 +36,5 @@ __all__ = [
     "rows_hidden",
     "shares_around",
     "student_t",
+    "tail_of",
 ]

@@ -35,9 +35,8 @@ class Company:
         return twin
 
     def take_over(self, before: Company) -> None:
-        """Go on with what was seen of earlier passes."""
+        """Go on with what was seen of earlier passes; the jobs that are here come anew."""
         self._further = {table: copy.copy(seen) for table, seen in before._further.items()}
-        self._joined = before._joined.copy()
 
     def came(self, job: JobState) -> None:
         table = job.spec.scans[0]

@@ -13,8 +13,8 @@ from typing import Any, Protocol, cast
 
 from .csv_files import CsvTable
 from .json_files import JsonTable
-from .model import SourceSplit
-from .segments import TARGET_BYTES, segments_of
+from .model import CatalogError, SourceSplit
+from .segments import TARGET_BYTES, most_bytes, segments_of
 
 TYPICAL_ROW_S = 100e-9
 """Core-seconds for a row of a columnar table: a few columns, a filter, a group."""
@@ -66,3 +66,10 @@ def canonical_splits(table: object, text_bytes: float | None = None) -> tuple[An
 def is_text_table(table: object) -> bool:
     """Whether the table is text, which costs more to parse than to work on."""
     return getattr(table, "kind", "") in ("csv", "json")
+
+
+def most_text_bytes(table: object) -> float:
+    """How large the text of a table may be; of compressed files that is a guess."""
+    if not isinstance(table, CsvTable | JsonTable):
+        raise CatalogError(f"{table!r}: is no table of text")
+    return float(sum(most_bytes(table, file) for file in table.files))

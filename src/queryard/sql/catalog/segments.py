@@ -256,12 +256,15 @@ def _row_group_segments(table: ParquetTable, target_bytes: float) -> Segments:
     return Segments(table.key, table.fingerprint, target_bytes, tuple(found))
 
 
+def most_bytes(table: CsvTable | JsonTable, file: DataFile) -> int:
+    """How large the text of a file is taken to be, at most."""
+    return file.bytes if table.compression_of(file.uri) == "none" else 4 * file.bytes
+
+
 def _cuts(table: CsvTable | JsonTable, file: DataFile, target_bytes: float) -> Cuts:
     """Where a file is cut; a file that is small enough is not looked at."""
     compression = table.compression_of(file.uri)
-    # A compressed file is not worth cutting if even four times its size is one segment.
-    most_bytes = file.bytes if compression == "none" else 4 * file.bytes
-    if most_bytes <= target_bytes:
+    if most_bytes(table, file) <= target_bytes:
         return Cuts((), file.bytes)
     if "://" in file.uri:
         return Cuts((), file.bytes, "does not lie on this machine")

@@ -5,7 +5,7 @@ The estimates are those of `engine.online.leaving_out`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,9 +21,11 @@ from queryard.estimate.online import (
     in_top,
     quantile_estimate,
     rows_hidden,
+    tail_of,
 )
 
-from .plan import OnlinePlan, OutputColumn
+from .formulas import columns_of
+from .plan import Additive, OnlinePlan, OutputColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,12 @@ def online_rows(
 ) -> OnlineRows:
     """The answer from groups with their estimates, in their order, each a mapping by column."""
     found = list(rows)
-    measures = [_measures(plan, row, sample, confidence) for row in found]
+    # Of each measure: the aggregates with tails that it is made of.
+    tailed = [
+        [a for a in plan.additives if a.ends is not None and a.name in columns_of(formula)]
+        for formula in plan.formulas
+    ]
+    measures = [_measures(plan, row, tailed, sample, confidence) for row in found]
     kept = [_kept(plan, row, each) for row, each in zip(found, measures, strict=True)]
     settled = _settled(plan, kept, measures)
     shown, notes = [], dict[str, int]()
@@ -95,15 +102,26 @@ def online_rows(
 
 
 def _measures(
-    plan: OnlinePlan, row: Mapping[str, Any], sample: Sample, confidence: float
+    plan: OnlinePlan,
+    row: Mapping[str, Any],
+    tailed: Sequence[Sequence[Additive]],
+    sample: Sample,
+    confidence: float,
 ) -> list[Estimate]:
     found = []
     for i in range(plan.measures):
         parts = [row[f"m{i}_{part}"] for part in "dqbr"]
-        changes = None if None in parts else Changes(*parts)
+        tail = max((_tail(row, each) for each in tailed[i]), default=0.0)
+        changes = None if None in parts else Changes(*parts, tail)
         value, n, files = row[f"m{i}"], int(row["n"]), int(row["files"])
         found.append(estimate(value, changes, n, files, sample, confidence))
     return found
+
+
+def _tail(row: Mapping[str, Any], each: Additive) -> float:
+    """What the largest values of files say of the tails of an aggregate."""
+    deviation = row[f"{each.name}_s"]
+    return 0.0 if deviation is None else tail_of(deviation, row[f"{each.name}_k"], each.moments)
 
 
 def _estimate(

@@ -154,6 +154,18 @@ class Formulas:
         return "column", f"k{self.known.index(sql)}"
 
 
+def columns_of(formula: Formula) -> frozenset[str]:
+    """The columns that a formula names.
+
+    >>> sorted(columns_of(("/", ("column", "c17"), ("+", ("column", "k0"), ("number", 1.0)))))
+    ['c17', 'k0']
+    """
+    name, *given = formula
+    if name == "column":
+        return frozenset(given)
+    return frozenset[str]().union(*(columns_of(each) for each in given if isinstance(each, tuple)))
+
+
 def _named(node: Expr) -> str:
     name = node.name if isinstance(node, exp.Anonymous) else node.key
     return f"{name}(…)"

@@ -101,6 +101,11 @@ class Additive:
     numbers: int
     ends: int | None
 
+    @property
+    def moments(self) -> int:
+        """How many moments its values must have, so that its estimate has an interval."""
+        return 4 if self.function.startswith(("var_", "stddev_")) else 2
+
 
 @dataclass(frozen=True, slots=True)
 class OnlinePlan:

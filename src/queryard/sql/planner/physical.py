@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from queryard.core.readable import several
-from queryard.sql.catalog.canonical import is_text_table
+from queryard.sql.catalog.canonical import is_text_table, most_text_bytes
 from queryard.sql.catalog.segments import TARGET_BYTES
 
 from .algebra import (
@@ -158,7 +158,7 @@ class Physical:
     def _is_small(self, table: TableLike, seconds: float) -> bool:
         """Whether one task reads all of a table, whatever other plans do."""
         if is_text_table(table):
-            return table.bytes <= (self.sizing.split_bytes or TARGET_BYTES)
+            return most_text_bytes(table) <= (self.sizing.split_bytes or TARGET_BYTES)
         return seconds <= SMALL_S
 
     def _share(self, node: Shared) -> Fragment:

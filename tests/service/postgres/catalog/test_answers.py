@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
 
 import pytest
 from comparing import (
@@ -21,20 +20,12 @@ from comparing import (
     with_oids,
     without,
 )
-from shop import SHOP
 
 from queryard.service.postgres.catalog import CatalogQueries, UnknownCatalogQuery
 
 STATEMENTS = statements()
 ANSWERS = json.loads((FIXTURES / "answers.json").read_text())
 CLIENTS = sorted({statement["client"].split()[0] for statement in STATEMENTS})
-
-
-@pytest.fixture(scope="module")
-def queries() -> Iterator[CatalogQueries]:
-    made = CatalogQueries(SHOP)
-    yield made
-    made.close()
 
 
 @pytest.mark.parametrize("client", CLIENTS)

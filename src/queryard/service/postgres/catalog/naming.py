@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from .expressions import folded, type_text
+from .rewriting import folded, type_text
 from .typed import known_type
 
 _CALLED: dict[type[exp.Expr], str] = {

@@ -9,9 +9,9 @@ from functools import lru_cache
 from sqlglot import exp
 
 from .answers import UnknownCatalogQuery
-from .expressions import folded
 from .functions import functions
 from .parsing import parse
+from .rewriting import folded
 
 # Cheap: nearly all statements that ask for data hold none of these.
 _TRIGGER = re.compile(

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from .answers import UnknownCatalogQuery
-from .expressions import Expressions, folded
+from .expressions import Expressions
 from .naming import output_name
 from .parsing import parse
 from .relations import Relation
+from .rewriting import folded
 from .scopes import Output, Scope
 from .sources import Sources
 from .typed import Making, Statement, Typed, named

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from .answers import UnknownCatalogQuery
-from .expressions import Expressions, Queries, folded
+from .expressions import Expressions
 from .relations import Relation, relations
+from .rewriting import Queries, folded
 from .scopes import Output, Scope, Source
 from .settings import SETTINGS_ROWS
 from .typed import Making, named, record_fields
