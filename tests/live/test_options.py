@@ -27,7 +27,7 @@ def test_an_unknown_option_of_a_connection_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("options", "function"),
-    [(QueryOptions, queryard.Session.submit), (SessionOptions, queryard.connect)],
+    [(QueryOptions, queryard.Session.submit), (SessionOptions, queryard.live.connect)],
 )
 def test_the_options_are_those_of_the_function(options, function) -> None:
     parameters = inspect.signature(function).parameters.values()
