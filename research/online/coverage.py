@@ -214,8 +214,8 @@ EXPERIMENT = Experiment(
         "first",
         "thresholds": "when an interval is withheld was tuned on earlier draws from these tables, "
         "except the ones held out: exponential, less and very skewed, Pareto 2.5 and 1.2, "
-        "and delays. That of the largest values of files is the theory's: two or four moments; that it "
-        "takes deviations from a file's own mean was chosen after a run that had all of them in view",
+        "and delays. That of the largest values of files is the theory's: two or four moments; "
+        "that it takes deviations from a file's own mean was chosen with all of them in view",
         "what is judged": "cells in which at least a fifth of the draws show an interval. None is "
         "shown for fewer than 30 rows or five files with any, where one row or one file makes much "
         "of the spread (heavy tails), and where a number is far from linear in sums",

@@ -16,7 +16,6 @@ from .classify import Classified
 from .kept_tables import KeptColumns, KeptTables
 from .native_query import NativeQuery, Parameters
 from .online.circles import Circles
-from .online.query import OnlineQuery
 from .online.statement import OnlineStatement
 from .places import OnPool, OnReadConnection, OnSession, Place
 from .pool import InstancePool
@@ -75,6 +74,9 @@ class NativeEngine:
         if isinstance(given, Program):
             return ProgramRun(given, output)
         if isinstance(given, OnlineStatement):
+            # Most programs ask for no online answer, and should not wait for what makes it.
+            from .online.query import OnlineQuery
+
             return OnlineQuery(self._pooled(given, True), given, output, self._circles)
         statements, client = given.statements, given.client
         may = len(statements) == 1 and statements[0].reads
