@@ -76,6 +76,8 @@ class ServedClient:
         self._lock = threading.Lock()
         self._active: dict[str, Submitted] = {}
         self._closed = ""
+        # Held while a statement is bound on the client's own instance, and while that is freed.
+        self._binding = threading.Lock()
 
     @property
     def tenant(self) -> str:
@@ -166,9 +168,10 @@ class ServedClient:
 
     def describe(self, sql: str, parameters: Parameters | None = None) -> Described:
         """The columns and parameters of a statement, which is bound and not run; it blocks."""
-        self._check_open()
-        self.used_s = time.monotonic()
-        return self.client.describe(sql, parameters)
+        with self._binding:
+            self._check_open()
+            self.used_s = time.monotonic()
+            return self.client.describe(sql, parameters)
 
     def narrow(self, tenant: str) -> None:
         """Act for a tenant below its own from now on; or for its token's own again."""
@@ -195,7 +198,7 @@ class ServedClient:
             self._active.pop(query, None)
             frees = bool(self._closed) and not self._active
         if frees:
-            self.client.host.run_later(self.client.close)
+            self.client.host.run_later(self._free)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -215,7 +218,11 @@ class ServedClient:
         for submitted in active:
             submitted.ticket.over.wait(max(0.0, until_s - time.monotonic()))
         if not active:
-            self.client.close()  # else the end of the last query frees it
+            self._free()  # else the end of the last query does
+
+    def _free(self) -> None:
+        with self._binding:
+            self.client.close()
 
     def __enter__(self) -> ServedClient:
         return self
