@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -135,7 +136,7 @@ def serve(
     set_up(settings.service.log)
     lost = lost_queries(sources.place)
     store = TokenStore(settings.service.tokens)
-    secret = None if store.list() else store.add(FIRST_TOKEN, role="admin")
+    is_first = not store.list()
 
     def read_again(session: Session) -> Settings:
         found = sources.read()
@@ -146,9 +147,14 @@ def serve(
         for query in lost:
             write_log("query lost", logging.WARNING, query=query.query, tenant=query.tenant)
         server = process.Server(session, settings.service, store, read_again)
-        process.run(
-            server.run(lambda addresses: _announce(str(sources.place), session, addresses, secret))
-        )
+
+        def announce(addresses: Addresses) -> None:
+            # Made now, since a server that does not start would not show it.
+            secret = store.add(FIRST_TOKEN, role="admin") if is_first else None
+            more = _more_tokens(data, config, tokens)
+            _announce(str(sources.place), session, addresses, secret, more)
+
+        process.run(server.run(announce))
 
 
 def _service_options(
@@ -187,7 +193,16 @@ def _service_options(
     return found
 
 
-def _announce(place: str, session: Session, addresses: Addresses, secret: str | None) -> None:
+def _more_tokens(data: str | None, config: Path | None, tokens: Path | None) -> str:
+    """The command that makes a token for this server."""
+    places = (("--data", data), ("--config", config), ("--tokens", tokens))
+    given = [f" {option} {shlex.quote(str(place))}" for option, place in places if place]
+    return f"queryard token add NAME --tenant TENANT{''.join(given)}"
+
+
+def _announce(
+    place: str, session: Session, addresses: Addresses, secret: str | None, more: str
+) -> None:
     """Where the server is, and what to try next."""
     from queryard.service.serving import reachable
 
@@ -222,6 +237,6 @@ def _announce(place: str, session: Session, addresses: Addresses, secret: str | 
         lines.append(
             f"  PGPASSWORD=$QUERYARD_TOKEN psql -h {host} -p {where.port} -U {user} queryard"
         )
-    lines += ["", "More tokens: queryard token add NAME --tenant TENANT", ""]
+    lines += ["", f"More tokens: {more}", ""]
     typer.echo("\n".join(lines))
     sys.stdout.flush()

@@ -88,7 +88,13 @@ class Attached:
         """Detach all, so that others can write them."""
         for alias in list(self._files):
             connection.run("USE memory")
-            connection.run(f"DETACH DATABASE IF EXISTS {identifier(alias)}")
+            # Another query may just ask this instance what the database has.
+            self.claims.closing(self._paths[alias])
+            try:
+                connection.run(f"DETACH DATABASE IF EXISTS {identifier(alias)}")
+            except BaseException:
+                self.claims.opened(self._paths[alias])
+                raise
             self._forget(alias)
 
     def forget_missing(self, connection: Connection) -> None:

@@ -39,12 +39,12 @@ class PooledInstance:
         self.connection = Connection(self.instance)
         self.is_new = True
         """Whether nothing was made in it yet."""
-        if seal is not None:
-            self.close_to_others(seal)
         self.views = Views()
         self.attached = Attached()
         self.search_path = SearchPath()
         self.footers = FooterCache()
+        if seal is not None:
+            self.close_to_others(seal)
 
     @property
     def seal(self) -> Seal | None:

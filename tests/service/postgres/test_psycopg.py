@@ -448,3 +448,18 @@ def test_a_database_that_was_granted_is_written(tmp_path):
             other.execute("DELETE FROM shop.stock")
     with duckdb.connect(str(data / "shop.duckdb"), read_only=True) as shop:
         assert shop.execute("FROM stock ORDER BY id").fetchall() == [(1,), (3,)]
+
+
+def test_a_database_is_read_right_after_it_was_written(tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    with duckdb.connect(str(data / "shop.duckdb")) as shop:
+        shop.execute("CREATE TABLE stock (id INTEGER PRIMARY KEY)")
+    grants = {"sales": Access(sealed=True, writes=frozenset({"shop"}))}
+    with (
+        a_server(tmp_path, grants=grants) as served,
+        psycopg.connect(served.dsn(), autocommit=True) as made,
+    ):
+        for id in range(15):
+            made.execute(f"INSERT INTO shop.stock VALUES ({id})")
+            assert made.execute("SELECT count(*) FROM shop.stock").fetchone() == (id + 1,)

@@ -29,8 +29,8 @@ Ask = Callable[[str], list[tuple[Any, ...]]]
 LOOK_S, ATTACH_S = 30.0, 60.0
 # How often a file that is waited for is tried.
 AGAIN_S = 0.02
-# … and for how many times while the instance that has it does nothing.
-IDLE_TRIES = 15
+# … and for how long while the instance that has it does nothing.
+IDLE_S = 0.3
 
 
 def _nothing() -> None:
@@ -55,8 +55,9 @@ class _File:
         self.writer: Claims | None = None
         # Whether the writer has attached it, and can be asked.
         self.attached = False
-        # Looks at it that are under way.
+        # Looks at it that are under way, and questions to the writer.
         self.looks = 0
+        self.questions = 0
 
     def note(self, place: Path) -> None:
         """Another name of the file, and what it is on disk now."""
@@ -90,21 +91,25 @@ class Claims:
         free; instances that only keep it open are told that it is wanted.
         """
         until_s = time.monotonic() + wait_s
-        idle = 0
+        idle_s: float | None = None  # since when the writer does nothing
         while True:
             try:
                 return self._claim(path, writes)
             except FileInUse:
-                if time.monotonic() >= until_s or idle > IDLE_TRIES:
+                now_s = time.monotonic()
+                if now_s >= until_s or (idle_s is not None and now_s - idle_s > IDLE_S):
                     raise
             with _changed:
                 file = _find(resolved(path))
                 others = set() if file is None else file.readers - {self}
-                writer = None if file is None else file.writer
+                # One that just attaches or detaches it is at work.
+                writer = file.writer if file is not None and file.attached else None
             for other in others if writes else ():
                 other.on_wanted()
-            # It is in a transaction, which may last.
-            idle += writer is not None and not writer.is_busy()
+            if writer is None or writer.is_busy():
+                idle_s = None
+            elif idle_s is None:  # it is in a transaction, which may last
+                idle_s = time.monotonic()
             with _changed:
                 _changed.wait(AGAIN_S)
 
@@ -141,8 +146,17 @@ class Claims:
         with _changed:
             if (file := _find(place)) is not None and self in file.readers:
                 file.note(place)
-                file.attached = True
+                # A reader has it open as well; only a writer is asked.
+                file.attached = file.writer is self
                 _changed.notify_all()
+
+    def closing(self, path: str) -> None:
+        """A file is about to be detached: questions to its writer end first, and looks wait."""
+        with _changed:
+            file = _find(resolved(path))
+            if file is not None and file.writer is self:
+                file.attached = False
+                _changed.wait_for(lambda: not file.questions, LOOK_S)
 
     def holds(self, path: str) -> bool:
         """Whether a file is entered, by this name or by another."""
@@ -190,18 +204,22 @@ def looking(path: Path, owner: object = None) -> Iterator[Ask | None]:
             if not file.readers and not file.looks:
                 file.note(place)
             file.looks += 1
+        else:
+            file.questions += 1
     try:
         yield ask
     finally:
-        if ask is None:
-            with _changed:
+        with _changed:
+            if ask is None:
                 file.looks -= 1
                 _forget(file)
-                _changed.notify_all()
+            else:
+                file.questions -= 1
+            _changed.notify_all()
 
 
 def _settled(place: Path, path: Path, owner: object) -> _File:
-    """The entry of a file that no instance is about to attach; an error if it is not to be seen."""
+    """The entry of a file that no instance attaches or detaches just now; an error if it is hidden."""
     while True:
         file = _entry(place)
         writer = file.writer
@@ -212,7 +230,7 @@ def _settled(place: Path, path: Path, owner: object) -> _File:
         if file.attached:
             return file
         if not _changed.wait(ATTACH_S):
-            raise FileInUse(f"{path}: is being attached for too long; try again")
+            raise FileInUse(f"{path}: is being attached or detached for too long; try again")
 
 
 def written() -> tuple[Path, ...]:
