@@ -30,7 +30,7 @@ def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     (folder / "data").mkdir()
     days = [date(2026, 1, 1) + timedelta(days=n % 365) for n in range(2000)]
-    orders = {"id": range(2000), "price": [float(n % 1000) for n in range(2000)], "day": days}
+    orders = {"id": range(2000), "amount": [float(n % 1000) for n in range(2000)], "day": days}
     pq.write_table(pa.table(orders), folder / "data" / "orders.parquet")
     with a_server(folder, session={"history": folder / "history.sqlite"}) as made:
         yield made

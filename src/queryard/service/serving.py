@@ -123,6 +123,9 @@ class Listeners:
         if self._postgres is not None:
             await self._postgres.close(grace_s)
             self._postgres = None
+        # Requests that wait for them are answered, before their connections are cut.
+        for query in self._yard.active():
+            self._yard.session.cancel(query.id)
         if self._http is not None and self._http_task is not None:
             self._http.should_exit = True
             try:

@@ -219,7 +219,7 @@ def looking(path: Path, owner: object = None) -> Iterator[Ask | None]:
 
 
 def _settled(place: Path, path: Path, owner: object) -> _File:
-    """The entry of a file that no instance attaches or detaches just now; an error if it is hidden."""
+    """The entry of a file that no instance attaches or detaches now; an error if it is hidden."""
     while True:
         file = _entry(place)
         writer = file.writer
