@@ -28,6 +28,8 @@ from .tokens import TokenStore
 
 # What the instance of a client may use for its temporary tables and its writes.
 OWN_SHARE = 1 / 16
+# Rows that wait for their readers, of all clients together: beyond it queries pause early.
+WAITING_SHARE = 1 / 8
 # How often revoked tokens, expired rows and idle clients are looked for.
 SWEEP_S = 1.0
 # How many kinds of clients without a connection are kept open.
@@ -49,7 +51,9 @@ class Yard:
         self.session = session
         self.config = config
         self.tokens = tokens
-        self.usage = Usage(config.limits)
+        self.usage = Usage(
+            config.limits, waiting_bytes=int(session.memory_bytes * WAITING_SHARE)
+        )
         self._lock = threading.Lock()
         self._active: dict[str, Submitted] = {}
         self._clients: set[ServedClient] = set()
@@ -119,6 +123,7 @@ class Yard:
             tenant=principal.tenant,
             plan=session.plan,
             access=access,
+            account=self.usage.account(principal.name),
         )
         return ServedClient(
             self, principal, client, label=label, protocol=protocol, stateless=stateless

@@ -53,6 +53,7 @@ class RowStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         gone = asyncio.ensure_future(has_left(receive))
         self._result.readers += 1
+        self._result.rows.asked(self._start)
         try:
             await self._send(send, gone)
         finally:
