@@ -20,7 +20,7 @@ from queryard.engine.describing import Described, gives_rows
 from queryard.engine.native import NativeStatement, Parameters
 from queryard.engine.program import Program
 from queryard.engine.sealed import checked_sealed
-from queryard.engine.session import SessionInstance
+from queryard.engine.session import Purse, SessionInstance
 from queryard.engine.settings import Settings
 from queryard.engine.volatile import may_differ
 from queryard.results.accounts import UNLIMITED, Account
@@ -71,7 +71,7 @@ class Client:
         cls,
         host: Host,
         *,
-        memory_bytes: int,
+        memory_bytes: int | Purse,
         name: str = "",
         tenant: str = "default",
         plan: Plan = "auto",
@@ -80,6 +80,7 @@ class Client:
         account: Account = UNLIMITED,
     ) -> Client:
         """A further client of a host; `memory_bytes` is what its own instance may use.
+        Where many share it, the instance takes some when it is opened.
 
         `access` is what it may reach. The clients of a server are sealed: see `Access`. Rows that
         it has not read are charged to `account`.

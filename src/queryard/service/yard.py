@@ -19,6 +19,7 @@ from queryard.live.session import Session
 
 from .config import ServiceConfig
 from .limits import Draining, Usage
+from .own_memory import OwnMemory
 from .principal import Principal
 from .problems import UnknownQuery
 from .served import ServedClient
@@ -26,8 +27,6 @@ from .submitted import Protocol as ProtocolName
 from .submitted import Submitted
 from .tokens import TokenStore
 
-# What the instance of a client may use for its temporary tables and its writes.
-OWN_SHARE = 1 / 16
 # Rows that wait for their readers, of all clients together: beyond it queries pause early.
 WAITING_SHARE = 1 / 8
 # How often revoked tokens, expired rows and idle clients are looked for.
@@ -54,6 +53,8 @@ class Yard:
         self.usage = Usage(
             config.limits, waiting_bytes=int(session.memory_bytes * WAITING_SHARE)
         )
+        # The part of the session's own instance, which a server does not use itself.
+        self.own_memory = OwnMemory(session.own_bytes, self._close_unused)
         self._lock = threading.Lock()
         self._active: dict[str, Submitted] = {}
         self._clients: set[ServedClient] = set()
@@ -119,7 +120,7 @@ class Yard:
         access = self.config.access(principal.tenant)
         client = Client.open(
             session.host,
-            memory_bytes=int(session.memory_bytes * OWN_SHARE),
+            memory_bytes=self.own_memory,
             tenant=principal.tenant,
             plan=session.plan,
             access=access,
@@ -133,6 +134,13 @@ class Yard:
         """The connections that a principal may see."""
         with self._lock:
             return [client for client in self._clients if principal.may_see(client.tenant)]
+
+    def _close_unused(self) -> None:
+        """Close instances of clients that hold nothing: memory is wanted."""
+        with self._lock:
+            clients = [*self._clients, *self._shared.values()]
+        for client in clients:
+            client.client.instance.close_unused()
 
     def left(self, client: ServedClient) -> None:
         """A client was closed."""
