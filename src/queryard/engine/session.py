@@ -303,6 +303,7 @@ class SessionInstance:
 
     def _start_anew(self) -> None:
         self._close_instance()
+        self._held = {}
         self._views, self._search_path = Views(), SearchPath()
         self._attached = self._nothing_attached()
         self._claims.release()

@@ -89,9 +89,7 @@ class Client:
         if access.sealed and writes:
             raise QueryardError("writes: a sealed client writes what its access names, no more")
         own = SessionInstance(host.backend.slots, memory_bytes, host.temp, reach, writes)
-        return cls(
-            host, own, name=name, tenant=tenant, plan=plan, writes=writes, account=account
-        )
+        return cls(host, own, name=name, tenant=tenant, plan=plan, writes=writes, account=account)
 
     @property
     def catalog(self) -> Catalog:

@@ -50,9 +50,7 @@ class Yard:
         self.session = session
         self.config = config
         self.tokens = tokens
-        self.usage = Usage(
-            config.limits, waiting_bytes=int(session.memory_bytes * WAITING_SHARE)
-        )
+        self.usage = Usage(config.limits, waiting_bytes=int(session.memory_bytes * WAITING_SHARE))
         # The part of the session's own instance, which a server does not use itself.
         self.own_memory = OwnMemory(session.own_bytes, self._close_unused)
         self._lock = threading.Lock()
@@ -155,12 +153,16 @@ class Yard:
     # --- queries ---------------------------------------------------------------------------------
 
     def admit(self, principal: Principal, sql: str) -> None:
-        """Count a statement; raises the reason if it is refused."""
+        """Count a statement that becomes a query; raises the reason if it is refused."""
+        self.count(principal, sql)
+        self.usage.open_result(principal.name)
+
+    def count(self, principal: Principal, sql: str) -> None:
+        """Count a statement that is looked at; raises the reason if it is refused."""
         self._check_admission()
         if len(sql) > self.config.limits.request_bytes // 4:  # else it cannot be too long
             self.usage.check_size(len(sql.encode(errors="replace")))
         self.usage.count_statement(principal.name)
-        self.usage.open_result(principal.name)
 
     def withdraw(self, principal: Principal) -> None:
         """A statement that was admitted has not become a query of its own."""
