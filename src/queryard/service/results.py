@@ -161,9 +161,13 @@ class Results:
             self._yard.settle(result.submitted)
 
     def _thin_out(self, token: str) -> None:
-        """Keep as many results that were read as may be open, the newest."""
+        """Keep about as many results that were read as may be open, the newest."""
+        most = self._yard.config.limits.open_results
+        # Not with every query: all results of the token are looked at.
+        if len(self._by_token.get(token, ())) <= most + most // 8:
+            return
         done = self._done(token)
-        for result in done[: max(0, len(done) - self._yard.config.limits.open_results)]:
+        for result in done[: max(0, len(done) - most)]:
             self.drop(result, "it was read, and made way for others")
 
     def _done(self, token: str) -> list[KeptResult]:

@@ -82,6 +82,7 @@ class Listeners:
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,
             timeout_keep_alive=int(min(KEEP_ALIVE_S, self._yard.config.limits.idle_s)),
             timeout_graceful_shutdown=int(LAST_WORDS_S),
             h11_max_incomplete_event_size=self._yard.config.limits.request_bytes,
