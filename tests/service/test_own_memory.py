@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from queryard.engine.instance import MIN_MEMORY_BYTES
 from queryard.service.limits import TooMany
 from service.yard_ground import a_ground
 
@@ -14,17 +15,13 @@ def test_instances_of_clients_share_one_budget(tmp_path):
     with a_ground(tmp_path) as ground:
         yard, ann = ground.yard, ground.principal("ann")
         clients = [yard.open(ann) for _ in range(12)]
-        opened, refused = [], None
-        for client in clients:
-            try:
-                client.submit("CREATE TEMP TABLE t AS SELECT 42 AS a").result().fetchall()
-            except TooMany as error:
-                refused = client
-                assert "no memory is left" in str(error)
-                break
-            opened.append(client)
-        assert refused is not None
-        assert len(opened) >= 2
+        count = yard.own_memory.total_bytes // MIN_MEMORY_BYTES
+        assert 2 <= count < len(clients)
+        *opened, refused = clients[: count + 1]
+        for client in opened:
+            client.submit("CREATE TEMP TABLE t AS SELECT 42 AS a").result().fetchall()
+        with pytest.raises(TooMany, match="no memory is left"):
+            refused.submit("CREATE TEMP TABLE t AS SELECT 43 AS a").result()
         assert yard.own_memory.used_bytes <= yard.own_memory.total_bytes
         assert refused.submit("SELECT count(*) FROM numbers").result().fetchall() == [(30_000,)]
         opened[0].close()

@@ -296,7 +296,8 @@ class SessionInstance:
         if not self._opening.acquire(blocking=False):
             return
         try:
-            if not (self._is_used or self._inside or self._functions):
+            is_open = self._instance is not None
+            if is_open and not (self._is_used or self._inside or self._functions):
                 self._start_anew()
         finally:
             self._opening.release()

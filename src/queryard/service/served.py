@@ -223,6 +223,14 @@ class ServedClient:
         if not active:
             self._free()  # else the end of the last query does
 
+    def close_unused(self) -> None:
+        """Close its own instance if that holds nothing: the memory is wanted elsewhere."""
+        if self._binding.acquire(blocking=False):
+            try:
+                self.client.instance.close_unused()
+            finally:
+                self._binding.release()
+
     def _free(self) -> None:
         with self._binding:
             self.client.close()

@@ -138,7 +138,7 @@ class Yard:
         with self._lock:
             clients = [*self._clients, *self._shared.values()]
         for client in clients:
-            client.client.instance.close_unused()
+            client.close_unused()
 
     def left(self, client: ServedClient) -> None:
         """A client was closed."""

@@ -46,15 +46,15 @@ def test_an_analysis_is_listed_counted_and_stopped_with_its_client(tmp_path):
 
 
 def test_an_analysis_is_refused_beyond_the_open_results(tmp_path):
-    with a_server(tmp_path, limits=ServiceLimits(open_results=1)) as server:
-        with server.client("ann") as ann:
-            query = submitted(ann, LONG)
-            refused = ann.post("/v1/explain", json={"sql": "SELECT 1", "analyze": True})
-            assert refused.status_code == 429
-            assert "open_results" in refused.json()["detail"]
-            described = ann.post("/v1/describe", json={"sql": "SELECT 1 AS a"})
-            assert described.json()["columns"] == [{"name": "a", "type": "INTEGER"}]
-            ann.delete(f"/v1/queries/{query}")
-            assert eventually(lambda: server.yard.usage.open_results == 0)
-            assert ann.post("/v1/estimate", json={"sql": "SELECT 1"}).status_code == 200
-            assert server.yard.usage.open_results == 0
+    limits = ServiceLimits(open_results=1)
+    with a_server(tmp_path, limits=limits) as server, server.client("ann") as ann:
+        query = submitted(ann, LONG)
+        refused = ann.post("/v1/explain", json={"sql": "SELECT 1", "analyze": True})
+        assert refused.status_code == 429
+        assert "open_results" in refused.json()["detail"]
+        described = ann.post("/v1/describe", json={"sql": "SELECT 1 AS a"})
+        assert described.json()["columns"] == [{"name": "a", "type": "INTEGER"}]
+        ann.delete(f"/v1/queries/{query}")
+        assert eventually(lambda: server.yard.usage.open_results == 0)
+        assert ann.post("/v1/estimate", json={"sql": "SELECT 1"}).status_code == 200
+        assert server.yard.usage.open_results == 0
