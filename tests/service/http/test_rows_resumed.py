@@ -240,11 +240,15 @@ def test_open_results_hold_no_more_than_their_token_may(tmp_path):
         queries = [submitted(ann, sql.format(n)) for n in range(12)]
         session = server.yard.session
 
-        def still() -> bool:
-            return all(view.slots == 0 for view in session.queries())
+        seen = []
 
-        assert eventually(lambda: still() and server.yard.usage.held_bytes > most / 2)
-        assert server.yard.usage.held_bytes < 2 * most
+        def paused() -> bool:
+            seen.append(server.yard.usage.held_bytes)
+            views = session.queries()
+            return all(view.slots == 0 and view.started_s is not None for view in views)
+
+        assert eventually(lambda: paused() and seen[-1] > 0, 40)
+        assert max(seen) < 2 * most
         answer = ben.post("/v1/queries", params={"wait": 20}, json={"sql": "SELECT 1"})
         assert answer.json()["first_rows"] == [[1]]
         states = [ann.get(f"/v1/queries/{query}").json() for query in queries]
