@@ -28,7 +28,7 @@ def test_an_analysis_is_listed_counted_and_stopped_with_its_client(tmp_path):
     with a_server(tmp_path, limits=limits) as server, server.client("ann") as ann:
         # More than there are threads for short requests.
         asking = [asked(server, "/v1/explain", body) for _ in range(18)]
-        assert eventually(lambda: server.yard.usage.open_results == 18)
+        assert eventually(lambda: server.yard.usage.open_results == 18, 40)
         listed = ann.get("/v1/queries").json()["queries"]
         assert len(listed) == 18
         assert all("EXPLAIN (ANALYZE" in each["sql"] for each in listed)
@@ -40,9 +40,9 @@ def test_an_analysis_is_listed_counted_and_stopped_with_its_client(tmp_path):
         assert stopped.status_code == 200
         for connection in asking:
             connection.close()
-        assert eventually(lambda: not server.yard.active())
+        assert eventually(lambda: not server.yard.active(), 40)
         usage = server.yard.usage
-        assert eventually(lambda: usage.connections == usage.open_results == 0)
+        assert eventually(lambda: usage.connections == usage.open_results == 0, 40)
 
 
 def test_an_analysis_is_refused_beyond_the_open_results(tmp_path):
