@@ -28,7 +28,8 @@ def test_an_analysis_is_listed_counted_and_stopped_with_its_client(tmp_path):
     with a_server(tmp_path, limits=limits) as server, server.client("ann") as ann:
         # More than there are threads for short requests.
         asking = [asked(server, "/v1/explain", body) for _ in range(18)]
-        assert eventually(lambda: server.yard.usage.open_results == 18, 40)
+        assert eventually(lambda: len(server.yard.active()) == 18, 40)
+        assert server.yard.usage.open_results == 18
         listed = ann.get("/v1/queries").json()["queries"]
         assert len(listed) == 18
         assert all("EXPLAIN (ANALYZE" in each["sql"] for each in listed)
