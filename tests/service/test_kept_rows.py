@@ -124,6 +124,33 @@ def test_without_room_the_oldest_rows_go(tmp_path):
     assert values(rows.read(rows.first, 1).batches)[0] == rows.first
 
 
+class TightRoom(Room):
+    """Room that is made as a server makes it."""
+
+    def make_room(self, size_bytes: int, rows: KeptRows, position: int) -> None:
+        rows.free_for(position, lambda: self.held + size_bytes <= self.most_bytes)
+        self.held += size_bytes
+
+
+@pytest.mark.parametrize("delivered", [0, 300])
+def test_what_was_sent_last_is_kept_until_a_client_asks_for_more(tmp_path, monkeypatch, delivered):
+    monkeypatch.setattr("queryard.service.kept_rows.BACK_BYTES", 1600)
+    output, room = ResultStream(), TightRoom(tmp_path, 400, 10**9)
+    rows = KeptRows(output, room)
+    output.start(batch(0, 0).schema, ("BIGINT",))
+    for place in range(10):
+        output.put(batch(50 * place, 50))
+    output.finish()
+    rows.asked(delivered)
+    position = 0
+    while not (piece := rows.read(position, 100)).ended:
+        position = piece.next
+    # Four batches of 400 bytes were sent last; of those that a client has, none is needed.
+    assert rows.first == max(250, delivered)
+    assert room.held == 8 * (500 - rows.first)
+    assert values(rows.read(rows.first, 10**6).batches) == list(range(rows.first, 500))
+
+
 def test_the_error_of_a_query_is_met(tmp_path):
     output = ResultStream()
     rows = KeptRows(output, Room(tmp_path, 1000, 500))

@@ -13,7 +13,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from queryard.sql.catalog import CatalogError
 from queryard.sql.catalog.database import DatabaseTable
@@ -49,14 +49,32 @@ SELECT current_setting('threads') AS threads, current_setting('external_threads'
 """
 
 
+class Purse(Protocol):
+    """Memory that many instances share."""
+
+    def take(self) -> int:
+        """The bytes of an instance that is about to be opened; raises if there are none."""
+
+    def give_back(self, memory_bytes: int) -> None:
+        """It was closed."""
+
+
 class SessionInstance:
     """One instance and one connection for all that is stateful, opened when first needed."""
 
     def __init__(
-        self, slots: int, memory_bytes: int, temp: Path, reach: Reach, writes: bool
+        self,
+        slots: int,
+        memory: int | Purse,
+        temp: Path,
+        reach: Reach,
+        writes: bool,
     ) -> None:
+        """`memory` are the bytes that the instance may use, or where it takes them from."""
         self._slots = slots
-        self._memory_bytes = memory_bytes
+        self._memory = memory
+        # What was taken for the instance that is open.
+        self._taken_bytes = 0
         self._temp = temp
         self.reach = reach
         self.catalog = catalog = reach.catalog
@@ -241,7 +259,15 @@ class SessionInstance:
             return self._connection or self._open()
 
     def _open(self) -> Connection:
-        self._instance = Instance(self._slots, self._memory_bytes, self._temp)
+        if isinstance(self._memory, int):
+            memory_bytes = self._memory
+        else:
+            memory_bytes = self._taken_bytes = self._memory.take()
+        try:
+            self._instance = Instance(self._slots, memory_bytes, self._temp)
+        except BaseException:
+            self._give_back()
+            raise
         if (seal := self._seal()) is not None:
             self._instance.close_to_others(seal)
         self._connection = opened = Connection(self._instance)
@@ -263,7 +289,22 @@ class SessionInstance:
         """Open the instance anew if it may now open other files, and nothing would be lost."""
         if self._instance is None or self._is_used or self._seal() == self._instance.seal:
             return
+        self._start_anew()
+
+    def close_unused(self) -> None:
+        """Close the instance if nothing would be lost, and nothing happens there just now."""
+        if not self._opening.acquire(blocking=False):
+            return
+        try:
+            is_open = self._instance is not None
+            if is_open and not (self._is_used or self._inside or self._functions):
+                self._start_anew()
+        finally:
+            self._opening.release()
+
+    def _start_anew(self) -> None:
         self._close_instance()
+        self._held = {}
         self._views, self._search_path = Views(), SearchPath()
         self._attached = self._nothing_attached()
         self._claims.release()
@@ -527,6 +568,12 @@ class SessionInstance:
                 self._instance.close()
             self._connection = self._instance = self._asked = None
             self.readers = ReadConnections()
+            self._give_back()
+
+    def _give_back(self) -> None:
+        if not isinstance(self._memory, int) and self._taken_bytes:
+            self._memory.give_back(self._taken_bytes)
+            self._taken_bytes = 0
 
     def close(self) -> None:
         with self._opening:

@@ -20,9 +20,10 @@ from queryard.engine.describing import Described, gives_rows
 from queryard.engine.native import NativeStatement, Parameters
 from queryard.engine.program import Program
 from queryard.engine.sealed import checked_sealed
-from queryard.engine.session import SessionInstance
+from queryard.engine.session import Purse, SessionInstance
 from queryard.engine.settings import Settings
 from queryard.engine.volatile import may_differ
+from queryard.results.accounts import UNLIMITED, Account
 from queryard.sql.catalog import Catalog
 
 from .admission.memory import reservation
@@ -53,6 +54,7 @@ class Client:
         tenant: str = "default",
         plan: Plan = "native",
         writes: bool = False,
+        account: Account = UNLIMITED,
     ) -> None:
         self.host = host
         self.id = name or f"client-{id(self)}"
@@ -62,28 +64,32 @@ class Client:
         self.reach = instance.reach
         self._writes = writes
         self.pool_bytes = host.pool_bytes
+        self._account = account
 
     @classmethod
     def open(
         cls,
         host: Host,
         *,
-        memory_bytes: int,
+        memory_bytes: int | Purse,
         name: str = "",
         tenant: str = "default",
         plan: Plan = "auto",
         writes: bool = False,
         access: Access = ALL,
+        account: Account = UNLIMITED,
     ) -> Client:
         """A further client of a host; `memory_bytes` is what its own instance may use.
+        Where many share it, the instance takes some when it is opened.
 
-        `access` is what it may reach. The clients of a server are sealed: see `Access`.
+        `access` is what it may reach. The clients of a server are sealed: see `Access`. Rows that
+        it has not read are charged to `account`.
         """
         reach = host.reach(access)
         if access.sealed and writes:
             raise QueryardError("writes: a sealed client writes what its access names, no more")
         own = SessionInstance(host.backend.slots, memory_bytes, host.temp, reach, writes)
-        return cls(host, own, name=name, tenant=tenant, plan=plan, writes=writes)
+        return cls(host, own, name=name, tenant=tenant, plan=plan, writes=writes, account=account)
 
     @property
     def catalog(self) -> Catalog:
@@ -134,7 +140,7 @@ class Client:
         keep_s = None if keep is None else as_seconds(keep, "keep")
         self.host.look_at_files(statements)
         request = self.with_scans(request)
-        return self.host.submit(self, request, self._key(request), keep_s)
+        return self.host.submit(self, request, self._key(request), keep_s, self._account)
 
     def checked(self, sql: str) -> list[Classified]:
         """The statements of a text, all of which the client may run."""

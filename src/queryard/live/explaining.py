@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,9 @@ from .ticket import Ticket
 if TYPE_CHECKING:
     from queryard.sql.planner import StagedPlan
 
+Submit = Callable[[str, Parameters, Plan], Ticket]
+"""How statements are entered that are run to explain another one."""
+
 
 def explain(
     client: Client,
@@ -34,8 +37,14 @@ def explain(
     *,
     analyze: bool = False,
     plan: Plan | None = None,
+    submit: Submit | None = None,
 ) -> Explanation:
-    """How a client's statement would be run; with `analyze` it is run, for the real figures."""
+    """How a client's statement would be run; with `analyze` it is run, for the real figures.
+
+    DuckDB is asked by statements that go through the queue; `submit` enters them, where that is
+    not the client's own affair.
+    """
+    submit = submit or _by(client)
     check_types(sql, parameters)
     statement = _only_statement(sql)
     if client.reach.sealed:
@@ -49,7 +58,8 @@ def explain(
         request = request.chosen(client.host.ask(lambda coordinator: coordinator.choice(request)))
     chosen = _chosen(request)
     if request.plan == "native":
-        return _noted(native_explanation(client, request, analyze=analyze), chosen)
+        found = native_explanation(client, request, submit, analyze=analyze)
+        return _noted(found, chosen)
     reason = client.not_staged(request)
     if reason is None:
         # The planner takes half a second to import, and most sessions never need it.
@@ -69,13 +79,17 @@ def explain(
             kept = complete_columns(plan_found, catalog, segments) if left_open else ()
         if kept:
             request = request.over_kept(kept)
-            found = native_explanation(client, request, analyze=analyze)
+            found = native_explanation(client, request, submit, analyze=analyze)
             return _noted(found, _chosen(request))
         if plan_found is not None:
             expected = _noted(_staged(client, request, plan_found), chosen)
-            return _run_staged(client, statement, expected) if analyze else expected
+            return _run_staged(client, statement, expected, submit) if analyze else expected
     assert reason is not None
-    return native_explanation(client, request, (reason,), analyze=analyze)
+    return native_explanation(client, request, submit, (reason,), analyze=analyze)
+
+
+def _by(client: Client) -> Submit:
+    return lambda sql, parameters, plan: client.submit(sql, parameters, plan=plan)
 
 
 def _chosen(request: QueryRequest) -> tuple[str, ...]:
@@ -89,15 +103,22 @@ def _noted(found: Explanation, notes: tuple[str, ...]) -> Explanation:
 
 
 def estimate(
-    client: Client, sql: str, parameters: Parameters = (), *, plan: Plan | None = None
+    client: Client,
+    sql: str,
+    parameters: Parameters = (),
+    *,
+    plan: Plan | None = None,
+    submit: Submit | None = None,
 ) -> Estimate:
     """What is expected of a client's statement, which is planned and not run."""
-    found = explain(client, sql, parameters, plan=plan).estimate
+    found = explain(client, sql, parameters, plan=plan, submit=submit).estimate
     assert found is not None, "what was planned here is estimated"
     return found
 
 
-def explain_query(client: Client, ticket: Ticket) -> Explanation | None:
+def explain_query(
+    client: Client, ticket: Ticket, submit: Submit | None = None
+) -> Explanation | None:
     """How a query is run; None while it is queued for its client's own connection."""
     facts = ticket.facts
     if facts.work is None:
@@ -108,7 +129,8 @@ def explain_query(client: Client, ticket: Ticket) -> Explanation | None:
         return _noted(found, chosen)
     last = facts.request.statements[-1]  # the answer is that of the last
     request = replace(facts.request, sql=last.sql, statements=[last])
-    return _noted(native_explanation(client, request, facts.reasons), chosen)
+    found = native_explanation(client, request, submit or _by(client), facts.reasons)
+    return _noted(found, chosen)
 
 
 def _only_statement(sql: str) -> Classified:
@@ -131,10 +153,12 @@ def _staged(client: Client, request: QueryRequest, plan: StagedPlan) -> Explanat
     return replace(found, estimate=staged_estimate(client, plan, found.jobs, seconds))
 
 
-def _run_staged(client: Client, statement: Classified, expected: Explanation) -> Explanation:
+def _run_staged(
+    client: Client, statement: Classified, expected: Explanation, submit: Submit
+) -> Explanation:
     """Run a statement of which it is known that it only reads and can be staged; once."""
     began = time.perf_counter()
-    ticket = client.submit(statement.sql, plan="staged")
+    ticket = submit(statement.sql, (), "staged")
     try:
         for _ in ticket.output:
             pass
@@ -145,7 +169,7 @@ def _run_staged(client: Client, statement: Classified, expected: Explanation) ->
         raise
     if ticket.error is not None:
         raise ticket.error
-    found = explain_query(client, ticket)
+    found = explain_query(client, ticket, submit)
     assert found is not None, "it has run"
     if ticket.facts.reasons:  # a table has changed since it was planned
         return replace(found, seconds=seconds, notes=("it ran, but DuckDB measured nothing",))
@@ -164,7 +188,12 @@ def _beside(expected: Explanation, found: Explanation) -> Explanation:
 
 
 def native_explanation(
-    client: Client, request: QueryRequest, reasons: Sequence[str] = (), *, analyze: bool = False
+    client: Client,
+    request: QueryRequest,
+    submit: Submit,
+    reasons: Sequence[str] = (),
+    *,
+    analyze: bool = False,
 ) -> Explanation:
     """DuckDB's own plan; its operators run as one job."""
     statement = request.statements[-1]
@@ -172,23 +201,23 @@ def native_explanation(
     root = None
     notes: tuple[str, ...] = ()
     if analyze:
-        root = _ask(client, "EXPLAIN (ANALYZE, FORMAT json)", statement, request.parameters)
+        root = _ask(submit, "EXPLAIN (ANALYZE, FORMAT json)", statement, request.parameters)
         notes = () if root is not None else ("DuckDB measured nothing for this statement",)
     seconds = time.perf_counter() - began if analyze else None
     if root is None:
-        root = _ask(client, "EXPLAIN (FORMAT json)", statement, request.parameters)
+        root = _ask(submit, "EXPLAIN (FORMAT json)", statement, request.parameters)
     told = tuple(reason.removeprefix("not staged: ") for reason in reasons)
     expected = native_estimate(client, request, statement, root, told)
     return Explanation(statement.sql, "native", expected.jobs, told, seconds, notes, expected)
 
 
 def _ask(
-    client: Client, prefix: str, statement: Classified, parameters: Parameters
+    submit: Submit, prefix: str, statement: Classified, parameters: Parameters
 ) -> Mapping[str, Any] | None:
     """The topmost operator as DuckDB writes it; None where it gives no plan."""
     try:
         # On a line of its own, so that a line an error shows is one of the user's.
-        ticket = client.submit(f"{prefix}\n{statement.sql}", parameters, plan="native")
+        ticket = submit(f"{prefix}\n{statement.sql}", parameters, "native")
         rows: dict[str, str] = dict(Answer(ticket.output, lambda: None).fetchall())
     except QueryFailed as error:
         raise without_first_line(error) from None

@@ -29,6 +29,7 @@ from queryard.engine.errors import QueryCancelled
 from queryard.engine.native import NativeEngine
 from queryard.engine.temp import TempSpace
 from queryard.estimate.work import SPREADS, Prediction
+from queryard.results.accounts import UNLIMITED, Account
 from queryard.results.ownership import Owner
 from queryard.results.streams import ResultStream
 from queryard.sim.forecast import Forecast
@@ -189,11 +190,12 @@ class Host:
         request: QueryRequest,
         key: Hashable | None,
         keep_s: float | None = None,
+        account: Account = UNLIMITED,
     ) -> Ticket:
         """Submit a query; raises the reason if it is refused.
 
         Queries of equal `key` have the same answer. Its rows are kept for `keep_s` after its end,
-        though no handle is held.
+        though no handle is held; while they are not read, `account` has them.
         """
         self._check_open()
         if self._collector is not None:
@@ -204,7 +206,8 @@ class Host:
         prediction = self._first(request)
         wait_s = self._wait_s(client, request, prediction.work_s)
         query = next(self._ids)
-        output = ResultStream()
+        output = ResultStream(account=account)
+        output.on_refused = lambda error: self._post(inputs.Cancel(query, error))
         output.on_full = lambda: self._post(inputs.ReaderState(query, True))
         output.on_room = lambda: self._post(inputs.ReaderState(query, False))
         facts = QueryFacts(query, request, self.now(), prediction, prediction.work_s)

@@ -196,6 +196,8 @@ class Session:
         engine.spares.keep(small_sizes(budget.pool_bytes), self.host.run_later)
         if has_copies(catalog):
             self.host.run_later(lambda: load_planner(catalog))
+        self.own_bytes = budget.session_bytes
+        """What its own instance may use, for temporary tables, frames and writes."""
         self.client = Client.open(
             self.host, memory_bytes=budget.session_bytes, name="session", plan=plan, writes=write
         )

@@ -3,6 +3,9 @@
 A stream that is full pauses its query until the reader has caught up (backpressure). A stream that
 spills to a file is never full. The session's own connection uses such a stream, because a paused
 statement would block all later ones there; so do queries that hold memory other queries wait for.
+
+Rows are charged to an account. Where it is short of room a stream is full with its first batch, and
+one that spills fails.
 """
 
 from __future__ import annotations
@@ -14,9 +17,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-import pyarrow as pa
-
-from .errors import QueryFailed
+from .accounts import UNLIMITED, Account
+from .errors import NoRoom, QueryFailed
+from .spool import SpoolFile
 
 BUFFER_BYTES = 32 << 20
 
@@ -43,9 +46,15 @@ class Output(Protocol):
 class ResultStream:
     """Record batches on their way from one query to one reader."""
 
-    def __init__(self, overflow: Path | None = None, limit_bytes: int = BUFFER_BYTES) -> None:
+    def __init__(
+        self,
+        overflow: Path | None = None,
+        limit_bytes: int = BUFFER_BYTES,
+        account: Account = UNLIMITED,
+    ) -> None:
         self._limit_bytes = limit_bytes
-        self._file = None if overflow is None else _SpoolFile(overflow)
+        self._account = account
+        self._file = None if overflow is None else SpoolFile(overflow)
         self._changed = threading.Condition()
         self._batches: deque[Any] = deque()
         self._bytes = 0
@@ -66,6 +75,8 @@ class ResultStream:
         self.on_full: Callable[[], None] = _nothing
         self.on_room: Callable[[], None] = _nothing
         self.wakes: Callable[[], None] = _nothing
+        # Hears why no further rows can be held: the query is to be stopped.
+        self.on_refused: Callable[[NoRoom], None] = lambda error: None
 
     # --- the query's side --------------------------------------------------------------------
 
@@ -107,22 +118,34 @@ class ResultStream:
             self._tell_more()
 
     def _keep(self, batch: Any) -> None:
-        fits = self._bytes + batch.nbytes <= self._limit_bytes
+        size = batch.nbytes
+        fits = self._bytes + size <= self._limit_bytes
+        if self._batches and fits:
+            fits = not self._account.crowded
         if self._file is not None and (self._file.batches or not fits):
             # Once one batch is in the file all later ones are, so that their order is kept.
+            refusal = self._account.refusal()
+            if refusal is not None:
+                # Here, not in the query: others may read the same rows.
+                self._fail(refusal)
+                self.on_refused(refusal)
+                return
             self._file.write(batch)
+            self._account.hold(size, in_memory=False)
             return
         self._batches.append(batch)
-        self._bytes += batch.nbytes
-        if self._file is None and self._bytes >= self._limit_bytes and not self._full:
-            self._full = True
-            self.on_full()
+        self._bytes += size
+        self._account.hold(size, in_memory=True)
+        if self._file is None and not self._full:
+            self._full = self._bytes >= self._limit_bytes or self._account.crowded
+            if self._full:
+                self.on_full()
 
     def overflow_into(self, path: Path) -> None:
         """Do not pause the query any more: what does not fit goes to a file."""
         with self._changed:
             if self._file is None and not self._ended:
-                self._file = _SpoolFile(path)
+                self._file = SpoolFile(path)
                 if self._full:
                     self._has_room()
 
@@ -136,10 +159,14 @@ class ResultStream:
         """End with an error, which the reader meets at once: rows before it are dropped."""
         with self._changed:
             if not self._ended:
-                self._ended = True
-                self._error = error
-                self._drop()
+                self._fail(error)
             self._ready()
+
+    def _fail(self, error: BaseException) -> None:
+        self._ended = True
+        self._error = error
+        self._drop()
+        self._ready()
 
     # --- the reader's side -------------------------------------------------------------------
     # Each reader has an error of its own: what is raised keeps the frames it passes, and with them
@@ -210,12 +237,18 @@ class ResultStream:
         if not self._batches:
             if self._file is not None and self._ended and self._file.batches:
                 self.touched = True
-                return self._file.read()
+                batch, size = self._file.read()
+                self._account.let_go(size, in_memory=False)
+                return batch
             return None
         self.touched = True
         batch = self._batches.popleft()
-        self._bytes -= batch.nbytes
-        if self._full and self._bytes <= self._limit_bytes / 2:
+        size = batch.nbytes
+        self._bytes -= size
+        self._account.let_go(size, in_memory=True)
+        # A reader that has taken everything is waited for no more, however crowded it is.
+        few = self._bytes <= self._limit_bytes / 2 and not self._account.crowded
+        if self._full and (few or not self._batches):
             self._has_room()
         return batch
 
@@ -246,58 +279,15 @@ class ResultStream:
         self.close()
 
     def _drop(self) -> None:
+        if self._bytes:
+            self._account.let_go(self._bytes, in_memory=True)
         self._batches.clear()
         self._bytes = 0
         self._full = False
         if self._file is not None:
+            if self._file.batches:
+                self._account.let_go(self._file.size_bytes, in_memory=False)
             self._file.remove()
-
-
-class _SpoolFile:
-    """Batches that are first all written and then read, in order."""
-
-    def __init__(self, path: Path) -> None:
-        self.batches = 0
-        self._path = path
-        # What is open now, the innermost first.
-        self._open: list[Any] = []
-        self._reading = False
-
-    def write(self, batch: Any) -> None:
-        try:
-            if not self._open:
-                sink = pa.OSFile(str(self._path), "wb")
-                options = pa.ipc.IpcWriteOptions(compression="lz4")
-                self._open = [pa.ipc.new_stream(sink, batch.schema, options=options), sink]
-            self._open[0].write_batch(batch)
-        except OSError as error:
-            raise QueryFailed(
-                f"the rows do not fit into memory, and not into {self._path.parent}: "
-                f"{error.strerror or error}; make room there, or name another folder with "
-                "connect(temp=…)"
-            ) from None
-        self.batches += 1
-
-    def read(self) -> Any:
-        if not self._reading:
-            self._close()
-            source = pa.OSFile(str(self._path), "rb")
-            self._open = [pa.ipc.open_stream(source), source]
-            self._reading = True
-        batch = self._open[0].read_next_batch()
-        self.batches -= 1
-        if self.batches == 0:
-            self.remove()
-        return batch
-
-    def remove(self) -> None:
-        self.batches = 0
-        self._close()
-        self._path.unlink(missing_ok=True)
-
-    def _close(self) -> None:
-        while self._open:
-            self._open.pop(0).close()
 
 
 def _nothing() -> None:

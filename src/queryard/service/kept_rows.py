@@ -1,8 +1,9 @@
 """Rows of a query that stay after they were read, so that a reader can go on where it was cut off.
 
 Rows are taken from the query only when a reader wants them: a query whose rows are not read is
-paused by its stream. What was taken is kept, first in memory, then in files, and is dropped from
-the front where the token has no room for more.
+paused by its stream. What was taken is kept, first in memory, then in files. Where the token has
+no room for more, it is dropped from the front: first what lies before a position that a client has
+asked for, then what was sent long ago.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from .problems import RowsGone
 FILE_BYTES = 64 << 20
 # A reader is given about this much at a time.
 PIECE_BYTES = 4 << 20
+# So much of what was sent last is kept: a connection that is cut may not have delivered it.
+BACK_BYTES = 4 * PIECE_BYTES
 
 
 class Room(Protocol):
@@ -79,6 +82,8 @@ class KeptRows:
         self._kept: list[_Kept] = []
         self._first = 0
         self._end = 0
+        # A client has all rows before this position.
+        self._delivered = 0
         self._complete = False
         self._gone = ""
         self._file: _File | None = None
@@ -125,6 +130,10 @@ class KeptRows:
     def when_more(self, call: Callable[[], None]) -> None:
         """Call something short once `read` may give more than it did."""
         self._output.when_more(call)
+
+    def asked(self, position: int) -> None:
+        """A client asks for the rows from a position on: it has got those before it."""
+        self._delivered = max(self._delivered, position)
 
     def read(self, position: int, most_bytes: int = PIECE_BYTES) -> Piece:
         """Rows from a position on, as far as they are there; raises the query's error."""
@@ -198,6 +207,20 @@ class KeptRows:
             dropped = self._kept.pop(0)
             self._first = dropped.start + dropped.rows
             self._let_go(dropped)
+
+    def free_for(self, position: int, enough: Callable[[], bool]) -> None:
+        """Drop the oldest rows until it is enough, for a reader at a position.
+
+        What was sent to it last is kept. The caller holds the lock, being inside `read`.
+        """
+        back = sum(kept.size_bytes for kept in self._kept if kept.start < position)
+        while self._kept and not enough():
+            oldest = self._kept[0]
+            end = oldest.start + oldest.rows
+            back -= oldest.size_bytes
+            if end > position or (end > self._delivered and back < BACK_BYTES):
+                return
+            self.free_before(end)
 
     def free_read(self) -> bool:
         """Drop all rows that were taken, unless a reader is at it just now."""

@@ -1,7 +1,8 @@
 """What each token may use of a server, counted; beyond it there is a clear error.
 
 Connections and open results are counts, held rows are bytes, and statements have a rate: as many
-as a second allows may come at once, after a pause.
+as a second allows may come at once, after a pause. Held rows are those that were read and are kept,
+and those that wait for their reader; beyond the limit queries pause.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable
 
 from queryard.core.errors import QueryardError
 from queryard.live.admission.limits import Refused
+from queryard.results.errors import NoRoom
 
 from .config import ServiceLimits
 
@@ -37,8 +39,18 @@ class Draining(QueryardError):
 class Usage:
     """What all tokens use now; calls come from any thread and take a moment."""
 
-    def __init__(self, limits: ServiceLimits, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        limits: ServiceLimits,
+        clock: Callable[[], float] = time.monotonic,
+        waiting_bytes: float = math.inf,
+    ) -> None:
+        """`waiting_bytes` is the memory for rows of all tokens that wait for their readers."""
         self.limits = limits
+        self._most_waiting_bytes = waiting_bytes
+        self._waiting_bytes = 0
+        # Frees rows of a token that were read, if it can.
+        self.relieve: Callable[[str], None] = lambda token: None
         self._clock = clock
         self._lock = threading.Lock()
         self._connections: Counter[str] = Counter()
@@ -133,6 +145,24 @@ class Usage:
     def let_go(self, token: str, size_bytes: int) -> None:
         self._take(self._bytes, token, size_bytes)
 
+    def wait(self, token: str, size_bytes: int, *, in_memory: bool) -> None:
+        """Rows wait for their reader, or with a negative size, do so no more."""
+        with self._lock:
+            self._bytes[token] += size_bytes
+            if self._bytes[token] <= 0:
+                del self._bytes[token]
+            if in_memory:
+                self._waiting_bytes += size_bytes
+
+    @property
+    def memory_is_short(self) -> bool:
+        """Whether rows that wait for their readers use all the memory that is for them."""
+        return self._waiting_bytes >= self._most_waiting_bytes
+
+    def account(self, token: str) -> TokenAccount:
+        """What the rows of a token's queries are charged to."""
+        return TokenAccount(self, token)
+
     # --- looking on ------------------------------------------------------------------------------
 
     @property
@@ -142,6 +172,11 @@ class Usage:
     @property
     def open_results(self) -> int:
         return self._sum(self._open)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Rows in memory that no reader has taken yet."""
+        return self._waiting_bytes
 
     @property
     def held_bytes(self) -> int:
@@ -165,3 +200,39 @@ class Usage:
             counter[token] -= amount
             if counter[token] <= 0:
                 del counter[token]
+
+
+class TokenAccount:
+    """Rows of a token that no reader has taken yet."""
+
+    def __init__(self, usage: Usage, token: str) -> None:
+        self._usage = usage
+        self._token = token
+
+    def hold(self, size_bytes: int, *, in_memory: bool) -> None:
+        self._usage.wait(self._token, size_bytes, in_memory=in_memory)
+
+    def let_go(self, size_bytes: int, *, in_memory: bool) -> None:
+        self._usage.wait(self._token, -size_bytes, in_memory=in_memory)
+
+    @property
+    def crowded(self) -> bool:
+        return self._usage.memory_is_short or self._is_over
+
+    @property
+    def _is_over(self) -> bool:
+        usage = self._usage
+        if usage.room_bytes(self._token):
+            return False
+        usage.relieve(self._token)
+        return not usage.room_bytes(self._token)
+
+    def refusal(self) -> NoRoom | None:
+        if not self._is_over:
+            return None
+        most = self._usage.limits.result_bytes
+        return NoRoom(
+            f"token {self._token!r} has {most:,} bytes of rows that are not read, and no more are "
+            "allowed; read or cancel its other queries, ask for fewer rows, or raise result_bytes "
+            "in [service.limits]"
+        )

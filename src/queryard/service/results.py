@@ -66,6 +66,7 @@ class Results:
         self._memory = _Memory(
             min(MOST_MEMORY_BYTES, int(yard.session.memory_bytes * MEMORY_SHARE))
         )
+        yard.usage.relieve = self.relieve
         yard.every_second(self.expire)
 
     def keep(self, submitted: Submitted) -> KeptResult:
@@ -160,9 +161,13 @@ class Results:
             self._yard.settle(result.submitted)
 
     def _thin_out(self, token: str) -> None:
-        """Keep as many results that were read as may be open, the newest."""
+        """Keep about as many results that were read as may be open, the newest."""
+        most = self._yard.config.limits.open_results
+        # Not with every query: all results of the token are looked at.
+        if len(self._by_token.get(token, ())) <= most + most // 8:
+            return
         done = self._done(token)
-        for result in done[: max(0, len(done) - self._yard.config.limits.open_results)]:
+        for result in done[: max(0, len(done) - most)]:
             self.drop(result, "it was read, and made way for others")
 
     def _done(self, token: str) -> list[KeptResult]:
@@ -173,13 +178,21 @@ class Results:
     def make_room(self, token: str, size_bytes: int, rows: KeptRows, position: int) -> None:
         """Free rows that were read, of other results first; the newest rows are always kept."""
         usage = self._yard.usage
-        if usage.room_bytes(token) < size_bytes:
-            others = [result.rows for result in self._done(token) if result.rows is not rows]
-            while others and usage.room_bytes(token) < size_bytes:
-                others.pop(0).free_read()
-            if usage.room_bytes(token) < size_bytes:
-                rows.free_before(position)
+
+        def fits() -> bool:
+            return usage.room_bytes(token) >= size_bytes
+
+        if not fits():
+            self.relieve(token, size_bytes)
+            rows.free_for(position, fits)
         usage.hold(token, size_bytes)
+
+    def relieve(self, token: str, size_bytes: int = 1) -> None:
+        """Free rows of results that were read to the end, until there is room for some bytes."""
+        for result in self._done(token):
+            if self._yard.usage.room_bytes(token) >= size_bytes:
+                return
+            result.rows.free_read()
 
     def freed(self, token: str, size_bytes: int) -> None:
         self._yard.usage.let_go(token, size_bytes)

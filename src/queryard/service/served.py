@@ -134,12 +134,15 @@ class ServedClient:
         *,
         online: OnlineRequest | None = None,
         kept: bool = False,
+        asker: Principal | None = None,
         **options: Unpack[QueryOptions],
     ) -> Submitted:
         """Enter a query; what is given back holds no interest in its rows, its handles do.
 
-        A `kept` one counts among the open results of its token until `Yard.settle` is called.
+        A `kept` one counts among the open results of its token until `Yard.settle` is called. It
+        counts for `asker`, if that is not the client's own token.
         """
+        who = self.principal if asker is None else asker
         check_options(options, QueryOptions.__annotations__)
         check_types(sql, parameters)
         self._check_open()
@@ -151,13 +154,13 @@ class ServedClient:
         if self.stateless:
             for statement in classify(sql):
                 check_stateless(statement)
-        self._yard.admit(self.principal, sql)
+        self._yard.admit(who, sql)
         try:
             ticket = self.client.submit(sql, parameters, online=online, **options)
         except BaseException:
-            self._yard.withdraw(self.principal)
+            self._yard.withdraw(who)
             raise
-        made = Submitted(self.principal, self.client, ticket, self.protocol, kept)
+        made = Submitted(who, self, ticket, self.protocol, kept)
         known = self._yard.entered(made)
         with self._lock:
             self._active[ticket.id] = known
@@ -219,6 +222,14 @@ class ServedClient:
             submitted.ticket.over.wait(max(0.0, until_s - time.monotonic()))
         if not active:
             self._free()  # else the end of the last query does
+
+    def close_unused(self) -> None:
+        """Close its own instance if that holds nothing: the memory is wanted elsewhere."""
+        if self._binding.acquire(blocking=False):
+            try:
+                self.client.instance.close_unused()
+            finally:
+                self._binding.release()
 
     def _free(self) -> None:
         with self._binding:

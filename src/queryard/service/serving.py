@@ -23,6 +23,8 @@ from .tls import server_context, take_certificate
 from .yard import Yard
 
 BACKLOG = 1024
+# How long a connection without a request is kept: clients that poll need not connect again.
+KEEP_ALIVE_S = 75
 # How often a server that is about to stop looks whether queries run.
 LOOK_S = 0.05
 # How long HTTP connections may take to send what they have begun, once no query runs.
@@ -80,6 +82,8 @@ class Listeners:
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=int(min(KEEP_ALIVE_S, self._yard.config.limits.idle_s)),
             timeout_graceful_shutdown=int(LAST_WORDS_S),
             h11_max_incomplete_event_size=self._yard.config.limits.request_bytes,
         )

@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 import time
-from typing import Literal
+from typing import Literal, Unpack
+from typing import Protocol as Protocols
 
+from queryard.engine.native import Parameters
 from queryard.live.client import Client
 from queryard.live.handle import Handle
+from queryard.live.options import QueryOptions
 from queryard.live.ticket import Ticket
 
 from .principal import Principal
 
 Protocol = Literal["http", "postgres", "quack"]
+
+
+class Owner(Protocols):
+    """The client that a query was entered by."""
+
+    @property
+    def client(self) -> Client: ...
+
+    def enter(
+        self,
+        sql: str,
+        parameters: Parameters = (),
+        *,
+        asker: Principal | None = None,
+        **options: Unpack[QueryOptions],
+    ) -> Submitted:
+        """Enter a further query there; it counts for the asker."""
 
 
 class Submitted:
@@ -24,13 +44,14 @@ class Submitted:
     def __init__(
         self,
         principal: Principal,
-        client: Client,
+        owner: Owner,
         ticket: Ticket,
         protocol: Protocol,
         is_kept: bool = False,
     ) -> None:
         self.principal = principal
-        self.client = client
+        self.owner = owner
+        self.client = owner.client
         self.ticket = ticket
         self.protocol: Protocol = protocol
         # Whether its rows are kept after its end, and count until they are read.

@@ -19,6 +19,7 @@ from queryard.live.session import Session
 
 from .config import ServiceConfig
 from .limits import Draining, Usage
+from .own_memory import OwnMemory
 from .principal import Principal
 from .problems import UnknownQuery
 from .served import ServedClient
@@ -26,8 +27,8 @@ from .submitted import Protocol as ProtocolName
 from .submitted import Submitted
 from .tokens import TokenStore
 
-# What the instance of a client may use for its temporary tables and its writes.
-OWN_SHARE = 1 / 16
+# Rows that wait for their readers, of all clients together: beyond it queries pause early.
+WAITING_SHARE = 1 / 8
 # How often revoked tokens, expired rows and idle clients are looked for.
 SWEEP_S = 1.0
 # How many kinds of clients without a connection are kept open.
@@ -49,7 +50,9 @@ class Yard:
         self.session = session
         self.config = config
         self.tokens = tokens
-        self.usage = Usage(config.limits)
+        self.usage = Usage(config.limits, waiting_bytes=int(session.memory_bytes * WAITING_SHARE))
+        # The part of the session's own instance, which a server does not use itself.
+        self.own_memory = OwnMemory(session.own_bytes, self._close_unused)
         self._lock = threading.Lock()
         self._active: dict[str, Submitted] = {}
         self._clients: set[ServedClient] = set()
@@ -115,10 +118,11 @@ class Yard:
         access = self.config.access(principal.tenant)
         client = Client.open(
             session.host,
-            memory_bytes=int(session.memory_bytes * OWN_SHARE),
+            memory_bytes=self.own_memory,
             tenant=principal.tenant,
             plan=session.plan,
             access=access,
+            account=self.usage.account(principal.name),
         )
         return ServedClient(
             self, principal, client, label=label, protocol=protocol, stateless=stateless
@@ -128,6 +132,13 @@ class Yard:
         """The connections that a principal may see."""
         with self._lock:
             return [client for client in self._clients if principal.may_see(client.tenant)]
+
+    def _close_unused(self) -> None:
+        """Close instances of clients that hold nothing: memory is wanted."""
+        with self._lock:
+            clients = [*self._clients, *self._shared.values()]
+        for client in clients:
+            client.close_unused()
 
     def left(self, client: ServedClient) -> None:
         """A client was closed."""
@@ -142,12 +153,16 @@ class Yard:
     # --- queries ---------------------------------------------------------------------------------
 
     def admit(self, principal: Principal, sql: str) -> None:
-        """Count a statement; raises the reason if it is refused."""
+        """Count a statement that becomes a query; raises the reason if it is refused."""
+        self.count(principal, sql)
+        self.usage.open_result(principal.name)
+
+    def count(self, principal: Principal, sql: str) -> None:
+        """Count a statement that is looked at; raises the reason if it is refused."""
         self._check_admission()
         if len(sql) > self.config.limits.request_bytes // 4:  # else it cannot be too long
             self.usage.check_size(len(sql.encode(errors="replace")))
         self.usage.count_statement(principal.name)
-        self.usage.open_result(principal.name)
 
     def withdraw(self, principal: Principal) -> None:
         """A statement that was admitted has not become a query of its own."""

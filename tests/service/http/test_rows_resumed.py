@@ -226,3 +226,41 @@ def test_results_are_dropped_with_their_server(tmp_path):
         submitted(ann, FLOOD)
         assert len(server.yard.active()) == 1
     assert server.yard.active() == []
+
+
+def test_open_results_hold_no_more_than_their_token_may(tmp_path):
+    most = 30_000_000
+    limits = ServiceLimits(result_bytes=most)
+    with (
+        a_server(tmp_path, limits=limits) as server,
+        server.client("ann") as ann,
+        server.client("ben") as ben,
+    ):
+        sql = "SELECT a.n + {} AS n, repeat('x', 1000) AS t FROM numbers a, range(100) b"
+        queries = [submitted(ann, sql.format(n)) for n in range(12)]
+        session = server.yard.session
+
+        seen = []
+
+        def paused() -> bool:
+            seen.append(server.yard.usage.held_bytes)
+            views = session.queries()
+            return all(view.slots == 0 and view.started_s is not None for view in views)
+
+        assert eventually(lambda: paused() and seen[-1] > 0, 40)
+        assert max(seen) < 2 * most
+        answer = ben.post("/v1/queries", params={"wait": 20}, json={"sql": "SELECT 1"})
+        assert answer.json()["first_rows"] == [[1]]
+        states = [ann.get(f"/v1/queries/{query}").json() for query in queries]
+        running = [state["id"] for state in states if state["state"] == "running"]
+        # Those whose memory others waited for could not pause.
+        errors = [state["error"]["detail"] for state in states if state["error"]]
+        assert all("result_bytes" in error for error in errors)
+        assert len(running) + len(errors) == len(queries)
+        # The others go on for their readers.
+        part = ann.get(f"/v1/queries/{running[-1]}/rows", params={"limit": 100_000}).json()
+        assert len(part["rows"]) == 100_000
+        for query in queries:
+            ann.delete(f"/v1/queries/{query}")
+        assert eventually(lambda: server.yard.usage.waiting_bytes == 0)
+        assert server.yard.usage.held_bytes < 1000

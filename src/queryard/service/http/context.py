@@ -37,6 +37,10 @@ class Context:
         self.results = Results(yard)
         self.sessions = Sessions(yard)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="queryard-http")
+        # Further ones for what may wait for a query: as many as there are requests, if need be.
+        self._patient = ThreadPoolExecutor(
+            yard.config.limits.connections, thread_name_prefix="queryard-look"
+        )
         # Taken by threads that wait for a moment.
         self.moments = threading.Semaphore(THREADS // 2)
 
@@ -44,6 +48,11 @@ class Context:
         """Run something that blocks in a thread."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, lambda: work(*given, **named))
+
+    async def run_long(self, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+        """Run something that may wait for a query in a thread that no other request needs."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._patient, lambda: work(*given, **named))
 
     def client(self, principal: Principal, session: str | None) -> ServedClient:
         """The client of a request: that of a named session, or the one all requests share."""
@@ -63,6 +72,7 @@ class Context:
         self.sessions.close()
         self.results.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._patient.shutdown(wait=False, cancel_futures=True)
 
 
 class Sessions:

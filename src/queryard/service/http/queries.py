@@ -161,17 +161,3 @@ async def rows(
         return problem_reply(error, query)
     header = start == 0 if header is None else header
     return RowStream(context, result, form, start=start, limit=limit, header=header)
-
-
-@router.get(
-    "/v1/queries/{query}/plan",
-    response_model=dict[str, Any],
-    responses=errors(401, 404, 422, 429),
-    summary="How a query is run",
-)
-async def plan(request: Request, query: QueryId) -> Any:
-    """Its jobs or operators, with what was expected of them and what came of it."""
-    context, principal = context_of(request), principal_of(request)
-    submitted, _ = context.submitted(principal, query)
-    found = await context.run(submitted.handle().explain)
-    return as_json({} if found is None else {**found.to_json(), "text": found.text()})

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar
 
 from starlette.responses import Response
 
@@ -21,6 +21,7 @@ from .context import Context, told
 from .formats import MEDIA, Encoder, Format, encoder
 from .guard import CutOff, Receive, Scope, Send
 
+T = TypeVar("T")
 # Small first pieces, so that the first row is not late; then larger ones.
 FIRST_BYTES = 256 << 10
 PIECE_BYTES = 4 << 20
@@ -53,6 +54,7 @@ class RowStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         gone = asyncio.ensure_future(has_left(receive))
         self._result.readers += 1
+        self._result.rows.asked(self._start)
         try:
             await self._send(send, gone)
         finally:
@@ -141,6 +143,21 @@ def _cut(piece: Piece, position: int, until: int) -> Piece:
             batches.append(part)
         position += batch.num_rows
     return Piece(batches, until, False)
+
+
+async def while_there(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+    """The result of some work, which is waited for as long as the client does; else `CutOff`."""
+    gone = asyncio.ensure_future(has_left(receive))
+    doing = asyncio.ensure_future(work)
+    try:
+        both: set[asyncio.Future[Any]] = {doing, gone}
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        if doing.done():
+            return doing.result()
+        raise CutOff("the client has left before its answer")
+    finally:
+        gone.cancel()
+        doing.cancel()
 
 
 async def has_left(receive: Receive) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -28,7 +27,7 @@ from .parameters import deadline_of, parameters_of
 from .queries import Wait
 from .replies import JSON, as_json, problem_reply, to_json
 from .states import brief
-from .streaming import RowStream, has_left
+from .streaming import RowStream, while_there
 
 router = APIRouter(tags=["queries"])
 
@@ -183,18 +182,12 @@ async def _until_gone(
 
     Without a key it does not know the query's id yet, so that the query would run for nothing.
     """
-    gone = asyncio.ensure_future(has_left(request.receive))
-    doing = asyncio.ensure_future(work)
     try:
-        await asyncio.wait({doing, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if doing.done():
-            return doing.result()
-        doing.cancel()
+        return await while_there(request.receive, work)
+    except CutOff:
         if not body.idempotency_key:
             await context.run(context.results.drop, result, "its client has left")
-        raise CutOff("the client has left before its query had rows")
-    finally:
-        gone.cancel()
+        raise
 
 
 def _with_rows(
