@@ -13,8 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
+from .. import oids
+from . import moments
 from .arrays import array_binary, array_text, element_of
 from .cells import Cells, as_binary, matrix, nulls_of, side_by_side
 from .values import binary_values, lengths_and_values, plain, text_values
@@ -51,6 +54,10 @@ def cells_of(column: Any, sent: Sent, zone: str = "UTC") -> Cells:
         return array_text(column, sent.oid, zone).cast("binary")
     if sent.format:
         return binary_values(column, sent.oid)
+    if sent.oid == oids.DATE and pa.types.is_date32(column.type):
+        rows = moments.date_rows(column)
+        if rows is not None:
+            return rows
     return text_values(column, sent.oid, zone).cast("binary")
 
 
