@@ -37,7 +37,7 @@ def make(file: Path, count: int) -> None:
         return
     file.parent.mkdir(parents=True, exist_ok=True)
     duckdb.sql(
-        f"COPY (SELECT i AS id, i * 0.37 AS x, DATE '1992-01-01' + (i % 2500)::INT AS day, "
+        f"COPY (SELECT i AS id, i * 0.37::DOUBLE AS x, DATE '1992-01-01' + (i % 2500)::INT AS day, "
         f"'customer ' || (i * 7919 % 100003) AS name FROM range({count}) r(i)) "
         f"TO '{file}' (FORMAT parquet)"
     )
@@ -46,7 +46,7 @@ def make(file: Path, count: int) -> None:
 def bench(given: argparse.Namespace) -> None:
     count = 50_000 if given.quick else COUNT
     times = 2 if given.quick else given.times
-    file = given.data / f"rows-{count}.parquet"
+    file = given.data / f"rows-double-{count}.parquet"
     make(file, count)
     tables = {"rows": str(file)}
     with contextlib.ExitStack() as stack:

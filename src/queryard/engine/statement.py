@@ -44,7 +44,8 @@ SPRINT_S, CALLED_SPRINT_S = 1.0, 0.05
 # How long DuckDB must say that rows are ready: with all slots asleep, and where that is not known.
 SURE_ASLEEP_S, SURE_S = 0.0002, 0.02
 # Chunks of 2,048 rows are gathered into batches of this many rows, or bytes if rows are wide.
-BATCH_ROWS = 64 * 2048
+# The first batch is smaller and each later one twice as large: readers begin early.
+FIRST_BATCH_ROWS, BATCH_ROWS = 8 * 2048, 64 * 2048
 BATCH_BYTES = 4 << 20
 # duckdb_result_type
 _RETURNS: dict[int, Returns] = {1: "changes", 2: "nothing"}
@@ -244,6 +245,7 @@ class Statement:
             self.output.start(self._reader.schema, self._reader.types, returns)
         gathered: list[Any] = []
         rows = size_bytes = 0
+        enough_rows = FIRST_BATCH_ROWS
         while not (lease.withdrawn or self.stage == "ended"):
             if self.output.full:
                 with self._changed:
@@ -257,9 +259,10 @@ class Statement:
                 gathered.append(batch)
                 rows += batch.num_rows
                 size_bytes += batch.nbytes
-            if gathered and (batch is None or rows >= BATCH_ROWS or size_bytes >= BATCH_BYTES):
+            if gathered and (batch is None or rows >= enough_rows or size_bytes >= BATCH_BYTES):
                 self._put(gathered)
                 gathered, rows, size_bytes = [], 0, 0
+                enough_rows = min(2 * enough_rows, BATCH_ROWS)
             if batch is None:
                 self._end(None)
                 return

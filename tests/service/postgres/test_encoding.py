@@ -14,8 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queryard.service.postgres import oids
+from queryard.service.postgres.copying import CopyOut, CopyRows
 from queryard.service.postgres.encoding.rows import COPY_ROW, Sent, encode_rows, pieces_of
 from queryard.service.postgres.errors import PostgresError
+from queryard.service.postgres.types import Column, WireType
 
 _TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
 _DAYS = st.dates(dt.date(1, 1, 3), dt.date(9999, 12, 29))
@@ -113,6 +115,22 @@ def test_days_and_moments_that_arrow_cannot_write():
     assert binary[:2] == ["\x7f" + "\xff" * 7, "\x80" + "\0" * 7]
     late = pa.array([86_400_000_000, 1], pa.int64()).view(pa.time64("us"))
     assert _text_of(late, oids.TIME) == ["24:00:00", "00:00:00.000001"]
+
+
+@pytest.mark.parametrize("missing", [(), (0,), (0, 7, 199)])
+def test_dates_that_lie_close_together(missing):
+    days = [1 + place * 13 % 180 for place in range(200)]
+    for place in missing:
+        days[place] = None
+    column = pa.array(days, pa.int32()).cast(pa.date32())
+    columns = [Sent(oids.DATE), Sent(oids.DATE, 1)]
+    batch = pa.record_batch([column, column], ["a", "b"])
+    assert bytes(encode_rows(batch, columns)) == row_reference.rows(batch, columns)
+    copied = CopyRows(CopyOut("", "csv", ",", "-"), (Column("a", WireType(oids.DATE)),), "UTC")
+    (lines,) = copied.encode(pa.record_batch([column], ["a"]))
+    written = [b"-" if day is None else str(day).encode() for day in column.to_pylist()]
+    messages = [b"d" + (len(each) + 5).to_bytes(4, "big") + each + b"\n" for each in written]
+    assert bytes(lines) == b"".join(messages)
 
 
 def test_moments_in_a_zone():

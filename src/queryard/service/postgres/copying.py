@@ -199,6 +199,8 @@ class CopyRows:
         number = batch.num_rows
         for place, (column, sent) in enumerate(zip(batch.columns, self._sent, strict=True)):
             cells = cells_of(column, sent, self._zone)
+            if isinstance(cells, np.ndarray):
+                cells = as_binary(cells)
             written = self._csv(cells, place) if self._copy.format == "csv" else self._text(cells)
             nulls = nulls_of(column)
             if nulls is not None:

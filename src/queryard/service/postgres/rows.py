@@ -1,8 +1,8 @@
-"""Rows on their way to a client: taken batch by batch, cut to what was asked for, encoded."""
+"""Rows on their way to a client: taken piece by piece, cut to what was asked for, encoded."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,40 +32,37 @@ class Rows:
         close: Callable[[], None] = lambda: None,
     ) -> None:
         self.columns = columns
-        self._batches = iter(batches)
+        self._pieces: Iterator[Any] = (piece for batch in batches for piece in pieces_of(batch))
         self._rest: Any = None
         self._close = close
 
     def next(self, most: int | None, encode: Encoder) -> Chunk:
         """The next rows, at most so many; it waits for the query.
 
-        A batch of few rows is the last one, as a rule: the end is awaited as well.
+        They are one piece of a batch, so that the client takes them while the next are encoded.
+        A piece of few rows is the last one, as a rule: the end is awaited as well.
         """
         data: list[Any] = []
         rows = 0
         while rows < FEW_ROWS and (most is None or rows < most):
-            batch = self._take()
-            if batch is None:
+            piece = self._take()
+            if piece is None:
                 return Chunk(tuple(data), rows, True)
-            if most is not None and batch.num_rows > most - rows:
-                self._rest = batch.slice(most - rows)
-                batch = batch.slice(0, most - rows)
-            data += [part for piece in pieces_of(batch) for part in encode(piece)]
-            rows += batch.num_rows
+            if most is not None and piece.num_rows > most - rows:
+                self._rest = piece.slice(most - rows)
+                piece = piece.slice(0, most - rows)
+            data += encode(piece)
+            rows += piece.num_rows
         return Chunk(tuple(data), rows, False)
 
     def _take(self) -> Any:
-        batch, self._rest = self._rest, None
-        while batch is None or batch.num_rows == 0:
-            batch = next(self._batches, None)
-            if batch is None:
-                return None
-        return batch
+        piece, self._rest = self._rest, None
+        return next(self._pieces, None) if piece is None else piece
 
     def close(self) -> None:
         """No more rows are wanted; a query that still runs is cancelled."""
         self._rest = None
-        self._batches = iter(())
+        self._pieces = iter(())
         self._close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,38 @@ def matrix(values: np.ndarray, layout: str) -> np.ndarray:
     """
     ordered = np.ascontiguousarray(values, dtype=layout)
     return ordered.view(np.uint8).reshape(len(values), ordered.dtype.itemsize)
+
+
+def side_by_side(parts: Sequence[Any], number: int) -> np.ndarray:
+    """One matrix of several; bytes stand for a matrix that has them in each row.
+
+    >>> side_by_side([b"ab", np.array([[1], [2]], np.uint8)], 2).tolist()
+    [[97, 98, 1], [97, 98, 2]]
+    """
+    if len(parts) == 1 and not isinstance(parts[0], bytes):
+        only: np.ndarray = parts[0]
+        return only
+    row = b"".join(part if isinstance(part, bytes) else bytes(part.shape[1]) for part in parts)
+    joined = np.empty((number, len(row)), np.uint8)
+    joined[:] = np.frombuffer(row, np.uint8)
+    at = 0
+    for part in parts:
+        if isinstance(part, bytes):
+            at += len(part)
+        else:
+            _put(joined, at, part)
+            at += part.shape[1]
+    return joined
+
+
+def _put(joined: np.ndarray, at: int, part: np.ndarray) -> None:
+    """Copy a matrix to its columns; values that are numbers are copied much faster as such."""
+    into, width = joined[:, at : at + part.shape[1]], part.shape[1]
+    if width in (2, 4, 8):
+        kind = np.dtype(f"u{width}")
+        into.view(kind)[:, 0] = part.view(kind)[:, 0]
+    else:
+        into[:] = part
 
 
 def as_binary(rows: np.ndarray) -> Any:
@@ -78,14 +111,19 @@ def whole_numbers(column: Any, kind: Any) -> np.ndarray:
     """A column of numbers, with 0 for NULL."""
     if column.type != kind:
         column = column.cast(kind)
-    found: np.ndarray = column.fill_null(0).to_numpy(zero_copy_only=False)
-    return found
+    return _without_nulls(column)
 
 
 def raw_numbers(column: Any) -> np.ndarray:
     """The numbers behind a column of dates or times, with 0 for NULL."""
     kind = pa.int32() if column.type.bit_width == 32 else pa.int64()
-    found: np.ndarray = column.view(kind).fill_null(0).to_numpy(zero_copy_only=False)
+    return _without_nulls(column.view(kind))
+
+
+def _without_nulls(column: Any) -> np.ndarray:
+    if column.null_count:
+        column = column.fill_null(0)
+    found: np.ndarray = column.to_numpy(zero_copy_only=False)
     return found
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import PostgresError
-from .cells import Cells, cannot, is_text, matrix, raw_numbers
+from .cells import Cells, cannot, is_text, matrix, offsets_and_data, raw_numbers
 
 _DAYS_TO_2000 = 10_957
 _DAY_US = 86_400_000_000
@@ -38,6 +38,24 @@ def date_binary(column: Any) -> Cells:
 def date_text(column: Any) -> Any:
     days = raw_numbers(column).astype(np.int64)
     return _mended(column, column.cast(pa.string()), days, days, _date)
+
+
+def date_rows(column: Any) -> np.ndarray | None:
+    """Dates as texts of ten bytes each, if all are; NULL is any date.
+
+    Each day between the first and the last is written once; None if that would be more work.
+    """
+    days = raw_numbers(column)
+    if not len(days):
+        return None
+    first, last = int(days.min()), int(days.max())
+    if first < _FIRST_DAY or last > _LAST_DAY or last - first > len(days):
+        return None
+    written = pa.array(np.arange(first, last + 1, dtype=np.int32)).view(pa.date32())
+    _, data = offsets_and_data(written.cast(pa.string()))
+    texts = data[: 10 * (last - first + 1)].view("V10")
+    found: np.ndarray = texts[days - first].view(np.uint8).reshape(len(days), 10)
+    return found
 
 
 def _date(day: int) -> str:

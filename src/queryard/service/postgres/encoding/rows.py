@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
+from .. import oids
+from . import moments
 from .arrays import array_binary, array_text, element_of
-from .cells import Cells, as_binary, matrix, nulls_of
+from .cells import Cells, as_binary, matrix, nulls_of, side_by_side
 from .values import binary_values, lengths_and_values, plain, text_values
 
 DATA_ROW, COPY_ROW = ord("D"), ord("d")
@@ -51,6 +54,10 @@ def cells_of(column: Any, sent: Sent, zone: str = "UTC") -> Cells:
         return array_text(column, sent.oid, zone).cast("binary")
     if sent.format:
         return binary_values(column, sent.oid)
+    if sent.oid == oids.DATE and pa.types.is_date32(column.type):
+        rows = moments.date_rows(column)
+        if rows is not None:
+            return rows
     return text_values(column, sent.oid, zone).cast("binary")
 
 
@@ -64,11 +71,9 @@ def encode_rows(
 ) -> Any:
     """The messages of all rows of a batch, as one buffer."""
     number, width = batch.num_rows, len(columns)
-    head = np.empty((number, 7), np.uint8)
-    head[:, 0] = letter
-    head[:, 5], head[:, 6] = width >> 8, width & 255
+    head = np.empty((number, 4), np.uint8)
     # Bytes of the same length in each row, up to the next value whose length differs.
-    run: list[np.ndarray] = [head]
+    run: list[Any] = [bytes([letter]), head, width.to_bytes(2, "big")]
     parts: list[Any] = []
     same_bytes = 6 + 4 * width
     sizes: Any = 0
@@ -76,7 +81,7 @@ def encode_rows(
         cells = cells_of(column, sent, zone)
         nulls = nulls_of(column)
         if isinstance(cells, np.ndarray) and nulls is None:
-            run += [_same_length(number, cells.shape[1]), cells]
+            run += [cells.shape[1].to_bytes(4, "big"), cells]
             same_bytes += cells.shape[1]
             continue
         lengths, values = lengths_and_values(cells, nulls)
@@ -84,22 +89,15 @@ def encode_rows(
         parts += [run, values]
         sizes = sizes + np.maximum(lengths, 0)
         run = []
-    head[:, 1:5] = matrix(np.broadcast_to(sizes + same_bytes, (number,)), ">i4")
+    head[:] = matrix(np.broadcast_to(sizes + same_bytes, (number,)), ">i4")
     if run:
         parts.append(run)
     if len(parts) == 1:
-        return np.concatenate(run, axis=1).reshape(-1).data
+        return side_by_side(run, number).reshape(-1).data
     joined = [
-        as_binary(np.concatenate(part, axis=1) if len(part) > 1 else part[0])
-        if isinstance(part, list)
-        else part
-        for part in parts
+        as_binary(side_by_side(part, number)) if isinstance(part, list) else part for part in parts
     ]
     return bytes_of(pc.binary_join_element_wise(*joined, b""))
-
-
-def _same_length(number: int, length: int) -> np.ndarray:
-    return np.broadcast_to(np.frombuffer(length.to_bytes(4, "big"), np.uint8), (number, 4))
 
 
 def bytes_of(values: Any) -> Any:
