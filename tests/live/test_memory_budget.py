@@ -60,7 +60,7 @@ def test_limits_never_exceed_the_budget_and_all_finish(data, asked):
         for handle, sql in zip(quick, QUERIES, strict=True):
             check_same(handle.result(60).arrow(), plain(data, sql))
         assert watcher.end() <= qy.client.pool_bytes
-        assert qy.client.pool_bytes + qy.client.instance._memory_bytes <= 400_000_000
+        assert qy.client.pool_bytes + qy.own_bytes <= 400_000_000
 
 
 def test_waiting_for_memory(data):

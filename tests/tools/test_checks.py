@@ -11,7 +11,7 @@ PROJECT = {
     "name": "yard",
     "dependencies": ["duckdb>=2.0,<3", "prompt-toolkit"],
     "optional-dependencies": {
-        "more": ["plotly", "tpchgen-cli"],
+        "more": ["httptools", "plotly", "tpchgen-cli"],
         "dev": ["yard[more]", "pytest"],
     },
 }

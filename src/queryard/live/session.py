@@ -173,7 +173,7 @@ class Session:
         self._tenants = read_tenants(tenants)
         self._chosen = profile
         self.profile = self._shared(profile)
-        warn_of_idle_parts(self.profile, stacklevel=4)
+        warn_of_idle_parts(self.profile)
         gate = Gate(read_limits(limits or {}, "limits"), self._tenants.limits, self.slots)
         recorder = Recorder(history_file(history, catalog), read_retention(retention))
         share = checked_slow_start(slow_start)
@@ -411,7 +411,7 @@ class Session:
     def use_profile(self, profile: str | Mapping[str, Any]) -> None:
         """Decide by another policy from now on; what runs is not disturbed."""
         chosen = self._shared(profile)
-        warn_of_idle_parts(chosen, stacklevel=3)
+        warn_of_idle_parts(chosen)
         self.host.choose(chosen)
         self.profile, self._chosen = chosen, profile
 

@@ -20,6 +20,7 @@ waiting = 10000
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
@@ -134,11 +135,24 @@ def paced(profile: Mapping[str, Any]) -> Mapping[str, Any]:
     return found
 
 
-def warn_of_idle_parts(profile: Mapping[str, Any], stacklevel: int) -> None:
+def warn_of_idle_parts(profile: Mapping[str, Any]) -> None:
     """Say which parts of a profile that was chosen do nothing in a session.
 
-    `stacklevel` is how far away the program that has chosen it is, as for `warnings.warn`.
+    The warning names the line of the program that has chosen it.
     """
     if idle := idle_in_sessions(profile):
         name = profile.get("name", "of your own")
-        warnings.warn(f"policy {name}: {'; '.join(idle)}", UserWarning, stacklevel=stacklevel)
+        told = f"policy {name}: {'; '.join(idle)}"
+        warnings.warn(told, UserWarning, stacklevel=_calls_within() + 1)
+
+
+def _calls_within() -> int:
+    """How many calls there are between here and the first one from outside of the package."""
+    package = __name__.partition(".")[0]
+    frame, calls = sys._getframe(1), 0
+    while frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        calls += 1
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    return calls

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import faulthandler
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from served_postgres import Served, a_server
+from tests.service.postgres.served_postgres import Served, a_server
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from served_postgres import Login, a_server
+from tests.service.postgres.served_postgres import Login, a_server
 
 FIXTURES = Path(__file__).parent / "fixtures"
 SQL = "SELECT a, b FROM small ORDER BY a"

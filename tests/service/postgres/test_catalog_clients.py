@@ -14,8 +14,8 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from served_postgres import Served, a_server
 
+from tests.service.postgres.served_postgres import Served, a_server
 from tests.service.yard_ground import write_data
 
 SCHEMA = """

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from served_postgres import Login
+
+from tests.service.postgres.served_postgres import Login
 
 ROOT = Path(__file__).parents[3]
 ROWS = "SELECT n, t, n / 7 AS q FROM numbers ORDER BY n"

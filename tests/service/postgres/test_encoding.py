@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-import row_reference
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from queryard.service.postgres.copying import CopyOut, CopyRows
 from queryard.service.postgres.encoding.rows import COPY_ROW, Sent, encode_rows, pieces_of
 from queryard.service.postgres.errors import PostgresError
 from queryard.service.postgres.types import Column, WireType
+from tests.service.postgres import row_reference
 
 _TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
 _DAYS = st.dates(dt.date(1, 1, 3), dt.date(9999, 12, 29))

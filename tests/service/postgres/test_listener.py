@@ -15,12 +15,12 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from served_postgres import Served, a_server
-from test_codec import CLIENTS, frames_of, malformed, recorded
-from test_scram import client_final
 
 from queryard.service.config import ServiceLimits
 from queryard.service.postgres.frames import Frame
+from tests.service.postgres.served_postgres import Served, a_server
+from tests.service.postgres.test_codec import CLIENTS, frames_of, malformed, recorded
+from tests.service.postgres.test_scram import client_final
 
 
 class Raw:

@@ -11,9 +11,9 @@ from decimal import Decimal
 
 import duckdb
 import pytest
-from served_postgres import a_server
 
 from queryard.engine.access import Access
+from tests.service.postgres.served_postgres import a_server
 
 psycopg = pytest.importorskip("psycopg")
 

@@ -194,8 +194,8 @@ def tail_of(deviation: float, files: int, moments: int) -> float:
     interval if its spread has a limit: for sums a must be above 2, for variances above 4 (the
     `moments`). What the deviation of so many `files` shows is good to a standard error.
 
-    >>> [round(tail_of(1.28 / a, 10, 2), 2) for a in (1.5, 2, 4)]
-    [1.77, 1.33, 0.67]
+    >>> [round(tail_of(1.28 / a, 10, 2), 1) for a in (1.5, 2, 4)]
+    [1.8, 1.3, 0.7]
     """
     if files < FEW_FILES:
         return 0.0

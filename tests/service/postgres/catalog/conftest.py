@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from shop import SHOP
-
 from queryard.service.postgres.catalog import CatalogQueries
+from tests.service.postgres.catalog.shop import SHOP
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,10 @@ import sys
 from typing import Any
 
 import psycopg
-from comparing import (
+from psycopg.raw_cursor import RawCursor
+
+from queryard.service.postgres.catalog import CatalogQueries
+from tests.service.postgres.catalog.comparing import (
     FIXTURES,
     OBJECTS,
     SESSION,
@@ -27,10 +30,7 @@ from comparing import (
     with_oids,
     without,
 )
-from psycopg.raw_cursor import RawCursor
-from shop import SHOP
-
-from queryard.service.postgres.catalog import CatalogQueries
+from tests.service.postgres.catalog.shop import SHOP
 
 
 def main(dsn: str) -> None:

@@ -11,7 +11,9 @@ import json
 import logging
 
 import pytest
-from comparing import (
+
+from queryard.service.postgres.catalog import CatalogQueries, UnknownCatalogQuery
+from tests.service.postgres.catalog.comparing import (
     FIXTURES,
     SESSION,
     names_of,
@@ -20,8 +22,6 @@ from comparing import (
     with_oids,
     without,
 )
-
-from queryard.service.postgres.catalog import CatalogQueries, UnknownCatalogQuery
 
 STATEMENTS = statements()
 ANSWERS = json.loads((FIXTURES / "answers.json").read_text())

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from comparing import FIXTURES, OBJECTS, SESSION, names_of, rows_of, statements, with_oids, without
 
 from bench.service.real_postgres import postgres
 from queryard.service.postgres.catalog import CatalogQueries
+from tests.service.postgres.catalog.comparing import (
+    FIXTURES,
+    OBJECTS,
+    SESSION,
+    names_of,
+    rows_of,
+    statements,
+    with_oids,
+    without,
+)
 
 
 @pytest.mark.long

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from comparing import SESSION, names_of, statements
 from hypothesis import given
 from hypothesis import strategies as st
-from shop import SHOP
 
 from queryard.service.postgres.catalog import CatalogQueries, UnknownCatalogQuery
 from queryard.service.postgres.catalog.parsing import tokens_of
 from queryard.service.postgres.catalog.relations import answered, relations
+from tests.service.postgres.catalog.comparing import SESSION, names_of, statements
+from tests.service.postgres.catalog.shop import SHOP
 
 WRONG = [
     ("SELECT * FROM pg_nothing", "42P01", "pg_nothing"),

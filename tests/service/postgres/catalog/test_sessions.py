@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from shop import SHOP
 
 from queryard.service.postgres.catalog import (
     CatalogFacts,
@@ -16,6 +15,7 @@ from queryard.service.postgres.catalog import (
     ColumnFacts,
     TableFacts,
 )
+from tests.service.postgres.catalog.shop import SHOP
 
 
 def value(queries: CatalogQueries, sql: str, parameters: Any = (), **session: str) -> Any:
