@@ -43,7 +43,9 @@ def bench(given: argparse.Namespace) -> None:
     file = given.data / f"rows-{COUNT}.parquet"
     make(file, COUNT)
     rng = Random(given.seed)
-    with server({"rows": str(file)}, ("bench", "check"), limits={"connections": 1000}) as served:
+    # Rows of a query whose client was killed are kept for a while, so that it can come back.
+    limits = {"connections": 1000, "result_ttl": "5 s"}
+    with server({"rows": str(file)}, ("bench", "check"), limits=limits) as served:
         samples: list[tuple[float, int, int, int]] = []
         checked = killed = 0
         clients: list[tuple[multiprocessing.process.BaseProcess, float]] = []
