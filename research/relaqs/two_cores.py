@@ -214,7 +214,7 @@ NOTES: tuple[str, ...] = (
     "counts here when it is first reached, live when the error stays below it; and here an answer "
     "comes with every part, live every half a second. By the median error, which has no luck in "
     "it, fair sharing is ahead at 90 %, as in relaqs-time",
-    "Whether values are normal, have a heavy tail or drift hardly changes who is ahead: what "
+    "Whether values are normal, have a heavy tail or drift hardly changes which is ahead: what "
     "counts is the error in proportion to the first one, and that falls alike, with a heavy tail "
     "somewhat more slowly. Where only one block in twenty has any row that counts, errors do not "
     "fall by diminishing returns, and ReLAQS is behind fair sharing, which it should not be asked "

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Literal, Protocol
 
+from queryard.engine.online.wish import OnlineWish
 from queryard.results.answer import Answer
 from queryard.results.errors import QueryCancelled
 from queryard.results.online import AnswerLog, OnlineAnswer, exact_answer
 
+from .amounts import as_seconds
 from .facts import Status
 
 
@@ -162,3 +164,16 @@ class OnlineAnswers:
 
     def __repr__(self) -> str:
         return f"<OnlineAnswers {self.handle.id} {self.handle.status}: {self.last!r}>"
+
+
+def online_wish(
+    stop_at: float | None,
+    confidence: float,
+    every_s: float,
+    within: float | str | None,
+    columns: Sequence[str],
+) -> OnlineWish:
+    """What is wanted of an online query, checked."""
+    within_s = None if within is None else as_seconds(within, "within")
+    named = (columns,) if isinstance(columns, str) else tuple(columns)
+    return OnlineWish(stop_at, confidence, every_s, within_s, named)

@@ -14,7 +14,6 @@ from queryard.core.readable import several
 from queryard.engine.budget import divide, memory_budget, slot_range
 from queryard.engine.functions import Style
 from queryard.engine.native import NativeEngine, Parameters
-from queryard.engine.online.wish import OnlineWish
 from queryard.engine.program import Program, Step
 from queryard.engine.segments import SegmentStore
 from queryard.engine.temp import TempSpace
@@ -32,14 +31,14 @@ from .admission.gate import Gate
 from .admission.limits import Limits, read_limits
 from .admission.memory import Reservations, kept_bytes, small_sizes
 from .admission.tenants import Tenants, read_tenants
-from .amounts import as_age, as_seconds
+from .amounts import as_age
 from .client import Client
 from .control import Control, control_of
 from .facts import QueryView
 from .handle import Handle
 from .host import Host
 from .monitor import SessionReport
-from .online import OnlineAnswers
+from .online import OnlineAnswers, online_wish
 from .online_planning import has_copies, load_planner
 from .options import QueryOptions, check_options
 from .recording import Recorder, history_file, kept_in, read_retention
@@ -309,9 +308,7 @@ class Session:
         """
         check_options(options, QueryOptions.__annotations__)
         every_s = as_age(every, "every")
-        within_s = None if within is None else as_seconds(within, "within")
-        named = (columns,) if isinstance(columns, str) else tuple(columns)
-        wish = OnlineWish(stop_at, confidence, every_s, within_s, named)
+        wish = online_wish(stop_at, confidence, every_s, within, columns)
         log = AnswerLog()
         ticket = self.client.submit(sql, online=OnlineRequest(wish, log), **options)
         return OnlineAnswers(Handle(self.client, ticket, self), log, every_s)

@@ -12,11 +12,10 @@ from queryard.engine.classify import Classified, classify
 from queryard.engine.describing import Described
 from queryard.engine.errors import NotAllowed, QueryCancelled
 from queryard.engine.native import Parameters
-from queryard.engine.online.wish import OnlineWish
-from queryard.live.amounts import as_age, as_seconds
+from queryard.live.amounts import as_age
 from queryard.live.client import Client, check_types
 from queryard.live.handle import Handle
-from queryard.live.online import OnlineAnswers
+from queryard.live.online import OnlineAnswers, online_wish
 from queryard.live.options import QueryOptions, check_options
 from queryard.live.request import OnlineRequest, checked_tenant
 from queryard.results.online import AnswerLog
@@ -240,19 +239,6 @@ class ServedClient:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-
-def online_wish(
-    stop_at: float | None,
-    confidence: float,
-    every_s: float,
-    within: float | str | None,
-    columns: Sequence[str],
-) -> OnlineWish:
-    """What is wanted of an online query, checked."""
-    within_s = None if within is None else as_seconds(within, "within")
-    named = (columns,) if isinstance(columns, str) else tuple(columns)
-    return OnlineWish(stop_at, confidence, every_s, within_s, named)
 
 
 def check_text(text: object, what: str) -> None:

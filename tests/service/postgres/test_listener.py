@@ -190,7 +190,7 @@ def test_long_messages_are_refused(client):
 # --- logging in ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("user", "secret"), [("ann", "wrong"), ("nobody", "x")])
+@pytest.mark.parametrize(("user", "secret"), [("ann", "wrong"), ("stranger", "x")])
 def test_wrong_secrets_and_users_that_are_not_there_look_alike(raw, user, secret):
     heard = raw.log_in(secret, user)
     assert [frame.letter for frame in heard] == ["R", "E"]

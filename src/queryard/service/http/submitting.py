@@ -11,13 +11,13 @@ from starlette.responses import Response
 
 from queryard.core.errors import QueryardError
 from queryard.live.amounts import as_age
+from queryard.live.online import online_wish
 from queryard.live.request import OnlineRequest
 from queryard.results.online import AnswerLog
 
 from ..kept_rows import Piece
 from ..principal import Principal
 from ..results import KeptResult
-from ..served import online_wish
 from . import models
 from .context import Context, context_of, heard, principal_of, ready, told
 from .documents import ROWS_CONTENT, errors
