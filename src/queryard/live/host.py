@@ -359,6 +359,16 @@ class Host:
         self._check_open()
         self._post(inputs.ChoosePolicy(profile))
 
+    def pause(self, by: str) -> None:
+        """Let no waiting query start from now on; what runs goes on."""
+        self._check_open()
+        self._post(inputs.Pause(by))
+
+    def resume(self) -> None:
+        """Let waiting queries start again."""
+        self._check_open()
+        self._post(inputs.Resume())
+
     def limit(self, limits: Limits, tenants: Mapping[str, Limits]) -> None:
         """Hold queries that come from now on to other limits."""
         self._check_open()

@@ -133,6 +133,16 @@ class ChoosePolicy(NamedTuple):
     profile: Mapping[str, Any]
 
 
+class Pause(NamedTuple):
+    """No waiting query is to start; `by` says on whose word."""
+
+    by: str
+
+
+class Resume(NamedTuple):
+    """Waiting queries may start again."""
+
+
 class AcquireConnection(NamedTuple):
     """A caller wants the client's own connection for itself; a `Reply` says that it has it."""
 
@@ -166,6 +176,8 @@ Input = (
     | ReaderState
     | HandedOver
     | ChoosePolicy
+    | Pause
+    | Resume
     | AcquireConnection
     | ReleaseConnection
     | Close

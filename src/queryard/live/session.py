@@ -173,7 +173,8 @@ class Session:
         self._chosen = profile
         self.profile = self._shared(profile)
         warn_of_idle_parts(self.profile)
-        gate = Gate(read_limits(limits or {}, "limits"), self._tenants.limits, self.slots)
+        self._limits = read_limits(limits or {}, "limits")
+        gate = Gate(self._limits, self._tenants.limits, self.slots)
         recorder = Recorder(history_file(history, catalog), read_retention(retention))
         share = checked_slow_start(slow_start)
         kernel = recorder.kernel(self.profile, self.slots, self.memory_bytes, share)
@@ -414,8 +415,8 @@ class Session:
 
     def use_tenants(
         self,
-        tenants: Mapping[str, Any] | Sequence[Tenant] | None,
-        limits: Mapping[str, Any] | None = None,
+        tenants: Mapping[str, Any] | Sequence[Tenant] | Tenants | None,
+        limits: Mapping[str, Any] | Limits | None = None,
         profile: str | Mapping[str, Any] | None = None,
     ) -> None:
         """Share by other tenants and hold to other limits from now on, as `connect` takes them.
@@ -430,7 +431,40 @@ class Session:
         except BaseException:
             self._tenants = before
             raise
+        self._limits = held
         self.host.limit(held, found.limits)
+
+    @property
+    def chosen(self) -> str | Mapping[str, Any]:
+        """The policy as it was asked for, without the shares of tenants."""
+        return self._chosen
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of all tenants together."""
+        return self._limits
+
+    @property
+    def tenant_limits(self) -> Mapping[str, Limits]:
+        """The limits of tenants that have some."""
+        return self._tenants.limits
+
+    def pause(self, by: str = "") -> None:
+        """Start no waiting query from now on; what runs goes on, and queries can be submitted.
+
+        `by` says on whose word: `why` tells it of every query that waits. A query that is identical
+        to a running one is still answered together with it.
+        """
+        self.host.pause(by)
+
+    def resume(self) -> None:
+        """Let waiting queries start again."""
+        self.host.resume()
+
+    @property
+    def paused_by(self) -> str | None:
+        """On whose word no query starts; None while queries start."""
+        return self.host.ask(lambda coordinator: coordinator.kernel.state.paused_by)
 
     def _shared(self, profile: str | Mapping[str, Any]) -> Mapping[str, Any]:
         """A profile inside the shares of the tenants, if it can be followed on this machine."""

@@ -82,6 +82,8 @@ class Coordinator:
             inputs.HandedOver: ending.handed_over,
             inputs.Close: ending.close,
             inputs.ChoosePolicy: self._choose,
+            inputs.Pause: self._pause,
+            inputs.Resume: self._resume,
             told.WorkerFailed: self._worker_failed,
         }
 
@@ -146,6 +148,15 @@ class Coordinator:
 
     def _choose(self, given: inputs.ChoosePolicy) -> None:
         self._ledger.tell(ev.PolicyChosen(self._ledger.now, given.profile))
+
+    def _pause(self, given: inputs.Pause) -> None:
+        """Queries are let in as before, and wait."""
+        self.gate.paused = True
+        self._ledger.tell(ev.Paused(self._ledger.now, given.by))
+
+    def _resume(self, given: inputs.Resume) -> None:
+        self.gate.paused = False
+        self._ledger.tell(ev.Resumed(self._ledger.now))
 
     def _worker_failed(self, given: told.WorkerFailed) -> None:
         raise given.error
