@@ -166,10 +166,15 @@ class QueryCancelled(NamedTuple):
 
 
 class PolicyChosen(NamedTuple):
-    """From now on decisions follow this profile (its data form, so that a log replays)."""
+    """From now on decisions follow this profile (its data form, so that a log replays).
+
+    `by` and `reason` say what has chosen it, and why; decisions do not depend on them.
+    """
 
     time_s: float
     profile: Mapping[str, Any]
+    reason: str = ""
+    by: str = ""
 
 
 class Paused(NamedTuple):

@@ -130,7 +130,11 @@ class HandedOver(NamedTuple):
 
 
 class ChoosePolicy(NamedTuple):
+    """Another policy is to be followed; `by` says by what it was chosen."""
+
     profile: Mapping[str, Any]
+    reason: str = ""
+    by: str = ""
 
 
 class Pause(NamedTuple):

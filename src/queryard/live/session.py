@@ -32,6 +32,7 @@ from .admission.limits import Limits, read_limits
 from .admission.memory import Reservations, kept_bytes, small_sizes
 from .admission.tenants import Tenants, read_tenants
 from .amounts import as_age
+from .choosing.state import BY_OPERATOR, PolicyChange, PolicyState
 from .client import Client
 from .control import Control, control_of
 from .facts import QueryView
@@ -192,6 +193,7 @@ class Session:
             space,
             fresh_s,
             statistics_bytes,
+            self.profile,
         )
         engine.spares.keep(small_sizes(budget.pool_bytes), self.host.run_later)
         if has_copies(catalog):
@@ -406,12 +408,39 @@ class Session:
 
     # --- policies ------------------------------------------------------------------------------
 
-    def use_profile(self, profile: str | Mapping[str, Any]) -> None:
-        """Decide by another policy from now on; what runs is not disturbed."""
+    def use_profile(
+        self, profile: str | Mapping[str, Any], *, by: str = BY_OPERATOR, reason: str = ""
+    ) -> None:
+        """Decide by another policy from now on; what runs is not disturbed.
+
+        `by` and `reason` say what has chosen it, and why, for `policy_state` and the journal.
+        """
         chosen = self._shared(profile)
         warn_of_idle_parts(chosen)
-        self.host.choose(chosen)
+        self.host.choose(chosen, by, reason)
         self.profile, self._chosen = chosen, profile
+
+    @property
+    def chosen_profile(self) -> str | Mapping[str, Any]:
+        """The policy as it was asked for: a name, or a table; `use_profile` takes it again."""
+        return self._chosen
+
+    def policy_state(self) -> PolicyState:
+        """The policy in force: its name, since when, what has chosen it, and why."""
+        return self.host.policy_state()
+
+    def policy_changes(self, limit: int = 100) -> tuple[PolicyChange, ...]:
+        """The last changes of the policy, the latest first."""
+        return self.host.policy_changes(limit)
+
+    def policy_decisions(self, limit: int = 100) -> list[dict[str, Any]]:
+        """The last decisions of a portfolio as plain data, the latest first.
+
+        Each has `at` (Unix seconds), `trigger`, the number of `waiting` queries, the `candidates`
+        (each with `name`, `score`, `objectives` and why it was `dropped`), the `chosen` one and the
+        `reason`, `took_s`, whether it was `remembered`, the `forecast` score and the `outcome`.
+        """
+        return self.host.policy_decisions(limit)
 
     def use_tenants(
         self,

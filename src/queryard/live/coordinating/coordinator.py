@@ -15,7 +15,7 @@ does. A native query may join the execution of an identical query.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from queryard.backends import protocol as told
@@ -33,6 +33,7 @@ from .. import effects as out
 from .. import inputs
 from ..admission.gate import Gate
 from ..admission.memory import Reservations
+from ..choosing.state import PolicyLog
 from ..effects import Effect
 from ..facts import QueryView
 from ..inputs import ClientPort, Input
@@ -48,11 +49,17 @@ class Coordinator:
     """One kernel, and the active queries."""
 
     def __init__(
-        self, kernel: Scheduler, gate: Gate, reservations: Reservations, width: int
+        self,
+        kernel: Scheduler,
+        gate: Gate,
+        reservations: Reservations,
+        width: int,
+        profile: Mapping[str, Any] | None = None,
     ) -> None:
-        """`width` is how many slots one native query can use at most."""
+        """`width` is how many slots one native query can use at most; `profile` is the kernel's."""
         self.kernel = kernel
         self.gate = gate
+        self.policies = PolicyLog({} if profile is None else profile)
         self._ledger = Ledger(kernel, gate, reservations, width)
         self._guarantee_unmet = False
         self._running = running = RunningQueries(self._ledger)
@@ -147,7 +154,9 @@ class Coordinator:
                 self._ledger.do(out.Execute(command))
 
     def _choose(self, given: inputs.ChoosePolicy) -> None:
-        self._ledger.tell(ev.PolicyChosen(self._ledger.now, given.profile))
+        now = self._ledger.now
+        self._ledger.tell(ev.PolicyChosen(now, given.profile, given.reason, given.by))
+        self.policies.chosen(given.profile, now, given.by, given.reason)
 
     def _pause(self, given: inputs.Pause) -> None:
         """Queries are let in as before, and wait."""
