@@ -122,7 +122,7 @@ def serve(
         from queryard.service.logs import log as write_log
         from queryard.service.logs import set_up
         from queryard.service.lost import lost_queries
-        from queryard.service.sources import Settings, Sources
+        from queryard.service.sources import Followed, Settings, Sources
         from queryard.service.tokens import TokenStore
     options = _service_options(http, postgres, tls_cert, tls_key, insecure, tokens, grace, log)
     session_options = {"slots": slots, "memory": memory}
@@ -138,7 +138,7 @@ def serve(
     store = TokenStore(settings.service.tokens)
     is_first = not store.list()
 
-    def read_again(session: Session) -> Settings:
+    def read_again(session: Followed) -> Settings:
         found = sources.read()
         sources.follow(session, found)
         return found

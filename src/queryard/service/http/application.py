@@ -17,7 +17,7 @@ from queryard.version import __version__
 
 from ..problems import InvalidRequest, Kind, Problem
 from ..yard import Yard
-from . import answers, browsing, events, metrics, planning, queries, sessions, submitting
+from . import answers, browsing, controls, events, metrics, planning, queries, sessions, submitting
 from .context import Context
 from .documents import DESCRIPTION, finished_schema
 from .events import Hub
@@ -50,6 +50,7 @@ def create_app(yard: Yard) -> Guard:
     app.state.figures = figures = Figures(context)
     for each in (submitting, queries, answers, events, planning, sessions, browsing, metrics):
         app.include_router(each.router)
+    app.include_router(controls.router)
     app.add_exception_handler(QueryardError, _problem)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
