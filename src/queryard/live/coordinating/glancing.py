@@ -50,7 +50,8 @@ def _glance(entry: Entry, kernel: Kernel, turns: dict[str, tuple[int, float]]) -
         entry.prediction.work_s,
         entry.work_s,
         entry.memory_bytes,
-        _hold(entry, known, kernel),
+        # Behind others it waits for them, whatever else it will wait for.
+        "order" if position else _hold(entry, known, kernel),
         position,
         turn,
     )

@@ -17,7 +17,7 @@ from .visibility import Visibility
 # How often the scheduler is asked at most, however many ask here.
 FRESH_S = 0.1
 # The share of a core that forecasts may take which pages show.
-FORECAST_SHARE = 0.01
+FORECAST_SHARE = 0.005
 
 
 class Observer:
