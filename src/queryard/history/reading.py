@@ -92,6 +92,7 @@ class HistoryReader:
         session: str | None = None,
         tenant: str | None = None,
         since: float | None = None,
+        until: float | None = None,
         limit: int | None = None,
         template: str | None = None,
         outcomes: Collection[str] | None = None,
@@ -99,7 +100,7 @@ class HistoryReader:
     ) -> list[QueryRecord]:
         """The last `limit` queries, in the order they were asked for.
 
-        `tenant` stands for those below it, too; `since` is in seconds since 1970. The outcome of a
+        `tenant` stands for those below it, too; `since` and `until` are in seconds since 1970. The outcome of a
         query without an end is "open" while its session lives, and "lost" once that is gone.
         """
         chosen = {
@@ -107,6 +108,7 @@ class HistoryReader:
             "session": session,
             "tenant": tenant,
             "since": since,
+            "until": until,
             "template": template,
             "outcomes": None if outcomes is None else json.dumps(list(outcomes)),
         }

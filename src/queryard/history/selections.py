@@ -80,6 +80,7 @@ _WANTED = {
     "session": "asked.session = :session",
     "tenant": "(tenant = :tenant OR substr(tenant, 1, length(:tenant) + 1) = :tenant || '/')",
     "since": "began_at + asked.time_s >= :since",
+    "until": "began_at + asked.time_s < :until",
     "template": "template = :template",
     "outcomes": (
         "coalesce(ended.outcome, lost.outcome, 'open') IN (SELECT value FROM json_each(:outcomes))"

@@ -45,13 +45,14 @@ from .choosing.state import BY_OPERATOR, PolicyChange, PolicyState
 from .coordinating import Coordinator
 from .effect_runner import EffectRunner, end_ticket
 from .estimates.estimator import Estimator
-from .estimates.forecasts import Forecaster, Fork
+from .estimates.forecasts import Forecaster, Forecasts, Fork
 from .estimates.prediction import Predictor
 from .estimates.waits import Waits
 from .facts import QueryFacts, QueryView
 from .inputs import ClientPort
 from .loop import Loop, Mailbox
 from .monitor import SessionReport
+from .overview import ClusterView, Overview
 from .recording import COST_EVERY_S, Recorder, hash_of
 from .request import QueryRequest
 from .ticket import Ticket, TimedForecast
@@ -417,6 +418,23 @@ class Host:
     def views(self) -> tuple[QueryView, ...]:
         """All active queries, the earliest first."""
         return tuple(self.ask(Coordinator.views))
+
+    @property
+    def steps(self) -> int:
+        """A number that goes up whenever something has happened to a query."""
+        return self._loop.decisions
+
+    def overview(self) -> Overview:
+        """All active queries and what holds each; cheaper than `why` of every query."""
+        return self.ask(lambda coordinator: coordinator.overview(self.now()))
+
+    def cluster(self) -> ClusterView:
+        """All nodes, and the queries that run there."""
+        return self.ask(lambda coordinator: coordinator.cluster(self.now()))
+
+    def recent_forecasts(self, share: float) -> Forecasts:
+        """The last forecast of all queries; it is renewed for a share of a core at most."""
+        return self._forecaster.recent(share)
 
     def why(self, query: str) -> Why | None:
         return self.ask(lambda coordinator: coordinator.why(query))

@@ -13,7 +13,7 @@ import json
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -53,6 +53,8 @@ class _Part:
     session: SessionRecord
     records: Mapping[str, QueryRecord]
     shift_s: float
+    # Slot-seconds of others that the run of a query has answered.
+    brought_s: Mapping[str, float]
     jobs: Mapping[str, Sequence[Mapping[str, Any]]]
     task_s: Mapping[tuple[str, str], float]
     specs: Mapping[str, Query]
@@ -77,9 +79,7 @@ def window(
             f"the window begins at {_moment(since)} and ends at {_moment(until)}; let it end later"
         )
     asked = [
-        record
-        for record in reader.queries(since=since)
-        if record.asked_at < until and record.outcome != "refused"
+        record for record in reader.queries(since=since, until=until) if record.outcome != "refused"
     ]
     if len(asked) > most:
         raise QueryardError(
@@ -135,6 +135,7 @@ def _parts(reader: HistoryReader, asked: Sequence[QueryRecord], until: float) ->
                 session,
                 records,
                 session.began_at - origin,
+                _brought_s(records.values()),
                 jobs,
                 reader.task_times(*span) if staged else {},
                 specs,
@@ -144,18 +145,23 @@ def _parts(reader: HistoryReader, asked: Sequence[QueryRecord], until: float) ->
     return parts
 
 
+def _brought_s(records: Iterable[QueryRecord]) -> dict[str, float]:
+    brought: defaultdict[str, float] = defaultdict(float)
+    for record in records:
+        if record.twin_of:
+            brought[record.twin_of] += record.held_s or 0.0
+    return brought
+
+
 def _specs(
     reader: HistoryReader, session: SessionRecord
 ) -> tuple[dict[str, Query], dict[str, Table]]:
     """Queries as they were submitted, with the tables they scan, as far as the journal is kept."""
     submitted = reader.events(session.session, "QuerySubmitted", 0.0, math.inf)
     changed = reader.events(session.session, "TableChanged", 0.0, math.inf)
-    specs = {event.query.id: event.query for event in submitted if isinstance(event, _Submitted)}
-    tables = {event.table.name: event.table for event in changed if isinstance(event, _Changed)}
-    return specs, tables
-
-
-_Submitted, _Changed = ev.QuerySubmitted, ev.TableChanged
+    queries = [event.query for event in submitted if isinstance(event, ev.QuerySubmitted)]
+    tables = [event.table for event in changed if isinstance(event, ev.TableChanged)]
+    return {query.id: query for query in queries}, {table.name: table for table in tables}
 
 
 def _arrival(part: _Part, record: QueryRecord) -> Arrival | None:
@@ -177,10 +183,7 @@ def _arrival(part: _Part, record: QueryRecord) -> Arrival | None:
         )
     except InvalidModel:
         return None  # jobs of which only some are in the history
-    held_s = record.held_s or 0.0
-    held_s += sum(
-        other.held_s or 0.0 for other in part.records.values() if other.twin_of == record.query
-    )
+    held_s = (record.held_s or 0.0) + part.brought_s.get(record.query, 0.0)
     finished = record.outcome in ("finished", "failed")
     work_s = held_s if finished else max(held_s, record.predicted_work_s or 0.0)
     truth = {job.name: _truth(part, query, job, work_s) for job in jobs}
@@ -279,10 +282,11 @@ def _notes(
 ) -> list[str]:
     notes = []
     if shared:
-        answered = several(shared, "query")
-        notes.append(f"{answered} shared the run of another query, and is not simulated apart")
+        queries = several(shared, "query")
+        notes.append(f"answered by the run of another query, and not in the table: {queries}")
     if strayed:
-        notes.append(f"{several(strayed, 'query')} scanned a table that has changed, and rides alone")
+        queries = several(strayed, "query")
+        notes.append(f"{queries} scanned a table that has changed since, and rides alone")
     sizes = {part.session.slots for part in parts}
     if len(sizes) > 1 and slots is None:
         last = parts[-1].session.slots

@@ -155,8 +155,9 @@ def test_a_line_that_a_crash_cut_off_was_never_made(tmp_path: Path):
     with a_server(tmp_path) as (controls, session):
         assert (controls.show()["last"], session.paused_by) == (2, None)
     file.write_bytes(b"gibberish\n" + whole)
-    with pytest.raises(RecordError, match="line 1 is no change.*move the file away"), a_server(
-        tmp_path
+    with (
+        pytest.raises(RecordError, match="line 1 is no change.*move the file away"),
+        a_server(tmp_path),
     ):
         pass
 

@@ -37,8 +37,10 @@ from ..choosing.state import PolicyLog
 from ..effects import Effect
 from ..facts import QueryView
 from ..inputs import ClientPort, Input
+from ..overview import ClusterView, Overview
 from ..request import QueryRequest
 from ..sharing import Choice
+from . import glancing
 from .ending import Ending
 from .intake import Intake
 from .ledger import Ledger
@@ -180,6 +182,14 @@ class Coordinator:
             entry.view(known[entry.id].slots if entry.id in known else 0)
             for entry in self._ledger.entries.values()
         ]
+
+    def overview(self, now_s: float) -> Overview:
+        """All active queries and what holds each, at a time of the clock."""
+        return glancing.overview(self._ledger, now_s)
+
+    def cluster(self, now_s: float) -> ClusterView:
+        """All nodes and the queries that run there."""
+        return glancing.cluster(self._ledger, now_s)
 
     def why(self, query: str) -> Why | None:
         """What the kernel says of a query; None if it does not know it (yet, or any more)."""
