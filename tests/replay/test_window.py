@@ -90,12 +90,12 @@ def test_it_begins_and_ends_where_it_is_told_to(lived: tuple[Path, float, float]
         ):
             with pytest.raises(QueryardError, match=said):
                 window(reader, since, until)
-        with pytest.raises(QueryardError, match="11 queries were asked.*choose a shorter one"):
+        with pytest.raises(QueryardError, match=r"11 queries were asked.*choose a shorter one"):
             window(reader, 0.0, end, most=10)
 
 
 def test_policies_are_compared_on_it_beside_what_was_recorded(lived: tuple[Path, float, float]):
-    file, between, end = lived
+    file, _, end = lived
     with HistoryReader(file) as reader:
         found = window(reader, 0.0, end, tenants=(Tenant("web", 2.0),))
     compared = queryard.compare(

@@ -100,8 +100,8 @@ class HistoryReader:
     ) -> list[QueryRecord]:
         """The last `limit` queries, in the order they were asked for.
 
-        `tenant` stands for those below it, too; `since` and `until` are in seconds since 1970. The outcome of a
-        query without an end is "open" while its session lives, and "lost" once that is gone.
+        `tenant` stands for those below it, too; `since` and `until` are in seconds since 1970. The
+        outcome of a query without an end is "open" while its session lives, and "lost" once that is gone.
         """
         chosen = {
             "query": query,

@@ -291,14 +291,16 @@ def _notes(
     if len(sizes) > 1 and slots is None:
         last = parts[-1].session.slots
         notes.append(f"sessions had other numbers of slots; all is simulated on {last}")
-    if any(
-        reader.events(
-            part.session.session,
-            "Paused",
-            min(record.asked_s for record in part.records.values()),
-            until - part.session.began_at,
-        )
-        for part in parts
-    ):
+    if any(_was_paused(reader, part, until) for part in parts):
         notes.append("queries were paused for some of the time, which is not simulated")
     return notes
+
+
+def _was_paused(reader: HistoryReader, part: _Part, until: float) -> bool:
+    """Whether a pause of a session lasted into the window, or began in it."""
+    name, high = part.session.session, until - part.session.began_at
+    low = min(record.asked_s for record in part.records.values())
+    paused = reader.events(name, "Paused", 0.0, high)
+    resumed = [event.time_s for event in reader.events(name, "Resumed", 0.0, high)]
+    ends = (min((at for at in resumed if at > pause.time_s), default=high) for pause in paused)
+    return any(end > low for end in ends)

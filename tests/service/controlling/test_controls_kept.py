@@ -156,7 +156,7 @@ def test_a_line_that_a_crash_cut_off_was_never_made(tmp_path: Path):
         assert (controls.show()["last"], session.paused_by) == (2, None)
     file.write_bytes(b"gibberish\n" + whole)
     with (
-        pytest.raises(RecordError, match="line 1 is no change.*move the file away"),
+        pytest.raises(RecordError, match=r"line 1 is no change.*move the file away"),
         a_server(tmp_path),
     ):
         pass
@@ -170,7 +170,7 @@ def test_a_change_that_cannot_be_recorded_is_not_made(tmp_path: Path, monkeypatc
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr(os, "fsync", full)
-        with pytest.raises(RecordError, match="No space left.*was not made"):
+        with pytest.raises(RecordError, match=r"No space left.*was not made"):
             controls.change("ann", {"change": "profile", "profile": "fifo"})
         with pytest.raises(RecordError):
             controls.change("ann", {"change": "pause"})
