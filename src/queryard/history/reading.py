@@ -101,7 +101,8 @@ class HistoryReader:
         """The last `limit` queries, in the order they were asked for.
 
         `tenant` stands for those below it, too; `since` and `until` are in seconds since 1970. The
-        outcome of a query without an end is "open" while its session lives, and "lost" once that is gone.
+        outcome of a query without an end is "open" while its session lives, and "lost" once that is
+        gone.
         """
         chosen = {
             "query": query,
