@@ -15,7 +15,8 @@ pytest.importorskip("uvicorn")
 if sys.platform == "win32":
     pytest.skip("signals are those of POSIX", allow_module_level=True)
 
-from typer.testing import CliRunner
+from click.testing import CliRunner
+from typer.main import get_command
 
 import queryard
 from queryard import QueryardError
@@ -31,6 +32,9 @@ profile = "{}"
 [tenants.web]
 weight = {}
 """
+
+
+COMMAND = get_command(app)
 
 
 class Terminal:
@@ -49,7 +53,7 @@ class Terminal:
 
 
 def run(*arguments: str, env: dict[str, str] | None = None) -> str:
-    ended = CliRunner().invoke(app, list(arguments), env=env)
+    ended = CliRunner().invoke(COMMAND, list(arguments), env=env)
     if ended.exception is not None:
         raise ended.exception
     return ended.output
