@@ -15,6 +15,7 @@ from starlette.responses import Response
 from queryard.core.errors import QueryardError
 from queryard.version import __version__
 
+from ..page import routes as page
 from ..problems import InvalidRequest, Kind, Problem
 from ..yard import Yard
 from . import answers, browsing, events, metrics, planning, queries, sessions, submitting
@@ -48,7 +49,7 @@ def create_app(yard: Yard) -> Guard:
     app.state.context = context
     app.state.hub = Hub(yard)
     app.state.figures = figures = Figures(context)
-    for each in (submitting, queries, answers, events, planning, sessions, browsing, metrics):
+    for each in (submitting, queries, answers, events, planning, sessions, browsing, metrics, page):
         app.include_router(each.router)
     app.add_exception_handler(QueryardError, _problem)
     app.add_exception_handler(RequestValidationError, _invalid)
