@@ -41,16 +41,18 @@ from . import inputs
 from .admission.gate import Gate
 from .admission.limits import AlreadyRan, Limits
 from .admission.memory import Reservations
+from .choosing.state import BY_OPERATOR, PolicyChange, PolicyState
 from .coordinating import Coordinator
 from .effect_runner import EffectRunner, end_ticket
 from .estimates.estimator import Estimator
-from .estimates.forecasts import Forecaster, Fork
+from .estimates.forecasts import Forecaster, Forecasts, Fork
 from .estimates.prediction import Predictor
 from .estimates.waits import Waits
 from .facts import QueryFacts, QueryView
 from .inputs import ClientPort
 from .loop import Loop, Mailbox
 from .monitor import SessionReport
+from .overview import ClusterView, Overview
 from .recording import COST_EVERY_S, Recorder, hash_of
 from .request import QueryRequest
 from .ticket import Ticket, TimedForecast
@@ -87,7 +89,9 @@ class Host:
         temp: TempSpace,
         fresh_s: float = 0.0,
         statistics_bytes: int = 0,
+        profile: Mapping[str, Any] | None = None,
     ) -> None:
+        """`profile` is the one that the kernel was made with."""
         self.owner = Owner()
         self.catalog = catalog
         self._freshness = Freshness(catalog, fresh_s)
@@ -133,7 +137,7 @@ class Host:
             self._later,
             self._want_copy,
         )
-        coordinator = Coordinator(kernel, gate, reservations, backend.width)
+        coordinator = Coordinator(kernel, gate, reservations, backend.width, profile)
         self._loop = Loop(mailbox, coordinator, self._effects.carry_out, self._break)
         self._forecaster = Forecaster(self._fork, self.now, self._problem)
         self._waits = Waits(lambda: self._fork().without_sharers(), self.now)
@@ -354,10 +358,20 @@ class Host:
         finally:
             self._post(inputs.ReleaseConnection(token, client))
 
-    def choose(self, profile: Mapping[str, Any]) -> None:
+    def choose(self, profile: Mapping[str, Any], by: str = BY_OPERATOR, reason: str = "") -> None:
         """Follow another policy from now on; what runs is not disturbed."""
         self._check_open()
-        self._post(inputs.ChoosePolicy(profile))
+        self._post(inputs.ChoosePolicy(profile, reason, by))
+
+    def pause(self, by: str) -> None:
+        """Let no waiting query start from now on; what runs goes on."""
+        self._check_open()
+        self._post(inputs.Pause(by))
+
+    def resume(self) -> None:
+        """Let waiting queries start again."""
+        self._check_open()
+        self._post(inputs.Resume())
 
     def limit(self, limits: Limits, tenants: Mapping[str, Limits]) -> None:
         """Hold queries that come from now on to other limits."""
@@ -399,8 +413,38 @@ class Host:
         """All active queries, the earliest first."""
         return tuple(self.ask(Coordinator.views))
 
+    @property
+    def steps(self) -> int:
+        """A number that goes up whenever something has happened to a query."""
+        return self._loop.decisions
+
+    def overview(self) -> Overview:
+        """All active queries and what holds each; cheaper than `why` of every query."""
+        return self.ask(lambda coordinator: coordinator.overview(self.now()))
+
+    def cluster(self) -> ClusterView:
+        """All nodes, and the queries that run there."""
+        return self.ask(lambda coordinator: coordinator.cluster(self.now()))
+
+    def recent_forecasts(self, share: float) -> Forecasts:
+        """The last forecast of all queries; it is renewed for a share of a core at most."""
+        return self._forecaster.recent(share)
+
     def why(self, query: str) -> Why | None:
         return self.ask(lambda coordinator: coordinator.why(query))
+
+    def policy_state(self) -> PolicyState:
+        """The policy in force, since when and why."""
+        return self.ask(lambda coordinator: coordinator.policies.state)
+
+    def policy_changes(self, limit: int = 100) -> tuple[PolicyChange, ...]:
+        """The last changes of the policy, the latest first."""
+        kept = self.ask(lambda coordinator: tuple(coordinator.policies.changes))
+        return kept[::-1][:limit]
+
+    def policy_decisions(self, limit: int = 100) -> list[dict[str, Any]]:
+        """The last decisions of the portfolio, the latest first; none without one."""
+        return []
 
     def wait_report(self, ticket: Ticket) -> WaitReport:
         """What there is to say of a query."""

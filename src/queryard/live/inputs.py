@@ -130,7 +130,21 @@ class HandedOver(NamedTuple):
 
 
 class ChoosePolicy(NamedTuple):
+    """Another policy is to be followed; `by` says by what it was chosen."""
+
     profile: Mapping[str, Any]
+    reason: str = ""
+    by: str = ""
+
+
+class Pause(NamedTuple):
+    """No waiting query is to start; `by` says on whose word."""
+
+    by: str
+
+
+class Resume(NamedTuple):
+    """Waiting queries may start again."""
 
 
 class AcquireConnection(NamedTuple):
@@ -166,6 +180,8 @@ Input = (
     | ReaderState
     | HandedOver
     | ChoosePolicy
+    | Pause
+    | Resume
     | AcquireConnection
     | ReleaseConnection
     | Close

@@ -32,6 +32,7 @@ from .admission.limits import Limits, read_limits
 from .admission.memory import Reservations, kept_bytes, small_sizes
 from .admission.tenants import Tenants, read_tenants
 from .amounts import as_age
+from .choosing.state import BY_OPERATOR, PolicyChange, PolicyState
 from .client import Client
 from .control import Control, control_of
 from .facts import QueryView
@@ -173,7 +174,8 @@ class Session:
         self._chosen = profile
         self.profile = self._shared(profile)
         warn_of_idle_parts(self.profile)
-        gate = Gate(read_limits(limits or {}, "limits"), self._tenants.limits, self.slots)
+        self._limits = read_limits(limits or {}, "limits")
+        gate = Gate(self._limits, self._tenants.limits, self.slots)
         recorder = Recorder(history_file(history, catalog), read_retention(retention))
         share = checked_slow_start(slow_start)
         kernel = recorder.kernel(self.profile, self.slots, self.memory_bytes, share)
@@ -191,6 +193,7 @@ class Session:
             space,
             fresh_s,
             statistics_bytes,
+            self.profile,
         )
         engine.spares.keep(small_sizes(budget.pool_bytes), self.host.run_later)
         if has_copies(catalog):
@@ -405,17 +408,44 @@ class Session:
 
     # --- policies ------------------------------------------------------------------------------
 
-    def use_profile(self, profile: str | Mapping[str, Any]) -> None:
-        """Decide by another policy from now on; what runs is not disturbed."""
+    def use_profile(
+        self, profile: str | Mapping[str, Any], *, by: str = BY_OPERATOR, reason: str = ""
+    ) -> None:
+        """Decide by another policy from now on; what runs is not disturbed.
+
+        `by` and `reason` say what has chosen it, and why, for `policy_state` and the journal.
+        """
         chosen = self._shared(profile)
         warn_of_idle_parts(chosen)
-        self.host.choose(chosen)
+        self.host.choose(chosen, by, reason)
         self.profile, self._chosen = chosen, profile
+
+    @property
+    def chosen_profile(self) -> str | Mapping[str, Any]:
+        """The policy as it was asked for: a name, or a table; `use_profile` takes it again."""
+        return self._chosen
+
+    def policy_state(self) -> PolicyState:
+        """The policy in force: its name, since when, what has chosen it, and why."""
+        return self.host.policy_state()
+
+    def policy_changes(self, limit: int = 100) -> tuple[PolicyChange, ...]:
+        """The last changes of the policy, the latest first."""
+        return self.host.policy_changes(limit)
+
+    def policy_decisions(self, limit: int = 100) -> list[dict[str, Any]]:
+        """The last decisions of a portfolio as plain data, the latest first.
+
+        Each has `at` (Unix seconds), `trigger`, the number of `waiting` queries, the `candidates`
+        (each with `name`, `score`, `objectives` and why it was `dropped`), the `chosen` one and the
+        `reason`, `took_s`, whether it was `remembered`, the `forecast` score and the `outcome`.
+        """
+        return self.host.policy_decisions(limit)
 
     def use_tenants(
         self,
-        tenants: Mapping[str, Any] | Sequence[Tenant] | None,
-        limits: Mapping[str, Any] | None = None,
+        tenants: Mapping[str, Any] | Sequence[Tenant] | Tenants | None,
+        limits: Mapping[str, Any] | Limits | None = None,
         profile: str | Mapping[str, Any] | None = None,
     ) -> None:
         """Share by other tenants and hold to other limits from now on, as `connect` takes them.
@@ -430,7 +460,40 @@ class Session:
         except BaseException:
             self._tenants = before
             raise
+        self._limits = held
         self.host.limit(held, found.limits)
+
+    @property
+    def chosen(self) -> str | Mapping[str, Any]:
+        """The policy as it was asked for, without the shares of tenants."""
+        return self._chosen
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of all tenants together."""
+        return self._limits
+
+    @property
+    def tenant_limits(self) -> Mapping[str, Limits]:
+        """The limits of tenants that have some."""
+        return self._tenants.limits
+
+    def pause(self, by: str = "") -> None:
+        """Start no waiting query from now on; what runs goes on, and queries can be submitted.
+
+        `by` says on whose word: `why` tells it of every query that waits. A query that is identical
+        to a running one is still answered together with it.
+        """
+        self.host.pause(by)
+
+    def resume(self) -> None:
+        """Let waiting queries start again."""
+        self.host.resume()
+
+    @property
+    def paused_by(self) -> str | None:
+        """On whose word no query starts; None while queries start."""
+        return self.host.ask(lambda coordinator: coordinator.kernel.state.paused_by)
 
     def _shared(self, profile: str | Mapping[str, Any]) -> Mapping[str, Any]:
         """A profile inside the shares of the tenants, if it can be followed on this machine."""

@@ -1,0 +1,118 @@
+"""Answers of the routes for operators, as OpenAPI shows them; tests check that they agree.
+
+Times `*_at` are seconds since 1970, `*_s` are seconds.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+AnyStatus = Literal["waiting", "running", "finished", "failed", "cancelled", "refused", "lost"]
+
+_QUERY: dict[str, Any] = {
+    "id": "5f0c2a91b7de-14",
+    "sql": "SELECT count(*) FROM orders",
+    "tenant": "sales",
+    "status": "waiting",
+    "slots": 0,
+    "progress": 0.0,
+    "submitted_at": 1794985200.25,
+    "started_at": None,
+    "ended_at": None,
+    "deadline_at": None,
+    "waited_s": 1.5,
+    "predicted_work_s": 0.8,
+    "work_s": 0.0,
+    "eta_s": 2.4,
+    "why": "3 waiting queries before it in its pool.",
+}
+_POLICY: dict[str, Any] = {"name": "marshal", "since_at": 1794981600.0, "by": None, "reason": None}
+
+
+def _example(example: dict[str, Any]) -> ConfigDict:
+    return ConfigDict(json_schema_extra={"examples": [example]})
+
+
+class PolicyInForce(BaseModel):
+    """The policy that decides now. By whose choice and why is for admins."""
+
+    name: str
+    since_at: float | None
+    by: str | None
+    reason: str | None
+
+
+class SlotCount(BaseModel):
+    total: int
+    busy: int
+
+
+class MemoryInUse(BaseModel):
+    pool_bytes: int = Field(description="What queries can reserve together.")
+    reserved_bytes: int
+    process_bytes: int = Field(description="Of the server's process.")
+
+
+class TenantNow(BaseModel):
+    name: str
+    waiting: int
+    running: int
+    slots: int
+
+
+class QueryNow(BaseModel):
+    """A query in a list."""
+
+    id: str
+    sql: str = Field(description="The first 300 characters.")
+    tenant: str
+    status: AnyStatus
+    slots: int
+    progress: float | None = Field(description="Share done, from 0 to 1.")
+    submitted_at: float | None
+    started_at: float | None
+    ended_at: float | None
+    deadline_at: float | None
+    waited_s: float
+    predicted_work_s: float | None
+    work_s: float
+    eta_s: float | None = Field(description="Seconds to its end, by the last forecast.")
+    why: str = Field(description="One sentence; `GET /v1/queries/{id}` tells all.")
+
+
+class Now(BaseModel):
+    """What there is at one moment."""
+
+    model_config = _example(
+        {
+            "at": 1794985201.75,
+            "now_s": 81.21,
+            "policy": _POLICY,
+            "state": "open",
+            "slots": {"total": 4, "busy": 4},
+            "memory": {
+                "pool_bytes": 8000000000,
+                "reserved_bytes": 120000000,
+                "process_bytes": 400000000,
+            },
+            "tenants": [{"name": "sales", "waiting": 1, "running": 0, "slots": 0}],
+            "running": [],
+            "waiting": [_QUERY],
+            "more_waiting": 0,
+            "ended": [],
+        }
+    )
+
+    at: float
+    now_s: float = Field(description="The same on the server's clock.")
+    policy: PolicyInForce
+    state: Literal["open", "paused", "draining"]
+    slots: SlotCount
+    memory: MemoryInUse
+    tenants: list[TenantNow]
+    running: list[QueryNow]
+    waiting: list[QueryNow] = Field(description="In the order they are expected to start.")
+    more_waiting: int = Field(description="How many more wait.")
+    ended: list[QueryNow] = Field(description="The last 20, the last one first.")

@@ -1,0 +1,63 @@
+"""Routes of the operator's page: what there is now, and how it came about."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import StreamingResponse
+
+from ..observing.observer import Observer
+from ..observing.visibility import Visibility
+from . import models_observing as models
+from .context import context_of, principal_of
+from .documents import EVENTS_CONTENT, errors
+from .events import STREAM
+from .observing_stream import NowFeed
+from .replies import as_json
+
+router = APIRouter(tags=["observing"])
+STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+Limit = Annotated[int, Query(ge=1, le=2000, description="How many waiting queries are listed.")]
+
+
+def observer_of(request: Request) -> Observer:
+    """The observer of the application that a request came to."""
+    found = request.app.state.observer
+    assert isinstance(found, Observer)
+    return found
+
+
+@router.get(
+    "/v1/now",
+    response_model=models.Now,
+    responses=errors(401, 422, 429),
+    summary="What there is now",
+)
+async def now(request: Request, limit: Limit = 200) -> Any:
+    """Queries that run, that wait (in the order they are expected to start) and that ended last.
+
+    A token sees the queries of its tenant, an admin's token all.
+    """
+    observer = observer_of(request)
+    visibility = Visibility.of(principal_of(request))
+    return as_json(await context_of(request).run(observer.now, visibility, limit))
+
+
+@router.get(
+    "/v1/now/stream",
+    response_class=StreamingResponse,
+    responses={
+        200: {"description": "Events.", "content": EVENTS_CONTENT},
+        **errors(401, 422, 429),
+    },
+    summary="What there is now, as it changes",
+)
+async def now_stream(request: Request, limit: Limit = 200) -> Any:
+    """Server-sent events `now`, each with the document of `GET /v1/now`.
+
+    There are at most two per second, one only if something has changed, and one every 5 s.
+    """
+    feed: NowFeed = request.app.state.feed
+    stream = feed.stream(principal_of(request), limit)
+    return StreamingResponse(stream, media_type=STREAM, headers=STREAM_HEADERS)

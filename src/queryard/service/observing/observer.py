@@ -1,0 +1,82 @@
+"""One per server: what it has seen so far, and documents of it."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from ..yard import Yard
+from .clock import WallClock
+from .ended import EndedQueries
+from .now import Present, now_document
+from .visibility import Visibility
+
+# How often the scheduler is asked at most, however many ask here.
+FRESH_S = 0.1
+# The share of a core that forecasts may take which pages show.
+FORECAST_SHARE = 0.005
+
+
+class Observer:
+    """From any thread; what takes more than a moment says so."""
+
+    def __init__(self, yard: Yard) -> None:
+        self.yard = yard
+        self.session = yard.session
+        self.clock = WallClock(yard.session.now)
+        self._ended = EndedQueries(yard.config.redact)
+        self._lock = threading.Lock()
+        self._present: Present | None = None
+        self._seen_s = float("-inf")
+        yard.watch(self._ended)
+
+    @property
+    def version(self) -> tuple[object, ...]:
+        """Another value once something has happened that `now` shows."""
+        return self.session.host.steps, self.state, id(self.session.profile)
+
+    @property
+    def state(self) -> str:
+        """Whether queries are taken and started: "open", "paused" or "draining"."""
+        return "draining" if self.yard.draining else "open"
+
+    def policy(self) -> Mapping[str, Any]:
+        """The policy in force, since when, by whose choice and for which reason."""
+        profile = self.session.profile
+        return {"name": profile.get("name", ""), "since_at": None, "by": None, "reason": None}
+
+    def present(self) -> Present:
+        """What there is now; it asks the scheduler, unless that was done just before."""
+        with self._lock:
+            now_s = time.monotonic()
+            if self._present is None or now_s - self._seen_s > FRESH_S:
+                host = self.session.host
+                overview = host.overview()
+                self._present = Present(
+                    overview=overview,
+                    forecasts=host.recent_forecasts(FORECAST_SHARE),
+                    policy=self.policy(),
+                    state=self.state,
+                    process_bytes=resident_bytes(),
+                    tenants=tuple(tenant.name for tenant in self.session.tenants),
+                )
+                self._seen_s = now_s
+            return self._present
+
+    def now(self, visibility: Visibility, limit: int) -> dict[str, Any]:
+        """The present as a token may see it. It blocks for a moment."""
+        present = self.present()
+        ended = self._ended.last(visibility)
+        return now_document(present, ended, visibility, limit, self.clock)
+
+
+def resident_bytes() -> int:
+    """Memory of this process; 0 where that is not told."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):
+        return 0
