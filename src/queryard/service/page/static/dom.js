@@ -49,7 +49,7 @@ export function toggle(node, name, on) {
 }
 
 export function show(node, on) {
-  if (node.hidden === Boolean(on)) node.hidden = !on;
+  if (node.hasAttribute("hidden") === Boolean(on)) node.toggleAttribute("hidden", !on);
 }
 
 // Children of a container by key: rows that stay are updated in place, and moved only if they must.

@@ -37,7 +37,8 @@ export class Frame {
       this.main.focus();
     } }, "Skip to the content");
     this.menu = button("Menu", () => this.openMenu(), { class: "quiet menu-button", "aria-expanded": "false", "aria-controls": "menu" });
-    this.side = h("nav", { id: "menu", "aria-label": "Views" }, [...this.links.values()]);
+    this.side = h("nav", { id: "menu", "aria-label": "Views" }, [...this.links.values()],
+      h("div", { class: "who" }, h("b", {}, who.name), h("span", {}, `${who.tenant}, ${who.role}`), button("Sign out", () => signOut(), { class: "quiet small" })));
     this.node = h("div", { class: "frame" },
       skip,
       h("header", { class: "top" },
@@ -45,10 +46,8 @@ export class Frame {
         h("a", { class: "brand", href: "#/now" }, h("img", { src: "/page/icon.svg", alt: "", width: 22, height: 22 }), h("span", {}, "Queryard")),
         this.pulse,
         h("div", { class: "row tools" },
-          h("span", { class: "who", title: `tenant ${who.tenant}, ${who.role}` }, who.name),
           this.themeButton,
-          button("?", () => this.help(), { class: "quiet", title: "Shortcuts (?)", "aria-label": "Shortcuts" }),
-          button("Sign out", () => signOut(), { class: "quiet" }))),
+          button("?", () => this.help(), { class: "quiet", title: "Shortcuts (?)", "aria-label": "Shortcuts" }))),
       this.side,
       h("div", { class: "content" }, this.banner, this.main));
     this.drawTheme();
@@ -104,8 +103,8 @@ export class Frame {
       h("span", {}, `${now.busy}/${now.total} slots`),
       h("span", {}, `${several(now.running, "running", "running")}`),
       h("span", {}, `${several(now.waiting, "waiting", "waiting")}`),
-      h("span", { class: "wide" }, bytes(doc.memory.reserved_bytes)),
-      h("span", { class: "wide" }, doc.policy.name),
+      h("span", { class: "wide" }, `${bytes(doc.memory.reserved_bytes)} reserved`),
+      h("span", { class: "wide" }, `policy ${doc.policy.name}`),
     ];
     if (doc.state !== "open") parts.splice(1, 0, h("b", {}, doc.state));
     fill(this.pulse, parts);

@@ -1,6 +1,7 @@
 // SQL in colours, and a text area that helps to write it.
 
 import { fill, h } from "./dom.js";
+import { oneLine } from "./format.js";
 
 const WORDS = new Set(("all alter analyze and any as asc attach begin between by case cast check column commit copy create cross "
   + "current database default delete desc describe distinct drop else end escape except exclude exists explain false fetch filter "
@@ -123,4 +124,11 @@ export function editor(text, { run, cancel, changed }) {
     },
     insert: put,
   };
+}
+
+// A statement in one line: a comment that it begins with, then the rest.
+export function sqlLine(sql) {
+  const found = /^\s*--([^\n]*)\n([\s\S]*)$/.exec(sql);
+  if (found === null) return [oneLine(sql)];
+  return [h("span", { class: "t-comment" }, found[1].trim()), " ", oneLine(found[2])];
 }

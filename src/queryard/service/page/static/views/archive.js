@@ -2,8 +2,9 @@
 
 import { address, get } from "../api.js";
 import { h } from "../dom.js";
-import { clock, count, oneLine, seconds, several } from "../format.js";
+import { clock, count, seconds, several } from "../format.js";
 import { button, chip, dataTable, notice, panel, queryLink } from "../parts.js";
+import { sqlLine } from "../sqltext.js";
 import { performanceColumns } from "./performance.js";
 
 export const title = "Archive";
@@ -42,7 +43,7 @@ function oneDay(root, told, { argument: day, signal }) {
     { name: "Status", cell: (query) => chip(query.status) },
     { name: "Waited", class: "num", cell: (query) => seconds(query.waited_s) },
     { name: "Work", class: "num", cell: (query) => seconds(query.work_s) },
-    { name: "Statement", class: "k-statement", cell: (query) => h("span", { class: "mono", title: query.sql }, oneLine(query.sql ?? "").slice(0, 120)) },
+    { name: "Statement", class: "k-statement", cell: (query) => h("span", { class: "sql", title: query.sql }, sqlLine(query.sql ?? "")) },
   ], { empty: "No query was submitted.", caption: "Queries of the day" });
   const where = h("span", { class: "quiet" });
   let start = 0;

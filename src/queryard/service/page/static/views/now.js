@@ -3,9 +3,10 @@
 import { remove } from "../api.js";
 import { meter, timeChart } from "../charts.js";
 import { h, Keyed, say, show, toggle } from "../dom.js";
-import { bytes, clock, count, MISSING, moment, oneLine, seconds, several, share, shortId } from "../format.js";
+import { bytes, clock, count, MISSING, moment, seconds, several, share, shortId } from "../format.js";
 import { counts, live, SHOWN } from "../live.js";
 import { button, chip, notice, panel, tile } from "../parts.js";
+import { sqlLine } from "../sqltext.js";
 
 export const title = "Now";
 const WINDOW_S = 300;
@@ -56,7 +57,8 @@ export function mount(root, { signal }) {
     slotsMeter.set(now.total ? now.busy / now.total : 0);
     tiles.running.set(count(now.running));
     tiles.waiting.set(count(now.waiting));
-    tiles.memory.set(bytes(doc.memory.reserved_bytes), `of ${bytes(doc.memory.pool_bytes)}; the process has ${bytes(doc.memory.process_bytes)}`);
+    tiles.memory.set(bytes(doc.memory.reserved_bytes), `of ${bytes(doc.memory.pool_bytes)}`);
+    tiles.memory.node.title = `The process has ${bytes(doc.memory.process_bytes)}.`;
     memoryMeter.set(doc.memory.pool_bytes ? doc.memory.reserved_bytes / doc.memory.pool_bytes : 0);
     tiles.policy.set(doc.policy.name, doc.policy.reason || (doc.policy.since_at ? `since ${moment(doc.policy.since_at)}` : ""));
     tiles.policy.node.title = [doc.policy.reason, doc.policy.by && `by ${doc.policy.by}`].filter(Boolean).join("; ");
@@ -141,7 +143,7 @@ function queryTable(kind, cancel) {
     }));
     cells.Query.append(h("a", { class: "mono", href, title: query.id }, shortId(query.id)));
     say(cells.Tenant, query.tenant);
-    const statement = h("a", { class: "sql", href, tabindex: "-1", title: query.sql }, oneLine(query.sql));
+    const statement = h("a", { class: "sql", href, tabindex: "-1", title: query.sql }, sqlLine(query.sql));
     cells.Statement.append(statement);
     if (kind === "running") {
       const bar = meter("progress");

@@ -87,7 +87,7 @@ export function mount(root, { signal }) {
     const wanted = body();
     if (wanted === null) return;
     current?.leave.abort();
-    if (online.checked) wanted.online = stopAt.select.value ? { stop_at: Number(stopAt.select.value) } : true;
+    if (online.checked) wanted.online = { every: 0.1, ...(stopAt.select.value ? { stop_at: Number(stopAt.select.value) } : {}) };
     if (deadline.input.value.trim()) wanted.deadline = deadline.input.value.trim();
     told.clear();
     remember(wanted.sql);
