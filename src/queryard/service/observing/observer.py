@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Mapping
 from typing import Any
 
 from ..yard import Yard
@@ -36,17 +35,7 @@ class Observer:
     @property
     def version(self) -> tuple[object, ...]:
         """Another value once something has happened that `now` shows."""
-        return self.session.host.steps, self.state, id(self.session.profile)
-
-    @property
-    def state(self) -> str:
-        """Whether queries are taken and started: "open", "paused" or "draining"."""
-        return "draining" if self.yard.draining else "open"
-
-    def policy(self) -> Mapping[str, Any]:
-        """The policy in force, since when, by whose choice and for which reason."""
-        profile = self.session.profile
-        return {"name": profile.get("name", ""), "since_at": None, "by": None, "reason": None}
+        return self.session.host.steps, self.yard.draining
 
     def present(self) -> Present:
         """What there is now; it asks the scheduler, unless that was done just before."""
@@ -58,8 +47,7 @@ class Observer:
                 self._present = Present(
                     overview=overview,
                     forecasts=host.recent_forecasts(FORECAST_SHARE),
-                    policy=self.policy(),
-                    state=self.state,
+                    is_draining=self.yard.draining,
                     process_bytes=resident_bytes(),
                     tenants=tuple(tenant.name for tenant in self.session.tenants),
                 )
