@@ -52,7 +52,7 @@ from .facts import QueryFacts, QueryView
 from .inputs import ClientPort
 from .loop import Loop, Mailbox
 from .monitor import SessionReport
-from .overview import ClusterView, Overview
+from .overview import ClusterView, Load, Overview
 from .recording import COST_EVERY_S, Recorder, hash_of
 from .request import QueryRequest
 from .ticket import Ticket, TimedForecast
@@ -422,6 +422,10 @@ class Host:
         """All active queries and what holds each; cheaper than `why` of every query."""
         return self.ask(lambda coordinator: coordinator.overview(self.now()))
 
+    def load(self) -> Load:
+        """How much there is to do."""
+        return self.ask(Coordinator.load)
+
     def cluster(self) -> ClusterView:
         """All nodes, and the queries that run there."""
         return self.ask(lambda coordinator: coordinator.cluster(self.now()))
@@ -501,6 +505,11 @@ class Host:
         """Where the history is; None if there is none."""
         history = self._recorder.history
         return None if history is None else history.file
+
+    def flush_history(self) -> bool:
+        """Wait until all that has happened so far can be read in the history; whether it can."""
+        history = self._recorder.history
+        return history is not None and history.flush()
 
     def redact_history(self) -> None:
         """Leave values that users wrote into statements out of the history from now on."""

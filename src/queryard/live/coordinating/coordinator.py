@@ -37,7 +37,7 @@ from ..choosing.state import PolicyLog
 from ..effects import Effect
 from ..facts import QueryView
 from ..inputs import ClientPort, Input
-from ..overview import ClusterView, Overview
+from ..overview import ClusterView, Load, Overview
 from ..request import QueryRequest
 from ..sharing import Choice
 from . import glancing
@@ -184,7 +184,11 @@ class Coordinator:
 
     def overview(self, now_s: float) -> Overview:
         """All active queries and what holds each, at a time of the clock."""
-        return glancing.overview(self._ledger, now_s)
+        return glancing.overview(self._ledger, self.policies.state, now_s)
+
+    def load(self) -> Load:
+        """How much there is to do."""
+        return glancing.load(self._ledger)
 
     def cluster(self, now_s: float) -> ClusterView:
         """All nodes and the queries that run there."""

@@ -116,3 +116,40 @@ class Now(BaseModel):
     waiting: list[QueryNow] = Field(description="In the order they are expected to start.")
     more_waiting: int = Field(description="How many more wait.")
     ended: list[QueryNow] = Field(description="The last 20, the last one first.")
+
+
+Figures = list[float | None]
+
+
+class Series(BaseModel):
+    """Figures by steps of time. Each list has one number per step, null where none is known."""
+
+    model_config = _example(
+        {
+            "at": [1794985200.0, 1794985212.0],
+            "step_s": 12.0,
+            "slots_busy": [3.5, 4.0],
+            "slots_total": [4.0, 4.0],
+            "waiting": [0.0, 2.25],
+            "running": [2.0, 3.0],
+            "memory_bytes": [410000000.0, 420000000.0],
+            "reserved_bytes": [120000000.0, 90000000.0],
+            "process_cpu": [3.4, 3.9],
+            "own_cpu": {"driver": [0.01, 0.02], "watch": [0.01, 0.01]},
+            "decide_ms": [0.2, 0.3],
+        }
+    )
+
+    at: list[float] = Field(description="When each step begins.")
+    step_s: float
+    slots_busy: Figures
+    slots_total: Figures
+    waiting: Figures
+    running: Figures
+    memory_bytes: Figures = Field(description="Of the server's process.")
+    reserved_bytes: Figures = Field(description="Reserved by queries.")
+    process_cpu: Figures = Field(description="Cores that the server's process kept busy.")
+    own_cpu: dict[str, Figures] = Field(
+        description="Cores that the server's own threads kept busy, by part; for admins."
+    )
+    decide_ms: Figures = Field(description="Milliseconds per decision.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -9,6 +10,7 @@ from starlette.responses import StreamingResponse
 
 from ..observing.observer import Observer
 from ..observing.visibility import Visibility
+from ..problems import InvalidRequest
 from . import models_observing as models
 from .context import context_of, principal_of
 from .documents import EVENTS_CONTENT, errors
@@ -61,3 +63,41 @@ async def now_stream(request: Request, limit: Limit = 200) -> Any:
     feed: NowFeed = request.app.state.feed
     stream = feed.stream(principal_of(request), limit)
     return StreamingResponse(stream, media_type=STREAM, headers=STREAM_HEADERS)
+
+
+Since = Annotated[
+    float | None, Query(ge=0, le=1e11, description="Seconds since 1970; an hour before the end.")
+]
+Until = Annotated[float | None, Query(ge=0, le=1e11, description="Seconds since 1970; now.")]
+
+
+def stretch_of(since: float | None, until: float | None, usual_s: float) -> tuple[float, float]:
+    """The beginning and the end of a stretch of time."""
+    end = time.time() if until is None else until
+    begin = end - usual_s if since is None else since
+    if begin >= end:
+        raise InvalidRequest(f"since: must be before until, got {begin:g} and {end:g}")
+    return begin, end
+
+
+@router.get(
+    "/v1/series",
+    response_model=models.Series,
+    responses=errors(401, 422, 429),
+    summary="Slots, queries, memory and processors over time",
+)
+async def series(
+    request: Request,
+    since: Since = None,
+    until: Until = None,
+    points: Annotated[int, Query(ge=1, le=2000, description="How many at most.")] = 300,
+) -> Any:
+    """Means over steps of time: by seconds for the last hour, then by half minutes.
+
+    What is older than a day, or than this server, comes from the history, which does not know all
+    of it. What a step does not know is null. `own_cpu` is for admins.
+    """
+    visibility = Visibility.of(principal_of(request))
+    begin, end = stretch_of(since, until, 3600.0)
+    found = observer_of(request).series
+    return as_json(await context_of(request).run(found, visibility, begin, end, points))

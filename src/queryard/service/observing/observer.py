@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-from collections.abc import Mapping
 from typing import Any
 
 from ..yard import Yard
 from .clock import WallClock
 from .ended import EndedQueries
+from .memory import resident_bytes
 from .now import Present, now_document
+from .past import past
+from .ring import Cell
+from .sampling import Sampler
+from .series import cells_of, planned, series_document
 from .visibility import Visibility
 
 # How often the scheduler is asked at most, however many ask here.
@@ -28,25 +31,17 @@ class Observer:
         self.session = yard.session
         self.clock = WallClock(yard.session.now)
         self._ended = EndedQueries(yard.config.redact)
+        self.sampler = Sampler(yard.session)
         self._lock = threading.Lock()
         self._present: Present | None = None
         self._seen_s = float("-inf")
         yard.watch(self._ended)
+        yard.every_second(self.sampler.look)
 
     @property
     def version(self) -> tuple[object, ...]:
         """Another value once something has happened that `now` shows."""
-        return self.session.host.steps, self.state, id(self.session.profile)
-
-    @property
-    def state(self) -> str:
-        """Whether queries are taken and started: "open", "paused" or "draining"."""
-        return "draining" if self.yard.draining else "open"
-
-    def policy(self) -> Mapping[str, Any]:
-        """The policy in force, since when, by whose choice and for which reason."""
-        profile = self.session.profile
-        return {"name": profile.get("name", ""), "since_at": None, "by": None, "reason": None}
+        return self.session.host.steps, self.yard.draining
 
     def present(self) -> Present:
         """What there is now; it asks the scheduler, unless that was done just before."""
@@ -58,8 +53,7 @@ class Observer:
                 self._present = Present(
                     overview=overview,
                     forecasts=host.recent_forecasts(FORECAST_SHARE),
-                    policy=self.policy(),
-                    state=self.state,
+                    is_draining=self.yard.draining,
                     process_bytes=resident_bytes(),
                     tenants=tuple(tenant.name for tenant in self.session.tenants),
                 )
@@ -72,11 +66,16 @@ class Observer:
         ended = self._ended.last(visibility)
         return now_document(present, ended, visibility, limit, self.clock)
 
-
-def resident_bytes() -> int:
-    """Memory of this process; 0 where that is not told."""
-    try:
-        with open("/proc/self/statm", encoding="ascii") as statm:
-            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, AttributeError):
-        return 0
+    def series(
+        self, visibility: Visibility, since: float, until: float, points: int
+    ) -> dict[str, Any]:
+        """Figures over time; what was before this server began comes from the history."""
+        stretch = planned(self.sampler, since, until, points)
+        before: list[Cell] = []
+        began_at = min(until, self.sampler.began_at)
+        if since < began_at:
+            with past(self.session.host.history_file) as reader:
+                if reader is not None:
+                    rows = reader.costs_by_step(since, began_at, stretch.step_s)
+                    before = cells_of(rows, since, stretch.step_s)
+        return series_document(self.sampler, stretch, before, visibility.is_all)
