@@ -135,7 +135,7 @@ def serve(
         from queryard.service.logs import log as write_log
         from queryard.service.logs import set_up
         from queryard.service.lost import lost_queries
-        from queryard.service.sources import Settings, Sources
+        from queryard.service.sources import Followed, Settings, Sources
         from queryard.service.tokens import TokenStore
     shown = Demo.prepared(data, config, http, tls_cert) if demo else None
     if shown is not None:
@@ -155,7 +155,7 @@ def serve(
     store = TokenStore(settings.service.tokens)
     is_first = not store.list()
 
-    def read_again(session: Session) -> Settings:
+    def read_again(session: Followed) -> Settings:
         found = sources.read()
         sources.follow(session, found)
         return found

@@ -19,7 +19,18 @@ from ..observing.observer import Observer
 from ..page.routes import router as page
 from ..problems import InvalidRequest, Kind, Problem
 from ..yard import Yard
-from . import answers, browsing, events, metrics, observing, planning, queries, sessions, submitting
+from . import (
+    answers,
+    browsing,
+    controls,
+    events,
+    metrics,
+    observing,
+    planning,
+    queries,
+    sessions,
+    submitting,
+)
 from .context import Context
 from .documents import DESCRIPTION, finished_schema
 from .events import Hub
@@ -57,6 +68,7 @@ def create_app(yard: Yard) -> Guard:
     parts = (submitting, queries, answers, events, planning, sessions, browsing, metrics, observing)
     for each in parts:
         app.include_router(each.router)
+    app.include_router(controls.router)
     app.include_router(page)
     app.add_exception_handler(QueryardError, _problem)
     app.add_exception_handler(RequestValidationError, _invalid)
