@@ -44,6 +44,7 @@ from .monitor import SessionReport
 from .online import OnlineAnswers, online_wish
 from .online_planning import has_copies, load_planner
 from .options import QueryOptions, check_options
+from .overview import Overview
 from .recording import Recorder, history_file, kept_in, read_retention
 from .request import OnlineRequest, Plan, checked_plan
 from .settings import (
@@ -397,6 +398,10 @@ class Session:
     def queries(self) -> tuple[QueryView, ...]:
         """All active queries, the earliest first."""
         return self.host.views()
+
+    def overview(self) -> Overview:
+        """All active queries and what holds each, and the cluster, at one moment."""
+        return self.host.overview()
 
     def forecasts(self) -> dict[str, Forecast]:
         """When each query is expected to start and end, if estimates are right and none arrives."""
