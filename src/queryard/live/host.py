@@ -507,6 +507,11 @@ class Host:
             self._problems.append(f"{type(error).__name__}: {error}")
 
     @property
+    def session_name(self) -> str:
+        """The name of its session in the history; ids of its queries begin with it."""
+        return self._recorder.session
+
+    @property
     def history_file(self) -> Path | None:
         """Where the history is; None if there is none."""
         history = self._recorder.history

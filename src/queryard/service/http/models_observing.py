@@ -153,3 +153,130 @@ class Series(BaseModel):
         description="Cores that the server's own threads kept busy, by part; for admins."
     )
     decide_ms: Figures = Field(description="Milliseconds per decision.")
+
+
+class SegmentState(BaseModel):
+    """Some slots of a node over some time, or a time without slots."""
+
+    kind: Literal["waiting", "lease", "task", "ride", "paused"]
+    from_s: float = Field(description="Since the submission of the query.")
+    to_s: float
+    slots: int
+    node: str | None
+    label: str
+
+
+class WaitedFor(BaseModel):
+    reason: str
+    s: float
+
+
+class Predicted(BaseModel):
+    """What was expected when the query came, and what was expected last."""
+
+    work_s: float | None
+    by: str | None
+    last_work_s: float | None
+    last_by: str | None
+    memory_bytes: int | None
+    start_s: float | None = Field(description="By the first forecast, since the submission.")
+    end_s: float | None
+
+
+class Actual(BaseModel):
+    """What came; of a query that runs, so far."""
+
+    work_s: float | None
+    held_s: float | None = Field(description="Slot-seconds.")
+    memory_bytes: int | None = Field(description="The most it used, where that is known.")
+    start_s: float | None
+    end_s: float | None
+    rows: int | None
+
+
+class AnswerPoint(BaseModel):
+    """How good an answer of an online query was."""
+
+    elapsed_s: float
+    error: float | None
+    fraction: float
+
+
+class Timeline(BaseModel):
+    """One query over time."""
+
+    model_config = _example(
+        {
+            "id": "5f0c2a91b7de-14",
+            "tenant": "sales",
+            "sql": "SELECT count(*) FROM orders",
+            "status": "finished",
+            "submitted_at": 1794985200.25,
+            "started_at": 1794985200.75,
+            "ended_at": 1794985201.25,
+            "deadline_at": None,
+            "error": None,
+            "segments": [
+                {
+                    "kind": "waiting",
+                    "from_s": 0.0,
+                    "to_s": 0.5,
+                    "slots": 0,
+                    "node": None,
+                    "label": "It waited for its first slot.",
+                },
+                {
+                    "kind": "lease",
+                    "from_s": 0.5,
+                    "to_s": 1.0,
+                    "slots": 2,
+                    "node": "local",
+                    "label": "2 slots, finished",
+                },
+            ],
+            "is_cut": False,
+            "held_s": 1.0,
+            "waits": [{"reason": "its first slot", "s": 0.5}],
+            "rode_with": [],
+            "rode_with_others": 0,
+            "predicted": {
+                "work_s": 0.8,
+                "by": "template",
+                "last_work_s": 0.8,
+                "last_by": "template",
+                "memory_bytes": None,
+                "start_s": 0.4,
+                "end_s": 0.9,
+            },
+            "actual": {
+                "work_s": 0.9,
+                "held_s": 1.0,
+                "memory_bytes": None,
+                "start_s": 0.5,
+                "end_s": 1.0,
+                "rows": 1,
+            },
+            "plan": "plan: native\nnative: native, up to 4 slots at once",
+            "answers": [],
+        }
+    )
+
+    id: str
+    tenant: str
+    sql: str
+    status: AnyStatus
+    submitted_at: float
+    started_at: float | None
+    ended_at: float | None
+    deadline_at: float | None
+    error: str | None
+    segments: list[SegmentState]
+    is_cut: bool = Field(description="Whether there are more segments than are listed.")
+    held_s: float = Field(description="Slot-seconds of the segments.")
+    waits: list[WaitedFor] = Field(description="What it waited for, and how long.")
+    rode_with: list[str] = Field(description="Queries that shared its scans or its execution.")
+    rode_with_others: int = Field(description="How many more, which the token does not see.")
+    predicted: Predicted
+    actual: Actual
+    plan: str = Field(description="Its jobs; `/v1/queries/{id}/plan` has the operators.")
+    answers: list[AnswerPoint] = Field(description="Of an online query that ended lately, or runs.")

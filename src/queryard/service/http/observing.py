@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import Annotated, Any
 
@@ -10,12 +11,13 @@ from starlette.responses import StreamingResponse
 
 from ..observing.observer import Observer
 from ..observing.visibility import Visibility
-from ..problems import InvalidRequest
+from ..problems import InvalidRequest, UnknownQuery
 from . import models_observing as models
 from .context import context_of, principal_of
 from .documents import EVENTS_CONTENT, errors
 from .events import STREAM
 from .observing_stream import NowFeed
+from .queries import QueryId
 from .replies import as_json
 
 router = APIRouter(tags=["observing"])
@@ -101,3 +103,22 @@ async def series(
     begin, end = stretch_of(since, until, 3600.0)
     found = observer_of(request).series
     return as_json(await context_of(request).run(found, visibility, begin, end, points))
+
+
+@router.get(
+    "/v1/queries/{query}/timeline",
+    response_model=models.Timeline,
+    responses=errors(401, 404, 422, 429, 503),
+    summary="A query over time",
+)
+async def timeline(request: Request, query: QueryId) -> Any:
+    """When a query waited and which slots it held, what was predicted and what came of it.
+
+    It may be active, or one of the history. Times of segments are seconds since its submission.
+    """
+    context, principal = context_of(request), principal_of(request)
+    submitted = None
+    with contextlib.suppress(UnknownQuery):
+        submitted, _ = context.submitted(principal, query)
+    found = observer_of(request).timeline
+    return as_json(await context.run(found, Visibility.of(principal), query, submitted))

@@ -6,8 +6,12 @@ import threading
 import time
 from typing import Any
 
-from ..yard import Yard
+from queryard.history import Overviews, QueryRecord
+
+from ..submitted import Submitted
+from ..yard import Yard, unknown_query
 from .clock import WallClock
+from .courses import Courses
 from .ended import EndedQueries
 from .memory import resident_bytes
 from .now import Present, now_document
@@ -15,6 +19,7 @@ from .past import past
 from .ring import Cell
 from .sampling import Sampler
 from .series import cells_of, planned, series_document
+from .timeline import timeline_document, told_now, told_of
 from .visibility import Visibility
 
 # How often the scheduler is asked at most, however many ask here.
@@ -31,11 +36,13 @@ class Observer:
         self.session = yard.session
         self.clock = WallClock(yard.session.now)
         self._ended = EndedQueries(yard.config.redact)
+        self._courses = Courses()
         self.sampler = Sampler(yard.session)
         self._lock = threading.Lock()
         self._present: Present | None = None
         self._seen_s = float("-inf")
         yard.watch(self._ended)
+        yard.watch(self._courses)
         yard.every_second(self.sampler.look)
 
     @property
@@ -79,3 +86,30 @@ class Observer:
                     rows = reader.costs_by_step(since, began_at, stretch.step_s)
                     before = cells_of(rows, since, stretch.step_s)
         return series_document(self.sampler, stretch, before, visibility.is_all)
+
+    def timeline(
+        self, visibility: Visibility, query: str, submitted: Submitted | None
+    ) -> dict[str, Any]:
+        """One query over time: `submitted` if it is active or kept, else from the history."""
+        host = self.session.host
+        is_own = query.startswith(f"{host.session_name}-")
+        if is_own and submitted is not None:
+            host.flush_history()
+        with past(host.history_file) as reader:
+            if submitted is not None:
+                told = told_now(submitted.ticket, submitted.asked_at)
+                online = submitted.ticket.request.online
+            else:
+                told, online = told_of(_past_query(reader, visibility, query)), None
+            course = self._courses.of(query) if online is None else online.log.course
+            now_s = self.session.now() if is_own else None
+            return timeline_document(told, reader, now_s, visibility.may_see, course)
+
+
+def _past_query(reader: Overviews | None, visibility: Visibility, query: str) -> QueryRecord:
+    """A query of the history that may be seen; all others never were."""
+    session = query.rpartition("-")[0]
+    found = [] if reader is None else reader.queries(session=session, query=query)
+    if not found or not visibility.may_see(found[0].tenant):
+        raise unknown_query(query)
+    return found[0]
