@@ -3,7 +3,7 @@
 import { h, s, fill, say } from "./dom.js";
 import { clock, day, MISSING, seconds } from "./format.js";
 
-const LEFT = 46;
+const LEFT = 54;
 const RIGHT = 10;
 const TOP = 10;
 const BOTTOM = 20;
@@ -79,7 +79,7 @@ export function timeChart({ title, series, format, height = 132, least = 0, stac
       const { step, found } = timeTicks(from, to, Math.max(2, Math.floor(width / 90)));
       for (const at of found) {
         const text = relative ? seconds(at - from) : step >= 86400 ? day(at).slice(5) : clock(at, step < 60);
-        parts.push(s("text", { class: "tick", x: x(at), y: height - 5, "text-anchor": "middle" }, text));
+        if (x(at) < right - 14) parts.push(s("text", { class: "tick", x: x(at), y: height - 5, "text-anchor": "middle" }, text));
       }
     } else {
       parts.push(s("text", { class: "tick", x: (LEFT + right) / 2, y: height / 2, "text-anchor": "middle" }, "nothing yet"));
@@ -189,9 +189,9 @@ function pathOf(run, x, y, isStep) {
 
 // A small bar with a share from 0 to 1.
 export function meter(label) {
-  const bar = s("rect", { class: "meter-done", x: 0, y: 0, width: 0, height: 6, rx: 3 });
+  const bar = s("rect", { class: "meter-done", x: 0, y: 0, width: 0, height: 6 });
   const svg = s("svg", { class: "meter", viewBox: "0 0 100 6", preserveAspectRatio: "none", role: "img" },
-    s("rect", { class: "meter-all", width: 100, height: 6, rx: 3 }), bar);
+    s("rect", { class: "meter-all", width: 100, height: 6 }), bar);
   return {
     node: svg,
     set(value, text = "") {
@@ -235,7 +235,7 @@ export function ganttChart() {
       if (mark > (to - from) * 1.001) continue;
       const at = x(from + mark);
       parts.push(s("line", { class: "grid", x1: at, x2: at, y1: 2, y2: height - BOTTOM }));
-      parts.push(s("text", { class: "tick", x: at, y: height - 5, "text-anchor": mark === 0 ? "start" : "middle" }, seconds(mark)));
+      if (at < right - 14) parts.push(s("text", { class: "tick", x: at, y: height - 5, "text-anchor": mark === 0 ? "start" : "middle" }, seconds(mark)));
     }
     const most = Math.max(1, ...segments.map((each) => each.slots || 1));
     lanes.forEach((lane, row) => {

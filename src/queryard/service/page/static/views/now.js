@@ -101,7 +101,8 @@ function tenantStrip(choose) {
     const made = h("button", { type: "button", class: "tenant", onclick: () => choose(tenant.name) }, name, text);
     return { node: made, text };
   }, (row, tenant) => {
-    say(row.text, `${tenant.running} running, ${tenant.waiting} waiting, ${several(tenant.slots, "slot")}`);
+    const parts = [tenant.running && `${tenant.running} running`, tenant.waiting && `${tenant.waiting} waiting`, tenant.slots && several(tenant.slots, "slot")];
+    say(row.text, parts.filter(Boolean).join(", ") || "idle");
   }, (tenant) => tenant.name);
   return {
     node,

@@ -3,13 +3,25 @@
 import { events, get, Problem, remove, repeat } from "../api.js";
 import { bars, ganttChart, meter, timeChart } from "../charts.js";
 import { fill, h, say, show } from "../dom.js";
-import { measured, moment, seconds, share, titled } from "../format.js";
+import { measured, moment, seconds, several, share, titled } from "../format.js";
 import { button, chip, confirmed, dataTable, facts, notice, panel, queryLink } from "../parts.js";
 import { answerView } from "../results.js";
 import { sqlBlock } from "../sqltext.js";
 
 export const title = "Query";
 const EVERY_S = 1;
+// What is predicted and what came, in this order.
+const NAMES = {
+  work_s: "Work, core-seconds",
+  by: "predicted from",
+  last_work_s: "predicted last",
+  last_by: "predicted last from",
+  start_s: "Start after",
+  end_s: "End after",
+  held_s: "Slots held, slot-seconds",
+  memory_bytes: "Memory",
+  rows: "Rows",
+};
 
 export function mount(root, { argument: id, signal }) {
   const told = notice();
@@ -27,9 +39,9 @@ export function mount(root, { argument: id, signal }) {
   const rides = h("p");
   const work = h("div");
   const compared = dataTable([
-    { name: "", cell: (each) => titled(each.name) },
-    { name: "Predicted", class: "num", cell: (each) => measured(each.name, each.predicted) },
-    { name: "Actual", class: "num", cell: (each) => measured(each.name, each.actual) },
+    { name: "", cell: (each) => NAMES[each.name] ?? titled(each.name) },
+    { name: "Predicted", class: "num", cell: (each) => (each.predicted == null ? "" : measured(each.name, each.predicted)) },
+    { name: "Actual", class: "num", cell: (each) => (each.actual == null ? "" : measured(each.name, each.actual)) },
   ], { empty: "Nothing was predicted." });
   const plan = h("pre", { class: "plan", tabindex: "0", "aria-label": "Plan" });
   const error = h("p", { class: "notice bad", hidden: true });
@@ -38,7 +50,8 @@ export function mount(root, { argument: id, signal }) {
   const answers = h("section", { class: "panel", hidden: true }, h("h2", {}, "Provisional answers"), h("div", { class: "plain" }, errors.node), newest.node);
   show(newest.node, false);
   const cancel = button("Cancel", stop, { hidden: true, class: "danger" });
-  const planPanel = panel("Plan", plan);
+  const operators = button("Operators, with what came of them", () => loadPlan(), { class: "small" });
+  const planPanel = panel("Plan", plan, h("p", {}, operators));
   root.append(
     h("div", { class: "row" }, h("h1", { class: "grow mono" }, id), cancel),
     told.node, error,
@@ -60,21 +73,36 @@ export function mount(root, { argument: id, signal }) {
     }
   }
 
-  let isOver = false;
+  // The plan of the engine is made anew, so it is asked for on demand only.
+  async function loadPlan() {
+    operators.disabled = true;
+    try {
+      const found = await get(`${path}/plan`, { signal, patience: 60_000 });
+      own = found.text ?? "It has no plan.";
+      say(plan, own);
+      show(operators, false);
+    } catch (problem) {
+      operators.disabled = false;
+      told.error(problem);
+    }
+  }
+
+  let own = null;
+  let seenActive = false;
   let following = false;
   const leave = new AbortController();
   const both = AbortSignal.any([signal, leave.signal]);
   repeat(EVERY_S, async () => {
     const line = await get(`${path}/timeline`, { signal: both });
     const active = line.status === "waiting" || line.status === "running";
-    const state = active || !isOver ? await stateOf(path, both) : null;
+    const state = active ? await stateOf(path, both) : null;
+    seenActive ||= active;
     draw(line, state, active);
     if (line.answers?.length && active && !following) {
       following = true;
       followAnswers();
     }
-    isOver = !active;
-    if (isOver) leave.abort();
+    if (!active) leave.abort();
   }, told.error, both);
 
   async function followAnswers() {
@@ -98,6 +126,7 @@ export function mount(root, { argument: id, signal }) {
       ["Started", line.started_at === null ? null : moment(line.started_at)],
       ["Ended", end === null ? null : moment(end)],
       ["Waited", line.started_at === null ? null : seconds(line.started_at - line.submitted_at)],
+      ["Deadline", line.deadline_at ? moment(line.deadline_at) : null],
       ["Response", end === null ? null : seconds(end - line.submitted_at)],
       ["Ends in", active && state?.why?.forecast?.end_s ? seconds(Math.max(0, state.why.forecast.end_s - state.now_s)) : null],
     ]));
@@ -106,12 +135,12 @@ export function mount(root, { argument: id, signal }) {
     const to = Math.max(0.001, ...segments.map((each) => each.to_s));
     gantt.set(segments, from, to);
     say(why, active ? state?.why?.text ?? "" : "");
-    show(rides, line.rode_with.length > 0);
-    fill(rides, "Its scans were shared with ", line.rode_with.slice(0, 20).flatMap((each, i) => [i ? ", " : "", queryLink(each)]), ".");
+    drawCompany(line);
     waits.set(line.waits);
     drawCompared(line);
-    say(plan, line.plan ?? "");
-    show(planPanel, Boolean(line.plan));
+    say(plan, own ?? line.plan ?? "");
+    show(operators, seenActive && own === null);
+    show(planPanel, Boolean(line.plan) || seenActive);
     drawAnswers(line.answers ?? []);
     const problem = state?.error?.detail ?? line.error ?? null;
     say(error, problem ?? "");
@@ -119,10 +148,18 @@ export function mount(root, { argument: id, signal }) {
     show(cancel, active);
   }
 
+  // Queries that shared its scans or its execution; those of other tenants are counted.
+  function drawCompany(line) {
+    const seen = line.rode_with.slice(0, 20).flatMap((each, i) => [i ? ", " : "", queryLink(each)]);
+    const others = line.rode_with.length - Math.min(20, line.rode_with.length) + (line.rode_with_others ?? 0);
+    show(rides, seen.length > 0 || others > 0);
+    fill(rides, "Its work was shared with ", seen, others ? `${seen.length ? " and " : ""}${several(others, "other query", "other queries")}` : "", ".");
+  }
+
   function drawCompared(line) {
     const predicted = line.predicted ?? {};
     const actual = line.actual ?? {};
-    const names = [...new Set([...Object.keys(predicted), ...Object.keys(actual)])];
+    const names = [...new Set([...Object.keys(NAMES), ...Object.keys(predicted), ...Object.keys(actual)])];
     compared.set(names.filter((name) => predicted[name] != null || actual[name] != null)
       .map((name) => ({ name, predicted: predicted[name], actual: actual[name] })));
     const pairs = [{ name: "predicted", value: predicted.work_s }, { name: "actual", value: actual.work_s }];
