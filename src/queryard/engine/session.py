@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, Protocol
 
+import pyarrow as pa
+
 from queryard.sql.catalog import CatalogError
 from queryard.sql.catalog.database import DatabaseTable
 from queryard.sql.catalog.frames import FrameTable
@@ -33,7 +35,7 @@ from .instance import Connection, Instance
 from .links import Links
 from .read_connections import ReadConnection, ReadConnections
 from .session_objects import SessionObjects
-from .settings import Settings, apply, noted, sets_variable
+from .settings import Setting, Settings, apply, noted, sets_variable
 from .side_effects import BY_TEXT, concerns
 from .views import FileTable, Views, explain_missing, file_tables, unusable, within
 from .written import refuse_written
@@ -539,6 +541,25 @@ class SessionInstance:
             return describe_on(connection, statement, parameters)
         except QueryFailed as error:
             raise explain_missing(error, errors, list(self.catalog.tables)) from None
+
+    # --- for servers ---------------------------------------------------------------------------
+
+    def adopt(self, setting: Setting) -> None:
+        """Make a setting that is not the client's to make; no statement may use the connection."""
+        self.connection.run(setting.sql)
+        self._is_used = True
+        others = tuple(each for each in self.settings if each.name != setting.name)
+        self.settings = (*others, setting)
+
+    def take_rows(self, place: str, rows: Any) -> None:
+        """Copy a record batch into a table, for the statement that comes next."""
+        self._is_used = True
+        copy_in(self.connection, place, pa.Table.from_batches([rows]))
+
+    def drop_rows(self, place: str) -> None:
+        """Drop it again; a transaction that has failed takes it along."""
+        with contextlib.suppress(QueryFailed):
+            self.connection.run(f"DROP TABLE IF EXISTS {place}")
 
     # --- functions -----------------------------------------------------------------------------
 
