@@ -272,5 +272,5 @@ def _attach(where: Address, tls: bool) -> str:
     ssl = f", DISABLE_SSL {str(not tls).lower()}" if tls == is_plain else ""
     return (
         f"INSTALL quack; LOAD quack; ATTACH 'quack:{where}' AS yard "
-        f"(TOKEN '$QUERYARD_TOKEN'{ssl}); SHOW ALL TABLES"
+        f"(TOKEN '$QUERYARD_TOKEN'{ssl}); FROM yard.query('SELECT 42')"
     )

@@ -15,8 +15,6 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, Protocol
 
-import pyarrow as pa
-
 from queryard.sql.catalog import CatalogError
 from queryard.sql.catalog.database import DatabaseTable
 from queryard.sql.catalog.frames import FrameTable
@@ -29,7 +27,7 @@ from .classify import Classified, copies_to, target_words
 from .describing import Described, Parameters, describe_on
 from .durability import check_durable
 from .errors import NotAllowed, QueryFailed
-from .frames import copy_in
+from .frames import copy_in, put_in
 from .functions import ScalarFunction, Style, function_name
 from .instance import Connection, Instance
 from .links import Links
@@ -551,15 +549,15 @@ class SessionInstance:
         others = tuple(each for each in self.settings if each.name != setting.name)
         self.settings = (*others, setting)
 
-    def take_rows(self, place: str, rows: Any) -> None:
-        """Copy a record batch into a table, for the statement that comes next."""
+    def take_rows(self, name: str, rows: Any) -> None:
+        """Copy a record batch into a temporary table, for the statement that comes next."""
         self._is_used = True
-        copy_in(self.connection, place, pa.Table.from_batches([rows]))
+        put_in(self.connection, name, rows)
 
-    def drop_rows(self, place: str) -> None:
+    def drop_rows(self, name: str) -> None:
         """Drop it again; a transaction that has failed takes it along."""
         with contextlib.suppress(QueryFailed):
-            self.connection.run(f"DROP TABLE IF EXISTS {place}")
+            self.connection.run(f"DROP TABLE IF EXISTS temp.{identifier(name)}")
 
     # --- functions -----------------------------------------------------------------------------
 

@@ -41,6 +41,7 @@ _TABLES = (
     "SELECT schema_name, sql, 'table' FROM duckdb_tables() "
     "UNION ALL SELECT schema_name, view_name, 'view' FROM duckdb_views()"
 )
+_QUESTION_LENGTH = 1000
 _NAME = r'([A-Za-z_][A-Za-z0-9_]*|"(?:[^"]|"")+")'
 _SCAN = re.compile(rf"SELECT ((?:#\d+)(?:, #\d+)*|NULL::BOOLEAN) FROM {_NAME}")
 _VIEW = re.compile(rf"FROM {_NAME}\.{_NAME}")
@@ -57,6 +58,7 @@ class Scan:
     columns that it was told of; None where it takes what comes.
     """
 
+    asked: str
     sql: str
     types: tuple[str, ...] | None
     table: str
@@ -80,17 +82,14 @@ class Attachable:
             return False
         return bool(columns) and all(self._codec.knows(column.type) for column in columns)
 
-    def answer(self, sql: str) -> pa.Table | None:
-        """The answer to a question about the catalog; None if the text is none."""
-        said = " ".join(sql.split())
-        if said == _SCHEMAS:
+    def answer(self, sql: str) -> Any:
+        """The answer to a question about the catalog, as a table of texts."""
+        if _said(sql) == _SCHEMAS:
             schemas = {MAIN, *self._databases, *(table.schema for table in self._tables)} - {""}
             rows = [(CATALOG, schema) for schema in sorted(schemas)]
             return _table(("catalog_name", "schema_name"), rows)
-        if said == _TABLES:
-            told = [self._told(table) for table in self._tables]
-            return _table(("schema_name", "sql", "'table'"), told)
-        return None
+        told = [self._told(table) for table in self._tables]
+        return _table(("schema_name", "sql", "'table'"), told)
 
     def _told(self, table: Table) -> tuple[str, str, str]:
         schema = table.schema or MAIN
@@ -131,19 +130,32 @@ class Attachable:
         }
 
     def scan(self, sql: str) -> Scan | None:
-        """The read of an attached table, with its full name; None if the text is no such read."""
+        """The read of an attached table, with its full name; None if there is no such table."""
         if (found := _SCAN.fullmatch(sql)) is not None:
             table = self._by_name.get(_unquoted(found[2]).lower())
             if table is None:
                 return None
-            return Scan(
-                f"SELECT {found[1]} FROM {full_name(table)}", _types(table, found[1]), table.key
-            )
+            text = f"SELECT {found[1]} FROM {full_name(table)}"
+            return Scan(sql, text, _types(table, found[1]), table.key)
         if (found := _VIEW.fullmatch(sql)) is not None:
             place = _unquoted(found[1]).lower(), _unquoted(found[2]).lower()
-            table = self._by_full_name.get(place)
-            return None if table is None else Scan(f"FROM {full_name(table)}", None, table.key)
+            if (table := self._by_full_name.get(place)) is not None:
+                return Scan(sql, f"FROM {full_name(table)}", None, table.key)
         return None
+
+
+def is_question(sql: str) -> bool:
+    """Whether a text is one by which a client learns of the catalog."""
+    return len(sql) < _QUESTION_LENGTH and _said(sql) in (_SCHEMAS, _TABLES)
+
+
+def is_scan(sql: str) -> bool:
+    """Whether a text is one by which a client reads an attached table or view."""
+    return _SCAN.fullmatch(sql) is not None or _VIEW.fullmatch(sql) is not None
+
+
+def _said(sql: str) -> str:
+    return " ".join(sql.split())
 
 
 def full_name(table: Table) -> str:

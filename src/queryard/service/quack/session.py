@@ -20,7 +20,7 @@ from queryard.sql.catalog.quoting import identifier
 from ..limits import TooMany
 from ..served import ServedClient
 from . import envelope
-from .attaching import Attachable, Scan, written
+from .attaching import Attachable, Scan, is_question, is_scan, written
 from .errors import QuackError
 from .requests import Append, Disconnect, Fetch, Prepare, Request
 from .rows import Rows
@@ -30,7 +30,7 @@ from .versions import Codec
 _LOSSLESS = Setting("arrow_lossless_conversion", "SET arrow_lossless_conversion = true")
 _LOSES = "TIME WITH TIME ZONE"
 # Rows on their way into a table.
-_APPENDED = f"temp.{identifier('queryard appended')}"
+_APPENDED = "queryard appended"
 # The longest wait for a token that sends more statements than it may.
 _MOST_WAIT_S = 1.0
 
@@ -49,7 +49,9 @@ class Session:
         self._rows: Rows | None = None
         self._running: Handle | None = None
         self._gone = False
+        # What the client was told when it attached the server, and what it would be told now.
         self._told: Attachable | None = None
+        self._current: Attachable | None = None
         self._is_lossless = False
         self._counting = threading.Lock()
 
@@ -110,25 +112,46 @@ class Session:
     def _prepare(self, sql: str) -> list[Any]:
         with self._working:
             self.drop_rows()
-            attachable = self._attachable()
-            table = attachable.answer(sql)
-            if table is not None:
-                self._told = attachable
-                return self._whole(table)
-            scan = None if self._told is None else self._told.scan(sql)
+            if is_question(sql):
+                self._told = attachable = self._attachable()
+                return self._whole(attachable.answer(sql))
+            scan = self._scan(sql)
             answer = self._answer(sql if scan is None else scan.sql)
             if scan is not None:
-                _check_unchanged(scan, answer)
+                self._check_unchanged(scan, answer)
             rows = Rows(self.codec, answer, uuid.uuid4().int)
             reply = rows.first()
             self._rows = rows
             return reply
 
     def _attachable(self) -> Attachable:
-        catalog, told = self.client.catalog, self._told
-        if told is not None and told.version == catalog.version:
-            return told
-        return Attachable(catalog, self.client.client.reach.access, self.codec)
+        """The catalog as it is now."""
+        catalog, found = self.client.catalog, self._current
+        if found is None or found.version != catalog.version:
+            access = self.client.client.reach.access
+            self._current = found = Attachable(catalog, access, self.codec)
+        return found
+
+    def _scan(self, sql: str) -> Scan | None:
+        """A read of an attached table as it is run; None if it is none."""
+        if self._told is None or not is_scan(sql):
+            return None
+        found = self._attachable().scan(sql)
+        if found is None and self.client.client.reach.access.writes:
+            # The client may have made it a moment ago.
+            self.client.catalog.refresh()
+            found = self._attachable().scan(sql)
+        return found
+
+    def _check_unchanged(self, scan: Scan, answer: Answer) -> None:
+        """The client takes columns for what it was told: another type would be misread."""
+        told = None if self._told is None else self._told.scan(scan.asked)
+        if told is not None and told.types not in (None, tuple(answer.types)):
+            answer.close()
+            raise QuackError(
+                f"table {scan.table} has other columns than when it was attached; DETACH and "
+                "ATTACH the server again"
+            )
 
     def _whole(self, table: Any) -> list[Any]:
         """A reply with all rows of a table of texts."""
@@ -196,7 +219,9 @@ class Session:
             client.with_instance(lambda instance: instance.take_rows(_APPENDED, request.rows))
             try:
                 target = written(request.schema, request.table)
-                answer = self._patiently(f"INSERT INTO {target} SELECT * FROM {_APPENDED}")
+                answer = self._patiently(
+                    f"INSERT INTO {target} SELECT * FROM temp.{identifier(_APPENDED)}"
+                )
                 for _ in answer.batches():
                     pass
             finally:
@@ -212,13 +237,3 @@ class Session:
                 if error.retry_after_s is None or self._gone:
                     raise
                 time.sleep(min(error.retry_after_s, _MOST_WAIT_S))
-
-
-def _check_unchanged(scan: Scan, answer: Answer) -> None:
-    """The client takes columns for what it was told of them: another type would be misread."""
-    if scan.types is not None and tuple(answer.types) != scan.types:
-        answer.close()
-        raise QuackError(
-            f"table {scan.table} has other columns than when it was attached; DETACH and ATTACH "
-            "the server again"
-        )
