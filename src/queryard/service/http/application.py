@@ -18,12 +18,24 @@ from queryard.version import __version__
 from ..observing.observer import Observer
 from ..problems import InvalidRequest, Kind, Problem
 from ..yard import Yard
-from . import answers, browsing, events, metrics, observing, planning, queries, sessions, submitting
+from . import (
+    answers,
+    browsing,
+    events,
+    metrics,
+    observing,
+    observing_past,
+    planning,
+    queries,
+    sessions,
+    submitting,
+)
 from .context import Context
 from .documents import DESCRIPTION, finished_schema
 from .events import Hub
 from .guard import Guard
 from .metrics import Figures
+from .observing_past import FreshAnswers
 from .observing_stream import NowFeed
 from .replies import PROBLEM, problem_json, problem_reply, to_json
 
@@ -38,6 +50,7 @@ def create_app(yard: Yard) -> Guard:
         yield
         await app.state.hub.close()
         await app.state.feed.close()
+        app.state.observer.close()
         context.close()
 
     app = FastAPI(
@@ -53,8 +66,9 @@ def create_app(yard: Yard) -> Guard:
     app.state.figures = figures = Figures(context)
     app.state.observer = Observer(yard)
     app.state.feed = NowFeed(app.state.observer, context)
-    parts = (submitting, queries, answers, events, planning, sessions, browsing, metrics, observing)
-    for each in parts:
+    app.state.fresh = FreshAnswers()
+    asked = (submitting, queries, answers, events, planning, sessions, browsing, metrics)
+    for each in (*asked, observing, observing_past):
         app.include_router(each.router)
     app.add_exception_handler(QueryardError, _problem)
     app.add_exception_handler(RequestValidationError, _invalid)
