@@ -10,7 +10,7 @@ import contextlib
 import datetime
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError
 from dataclasses import replace
 from pathlib import Path
@@ -372,6 +372,12 @@ class Host:
         """Let waiting queries start again."""
         self._check_open()
         self._post(inputs.Resume())
+
+    def reset_models(self, models: Collection[str], since_at: float) -> None:
+        """Forget what was learnt from queries that ended before a time (seconds since 1970)."""
+        self._check_open()
+        self._post(inputs.LearnAnew())
+        self._estimator.reset(models, since_at, self._tickets.active())
 
     def limit(self, limits: Limits, tenants: Mapping[str, Limits]) -> None:
         """Hold queries that come from now on to other limits."""

@@ -147,6 +147,10 @@ class Resume(NamedTuple):
     """Waiting queries may start again."""
 
 
+class LearnAnew(NamedTuple):
+    """What ended queries have taught of widths and tasks counts no more."""
+
+
 class AcquireConnection(NamedTuple):
     """A caller wants the client's own connection for itself; a `Reply` says that it has it."""
 
@@ -182,6 +186,7 @@ Input = (
     | ChoosePolicy
     | Pause
     | Resume
+    | LearnAnew
     | AcquireConnection
     | ReleaseConnection
     | Close

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Unpack
 
 from queryard.backends.local import LocalBackend, nodes_of
+from queryard.core.errors import QueryardError, unknown_name
 from queryard.core.model import Node, Tenant
 from queryard.core.readable import several
 from queryard.engine.budget import divide, memory_budget, slot_range
@@ -42,6 +44,7 @@ from .monitor import SessionReport
 from .online import OnlineAnswers, online_wish
 from .online_planning import has_copies, load_planner
 from .options import QueryOptions, check_options
+from .overview import Overview
 from .recording import Recorder, history_file, kept_in, read_retention
 from .request import OnlineRequest, Plan, checked_plan
 from .settings import (
@@ -59,6 +62,8 @@ from .why import WaitReport
 
 # Chosen by measurement: see ARCHITECTURE.
 DEFAULT_PROFILE = "marshal"
+# What is learnt from queries that have ended: what templates took, how far prices are off.
+MODELS = ("templates", "prices")
 # How long `forecasts` waits for one that is being made.
 FORECASTS_S = 2.0
 
@@ -394,6 +399,10 @@ class Session:
         """All active queries, the earliest first."""
         return self.host.views()
 
+    def overview(self) -> Overview:
+        """All active queries and what holds each, and the cluster, at one moment."""
+        return self.host.overview()
+
     def forecasts(self) -> dict[str, Forecast]:
         """When each query is expected to start and end, if estimates are right and none arrives."""
         return self.host.forecasts(FORECASTS_S)
@@ -447,6 +456,9 @@ class Session:
         tenants: Mapping[str, Any] | Sequence[Tenant] | Tenants | None,
         limits: Mapping[str, Any] | Limits | None = None,
         profile: str | Mapping[str, Any] | None = None,
+        *,
+        by: str = BY_OPERATOR,
+        reason: str = "",
     ) -> None:
         """Share by other tenants and hold to other limits from now on, as `connect` takes them.
 
@@ -456,17 +468,12 @@ class Session:
         found, held = read_tenants(tenants), read_limits(limits or {}, "limits")
         before, self._tenants = self._tenants, found
         try:
-            self.use_profile(self._chosen if profile is None else profile)
+            self.use_profile(self._chosen if profile is None else profile, by=by, reason=reason)
         except BaseException:
             self._tenants = before
             raise
         self._limits = held
         self.host.limit(held, found.limits)
-
-    @property
-    def chosen(self) -> str | Mapping[str, Any]:
-        """The policy as it was asked for, without the shares of tenants."""
-        return self._chosen
 
     @property
     def limits(self) -> Limits:
@@ -476,7 +483,7 @@ class Session:
     @property
     def tenant_limits(self) -> Mapping[str, Limits]:
         """The limits of tenants that have some."""
-        return self._tenants.limits
+        return dict(self._tenants.limits)
 
     def pause(self, by: str = "") -> None:
         """Start no waiting query from now on; what runs goes on, and queries can be submitted.
@@ -494,6 +501,20 @@ class Session:
     def paused_by(self) -> str | None:
         """On whose word no query starts; None while queries start."""
         return self.host.ask(lambda coordinator: coordinator.kernel.state.paused_by)
+
+    def reset_models(
+        self, models: Collection[str] = MODELS, *, before: float | None = None
+    ) -> None:
+        """Forget what was learnt from queries that ended before a time (seconds since 1970; now).
+
+        `templates` is what queries of each template took, in the history of earlier sessions, too;
+        `prices` is how far predictions from plans and from bytes were off. What waits is predicted
+        anew at once. The history itself stays.
+        """
+        for model in models:
+            if model not in MODELS:
+                raise QueryardError(unknown_name("model", model, MODELS))
+        self.host.reset_models(models, time.time() if before is None else before)
 
     def _shared(self, profile: str | Mapping[str, Any]) -> Mapping[str, Any]:
         """A profile inside the shares of the tenants, if it can be followed on this machine."""

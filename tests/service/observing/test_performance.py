@@ -182,14 +182,15 @@ def test_days_add_up_to_the_performance_of_all(old_server):
 def test_a_day_is_read_page_by_page(old_server):
     with old_server.client("ann") as ann:
         day = ann.get("/v1/archive").json()["days"][1]
-        queries, skip = [], 0
-        while skip is not None:
-            given = {"limit": 40, "skip": skip}
+        queries, start = [], 0
+        while start is not None:
+            given = {"limit": 40, "start": start}
             found = ann.get(f"/v1/archive/{day['day']}", params=given).json()
             models.ArchivedDay.model_validate(found)
             queries += found["queries"]
-            skip = found["next"]
+            start = found["next"]
         assert len(queries) == day["queries"] == found["performance"]["queries"]
+        assert found["total"] == len(queries)
         assert len({each["id"] for each in queries}) == len(queries)
         assert {each["tenant"] for each in queries} <= {"sales", "sales/emea"}
         ends = [each["ended_at"] for each in queries]

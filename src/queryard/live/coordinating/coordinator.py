@@ -93,6 +93,7 @@ class Coordinator:
             inputs.ChoosePolicy: self._choose,
             inputs.Pause: self._pause,
             inputs.Resume: self._resume,
+            inputs.LearnAnew: lambda _: self._ledger.learn_anew(),
             told.WorkerFailed: self._worker_failed,
         }
 

@@ -16,11 +16,13 @@ from queryard.core.errors import QueryardError
 from queryard.version import __version__
 
 from ..observing.observer import Observer
+from ..page.routes import router as page
 from ..problems import InvalidRequest, Kind, Problem
 from ..yard import Yard
 from . import (
     answers,
     browsing,
+    controls,
     events,
     metrics,
     observing,
@@ -70,6 +72,8 @@ def create_app(yard: Yard) -> Guard:
     asked = (submitting, queries, answers, events, planning, sessions, browsing, metrics)
     for each in (*asked, observing, observing_past):
         app.include_router(each.router)
+    app.include_router(controls.router)
+    app.include_router(page)
     app.add_exception_handler(QueryardError, _problem)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)

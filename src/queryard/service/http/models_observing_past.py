@@ -20,7 +20,7 @@ class NodeNow(BaseModel):
     speed: float = Field(description="Relative to 1.")
     memory_bytes: int | None = Field(description="For queries; null if it is not bounded.")
     free_bytes: int | None
-    caches: dict[str, Any] = Field(description="Shares of tables that are kept parsed; for admins.")
+    caches: dict[str, Any] = Field(description="What is kept there, such as `parsed_tables`.")
     running: list[str] = Field(description="Queries that hold slots there.")
     running_others: int = Field(description="How many more, which the token does not see.")
 
@@ -46,11 +46,15 @@ class Cluster(BaseModel):
                     "running_others": 1,
                 }
             ],
+            "kept_tables": {},
         }
     )
 
     backend: str
     nodes: list[NodeNow]
+    kept_tables: dict[str, float] = Field(
+        description="The share of each table that is kept parsed; for admins."
+    )
 
 
 class PolicyChanged(BaseModel):
@@ -244,11 +248,15 @@ class ArchivedDay(BaseModel):
             "day": "2026-11-18",
             "performance": _PERFORMANCE,
             "queries": [{**EXAMPLE_QUERY, "status": "finished", "ended_at": 1794985205.0}],
+            "start": 0,
             "next": None,
+            "total": 120,
         }
     )
 
     day: str
     performance: Performance
     queries: list[QueryNow] = Field(description="The latest first.")
-    next: int | None = Field(description="What to skip for the next page; null at the end.")
+    start: int = Field(description="How many queries come before them.")
+    next: int | None = Field(description="Where the next page starts; null at the end.")
+    total: int = Field(description="Queries of the day.")

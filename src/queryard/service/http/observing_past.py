@@ -152,7 +152,7 @@ async def archived_day(
     day: Annotated[str, Path(max_length=10, description="Of UTC.", examples=["2026-11-18"])],
     by: ByWhat = "tenant",
     limit: Annotated[int, Query(ge=1, le=1000, description="Queries of a page.")] = 100,
-    skip: Annotated[int, Query(ge=0, le=10_000_000, description="Queries before them.")] = 0,
+    start: Annotated[int, Query(ge=0, le=10_000_000, description="Queries before them.")] = 0,
 ) -> Any:
     """How the queries of a day did, and a page of them, the latest first."""
     visibility = Visibility.of(principal_of(request))
@@ -161,10 +161,10 @@ async def archived_day(
     except (ValueError, OverflowError):
         raise UnknownName(f"unknown day {day!r}: write it as 2026-11-18") from None
     fresh: FreshAnswers = request.app.state.fresh
-    asked = ("day", visibility, day, by, limit, skip)
+    asked = ("day", visibility, day, by, limit, start)
     found = fresh.find(asked)
     if found is None:
         run = observer_of(request).archived_day
-        found = await context_of(request).run_long(run, visibility, day, by, limit, skip)
+        found = await context_of(request).run_long(run, visibility, day, by, limit, start)
         fresh.keep(asked, found)
     return as_json(found)

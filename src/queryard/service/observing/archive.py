@@ -74,15 +74,18 @@ def _day(day: str, rows: list[Row]) -> dict[str, Any]:
 
 
 def page_of(
-    reader: Overviews, day: tuple[float, float], visibility: Visibility, limit: int, skip: int
+    reader: Overviews, day: tuple[float, float], visibility: Visibility, limit: int, start: int
 ) -> dict[str, Any]:
-    """Queries that ended on a day, the latest first, from the one after `skip` others."""
+    """Queries that ended on a day, the latest first, from the one after `start` others."""
     rows = reader.page(
-        *day, visibility.tenant, limit=limit + 1, skip=skip, characters=SQL_CHARACTERS
+        *day, visibility.tenant, limit=limit + 1, skip=start, characters=SQL_CHARACTERS
     )
+    sums = reader.days(*day)
     return {
         "queries": [_query(row) for row in rows[:limit]],
-        "next": skip + limit if len(rows) > limit else None,
+        "start": start,
+        "next": start + limit if len(rows) > limit else None,
+        "total": sum(row["queries"] for row in sums if visibility.may_see(row["tenant"])),
     }
 
 

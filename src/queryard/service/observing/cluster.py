@@ -27,10 +27,12 @@ def cluster_document(
     view: ClusterView, backend: str, sees: Callable[[str], bool], is_admin: bool
 ) -> dict[str, Any]:
     """All nodes; `sees` says which queries are named, and admins see which tables are kept."""
-    caches = {"parsed_tables": view.kept_tables} if is_admin and view.kept_tables else {}
+    kept = view.kept_tables
+    caches = {"parsed_tables": len(kept)} if kept else {}
     return {
         "backend": backend,
         "nodes": [_node(node, sees, caches) for node in view.nodes],
+        "kept_tables": dict(kept) if is_admin else {},
     }
 
 

@@ -177,15 +177,15 @@ class Observer:
         return archive_document(rows, visibility)
 
     def archived_day(
-        self, visibility: Visibility, day: str, by: By, limit: int, skip: int
+        self, visibility: Visibility, day: str, by: By, limit: int, start: int
     ) -> dict[str, Any]:
         """One day: how its queries did, and a page of them. It may take a second."""
         bounds = bounds_of(day)
         found = self.performance(visibility, *bounds, by)
         with past(self.session.host.history_file) as reader:
-            page: dict[str, Any] = {"queries": [], "next": None}
+            page: dict[str, Any] = {"queries": [], "start": start, "next": None, "total": 0}
             if reader is not None:
-                page = page_of(reader, bounds, visibility, limit, skip)
+                page = page_of(reader, bounds, visibility, limit, start)
         return {"day": day, "performance": found, **page}
 
     def close(self) -> None:
