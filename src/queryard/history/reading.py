@@ -6,7 +6,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,6 +22,8 @@ from .presence import is_gone
 from .rows import CostRow, DoneRow, ForecastRow, PastRow, QueryRecord, SessionRecord
 
 PAST_RUNS = 16
+# Rows that are taken from SQLite at once.
+PART = 10_000
 
 
 class HistoryReader:
@@ -194,11 +196,21 @@ class HistoryReader:
         return list(self._rows(wanted, session=session))
 
     def _rows(self, wanted: str, **values: str | float | None) -> list[dict[str, Any]]:
-        return [dict(row) for row in self._found(wanted, values)]
-
-    def _found(self, wanted: str, values: Mapping[str, str | float | None]) -> list[sqlite3.Row]:
         try:
-            return self._connection.execute(wanted, values).fetchall()
+            return [dict(row) for row in self._connection.execute(wanted, values)]
+        except sqlite3.Error as error:
+            raise HistoryError(reason_of(error, str(self.file))) from error
+
+    def _tuples(
+        self, wanted: str, values: Mapping[str, str | float | None]
+    ) -> Iterator[list[tuple[Any, ...]]]:
+        """Very many rows, some at a time."""
+        try:
+            found = self._connection.cursor()
+            found.row_factory = None
+            found.execute(wanted, values)
+            while part := found.fetchmany(PART):
+                yield part
         except sqlite3.Error as error:
             raise HistoryError(reason_of(error, str(self.file))) from error
 

@@ -26,6 +26,7 @@ from . import (
     events,
     metrics,
     observing,
+    observing_past,
     planning,
     queries,
     sessions,
@@ -36,6 +37,7 @@ from .documents import DESCRIPTION, finished_schema
 from .events import Hub
 from .guard import Guard
 from .metrics import Figures
+from .observing_past import FreshAnswers
 from .observing_stream import NowFeed
 from .replies import PROBLEM, problem_json, problem_reply, to_json
 
@@ -50,6 +52,7 @@ def create_app(yard: Yard) -> Guard:
         yield
         await app.state.hub.close()
         await app.state.feed.close()
+        app.state.observer.close()
         context.close()
 
     app = FastAPI(
@@ -65,8 +68,9 @@ def create_app(yard: Yard) -> Guard:
     app.state.figures = figures = Figures(context)
     app.state.observer = Observer(yard)
     app.state.feed = NowFeed(app.state.observer, context)
-    parts = (submitting, queries, answers, events, planning, sessions, browsing, metrics, observing)
-    for each in parts:
+    app.state.fresh = FreshAnswers()
+    asked = (submitting, queries, answers, events, planning, sessions, browsing, metrics)
+    for each in (*asked, observing, observing_past):
         app.include_router(each.router)
     app.include_router(controls.router)
     app.include_router(page)
