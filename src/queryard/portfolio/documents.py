@@ -50,6 +50,8 @@ LIVE = (
 LIVE_OBJECTIVE = "small queries fast"
 # Sizes of a cluster are asked for this often: queries of a session take seconds, not minutes.
 SIZED_EVERY_S = 2.0
+# A session decides at least this often while queries wait, unless its share of a core is used up.
+PERIOD_S = 5.0
 LATE_S = 5.0
 
 
@@ -108,7 +110,7 @@ def read_portfolio(given: str | Mapping[str, Any]) -> Portfolio:
         margin=_number(table, "margin", usual.margin),
         share=_number(table, "share", usual.share),
         least_s=_number(table, "least_s", usual.least_s),
-        period_s=_number(table, "period_s", usual.period_s),
+        period_s=_number(table, "period_s", PERIOD_S),
     )
     late_s = _number(table, "late_s", LATE_S)
     if late_s <= 0:

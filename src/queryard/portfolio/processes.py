@@ -58,6 +58,15 @@ class Process:
     def pid(self) -> int:
         return self._process.pid
 
+    def cpu_s(self) -> float | None:
+        """The processor seconds it has used since it began; None where that cannot be seen."""
+        try:
+            stat = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii")
+            used = stat.rpartition(")")[2].split()
+            return (int(used[11]) + int(used[12])) / os.sysconf("SC_CLK_TCK")
+        except (OSError, ValueError, IndexError):
+            return None
+
     def ask(self, request: Callable[..., Any]) -> Answer:
         """Have a function called there; OSError or EOFError if the worker dies meanwhile."""
         assert self._process.stdin is not None
@@ -104,6 +113,11 @@ class _Sink:
 
     def write(self, data: Any) -> int:
         return self._stream.write(data)
+
+
+def ready(rest: Callable[[], None]) -> str | None:
+    """A request by which is seen that a worker has started."""
+    return None
 
 
 def serve(share: float, nice: int) -> None:

@@ -31,13 +31,17 @@ class Outlook:
     number: int
     policy: str
     schedule: Schedule
+    since_s: float
     until_s: float
     ends_s: dict[str, float | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Scores over the queries that have ended, as they were forecast and as they were."""
+    """Scores over the queries that have ended, as they were forecast and as they were.
+
+    What was lost before the decision does not count.
+    """
 
     number: int
     policy: str
@@ -72,11 +76,14 @@ class Reflection:
         self._all = _Bias()
         self._of: dict[str, _Bias] = {}
 
-    def expect(self, number: int, policy: str, schedule: Schedule, now: float) -> None:
-        """A decision with this number is in force; `schedule` is the forecast for its policy."""
-        last_s = max((query.end_s for query in schedule.queries), default=now)
+    def expect(self, number: int, policy: str, schedule: Schedule, since_s: float) -> None:
+        """A decision with this number is in force; `schedule` is the forecast for its policy,
+        made at `since_s`.
+        """
+        last_s = max((query.end_s for query in schedule.queries), default=since_s)
         # Twice the time: what has not ended by then is judged no more.
-        self._open[number] = Outlook(number, policy, schedule, now + 2 * (last_s - now) + 1.0)
+        until_s = since_s + 2 * (last_s - since_s) + 1.0
+        self._open[number] = Outlook(number, policy, schedule, since_s, until_s)
         while len(self._open) > MOST_OPEN:
             self._open.pop(next(iter(self._open)))
 
@@ -139,9 +146,15 @@ class Reflection:
             return None
         # What nodes cost is not of queries.
         forecast, observed = (
-            self._objective.score(self._objective.vector(Schedule(tuple(queries))))
+            to_come(self._objective, Schedule(tuple(queries)), outlook.since_s)
             for queries in (foreseen, seen)
         )
         if not forecast > 0 or not observed > 0:
             return None
         return Outcome(outlook.number, outlook.policy, forecast, observed, len(seen))
+
+
+def to_come(objective: Objective, schedule: Schedule, since_s: float) -> float:
+    """The score without what was lost already: that of the same queries, had they ended then."""
+    lost = objective.vector(schedule.ended_by(since_s))
+    return objective.score(objective.vector(schedule)) - objective.score(lost)

@@ -56,6 +56,11 @@ class Schedule:
     queries: tuple[QueryEnd, ...]
     leases_s: tuple[float, ...] = ()
 
+    def ended_by(self, time_s: float) -> Schedule:
+        """The same queries, if each had ended by a time: what is lost then cannot be helped."""
+        over = (q._replace(end_s=max(q.submit_s, min(q.end_s, time_s))) for q in self.queries)
+        return Schedule(tuple(over))
+
 
 def violation(schedule: Schedule) -> float:
     """The mean square of how late queries with a deadline are, in s².

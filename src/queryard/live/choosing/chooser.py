@@ -55,6 +55,11 @@ class Question:
     queries: int
     left: set[str]
 
+    @property
+    def since_s(self) -> float:
+        """The time of the fork, from which candidates are simulated."""
+        return self.fork.kernel.state.now
+
 
 class Choice(NamedTuple):
     """A policy to be followed from now on."""
@@ -65,11 +70,15 @@ class Choice(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What follows from a look: a choice from memory, a question, and when to look again."""
+    """What follows from a look: a choice from memory, a question, and when to look again.
+
+    `wants_worker` says that there would be a question, if a worker could be asked.
+    """
 
     choice: Choice | None = None
     question: Question | None = None
     next_s: float = math.inf
+    wants_worker: bool = False
 
 
 class Verdict(NamedTuple):
@@ -77,10 +86,12 @@ class Verdict(NamedTuple):
 
     trials: Mapping[str, Trial]
     vectors: Mapping[str, Mapping[str, float]]
+    # The metrics of the same queries, had all of them ended when the question was asked.
+    lost: Mapping[str, float]
     dropped: Mapping[str, str]
 
 
-def verdict(objective: Objective, names: Sequence[str], found: object) -> Verdict:
+def verdict(objective: Objective, names: Sequence[str], found: object, asked_s: float) -> Verdict:
     """What a worker has found, whatever it is; it may take a moment with a long queue."""
     trials: dict[str, Trial] = {}
     vectors: dict[str, dict[str, float]] = {}
@@ -95,7 +106,9 @@ def verdict(objective: Objective, names: Sequence[str], found: object) -> Verdic
                 del dropped[each.name]
             else:
                 dropped[each.name] = "its schedule has no score"
-    return Verdict(trials, vectors, dropped)
+    one = next(iter(trials.values()), None)
+    lost = {} if one is None else objective.vector(one.schedule.ended_by(asked_s))
+    return Verdict(trials, vectors, lost, dropped)
 
 
 class Chooser:
@@ -128,7 +141,7 @@ class Chooser:
 
     # --- looking ---------------------------------------------------------------------------------
 
-    def look(self, asked_s: float, now: float, view: View) -> Look:
+    def look(self, asked_s: float, now: float, view: View, has_worker: bool = True) -> Look:
         """Look at the queue, on the thread of the coordinator: it must be quick.
 
         `asked_s` is when this look was asked for.
@@ -146,6 +159,8 @@ class Chooser:
         trigger = self._selector.trigger(state, now) or (CHECK if self._unchecked else None)
         if trigger is None or self._asked is not None or not self._may_ask(now):
             return Look(choice, None, next_s)
+        if not has_worker:
+            return Look(choice, None, next_s, wants_worker=True)
         self._selector.plan(state, now)
         self._numbers += 1
         fork = Fork(view.kernel.fork(), view.sharers())
@@ -210,7 +225,10 @@ class Chooser:
         self, question: Question, found: Verdict, now: float, cpu_s: float
     ) -> Choice | None:
         selector, before = self._selector, self.current
-        bare = selector.scores(found.vectors)
+        whole = selector.scores(found.vectors)
+        # The margin is a share of what can still be changed, not of what was lost before.
+        lost = selector.settings.objective.score(found.lost, selector.usual)
+        bare = {name: max(0.0, score - lost) for name, score in whole.items()}
         scores = {name: bare[name] * self._reflection.correction(name) for name in bare}
         # One that could not be tried is not chosen, and not kept if another one can be.
         for name in found.dropped:
@@ -234,7 +252,7 @@ class Chooser:
         choice = None if chosen == before else self._switch(chosen, reason, now)
         if chosen in found.trials:
             schedule = found.trials[chosen].schedule
-            self._reflection.expect(question.number, chosen, schedule, now)
+            self._reflection.expect(question.number, chosen, schedule, question.since_s)
         return choice
 
     def failed(
@@ -249,11 +267,15 @@ class Chooser:
         if question is not self._asked:
             return
         self._asked = None
+        self.wait_after_failure(now, cpu_s)
+        self._tell(question, now, cpu_s, dropped or {}, why)
+
+    def wait_after_failure(self, now: float, cpu_s: float) -> None:
+        """Ask no worker for a while: one has failed, or has not started."""
         self._failures += 1
         wait_s = min(MOST_AGAIN_S, AGAIN_S * 2 ** (min(self._failures, 10) - 1))
         self._not_before_s = now + wait_s
         self.budget.spend(cpu_s, now)
-        self._tell(question, now, cpu_s, dropped or {}, why)
 
     def ended(self, query: str, end_s: float | None) -> None:
         """A query has ended; `end_s` is None if it has failed or was cancelled."""

@@ -16,9 +16,10 @@ from functools import partial
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
+from queryard.core.errors import QueryardError
 from queryard.portfolio.documents import Portfolio
 from queryard.portfolio.present import try_present
-from queryard.portfolio.processes import Answer, Process
+from queryard.portfolio.processes import Answer, Process, ready
 
 from .chooser import Choice, Chooser, Look, Question, View, verdict
 
@@ -31,6 +32,8 @@ LOOKING_SHARE = 0.01
 MOST_CPU_S = 2.0
 # The share of a core is kept to by waiting between decisions. One under way is wanted soon.
 NICE = 1
+# How long a worker may take to start: it loads modules.
+START_LATE_S = 30.0
 CLOSE_S = 3.0
 
 
@@ -38,14 +41,15 @@ class Worker(Protocol):
     """What tries candidates out; a `Process`, or that of a test."""
 
     def ask(self, request: Callable[..., Any]) -> Answer: ...
+    def cpu_s(self) -> float | None: ...
     def kill(self) -> None: ...
 
 
 @dataclass(slots=True)
 class _Reply:
-    """What became of a question: an answer, or an error."""
+    """What became of a question, or of a start: an answer, or an error."""
 
-    question: Question
+    question: Question | None
     answer: Answer | None = None
     error: str = ""
 
@@ -82,6 +86,8 @@ class Choosing:
         # What the worker of now had used when it was last heard of.
         self._seen_cpu_s = 0.0
         self._own_cpu_s = 0.0
+        # Since when a worker starts; never, if none does.
+        self._starting_s = math.inf
         self._question: Question | None = None
         self._replies: list[_Reply] = []
         self._thread = threading.Thread(target=self._run, name="queryard-portfolio", daemon=True)
@@ -162,19 +168,25 @@ class Choosing:
     def _timeout_s(self, earliest_s: float) -> float | None:
         """Until the next look, or until an answer is late."""
         next_s = max(earliest_s, -math.inf if self._woken else self._next_s)
-        if self._question is not None:
-            next_s = min(next_s, self._question.asked_s + self.portfolio.late_s)
+        next_s = min(next_s, self._late_s())
         return None if next_s == math.inf else max(0.0, next_s - self._now())
+
+    def _late_s(self) -> float:
+        """When a worker is late."""
+        if self._question is not None:
+            return self._question.asked_s + self.portfolio.late_s
+        return self._starting_s + START_LATE_S
 
     def _look(self) -> float:
         """Look at the queue; how long that has kept the driver."""
         asked_s, took_s = self._now(), 0.0
+        has_worker = self._worker is not None and self._starting_s == math.inf
 
         def look(view: View) -> Look:
             nonlocal took_s
             began_s = time.thread_time()
             with self._changed:
-                found = self._chooser.look(asked_s, self._now(), view)
+                found = self._chooser.look(asked_s, self._now(), view, has_worker)
             took_s = time.thread_time() - began_s
             return found
 
@@ -185,83 +197,117 @@ class Choosing:
             self._next_s = found.next_s
             if found.choice is not None and not self._closed:
                 self._choose(found.choice)
-            self._question = found.question or self._question
         if found.question is not None:
-            asking = threading.Thread(
-                target=self._put, args=(found.question,), name="queryard-trials", daemon=True
-            )
-            asking.start()
+            self._question = found.question
+            self._beside(found.question)
+        elif found.wants_worker and self._starting_s == math.inf:
+            self._starting_s = self._now()
+            self._beside(None)
         return took_s
+
+    def _beside(self, question: Question | None) -> None:
+        """Ask a worker something, or start one, on another thread."""
+        work = self._start_worker if question is None else partial(self._put, question)
+        threading.Thread(target=work, name="queryard-trials", daemon=True).start()
 
     def _take(self, reply: _Reply) -> None:
         """What a worker has answered."""
-        if reply.question is not self._question:
+        if reply.question is None:
+            self._take_start(reply)
+        elif reply.question is self._question:  # else it was given up
+            self._question = None
+            if reply.answer is None:
+                self._fail(reply.question, reply.error)
+            else:
+                self._decide(reply.question, reply.answer)
+
+    def _take_start(self, reply: _Reply) -> None:
+        if self._starting_s == math.inf:
             return  # it was given up
-        began_s = time.thread_time()
-        self._question = None
-        settings = self.portfolio.settings
         if reply.answer is None:
-            # What it has used is not known: it cannot be more than the time that has passed.
-            cpu_s = self._now() - reply.question.asked_s + self._own()
-            self._drop_worker()
-            with self._changed:
-                self._chooser.failed(reply.question, reply.error, self._now(), cpu_s)
+            self._fail(None, reply.error)
             return
-        found = verdict(settings.objective, list(settings.candidates), reply.answer.found)
-        used_s = max(0.0, reply.answer.cpu_s - self._seen_cpu_s)
-        self._seen_cpu_s = reply.answer.cpu_s
+        self._starting_s = math.inf
+        # A question that waited for it is asked now.
+        self._next_s = -math.inf
         with self._changed:
-            used_s += self._own() + time.thread_time() - began_s
-            choice = self._chooser.answered(reply.question, found, self._now(), used_s)
+            self._chooser.budget.spend(self._used_s(reply.answer), self._now())
+
+    def _decide(self, question: Question, answer: Answer) -> None:
+        began_s = time.thread_time()
+        settings = self.portfolio.settings
+        names = list(settings.candidates)
+        found = verdict(settings.objective, names, answer.found, question.since_s)
+        with self._changed:
+            cpu_s = self._used_s(answer) + self._own() + time.thread_time() - began_s
+            choice = self._chooser.answered(question, found, self._now(), cpu_s)
             # Within the lock: no choice is made once this is closed.
             if choice is not None and not self._closed:
                 self._choose(choice)
 
-    def _give_up_late(self) -> None:
-        question = self._question
-        late_s = self.portfolio.late_s
-        if question is None or self._now() < question.asked_s + late_s:
-            return
-        self._question = None
-        self._drop_worker()
-        with self._changed:
-            why = f"the worker gave no answer within {late_s:g} s"
-            self._chooser.failed(question, why, self._now(), late_s + self._own())
+    def _used_s(self, answer: Answer) -> float:
+        """What the worker has used since it was last heard of."""
+        used_s, self._seen_cpu_s = answer.cpu_s - self._seen_cpu_s, answer.cpu_s
+        return max(0.0, used_s)
 
-    def _drop_worker(self) -> None:
+    def _give_up_late(self) -> None:
+        if self._now() < self._late_s():
+            return
+        question, self._question = self._question, None
+        if question is None:
+            self._fail(None, f"it has not started within {START_LATE_S:g} s")
+        else:
+            self._fail(question, f"the worker gave no answer within {self.portfolio.late_s:g} s")
+
+    def _fail(self, question: Question | None, why: str) -> None:
+        """A worker is of no use any more: end it. The next question starts another one."""
+        began_s = self._starting_s if question is None else question.asked_s
         with self._changed:
             worker, self._worker = self._worker, None
+        used_s = None if worker is None else worker.cpu_s()
+        # Where it cannot be seen, it is no more than the time that has passed.
+        cpu_s = self._now() - began_s if used_s is None else max(0.0, used_s - self._seen_cpu_s)
         self._seen_cpu_s = 0.0
+        self._starting_s = math.inf
         if worker is not None:
             worker.kill()
+        with self._changed:
+            cpu_s += self._own()
+            if question is not None:
+                self._chooser.failed(question, why, self._now(), cpu_s)
+                return
+            self._chooser.wait_after_failure(self._now(), cpu_s)
+        self._failed(QueryardError(f"the worker of the portfolio: {why}"))
 
     def _own(self) -> float:
         """What this process has used for decisions since it was last asked."""
         used_s, self._own_cpu_s = self._own_cpu_s, 0.0
         return used_s
 
-    def _has_taken(self, worker: Worker) -> bool:
-        """Keep a worker that has just begun, unless it is too late for it."""
-        with self._changed:
-            if not self._closed:
-                self._worker = worker
-            return not self._closed
-
     # --- on a thread per question ----------------------------------------------------------------
+
+    def _start_worker(self) -> None:
+        reply = _Reply(None)
+        try:
+            worker = self._start()
+            with self._changed:
+                if not self._closed:
+                    self._worker = worker
+            if self._closed:
+                worker.kill()
+                return
+            reply.answer = worker.ask(ready)
+        except Exception as error:
+            reply.error = f"it could not be started ({error})"
+        self._hear(reply)
 
     def _put(self, question: Question) -> None:
         began_s = time.thread_time()
         reply = _Reply(question)
+        worker = self._worker
         try:
-            with self._changed:
-                if self._closed:
-                    return
-                worker = self._worker
             if worker is None:
-                worker = self._start()
-                if not self._has_taken(worker):
-                    worker.kill()
-                    return
+                return  # it is closed
             kernel = question.fork.without_sharers()
             candidates = dict(self.portfolio.settings.candidates)
             reply.answer = worker.ask(partial(try_present, kernel, candidates, MOST_CPU_S))
@@ -269,5 +315,9 @@ class Choosing:
             reply.error = f"the worker failed ({error})"
         with self._changed:
             self._own_cpu_s += time.thread_time() - began_s
+        self._hear(reply)
+
+    def _hear(self, reply: _Reply) -> None:
+        with self._changed:
             self._replies.append(reply)
             self._changed.notify_all()
