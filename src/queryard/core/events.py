@@ -177,6 +177,19 @@ class PolicyChosen(NamedTuple):
     by: str = ""
 
 
+class Paused(NamedTuple):
+    """From now on no waiting query starts; what runs goes on. `by` says on whose word."""
+
+    time_s: float
+    by: str = ""
+
+
+class Resumed(NamedTuple):
+    """Waiting queries may start again."""
+
+    time_s: float
+
+
 class Woke(NamedTuple):
     """The time asked for by `WakeAt` has come."""
 
@@ -199,5 +212,7 @@ Event = (
     | SegmentsKept
     | QueryCancelled
     | PolicyChosen
+    | Paused
+    | Resumed
     | Woke
 )

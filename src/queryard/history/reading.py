@@ -8,7 +8,7 @@ import sqlite3
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from queryard.core.codec import decode_command, decode_event
 from queryard.core.journal import Journal, Step
@@ -34,7 +34,7 @@ class HistoryReader:
     def close(self) -> None:
         self._connection.close()
 
-    def __enter__(self) -> HistoryReader:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -194,8 +194,11 @@ class HistoryReader:
         return list(self._rows(wanted, session=session))
 
     def _rows(self, wanted: str, **values: str | float | None) -> list[dict[str, Any]]:
+        return [dict(row) for row in self._found(wanted, values)]
+
+    def _found(self, wanted: str, values: Mapping[str, str | float | None]) -> list[sqlite3.Row]:
         try:
-            return [dict(row) for row in self._connection.execute(wanted, values)]
+            return self._connection.execute(wanted, values).fetchall()
         except sqlite3.Error as error:
             raise HistoryError(reason_of(error, str(self.file))) from error
 

@@ -10,7 +10,7 @@ import contextlib
 import datetime
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError
 from dataclasses import replace
 from pathlib import Path
@@ -48,13 +48,14 @@ from .choosing.state import BY_OPERATOR, BY_PORTFOLIO, CHANGES_KEPT, PolicyChang
 from .coordinating import Coordinator
 from .effect_runner import EffectRunner, end_ticket
 from .estimates.estimator import Estimator
-from .estimates.forecasts import Forecaster, Fork
+from .estimates.forecasts import Forecaster, Forecasts, Fork
 from .estimates.prediction import Predictor
 from .estimates.waits import Waits
 from .facts import QueryFacts, QueryView
 from .inputs import ClientPort
 from .loop import Loop, Mailbox
 from .monitor import SessionReport
+from .overview import ClusterView, Load, Overview
 from .recording import COST_EVERY_S, Recorder, hash_of
 from .request import QueryRequest
 from .ticket import Ticket, TimedForecast
@@ -411,6 +412,22 @@ class Host:
         if choosing is not None:
             choosing.ended(facts.id, facts.ended_s if facts.error is None else None)
 
+    def pause(self, by: str) -> None:
+        """Let no waiting query start from now on; what runs goes on."""
+        self._check_open()
+        self._post(inputs.Pause(by))
+
+    def resume(self) -> None:
+        """Let waiting queries start again."""
+        self._check_open()
+        self._post(inputs.Resume())
+
+    def reset_models(self, models: Collection[str], since_at: float) -> None:
+        """Forget what was learnt from queries that ended before a time (seconds since 1970)."""
+        self._check_open()
+        self._post(inputs.LearnAnew())
+        self._estimator.reset(models, since_at, self._tickets.active())
+
     def limit(self, limits: Limits, tenants: Mapping[str, Limits]) -> None:
         """Hold queries that come from now on to other limits."""
         self._check_open()
@@ -450,6 +467,27 @@ class Host:
     def views(self) -> tuple[QueryView, ...]:
         """All active queries, the earliest first."""
         return tuple(self.ask(Coordinator.views))
+
+    @property
+    def steps(self) -> int:
+        """A number that goes up whenever something has happened to a query."""
+        return self._loop.decisions
+
+    def overview(self) -> Overview:
+        """All active queries and what holds each; cheaper than `why` of every query."""
+        return self.ask(lambda coordinator: coordinator.overview(self.now()))
+
+    def load(self) -> Load:
+        """How much there is to do."""
+        return self.ask(Coordinator.load)
+
+    def cluster(self) -> ClusterView:
+        """All nodes, and the queries that run there."""
+        return self.ask(lambda coordinator: coordinator.cluster(self.now()))
+
+    def recent_forecasts(self, share: float) -> Forecasts:
+        """The last forecast of all queries; it is renewed for a share of a core at most."""
+        return self._forecaster.recent(share)
 
     def why(self, query: str) -> Why | None:
         return self.ask(lambda coordinator: coordinator.why(query))
@@ -528,10 +566,20 @@ class Host:
             self._problems.append(f"{type(error).__name__}: {error}")
 
     @property
+    def session_name(self) -> str:
+        """The name of its session in the history; ids of its queries begin with it."""
+        return self._recorder.session
+
+    @property
     def history_file(self) -> Path | None:
         """Where the history is; None if there is none."""
         history = self._recorder.history
         return None if history is None else history.file
+
+    def flush_history(self) -> bool:
+        """Wait until all that has happened so far can be read in the history; whether it can."""
+        history = self._recorder.history
+        return history is not None and history.flush()
 
     def redact_history(self) -> None:
         """Leave values that users wrote into statements out of the history from now on."""

@@ -137,6 +137,20 @@ class ChoosePolicy(NamedTuple):
     by: str = ""
 
 
+class Pause(NamedTuple):
+    """No waiting query is to start; `by` says on whose word."""
+
+    by: str
+
+
+class Resume(NamedTuple):
+    """Waiting queries may start again."""
+
+
+class LearnAnew(NamedTuple):
+    """What ended queries have taught of widths and tasks counts no more."""
+
+
 class AcquireConnection(NamedTuple):
     """A caller wants the client's own connection for itself; a `Reply` says that it has it."""
 
@@ -170,6 +184,9 @@ Input = (
     | ReaderState
     | HandedOver
     | ChoosePolicy
+    | Pause
+    | Resume
+    | LearnAnew
     | AcquireConnection
     | ReleaseConnection
     | Close

@@ -1,7 +1,7 @@
 """The questions a session answers from outside, by name; independent of the transport.
 
-Questions about the present (`queries`, `profile`) never wait for a forecast; `forecasts` is a
-question of its own.
+Questions about the present (`queries`, `overview`, `profile`) never wait for a forecast;
+`forecasts` is a question of its own.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from queryard.core.errors import QueryardError, unknown_name
 from queryard.sim.forecast import Forecast
 
 from .facts import QueryView
+from .overview import Overview
 from .why import WaitReport
 
 Request = Mapping[str, Any]
@@ -28,6 +29,7 @@ class Askable(Protocol):
     def profile(self) -> Mapping[str, Any]: ...
     def now(self) -> float: ...
     def queries(self) -> Sequence[QueryView]: ...
+    def overview(self) -> Overview: ...
     def forecasts(self) -> Mapping[str, Forecast]: ...
     def why(self, query: str) -> WaitReport: ...
     def use_profile(self, profile: Mapping[str, Any]) -> None: ...
@@ -37,6 +39,39 @@ class Askable(Protocol):
 def _queries(session: Askable, request: Request) -> Any:
     now_s = session.now()
     return [{**asdict(view), "now_s": now_s} for view in session.queries()]
+
+
+def _overview(session: Askable, request: Request) -> Any:
+    """All active queries, with what holds each, and the cluster, at one moment."""
+    found = session.overview()
+    queries = [
+        {
+            "id": each.id,
+            "sql": each.request.sql,
+            "tenant": each.request.tenant,
+            "slots": each.slots,
+            "progress": each.progress,
+            "submitted_s": each.submitted_s,
+            "started_s": each.started_s,
+            "deadline_s": each.request.deadline_s,
+            "predicted_work_s": each.predicted_work_s,
+            "work_s": each.work_s,
+            "hold": each.hold,
+            "position": each.position,
+            "turn": each.turn,
+        }
+        for each in found.queries
+    ]
+    return {
+        "now_s": found.now_s,
+        "slots": found.slots,
+        "busy_slots": found.busy_slots,
+        "memory_bytes": found.memory_bytes,
+        "reserved_bytes": found.reserved_bytes,
+        "policy": found.policy.name,
+        "paused_by": found.paused_by,
+        "queries": queries,
+    }
 
 
 def _forecasts(session: Askable, request: Request) -> Any:
@@ -63,6 +98,7 @@ def _cancel(session: Askable, request: Request) -> Any:
 
 QUESTIONS: Mapping[str, Callable[[Askable, Request], Any]] = {
     "queries": _queries,
+    "overview": _overview,
     "forecasts": _forecasts,
     "why": _why,
     "profile": _profile,

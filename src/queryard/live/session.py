@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Unpack
 
 from queryard.backends.local import LocalBackend, nodes_of
+from queryard.core.errors import QueryardError, unknown_name
 from queryard.core.model import Node, Tenant
 from queryard.core.readable import several
 from queryard.engine.budget import divide, memory_budget, slot_range
@@ -44,6 +46,7 @@ from .monitor import SessionReport
 from .online import OnlineAnswers, online_wish
 from .online_planning import has_copies, load_planner
 from .options import QueryOptions, check_options
+from .overview import Overview
 from .recording import Recorder, history_file, kept_in, read_retention
 from .request import OnlineRequest, Plan, checked_plan
 from .settings import (
@@ -61,6 +64,8 @@ from .why import WaitReport
 
 # Chosen by measurement: see ARCHITECTURE.
 DEFAULT_PROFILE = "marshal"
+# What is learnt from queries that have ended: what templates took, how far prices are off.
+MODELS = ("templates", "prices")
 # How long `forecasts` waits for one that is being made.
 FORECASTS_S = 2.0
 
@@ -176,7 +181,8 @@ class Session:
         self._tenants = read_tenants(tenants)
         self._chosen = profile
         self._profile, self._portfolio = self._resolved(profile)
-        gate = Gate(read_limits(limits or {}, "limits"), self._tenants.limits, self.slots)
+        self._limits = read_limits(limits or {}, "limits")
+        gate = Gate(self._limits, self._tenants.limits, self.slots)
         recorder = Recorder(history_file(history, catalog), read_retention(retention))
         share = checked_slow_start(slow_start)
         kernel = recorder.kernel(self._profile, self.slots, self.memory_bytes, share)
@@ -396,6 +402,10 @@ class Session:
         """All active queries, the earliest first."""
         return self.host.views()
 
+    def overview(self) -> Overview:
+        """All active queries and what holds each, and the cluster, at one moment."""
+        return self.host.overview()
+
     def forecasts(self) -> dict[str, Forecast]:
         """When each query is expected to start and end, if estimates are right and none arrives."""
         return self.host.forecasts(FORECASTS_S)
@@ -455,9 +465,12 @@ class Session:
 
     def use_tenants(
         self,
-        tenants: Mapping[str, Any] | Sequence[Tenant] | None,
-        limits: Mapping[str, Any] | None = None,
+        tenants: Mapping[str, Any] | Sequence[Tenant] | Tenants | None,
+        limits: Mapping[str, Any] | Limits | None = None,
         profile: str | Mapping[str, Any] | None = None,
+        *,
+        by: str = BY_OPERATOR,
+        reason: str = "",
     ) -> None:
         """Share by other tenants and hold to other limits from now on, as `connect` takes them.
 
@@ -467,11 +480,53 @@ class Session:
         found, held = read_tenants(tenants), read_limits(limits or {}, "limits")
         before, self._tenants = self._tenants, found
         try:
-            self.use_profile(self._chosen if profile is None else profile)
+            self.use_profile(self._chosen if profile is None else profile, by=by, reason=reason)
         except BaseException:
             self._tenants = before
             raise
+        self._limits = held
         self.host.limit(held, found.limits)
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of all tenants together."""
+        return self._limits
+
+    @property
+    def tenant_limits(self) -> Mapping[str, Limits]:
+        """The limits of tenants that have some."""
+        return dict(self._tenants.limits)
+
+    def pause(self, by: str = "") -> None:
+        """Start no waiting query from now on; what runs goes on, and queries can be submitted.
+
+        `by` says on whose word: `why` tells it of every query that waits. A query that is identical
+        to a running one is still answered together with it.
+        """
+        self.host.pause(by)
+
+    def resume(self) -> None:
+        """Let waiting queries start again."""
+        self.host.resume()
+
+    @property
+    def paused_by(self) -> str | None:
+        """On whose word no query starts; None while queries start."""
+        return self.host.ask(lambda coordinator: coordinator.kernel.state.paused_by)
+
+    def reset_models(
+        self, models: Collection[str] = MODELS, *, before: float | None = None
+    ) -> None:
+        """Forget what was learnt from queries that ended before a time (seconds since 1970; now).
+
+        `templates` is what queries of each template took, in the history of earlier sessions, too;
+        `prices` is how far predictions from plans and from bytes were off. What waits is predicted
+        anew at once. The history itself stays.
+        """
+        for model in models:
+            if model not in MODELS:
+                raise QueryardError(unknown_name("model", model, MODELS))
+        self.host.reset_models(models, time.time() if before is None else before)
 
     def _resolved(
         self, profile: str | Mapping[str, Any]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from queryard.core.events import PolicyChosen
+from queryard.core.events import PolicyChosen, Resumed
 from queryard.core.scheduler import Scheduler
 from queryard.core.state import State
 from queryard.policies import for_arrivals
@@ -92,6 +92,9 @@ def _try_one(
         for query in state.queries.values()
     ]
     driver = resume(fork, conditions)
+    if state.paused_by is not None:
+        # In a pause every candidate would look the same: what counts is what comes after it.
+        driver.post(now, 0, Resumed(now))
     driver.post(now, 0, PolicyChosen(now, _for_this_queue(profile)))
     reached_s, idle = now, 0
     until_s = now + limits.horizon_s

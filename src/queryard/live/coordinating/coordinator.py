@@ -37,8 +37,10 @@ from ..choosing.state import PolicyLog
 from ..effects import Effect
 from ..facts import QueryView
 from ..inputs import ClientPort, Input
+from ..overview import ClusterView, Load, Overview
 from ..request import QueryRequest
 from ..sharing import Choice
+from . import glancing
 from .ending import Ending
 from .intake import Intake
 from .ledger import Ledger
@@ -89,6 +91,9 @@ class Coordinator:
             inputs.HandedOver: ending.handed_over,
             inputs.Close: ending.close,
             inputs.ChoosePolicy: self._choose,
+            inputs.Pause: self._pause,
+            inputs.Resume: self._resume,
+            inputs.LearnAnew: lambda _: self._ledger.learn_anew(),
             told.WorkerFailed: self._worker_failed,
         }
 
@@ -156,6 +161,15 @@ class Coordinator:
         self._ledger.tell(ev.PolicyChosen(now, given.profile, given.reason, given.by))
         self.policies.chosen(given.profile, now, given.by, given.reason)
 
+    def _pause(self, given: inputs.Pause) -> None:
+        """Queries are let in as before, and wait."""
+        self.gate.paused = True
+        self._ledger.tell(ev.Paused(self._ledger.now, given.by))
+
+    def _resume(self, given: inputs.Resume) -> None:
+        self.gate.paused = False
+        self._ledger.tell(ev.Resumed(self._ledger.now))
+
     def _worker_failed(self, given: told.WorkerFailed) -> None:
         raise given.error
 
@@ -168,6 +182,18 @@ class Coordinator:
             entry.view(known[entry.id].slots if entry.id in known else 0)
             for entry in self._ledger.entries.values()
         ]
+
+    def overview(self, now_s: float) -> Overview:
+        """All active queries and what holds each, at a time of the clock."""
+        return glancing.overview(self._ledger, self.policies.state, now_s)
+
+    def load(self) -> Load:
+        """How much there is to do."""
+        return glancing.load(self._ledger)
+
+    def cluster(self, now_s: float) -> ClusterView:
+        """All nodes and the queries that run there."""
+        return glancing.cluster(self._ledger, now_s)
 
     def why(self, query: str) -> Why | None:
         """What the kernel says of a query; None if it does not know it (yet, or any more)."""
