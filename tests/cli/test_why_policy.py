@@ -1,4 +1,4 @@
-"""`queryard why --policy` tells which candidates were tried, their scores, and why one was chosen."""
+"""`queryard why --policy` tells which candidates were tried, and why one was chosen."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def show_policies(found: Sequence[tuple[str, Found]], as_json: bool) -> None:
     console = Console(highlight=False)
     for name, told in found:
         for shown in _told(name, told, time.time()):
-            console.print(shown)
+            console.print(shown, soft_wrap=isinstance(shown, Text))
 
 
 def _told(name: str, told: Found, now: float) -> list[RenderableType]:
@@ -52,7 +52,8 @@ def _told(name: str, told: Found, now: float) -> list[RenderableType]:
     if tried is not None:
         shown += ["", _candidates(tried, now)]
     if decisions:
-        shown += ["", _decisions(decisions[:LISTED], now)]
+        shown += ["", Text("Decisions, the latest first")]
+        shown += [_decision(each, now) for each in decisions[:LISTED]]
     else:
         shown.append(Text("  It has decided nothing yet: no two queries were there together."))
     return shown
@@ -92,24 +93,15 @@ def _candidates(decision: Found, now: float) -> Table:
     return table
 
 
-def _decisions(decisions: Sequence[Found], now: float) -> Table:
-    table = Table(title="Decisions", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
-    for name in ("when", "because of", "chosen"):
-        table.add_column(name, no_wrap=True)
-    for name in ("took", "error of the forecast"):
-        table.add_column(name, justify="right")
-    table.add_column("why")
-    for each in decisions:
-        outcome = each["outcome"]
-        table.add_row(
-            _ago(now - each["at"]),
-            Text(each["trigger"]),
-            Text(each["chosen"]),
-            f"{each['took_s'] * 1000:.0f} ms",
-            "" if outcome is None else f"{outcome['error']:+.0%}",
-            Text(each["reason"]),
-        )
-    return table
+def _decision(each: Found, now: float) -> Text:
+    """For example `3 s ago, period, in 120 ms: fifo stays …; it went 12 % worse than forecast`."""
+    outcome = each["outcome"]
+    became = ""
+    if outcome is not None:
+        how = "worse" if outcome["error"] > 0 else "better"
+        became = f"; it went {100 * abs(outcome['error']):.0f} % {how} than forecast"
+    when = f"{_ago(now - each['at'])}, {each['trigger']}, in {each['took_s'] * 1000:.0f} ms"
+    return Text(f"  {when}: {each['reason']}{became}")
 
 
 def _ago(seconds: float) -> str:
