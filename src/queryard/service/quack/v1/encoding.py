@@ -110,8 +110,8 @@ def _validity(values: Any, out: list[Piece]) -> None:
         out.append(_ALL_VALID)
         return
     bitmap = values.buffers()[0]
-    if bitmap is None:  # nothing but NULL
-        write_mask(np.zeros(len(values), bool), out)
+    if bitmap is None:
+        write_mask(_valid(values), out)
         return
     start, count = values.offset, len(values)
     if start & 7:
@@ -156,9 +156,18 @@ def _fixed(values: Any, kind: LogicalType, out: list[Piece]) -> None:
 
 def _without_null(data: Piece, values: Any, size: int) -> Piece:
     """Zeros where there is no value: what lies there may be left from anything."""
-    found = np.frombuffer(data, np.uint8).reshape(-1, size).copy()
-    found[np.asarray(values.is_null())] = 0
-    return found.tobytes()
+    word = min(size, 8)
+    found = np.frombuffer(data, f"<u{word}").reshape(-1, size // word)
+    blank = found.dtype.type(0)
+    return np.where(_valid(values)[:, None], found, blank).tobytes()
+
+
+def _valid(values: Any) -> Any:
+    """Which rows are not NULL, as booleans."""
+    bitmap = values.buffers()[0]
+    if bitmap is None:
+        return np.full(len(values), not values.null_count)
+    return _bits(bitmap, values.offset, len(values)).view(bool)
 
 
 def _raw(values: Any, size: int) -> Piece:
@@ -351,6 +360,6 @@ def _array(values: Any, kind: LogicalType, out: list[Piece]) -> None:
     out.append(_ARRAY_SIZE + unsigned(size) + _ARRAY_CHILD)
     child = values.values.slice(values.offset * size, len(values) * size)
     if values.null_count:
-        child = _hidden(child, np.repeat(np.asarray(values.is_null()), size))
+        child = _hidden(child, np.repeat(~_valid(values), size))
     write_vector(child, kind.child, out)
     out.append(END)
