@@ -354,6 +354,26 @@ class Host:
         finally:
             self._post(inputs.ReleaseConnection(token, client))
 
+    @contextlib.contextmanager
+    def turn(self, client: ClientPort, wants: Mapping[str, bool]) -> Iterator[None]:
+        """Hold databases: wait until no other client uses them in a way that does not go along."""
+        token = object()
+        self._check_open()
+        try:
+            self._call(token, inputs.AcquireTurn(token, client, wants))
+            yield
+        finally:
+            self._post(inputs.ReleaseTurn(token))
+
+    def wait_for_turns(self, most_s: float) -> None:
+        """How long queries wait for their turn at a database from now on."""
+        self._check_open()
+        self._loop.ask(lambda coordinator: coordinator.wait_for_turns(most_s))
+
+    def left(self, client: ClientPort) -> None:
+        """A client was closed: its transaction is over."""
+        self._post(inputs.ClientLeft(client))
+
     def choose(self, profile: Mapping[str, Any]) -> None:
         """Follow another policy from now on; what runs is not disturbed."""
         self._check_open()

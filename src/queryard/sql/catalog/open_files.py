@@ -28,12 +28,12 @@ Ask = Callable[[str], list[tuple[Any, ...]]]
 # A look at a file takes milliseconds, an ATTACH may have to replay a log.
 LOOK_S, ATTACH_S = 30.0, 60.0
 # How often a file that is waited for is tried.
-AGAIN_S = 0.02
+AGAIN_S = 0.002
 # … and for how long while the instance that has it does nothing.
 IDLE_S = 0.3
 
 
-def _nothing() -> None:
+def _nothing(path: str) -> None:
     pass
 
 
@@ -67,6 +67,18 @@ class _File:
 
 _changed = threading.Condition()
 _files: list[_File] = []
+# Files that clients of this process may come to write.
+_writable: set[str] = set()
+
+
+def note_writable(path: str) -> None:
+    """A client may write a file: others should not keep it open without need."""
+    _writable.add(path)
+
+
+def is_writable(path: str) -> bool:
+    """Whether a client of this process may come to write a file."""
+    return path in _writable
 
 
 class Claims:
@@ -79,8 +91,8 @@ class Claims:
     def __init__(self, owner: object = None, ask: Ask | None = None) -> None:
         self.owner = owner
         self.ask = ask
-        self.on_wanted: Callable[[], None] = _nothing
-        """Called when another instance wants to write a file that is open here, from its thread."""
+        self.on_wanted: Callable[[str], None] = _nothing
+        """Called when another instance wants a file that is open here, from its thread."""
         self.is_busy: Callable[[], bool] = _yes
         """Whether the instance works now, so that it may be done with its files soon."""
 
@@ -101,11 +113,12 @@ class Claims:
                     raise
             with _changed:
                 file = _find(resolved(path))
-                others = set() if file is None else file.readers - {self}
                 # One that just attaches or detaches it is at work.
                 writer = file.writer if file is not None and file.attached else None
-            for other in others if writes else ():
-                other.on_wanted()
+                others = set() if file is None else file.readers - {self}
+                others = others if writes or writer is None else {writer}
+            for other in others:
+                other.on_wanted(path)
             if writer is None or writer.is_busy():
                 idle_s = None
             elif idle_s is None:  # it is in a transaction, which may last
