@@ -103,6 +103,7 @@ class SessionInstance:
         self._claims = Claims(catalog.metadata, self._ask)
         self._claims.is_busy = lambda: bool(self._inside)
         self._claims.on_wanted = self._give_way
+        self._claims.tells = True
         # A sealed client has databases for a statement or a transaction only.
         self._shares = reach.sealed
         self._attached = self._nothing_attached()
@@ -364,6 +365,7 @@ class SessionInstance:
 
     def _turn_back(self) -> None:
         """A BEGIN, COMMIT or ROLLBACK was cancelled in the middle: no transaction is open then."""
+        self._claims.redefined()
         with contextlib.suppress(QueryFailed):  # there may be none
             self.connection.run("ROLLBACK")
         self._end_transaction()
@@ -435,9 +437,7 @@ class SessionInstance:
                 only_reads = statement.reads and not self._in_transaction
                 self._attached.attach(connection, self.catalog, named, only_reads)
                 if self._in_transaction:
-                    self._touched |= {
-                        each.alias for each in named_databases(self.catalog, named)
-                    }
+                    self._touched |= {each.alias for each in named_databases(self.catalog, named)}
             elif not self._in_transaction:
                 # What another client writes just now is not listed.
                 with contextlib.suppress(FileInUse):
@@ -510,6 +510,7 @@ class SessionInstance:
             if "macro" in statement.words or "function" in statement.words:
                 self._note_functions(self.connection)
             self._has_made = self._in_transaction
+            self._claims.redefined()
             self._look_around()
 
     def _after_turning(self, statement: Classified) -> None:
@@ -520,6 +521,7 @@ class SessionInstance:
         if statement.words[0] in ("rollback", "abort"):
             self._forget_made()
         if looks:
+            self._claims.redefined()
             self._hold_settings()
             self._look_around()
             self._has_made = False

@@ -175,6 +175,10 @@ class Client:
             if own.needs_read_connection(statements):
                 return own.describe_reading(statement, parameters)
             describer = self.host.describer(self.reach)
+            if parameters is None:
+                known = describer.known(statement, self.settings)
+                if known is not None:
+                    return known
             with self._turn(statements):
                 return describer.describe(statement, parameters, self.settings)
         except QueryardError as error:

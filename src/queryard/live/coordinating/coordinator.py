@@ -10,7 +10,8 @@ thread calls it (`loop`).
          └──────────────────────────────────────┴── cancelled, failed ────────┘
 
 A query is queued only if it needs its client's own connection, or may see side effects of one that
-does; clients of a server wait for their turn at databases that others write, too (`turns`). A native query may join the execution of an identical query.
+does. Clients of a server also wait for their turn at databases that others write (`turns`). A
+native query may join the execution of an identical query.
 """
 
 from __future__ import annotations

@@ -65,8 +65,18 @@ class _File:
         self.inodes |= _inode(place)
 
 
+class _Definitions:
+    """What the tables of a file are like, by a number that changes with them."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        # The file as the last writer has left it.
+        self.left: object = None
+
+
 _changed = threading.Condition()
 _files: list[_File] = []
+_definitions: dict[Path, _Definitions] = {}
 # Files that clients of this process may come to write.
 _writable: set[str] = set()
 
@@ -95,6 +105,8 @@ class Claims:
         """Called when another instance wants a file that is open here, from its thread."""
         self.is_busy: Callable[[], bool] = _yes
         """Whether the instance works now, so that it may be done with its files soon."""
+        self.tells = False
+        """Whether it says by `redefined` when it has changed what tables there are."""
 
     def claim(self, path: str, writes: bool, wait_s: float = 0.0) -> bool:
         """Enter that a file is about to be opened; an error if it is in use elsewhere.
@@ -148,6 +160,7 @@ class Claims:
             if writes:
                 # From now on no look at the file begins.
                 file.writer = self
+                _begin_defining(place)
                 if not _changed.wait_for(lambda: not file.looks, LOOK_S):
                     self._leave(file)
                     raise FileInUse(f"{place} is being looked at for too long; try again")
@@ -162,6 +175,14 @@ class Claims:
                 # A reader has it open as well; only a writer is asked.
                 file.attached = file.writer is self
                 _changed.notify_all()
+
+    def redefined(self) -> None:
+        """Tables of the files that are written here may be others from now on."""
+        with _changed:
+            for file in _files:
+                if file.writer is self:
+                    for place in file.paths & _definitions.keys():
+                        _definitions[place].number += 1
 
     def closing(self, path: str) -> None:
         """A file is about to be detached: questions to its writer end first, and looks wait."""
@@ -197,6 +218,8 @@ class Claims:
         if file.writer is self:
             file.writer = None
             file.attached = False
+            for place in file.paths & _definitions.keys():
+                _definitions[place].left = _state(place) if self.tells else None
         _forget(file)
         _changed.notify_all()
 
@@ -244,6 +267,42 @@ def _settled(place: Path, path: Path, owner: object) -> _File:
             return file
         if not _changed.wait(ATTACH_S):
             raise FileInUse(f"{path}: is being attached or detached for too long; try again")
+
+
+def definitions(path: str | os.PathLike[str]) -> int | None:
+    """A number that changes whenever the tables of a file may be others; None if that is not known.
+
+    It is known of files that only clients of this process have written since, which say so. Rows
+    come and go without notice.
+    """
+    place = resolved(path)
+    with _changed:
+        known = _definitions.get(place)
+        if known is None:
+            return None
+        file = _find(place)
+        if file is not None and file.writer is not None:
+            return known.number if file.writer.tells else None
+        return known.number if known.left is not None and known.left == _state(place) else None
+
+
+def _begin_defining(place: Path) -> None:
+    known = _definitions.setdefault(place, _Definitions())
+    if known.left is None or known.left != _state(place):
+        known.number += 1
+
+
+def _state(place: Path) -> object:
+    """A file and its log as they are."""
+
+    def like(path: str) -> object:
+        try:
+            found = os.stat(path)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+    return like(str(place)), like(f"{place}.wal")
 
 
 def written() -> tuple[Path, ...]:
