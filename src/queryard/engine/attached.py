@@ -10,12 +10,12 @@ from queryard.core.errors import QueryardError
 from queryard.sql.catalog import Catalog
 from queryard.sql.catalog.database import DatabaseTable
 from queryard.sql.catalog.model import AttachedDatabase
-from queryard.sql.catalog.open_files import Claims, is_writable
+from queryard.sql.catalog.open_files import Claims, FileInUse, is_writable
 from queryard.sql.catalog.quoting import identifier, literal
 
 from .allowed import attaches_to_read
 from .classify import Classified
-from .errors import NotAllowed
+from .errors import DatabaseBusy, NotAllowed
 from .instance import Connection
 
 # How long a sealed client waits for a database that another is writing, or reads.
@@ -134,7 +134,15 @@ class Attached:
 
     def _attach(self, connection: Connection, database: AttachedDatabase, writes: bool) -> None:
         mode = "" if writes else " (READ_ONLY)"
-        self.claims.claim(database.path, writes, self._wait_s)
+        try:
+            self.claims.claim(database.path, writes, self._wait_s)
+        except FileInUse as error:
+            if not self._wait_s:
+                raise
+            raise DatabaseBusy(
+                f"the database {database.alias} is in use by a transaction or a query of another "
+                "client, and one writes it at a time; try again when that has ended"
+            ) from error
         try:
             alias = identifier(database.alias)
             connection.run(f"ATTACH {literal(database.path)} AS {alias}{mode}")

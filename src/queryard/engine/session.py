@@ -26,7 +26,7 @@ from .attached import WAIT_S, Attached, SearchPath, claim_by_statement, named_da
 from .classify import Classified, copies_to, target_words
 from .describing import Described, Parameters, describe_on
 from .durability import check_durable
-from .errors import NotAllowed, QueryFailed
+from .errors import DatabaseBusy, NotAllowed, QueryFailed
 from .frames import copy_in
 from .functions import ScalarFunction, Style, function_name
 from .instance import Connection, Instance
@@ -49,6 +49,9 @@ _HELD = """
 SELECT current_setting('threads') AS threads, current_setting('external_threads') AS external,
        current_setting('memory_limit') AS memory, current_setting('temp_directory') AS temp
 """
+
+
+_ROLLBACK = Classified("ROLLBACK", "TRANSACTION")
 
 
 class Purse(Protocol):
@@ -440,7 +443,7 @@ class SessionInstance:
                     self._touched |= {each.alias for each in named_databases(self.catalog, named)}
             elif not self._in_transaction:
                 # What another client writes just now is not listed.
-                with contextlib.suppress(FileInUse):
+                with contextlib.suppress(FileInUse, DatabaseBusy):
                     self._attached.attach(connection, self.catalog, None, True)
             if changes != self._attached.changes and not self._shares:
                 self._note_functions(connection)
@@ -525,6 +528,19 @@ class SessionInstance:
             self._hold_settings()
             self._look_around()
             self._has_made = False
+
+    def roll_back(self) -> None:
+        """Undo the open transaction, if there is one; no statement may use the connection."""
+        if not self._in_transaction:
+            return
+        token = object()
+        self.enter(token)
+        try:
+            with contextlib.suppress(QueryFailed):  # DuckDB may have ended it by itself
+                self.connection.run("ROLLBACK")
+            self._after_turning(_ROLLBACK)
+        finally:
+            self.leave(token)
 
     def _value_of(self, setting: str) -> str:
         rows = self.connection.rows(f"SELECT current_setting({literal(setting)})::VARCHAR AS v")

@@ -293,6 +293,13 @@ class Client:
         with self.host.own_connection(self):
             change(self.instance)
 
+    def roll_back(self) -> None:
+        """Undo the open transaction, if there is one; unlike a statement it is never refused."""
+        try:
+            self.with_instance(SessionInstance.roll_back)
+        finally:
+            self.host.left(self)
+
     def close(self) -> None:
         """Free its own instance; the host must have ended what runs there."""
         self.instance.close()

@@ -371,7 +371,7 @@ class Host:
         self._loop.ask(lambda coordinator: coordinator.wait_for_turns(most_s))
 
     def left(self, client: ClientPort) -> None:
-        """A client was closed: its transaction is over."""
+        """The transaction of a client is over, and was ended by no query."""
         self._post(inputs.ClientLeft(client))
 
     def choose(self, profile: Mapping[str, Any]) -> None:

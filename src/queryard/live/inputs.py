@@ -175,7 +175,7 @@ class TurnOverdue(NamedTuple):
 
 
 class ClientLeft(NamedTuple):
-    """A client was closed, and its transaction with it."""
+    """The transaction of a client is over: it was closed, or has rolled back."""
 
     client: ClientPort
 

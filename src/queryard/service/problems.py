@@ -13,8 +13,10 @@ from queryard.core.errors import InvalidProfile, QueryardError
 from queryard.engine.errors import InputMissing, NotAllowed
 from queryard.engine.parameters import WrongParameters
 from queryard.history.errors import HistoryError
-from queryard.live.admission.limits import AlreadyRan, DatabaseBusy, Deadlock, Refused
+from queryard.live.admission.limits import AlreadyRan, Refused
 from queryard.results.errors import (
+    DatabaseBusy,
+    Deadlock,
     NoRoom,
     OutOfMemory,
     QueryCancelled,

@@ -64,6 +64,7 @@ class Yard:
         self._sweeps: list[Callable[[], None]] = [self._look_at_tokens, self.usage.forget_idle]
         self._stopping = ""
         self._over = threading.Event()
+        session.host.wait_for_turns(config.limits.lock_s)
         if config.redact:
             session.host.redact_history()
         self._sweeper = threading.Thread(target=self._sweep, name="queryard-yard", daemon=True)
@@ -257,6 +258,7 @@ class Yard:
         with self._lock:
             old, self.config = self.config, config
             self.usage.limits = config.limits
+            self.session.host.wait_for_turns(config.limits.lock_s)
             changed = [
                 client
                 for principal, client in self._shared.items()

@@ -35,14 +35,6 @@ class AlreadyRan(QueryardError):
         self.query = query
 
 
-class DatabaseBusy(QueryardError):
-    """A query that has waited too long for its turn at a database that others use."""
-
-
-class Deadlock(DatabaseBusy):
-    """A transaction that waits for another one, which waits for it."""
-
-
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Limits on waiting queries, on the expected wait, and on the memory of one query."""

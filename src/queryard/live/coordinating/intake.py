@@ -10,10 +10,11 @@ from queryard.backends import protocol as told
 from queryard.core import events as ev
 from queryard.core.errors import QueryardError
 from queryard.core.model import Query
+from queryard.engine.errors import DatabaseBusy, Deadlock
 
 from .. import effects as out
 from .. import inputs
-from ..admission.limits import DatabaseBusy, Deadlock, Refused
+from ..admission.limits import Refused
 from ..inputs import ClientPort
 from ..request import QueryRequest
 from ..sharing import GRACE_S, Choice
