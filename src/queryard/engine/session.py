@@ -657,6 +657,7 @@ class SessionInstance:
         self._there.add_functions({name.lower()})
 
     def _close_instance(self) -> None:
+        self._claims.closing_all()
         with self._asking:
             self.readers.close()
             for connection in (self._asked, self._connection):

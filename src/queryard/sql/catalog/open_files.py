@@ -189,8 +189,18 @@ class Claims:
         with _changed:
             file = _find(resolved(path))
             if file is not None and file.writer is self:
-                file.attached = False
-                _changed.wait_for(lambda: not file.questions, LOOK_S)
+                self._no_questions([file])
+
+    def closing_all(self) -> None:
+        """The instance is about to be closed, with all files that it writes."""
+        with _changed:
+            self._no_questions([file for file in _files if file.writer is self])
+
+    @staticmethod
+    def _no_questions(files: list[_File]) -> None:
+        for file in files:
+            file.attached = False
+        _changed.wait_for(lambda: not any(file.questions for file in files), LOOK_S)
 
     def holds(self, path: str) -> bool:
         """Whether a file is entered, by this name or by another."""
