@@ -375,6 +375,26 @@ class Host:
         finally:
             self._post(inputs.ReleaseConnection(token, client))
 
+    @contextlib.contextmanager
+    def turn(self, client: ClientPort, wants: Mapping[str, bool]) -> Iterator[None]:
+        """Hold databases: wait until no other client uses them in a way that does not go along."""
+        token = object()
+        self._check_open()
+        try:
+            self._call(token, inputs.AcquireTurn(token, client, wants))
+            yield
+        finally:
+            self._post(inputs.ReleaseTurn(token))
+
+    def wait_for_turns(self, most_s: float) -> None:
+        """How long queries wait for their turn at a database from now on."""
+        self._check_open()
+        self._loop.ask(lambda coordinator: coordinator.wait_for_turns(most_s))
+
+    def left(self, client: ClientPort) -> None:
+        """The transaction of a client is over, and was ended by no query."""
+        self._post(inputs.ClientLeft(client))
+
     def choose(
         self,
         profile: Mapping[str, Any],
