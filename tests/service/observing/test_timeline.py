@@ -224,3 +224,29 @@ def test_tasks_that_others_rode_on_are_rides():
     found = segments(times, [], tasks, {1: 2})
     assert [each.kind for each in found] == ["waiting", "task", "ride"]
     assert found[2].label == "scan: map 2, finished, with 2 other queries"
+
+
+def test_scans_that_queries_share_are_rides(tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    lines = "\n".join(f"{number},{number % 7}" for number in range(60_000))
+    (data / "events.csv").write_text(f"a,b\n{lines}\n")
+    options = {"session": {"history": tmp_path / "h.sqlite", "slots": 1, "plan": "staged"}}
+    with a_server(tmp_path, **options) as server, server.client("ann") as ann:
+        names = [
+            submitted(ann, f"SELECT b, sum(a) FROM events WHERE a % 11 <> {number} GROUP BY b")
+            for number in range(4)
+        ]
+        for name in names:
+            assert len(ann.get(f"/v1/queries/{name}/rows").json()["rows"]) == 7
+        told = [ann.get(f"/v1/queries/{name}/timeline").json() for name in names]
+        with server.client("eve") as eve:
+            assert eve.get(f"/v1/queries/{names[0]}/timeline").status_code == 404
+    for name, found in zip(names, told, strict=True):
+        models.Timeline.model_validate(found)
+        tasks = [each for each in found["segments"] if each["kind"] in ("task", "ride")]
+        assert tasks
+        rides = [each for each in tasks if each["kind"] == "ride"]
+        assert bool(rides) == bool(found["rode_with"])
+        assert set(found["rode_with"]) <= set(names) - {name}
+        assert all(most <= 1 for most in most_at_once(found["segments"]).values())
