@@ -31,6 +31,7 @@ from .simulate import simulate
 from .sql import sql
 from .tables import tables
 from .token import token
+from .top import top
 from .tpch import tpch
 from .trace import trace
 from .why import why
@@ -54,6 +55,7 @@ app.command(rich_help_panel=_QUERIES)(explain)
 app.command(rich_help_panel=_QUERIES)(analyze)
 app.command(rich_help_panel=_QUERIES)(shuffle)
 app.command(rich_help_panel=_QUERIES)(why)
+app.command(rich_help_panel=_QUERIES)(top)
 app.command(rich_help_panel=_QUERIES)(cancel)
 app.command(rich_help_panel=_QUERIES)(profile)
 app.command(rich_help_panel=_QUERIES)(tpch)

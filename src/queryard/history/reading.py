@@ -6,9 +6,9 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from queryard.core.codec import decode_command, decode_event
 from queryard.core.events import Event
@@ -23,6 +23,8 @@ from .presence import is_gone
 from .rows import CostRow, DoneRow, ForecastRow, PastRow, QueryRecord, SessionRecord
 
 PAST_RUNS = 16
+# Rows that are taken from SQLite at once.
+PART = 10_000
 
 
 class HistoryReader:
@@ -35,7 +37,7 @@ class HistoryReader:
     def close(self) -> None:
         self._connection.close()
 
-    def __enter__(self) -> HistoryReader:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -226,6 +228,19 @@ class HistoryReader:
     def _rows(self, wanted: str, **values: str | float | None) -> list[dict[str, Any]]:
         try:
             return [dict(row) for row in self._connection.execute(wanted, values)]
+        except sqlite3.Error as error:
+            raise HistoryError(reason_of(error, str(self.file))) from error
+
+    def _tuples(
+        self, wanted: str, values: Mapping[str, str | float | None]
+    ) -> Iterator[list[tuple[Any, ...]]]:
+        """Very many rows, some at a time."""
+        try:
+            found = self._connection.cursor()
+            found.row_factory = None
+            found.execute(wanted, values)
+            while part := found.fetchmany(PART):
+                yield part
         except sqlite3.Error as error:
             raise HistoryError(reason_of(error, str(self.file))) from error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from .choosing.state import PolicyState
 from .request import QueryRequest
 
 # What a query waits for; "slots" if it has begun and holds none now, "" if slots work on it.
@@ -41,6 +42,19 @@ class Overview(NamedTuple):
     busy_slots: int
     memory_bytes: float
     reserved_bytes: float
+    policy: PolicyState
+    # On whose word no waiting query starts; None while queries start.
+    paused_by: str | None
+
+
+class Load(NamedTuple):
+    """How much there is to do, in numbers."""
+
+    slots: int
+    busy_slots: int
+    waiting: int
+    running: int
+    reserved_bytes: float
 
 
 class NodeGlance(NamedTuple):
@@ -53,14 +67,14 @@ class NodeGlance(NamedTuple):
     busy: int
     speed: float
     memory_bytes: float
+    reserved_bytes: float
     since_s: float
     running: tuple[str, ...]
 
 
 class ClusterView(NamedTuple):
-    """All nodes at `now_s`, what queries have reserved by host, and the tables kept parsed."""
+    """All nodes at `now_s`, and the share of each table that is kept parsed."""
 
     now_s: float
     nodes: tuple[NodeGlance, ...]
-    reserved_bytes: float
     kept_tables: dict[str, float]

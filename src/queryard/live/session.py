@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Unpack
@@ -20,6 +21,7 @@ from queryard.engine.program import Program, Step
 from queryard.engine.segments import SegmentStore
 from queryard.engine.temp import TempSpace
 from queryard.policies import for_tenants, resolve_profile
+from queryard.portfolio.documents import Portfolio, names_portfolio, read_portfolio
 from queryard.results.answer import Answer
 from queryard.results.estimate import Estimate
 from queryard.results.explanation import Explanation
@@ -44,6 +46,7 @@ from .monitor import SessionReport
 from .online import OnlineAnswers, online_wish
 from .online_planning import has_copies, load_planner
 from .options import QueryOptions, check_options
+from .overview import Overview
 from .recording import Recorder, history_file, kept_in, read_retention
 from .request import OnlineRequest, Plan, checked_plan
 from .router import Steering
@@ -96,7 +99,8 @@ def connect(
     `plan` is how queries run unless they say otherwise: by DuckDB ("native"), split into tasks
     ("staged"), or ("auto") by DuckDB unless riding on a shared scan of text is cheaper, as for
     queries that read one large CSV file at the same time. `profile` is the policy by which they
-    share the slots (`queryard policies`). `tenants` have shares and limits by name, as
+    share the slots (`queryard policies`), or "portfolio", which chooses it as the queue changes.
+    `tenants` have shares and limits by name, as
     `{"web": {"weight": 3, "guarantee": 0.25, "limits": {"waiting": 100}}}`; `limits` are those of
     all together: `waiting` queries, the `wait` to be expected, the `memory` of one query.
 
@@ -177,13 +181,12 @@ class Session:
         self.slots = sum(node.slots for node in nodes)
         self._tenants = read_tenants(tenants)
         self._chosen = profile
-        self.profile = self._shared(profile)
-        warn_of_idle_parts(self.profile)
+        self._profile, self._portfolio = self._resolved(profile)
         self._limits = read_limits(limits or {}, "limits")
         gate = Gate(self._limits, self._tenants.limits, self.slots)
         recorder = Recorder(history_file(history, catalog), read_retention(retention))
         share = checked_slow_start(slow_start)
-        kernel = recorder.kernel(self.profile, self.slots, self.memory_bytes, share)
+        kernel = recorder.kernel(self._profile, self.slots, self.memory_bytes, share)
         space = TempSpace(temp)
         segments = SegmentStore(segments_bytes, SEGMENTS_DISK_BYTES, space.path)
         engine = NativeEngine(catalog, self.slots, budget.pool_bytes, space.path, segments)
@@ -198,7 +201,8 @@ class Session:
             space,
             fresh_s,
             statistics_bytes,
-            self.profile,
+            self._profile,
+            self._portfolio,
         )
         engine.spares.keep(small_sizes(budget.pool_bytes), self.host.run_later)
         if has_copies(catalog):
@@ -401,6 +405,10 @@ class Session:
         """All active queries, the earliest first."""
         return self.host.views()
 
+    def overview(self) -> Overview:
+        """All active queries and what holds each, and the cluster, at one moment."""
+        return self.host.overview()
+
     def forecasts(self) -> dict[str, Forecast]:
         """When each query is expected to start and end, if estimates are right and none arrives."""
         return self.host.forecasts(FORECASTS_S)
@@ -422,10 +430,19 @@ class Session:
 
         `by` and `reason` say what has chosen it, and why, for `policy_state` and the journal.
         """
-        chosen = self._shared(profile)
-        warn_of_idle_parts(chosen)
-        self.host.choose(chosen, by, reason)
-        self.profile, self._chosen = chosen, profile
+        chosen, portfolio = self._resolved(profile)
+        self.host.choose(chosen, by, reason, portfolio)
+        self._profile, self._portfolio, self._chosen = chosen, portfolio, profile
+
+    @property
+    def profile(self) -> Mapping[str, Any]:
+        """The policy in force as a table of parts; under a portfolio, the chosen candidate."""
+        return self._profile if self._portfolio is None else self.host.profile_in_force()
+
+    @property
+    def portfolio(self) -> Mapping[str, Any] | None:
+        """The portfolio that chooses the policy, as a table; None under a fixed policy."""
+        return None if self._portfolio is None else self._portfolio.document
 
     @property
     def chosen_profile(self) -> str | Mapping[str, Any]:
@@ -513,6 +530,22 @@ class Session:
             if model not in MODELS:
                 raise QueryardError(unknown_name("model", model, MODELS))
         self.host.reset_models(models, time.time() if before is None else before)
+
+    def _resolved(
+        self, profile: str | Mapping[str, Any]
+    ) -> tuple[Mapping[str, Any], Portfolio | None]:
+        """The policy to begin with, and the portfolio that goes on choosing, if it is one."""
+        if not names_portfolio(profile):
+            chosen = self._shared(profile)
+            warn_of_idle_parts(chosen)
+            return chosen, None
+        portfolio = read_portfolio(profile)
+        settings = portfolio.settings
+        candidates = {name: self._shared(of) for name, of in settings.candidates.items()}
+        for candidate in candidates.values():
+            warn_of_idle_parts(candidate)
+        portfolio = replace(portfolio, settings=replace(settings, candidates=candidates))
+        return next(iter(candidates.values())), portfolio
 
     def _shared(self, profile: str | Mapping[str, Any]) -> Mapping[str, Any]:
         """A profile inside the shares of the tenants, if it can be followed on this machine."""

@@ -420,6 +420,17 @@ class RemoteSession:
         self._owner.check()
         self._transport.json("PUT", "/v1/profiles/current", body={"profile": profile}, again=True)
 
+    def scheduler(self, limit: int = 100) -> dict[str, Any]:
+        """The policy of the server, its changes and the decisions of a portfolio, as plain data.
+
+        Reasons and decisions are for an admin's token.
+        """
+        self._owner.check()
+        found: dict[str, Any] = self._transport.json(
+            "GET", "/v1/scheduler", params={"limit": limit}
+        )
+        return found
+
     # --- what a server does not do ---------------------------------------------------------------
 
     def create_function(self, *given: Any, **options: Any) -> NoReturn:

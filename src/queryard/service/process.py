@@ -24,7 +24,7 @@ from .tokens import TokenStore
 from .yard import Yard
 
 # Settings that hold from the start of a server to its end.
-_FIXED = ("http", "postgres", "tokens", "redact", "log")
+_FIXED = ("http", "postgres", "quack", "tokens", "redact", "log")
 
 
 class Server:
@@ -55,7 +55,12 @@ class Server:
             addresses = await listeners.open(self.config)
             with self._signals(yard, listeners):
                 announce(addresses)
-                log("started", http=addresses.http, postgres=addresses.postgres)
+                log(
+                    "started",
+                    http=addresses.http,
+                    postgres=addresses.postgres,
+                    quack=addresses.quack,
+                )
                 notify("READY=1")
                 await self._stop.wait()
                 notify("STOPPING=1")

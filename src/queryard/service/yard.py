@@ -71,6 +71,7 @@ class Yard:
         beside = tokens.path if history is None else history
         self.controls = Controls(session, beside.with_name(CONTROLS), tokens)
         self.whatifs = WhatIfs()
+        session.host.wait_for_turns(config.limits.lock_s)
         if config.redact:
             session.host.redact_history()
         self._sweeper = threading.Thread(target=self._sweep, name="queryard-yard", daemon=True)
@@ -269,6 +270,7 @@ class Yard:
         with self._lock:
             old, self.config = self.config, config
             self.usage.limits = config.limits
+            self.session.host.wait_for_turns(config.limits.lock_s)
             changed = [
                 client
                 for principal, client in self._shared.items()

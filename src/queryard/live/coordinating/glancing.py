@@ -13,8 +13,10 @@ from queryard.core.entities import QueryState
 from queryard.core.kernel import Kernel
 from queryard.core.model import JobId
 from queryard.core.pools import Pool
+from queryard.core.state import State
 
-from ..overview import ClusterView, Glance, Hold, NodeGlance, Overview
+from ..choosing.state import PolicyState
+from ..overview import ClusterView, Glance, Hold, Load, NodeGlance, Overview
 from .entry import Entry
 from .ledger import Ledger
 
@@ -22,7 +24,7 @@ from .ledger import Ledger
 MOST_RANKED = 2_000
 
 
-def overview(ledger: Ledger, now_s: float) -> Overview:
+def overview(ledger: Ledger, policy: PolicyState, now_s: float) -> Overview:
     """All active queries, the earliest first."""
     kernel = ledger.kernel
     state = kernel.state
@@ -34,7 +36,17 @@ def overview(ledger: Ledger, now_s: float) -> Overview:
         busy_slots=state.busy_slots,
         memory_bytes=state.memory_bytes,
         reserved_bytes=state.reserved_bytes,
+        policy=policy,
+        paused_by=state.paused_by,
     )
+
+
+def load(ledger: Ledger) -> Load:
+    """How much there is to do."""
+    state = ledger.kernel.state
+    running = sum(entry.started_s is not None for entry in ledger.entries.values())
+    waiting = len(ledger.entries) - running
+    return Load(state.total_slots, state.busy_slots, waiting, running, state.reserved_bytes)
 
 
 def _glance(entry: Entry, kernel: Kernel, turns: dict[str, tuple[int, float]]) -> Glance:
@@ -125,6 +137,8 @@ def cluster(ledger: Ledger, now_s: float) -> ClusterView:
         for node, held in job.leases.items():
             if node in running and any(held):
                 running[node][job.query.id] = None
+    reserved = _reserved_by_host(state)
+    whole = {name: host.memory_bytes for name, host in state.hosts.items()}
     return ClusterView(
         now_s=now_s,
         nodes=tuple(
@@ -136,11 +150,25 @@ def cluster(ledger: Ledger, now_s: float) -> ClusterView:
                 busy=node.spec.slots - node.free,
                 speed=node.spec.map_speed,
                 memory_bytes=node.spec.memory_bytes,
+                # Nodes of a host share its memory.
+                reserved_bytes=reserved[node.host]
+                * (node.spec.memory_bytes / whole[node.host] if whole.get(node.host) else 1.0),
                 since_s=node.since_s,
                 running=tuple(running[node.id]),
             )
             for node in state.nodes.values()
         ),
-        reserved_bytes=state.reserved_bytes,
         kept_tables=dict(state.kept),
     )
+
+
+def _reserved_by_host(state: State) -> dict[str, float]:
+    """What queries have reserved; of a query that is bound to no host, each host has a part."""
+    hosts = {node.host for node in state.nodes.values()}
+    found = dict.fromkeys(hosts, 0.0)
+    for name, held in state.reservations.items():
+        jobs = state.queries[name].jobs
+        bound = {job.host for job in jobs} & hosts or hosts
+        for host in bound:
+            found[host] += held / len(bound)
+    return found

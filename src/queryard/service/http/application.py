@@ -16,6 +16,7 @@ from queryard.core.errors import QueryardError
 from queryard.version import __version__
 
 from ..observing.observer import Observer
+from ..page.routes import router as page
 from ..problems import InvalidRequest, Kind, Problem
 from ..yard import Yard
 from . import (
@@ -25,6 +26,7 @@ from . import (
     events,
     metrics,
     observing,
+    observing_past,
     planning,
     queries,
     sessions,
@@ -36,6 +38,7 @@ from .documents import DESCRIPTION, finished_schema
 from .events import Hub
 from .guard import Guard
 from .metrics import Figures
+from .observing_past import FreshAnswers
 from .observing_stream import NowFeed
 from .replies import PROBLEM, problem_json, problem_reply, to_json
 
@@ -50,6 +53,7 @@ def create_app(yard: Yard) -> Guard:
         yield
         await app.state.hub.close()
         await app.state.feed.close()
+        app.state.observer.close()
         context.close()
 
     app = FastAPI(
@@ -65,10 +69,12 @@ def create_app(yard: Yard) -> Guard:
     app.state.figures = figures = Figures(context)
     app.state.observer = Observer(yard)
     app.state.feed = NowFeed(app.state.observer, context)
-    parts = (submitting, queries, answers, events, planning, sessions, browsing, metrics, observing)
-    for each in parts:
+    app.state.fresh = FreshAnswers()
+    asked = (submitting, queries, answers, events, planning, sessions, browsing, metrics)
+    for each in (*asked, observing, observing_past):
         app.include_router(each.router)
     app.include_router(controls.router)
+    app.include_router(page)
     app.include_router(whatif.router)
     app.add_exception_handler(QueryardError, _problem)
     app.add_exception_handler(RequestValidationError, _invalid)

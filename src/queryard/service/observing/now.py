@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from queryard.live.choosing.state import PolicyState
 from queryard.live.estimates.forecasts import Forecasts
 from queryard.live.overview import Glance, Overview
 
@@ -19,11 +20,28 @@ class Present(NamedTuple):
 
     overview: Overview
     forecasts: Forecasts
-    # As the document has it, for admins; other tokens see the name and the time only.
-    policy: Mapping[str, Any]
-    state: str
+    is_draining: bool
     process_bytes: int
     tenants: tuple[str, ...]
+
+    @property
+    def state(self) -> str:
+        """Whether queries are taken and started."""
+        if self.is_draining:
+            return "draining"
+        return "open" if self.overview.paused_by is None else "paused"
+
+
+def policy_document(
+    policy: PolicyState, visibility: Visibility, clock: WallClock
+) -> dict[str, Any]:
+    """The policy in force; what has chosen it and why may name tenants, and is for admins."""
+    return {
+        "name": policy.name,
+        "since_at": clock.at(policy.since_s),
+        "by": policy.by if visibility.is_all else None,
+        "reason": policy.reason if visibility.is_all else None,
+    }
 
 
 def now_document(
@@ -45,13 +63,10 @@ def now_document(
     waiting = [each for each in seen if each.started_s is None]
     waiting.sort(key=lambda each: (each.turn, each.submitted_s))
     shown = _Shown(present, clock)
-    policy = dict(present.policy)
-    if not visibility.is_all:  # a reason may name tenants
-        policy |= {"by": None, "reason": None}
     return {
         "at": clock.at(overview.now_s),
         "now_s": round(overview.now_s, 3),
-        "policy": policy,
+        "policy": policy_document(overview.policy, visibility, clock),
         "state": present.state,
         "slots": {"total": overview.slots, "busy": overview.busy_slots},
         "memory": {
@@ -89,7 +104,7 @@ class _Shown:
         self._began_at = clock.began_at
         self._forecasts = present.forecasts.by_query
         self._free_bytes = max(0.0, overview.memory_bytes - overview.reserved_bytes)
-        self._is_paused = present.state == "paused"
+        self._is_paused = overview.paused_by is not None
 
     def active(self, query: Glance) -> dict[str, Any]:
         request, started_s = query.request, query.started_s
