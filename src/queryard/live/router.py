@@ -26,11 +26,17 @@ Reply = dict[str, Any]
 LIMIT = 50
 
 
+Steering = Callable[[Request], Any]
+"""Answers questions about the controls of a server, and makes changes there."""
+
+
 class Askable(Protocol):
     """As much of a session as questions need."""
 
     @property
     def profile(self) -> Mapping[str, Any]: ...
+    @property
+    def steering(self) -> Steering | None: ...
     def now(self) -> float: ...
     def queries(self) -> Sequence[QueryView]: ...
     def overview(self) -> Overview: ...
@@ -91,8 +97,11 @@ def _why(session: Askable, request: Request) -> Any:
 
 
 def _profile(session: Askable, request: Request) -> Any:
-    if request.get("profile") is not None:
-        session.use_profile(request["profile"])
+    profile = request.get("profile")
+    if profile is not None and session.steering is not None:
+        session.steering({"do": "change", "body": {"change": "profile", "profile": profile}})
+    elif profile is not None:
+        session.use_profile(profile)
     return dict(session.profile)
 
 
@@ -123,6 +132,15 @@ def _policy(session: Askable, request: Request) -> Any:
     }
 
 
+def _control(session: Askable, request: Request) -> Any:
+    if session.steering is None:
+        raise QueryardError(
+            "the session is not served, and has no controls; its program can call "
+            "Session.pause, use_tenants or use_profile"
+        )
+    return session.steering(request)
+
+
 def _cancel(session: Askable, request: Request) -> Any:
     query = str(request.get("query", ""))
     session.why(query)  # it must be active
@@ -138,6 +156,7 @@ QUESTIONS: Mapping[str, Callable[[Askable, Request], Any]] = {
     "profile": _profile,
     "policy": _policy,
     "cancel": _cancel,
+    "control": _control,
 }
 
 

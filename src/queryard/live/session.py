@@ -49,6 +49,7 @@ from .options import QueryOptions, check_options
 from .overview import Overview
 from .recording import Recorder, history_file, kept_in, read_retention
 from .request import OnlineRequest, Plan, checked_plan
+from .router import Steering
 from .settings import (
     SEGMENTS_DISK_BYTES,
     Collecting,
@@ -206,6 +207,8 @@ class Session:
         engine.spares.keep(small_sizes(budget.pool_bytes), self.host.run_later)
         if has_copies(catalog):
             self.host.run_later(lambda: load_planner(catalog))
+        # Where it is served: the controls of the server, for other processes of its user.
+        self.steering: Steering | None = None
         self.own_bytes = budget.session_bytes
         """What its own instance may use, for temporary tables, frames and writes."""
         self.client = Client.open(
