@@ -51,6 +51,7 @@ from .facts import QueryFacts, QueryView
 from .inputs import ClientPort
 from .loop import Loop, Mailbox
 from .monitor import SessionReport
+from .planning import tasks_here
 from .recording import COST_EVERY_S, Recorder, hash_of
 from .request import QueryRequest
 from .ticket import Ticket, TimedForecast
@@ -59,6 +60,8 @@ from .why import WaitReport, wait_report
 
 if TYPE_CHECKING:
     from queryard.engine.sampling.making import CopyMaker
+
+    from .work.staged import MakeTasks
 
 T = TypeVar("T")
 CLOSE_S = 10.0
@@ -87,7 +90,9 @@ class Host:
         temp: TempSpace,
         fresh_s: float = 0.0,
         statistics_bytes: int = 0,
+        make_tasks: MakeTasks | None = None,
     ) -> None:
+        """`make_tasks` says where tasks of staged queries run; in this process by default."""
         self.owner = Owner()
         self.catalog = catalog
         self._freshness = Freshness(catalog, fresh_s)
@@ -129,6 +134,7 @@ class Host:
             recorder,
             self._estimator,
             temp,
+            make_tasks or tasks_here(engine.pool, temp.path),
             self.now,
             self._later,
             self._want_copy,

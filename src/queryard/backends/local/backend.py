@@ -33,7 +33,8 @@ class LocalBackend:
     def __init__(self, engine: Engine, nodes: Sequence[Node]) -> None:
         self._nodes = LocalNodes(nodes)
         self._workers = Workers(self._failed)
-        self._leases = LocalLeases(engine, self._workers.start, self._nodes.slots)
+        first = next(iter(nodes)).id
+        self._leases = LocalLeases(engine, self._workers.start, self._nodes.slots, first)
         self._tasks = LocalTasks(self._workers.start, self._nodes.speed)
         self._post: Post | None = None
 

@@ -27,7 +27,6 @@ from queryard.engine.threads import CoreConfinement
 from queryard.results.fan import Fan
 
 from .member import SOON_S, LeasedExecution, Member, Reporting, Serving, SlotLease
-from .nodes import NODE
 from .watch import Watch
 
 Error = float | None
@@ -54,11 +53,17 @@ class LocalLeases:
     """The executions under way, by run and by job; `start` runs something on a slot's thread."""
 
     def __init__(
-        self, engine: Engine, start: Callable[[Callable[[], None]], None], slots: int
+        self,
+        engine: Engine,
+        start: Callable[[Callable[[], None]], None],
+        slots: int,
+        node: str,
     ) -> None:
+        """`node` is named where a query ends that never had a slot."""
         # Whether a waiting tenant has less than its guarantee.
         self.guarantee_unmet = False
         self._slots = slots
+        self._node = node
         self._report = BackendReport()
         self._engine = engine
         self._start = start
@@ -83,7 +88,7 @@ class LocalLeases:
     def add(self, query: str, work: Leased) -> None:
         run = self._runs.get(work.run)
         if work.statement is None:
-            if run is None or run.query.ended or not run.wanted or not run.fan.join(work.output):
+            if run is None or run.query.ended or not run.wanted or not _joins(run, work):
                 self._post(JoinRefused(query))
                 return
             with self._lock:
@@ -114,7 +119,8 @@ class LocalLeases:
         run = self._jobs.get(job)
         if run is None:
             return
-        run.fan.leave(run.members[job].output)
+        if (output := run.members[job].output) is not None:
+            run.fan.leave(output)
         run.wanted.discard(query)
         if run.wanted:
             return
@@ -219,7 +225,7 @@ class LocalLeases:
             for member in untold:
                 member.end_told = True
         for member in untold:
-            self._post(_end(run.query, member.job, member.node or NODE, 0))
+            self._post(_end(run.query, member.job, member.node or self._node, 0))
 
     # --- looking on ----------------------------------------------------------------------------
 
@@ -276,6 +282,11 @@ def _end(query: Serving, job: str, node: str, slots: int) -> LeaseEnded:
     if query.error is None:
         return LeaseEnded(0.0, job, node, slots, "finished")
     return LeaseEnded(0.0, job, node, slots, "failed", str(query.error))
+
+
+def _joins(run: LeasedExecution, work: Leased) -> bool:
+    """Let a query have all rows; False if that is too late. It may want none here."""
+    return work.output is None or run.fan.join(work.output)
 
 
 def _job(query: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -310,6 +310,36 @@ class StagedQuery:
                 del self._outcomes[task]
                 self._maps_done[task.job] -= task.kind == "map"
         return tuple(gone)
+
+    def lost_keys(self, keys: Iterable[str]) -> tuple[TaskId, ...]:
+        """Some outputs are gone, though their places are not. Returns the tasks that made them."""
+        gone_keys = frozenset(keys)
+        with self._lock:
+            gone = [task for task in self._outcomes if self._key(task) in gone_keys]
+            for task in gone:
+                del self._outcomes[task]
+                self._maps_done[task.job] -= task.kind == "map"
+        return tuple(gone)
+
+    def missing(self, task: TaskId) -> tuple[TaskId, ...]:
+        """The tasks of which a task reads the outputs, and which have none (any more)."""
+        with self._lock:
+            return tuple(dict.fromkeys(self._missing(self._read_by(task))))
+
+    def _read_by(self, task: TaskId) -> list[TaskId]:
+        job = self._jobs[task.job]
+        if task.kind == "reduce":
+            found = [TaskId(job.name, "map", index) for index in range(job.map_tasks)]
+            builds = job.reduce_builds
+        else:
+            branch, place = job.branch_of(task.index)
+            found, builds = [], branch.builds
+            if isinstance(branch.read, ChunkRead):
+                results = _results(self._jobs[branch.read.job])
+                found += [results[index] for index in branch.read.groups[place]]
+        for name in builds:
+            found += _results(self._jobs[name])
+        return found
 
     def needed(self) -> tuple[TaskId, ...]:
         """The tasks that must run, or run again, for the answer, in an order that works."""
