@@ -391,17 +391,42 @@ class StagedQuery:
 
     def result(self, exchange: Exchange) -> pa.RecordBatchReader:
         """The answer, with DuckDB's column names; all jobs must be done."""
+        tasks = self.result_tasks()
         with self._lock:
-            held = [self._held(task) for task in _results(self.plan.jobs[-1])]
-        names = [field.name for field in self.plan.fields]
-        found = exchange.fetch([held[0][0].without_rows()]).schema
-        schema = pa.schema([f.with_name(n) for f, n in zip(found, names, strict=True)])
+            held = [self._held(task) for task in tasks]
+        schema = self.result_schema(exchange.fetch([held[0][0].without_rows()]))
         batches = (
             pa.RecordBatch.from_arrays(batch.columns, schema=schema)
             for pieces in held
             for batch in exchange.fetch(pieces).to_batches()
         )
         return pa.RecordBatchReader.from_batches(schema, batches)
+
+    def result_tasks(self) -> tuple[TaskId, ...]:
+        """The tasks of which the outputs are the answer, one after another."""
+        return tuple(_results(self.plan.jobs[-1]))
+
+    def result_columns(self, exchange: Exchange) -> pa.Table:
+        """The columns of the answer as its first task has made them, without rows."""
+        with self._lock:
+            held = self._held(self.result_tasks()[0])
+        return exchange.fetch([held[0].without_rows()])
+
+    def result_schema(self, columns: pa.Table) -> pa.Schema:
+        """The columns of the answer with DuckDB's names."""
+        names = [field.name for field in self.plan.fields]
+        found = columns.schema
+        return pa.schema([f.with_name(n) for f, n in zip(found, names, strict=True)])
+
+    def has(self, task: TaskId) -> bool:
+        """Whether the output of a task is there, as far as is known."""
+        return task in self._outcomes
+
+    def rows(self, task: TaskId, exchange: Exchange) -> pa.Table:
+        """The output of a task."""
+        with self._lock:
+            held = self._held(task)
+        return exchange.fetch(held)
 
     def keys(self) -> tuple[str, ...]:
         """All keys under which rows of the query may lie, to drop them."""

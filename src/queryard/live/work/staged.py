@@ -8,7 +8,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from queryard.backends.protocol import Staged
+from queryard.backends.protocol import Spread, Staged
 from queryard.core.events import EstimateChanged, MemoryChanged, Retry
 from queryard.core.model import Job, JobId, Table
 from queryard.core.speedup import Speedup
@@ -30,7 +30,7 @@ from .base import Moved
 class StagedTaskSet(Protocol):
     """The tasks of a staged query: given to the backend, and read from when all have ended."""
 
-    def for_backend(self) -> Staged:
+    def for_backend(self) -> Staged | Spread:
         """What the backend is given."""
 
     def result(self) -> pa.RecordBatchReader:
@@ -99,7 +99,7 @@ class StagedWork:
     def planned(self) -> PlannedQuery | None:
         return planned_query(self._plan)
 
-    def for_backend(self, output: ResultStream) -> Staged:
+    def for_backend(self, output: ResultStream) -> Staged | Spread:
         return self._tasks.for_backend()
 
     def entered(self) -> Moved:

@@ -66,6 +66,7 @@ def arrived(
         if table.kind == DatabaseTable.kind:
             found.append(DatabaseTable(table.name, table.schema, *table.made_from))
         else:
+            files, options = table.made_from
             made = _KINDS[table.kind]
-            found.append(made(table.name, table.schema, *table.made_from, metadata))
+            found.append(made(table.name, table.schema, files, options, metadata))
     return Contents(found, list(databases))
