@@ -88,10 +88,12 @@ class LocalLeases:
     def add(self, query: str, work: Leased) -> None:
         run = self._runs.get(work.run)
         if work.statement is None:
-            if run is None or run.query.ended or not run.wanted or not _joins(run, work):
-                self._post(JoinRefused(query))
-                return
+            joins = run is not None and (work.output is None or _has_rows_for(run, work))
             with self._lock:
+                # Without an output it may join until the end is told, and hears of it then.
+                if run is None or not joins or (work.output is None and run.end_posted):
+                    self._post(JoinRefused(query))
+                    return
                 self._enter(run, query, work)
                 self._post(RunJoined(query))
             return
@@ -284,9 +286,9 @@ def _end(query: Serving, job: str, node: str, slots: int) -> LeaseEnded:
     return LeaseEnded(0.0, job, node, slots, "failed", str(query.error))
 
 
-def _joins(run: LeasedExecution, work: Leased) -> bool:
-    """Let a query have all rows; False if that is too late. It may want none here."""
-    return work.output is None or run.fan.join(work.output)
+def _has_rows_for(run: LeasedExecution, work: Leased) -> bool:
+    """Let a query have all rows; False if that is too late."""
+    return not run.query.ended and bool(run.wanted) and run.fan.join(work.output)
 
 
 def _job(query: str) -> str:
