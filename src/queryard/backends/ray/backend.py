@@ -92,12 +92,12 @@ class RayBackend:
             if ends is not None:
                 ends()
             raise QueryardError(f"backend ray: no node takes part: {reasons}")
-        self._slots = sum(link.node.slots for link in self._links.values())
-        self._here = LocalLeases(engine, self._workers.start, self._slots, DRIVER)
+        self._here = LocalLeases(engine, self._workers.start, self.slots, DRIVER)
 
     @property
     def slots(self) -> int:
-        return self._slots
+        with self._lock:
+            return max(1, sum(link.node.slots for link in self._links.values()))
 
     @property
     def width(self) -> int:

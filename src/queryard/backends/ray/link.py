@@ -53,7 +53,7 @@ class Link:
         self._gone = gone
         self._changed = threading.Condition()
         self._orders: list[Order] = []
-        self._heard_s = time.monotonic()
+        self._began_s = self._heard_s = time.monotonic()
         self._closed = False
         self._threads = [
             threading.Thread(target=work, name=f"queryard-{what}-{node.id}", daemon=True)
@@ -73,6 +73,11 @@ class Link:
     def silent_s(self) -> float:
         """For how long it has not answered."""
         return time.monotonic() - self._heard_s
+
+    @property
+    def lived_s(self) -> float:
+        """How long ago it has joined."""
+        return time.monotonic() - self._began_s
 
     @property
     def is_suspect(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,8 +24,9 @@ LOOK_S = 0.5
 GIVE_UP_S = 20.0
 # How long a node may take until it has joined.
 JOIN_S = 60.0
-# A node whose process dies so often is not asked again.
-MOST_DEATHS = 5
+# A node whose process dies so often within QUICK_S of joining is not asked again.
+MOST_DEATHS = 3
+QUICK_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ class Members:
         self._links: dict[str, Link] = {}  # by Ray's id of the node
         self._joining: set[str] = set()
         self._incarnations: dict[str, int] = {}
+        self._quick_deaths: Counter[str] = Counter()
         self.refused: dict[str, str] = {}
         """Nodes that do not take part, by Ray's id, with the reason."""
         self._closed = threading.Event()
@@ -112,6 +115,10 @@ class Members:
     def lost(self, link: Link) -> None:
         """A link is dead; its node may join again under another name."""
         with self._lock:
+            if link.lived_s < QUICK_S:
+                self._quick_deaths[link.ray_node] += 1
+            else:
+                del self._quick_deaths[link.ray_node]
             if self._links.get(link.ray_node) is link:
                 del self._links[link.ray_node]
 
@@ -142,8 +149,8 @@ class Members:
         """A link to a new process there, or why there is none."""
         ray = self._cluster.ray
         number = self._incarnations[node.id] = self._incarnations.get(node.id, 0) + 1
-        if number > MOST_DEATHS:
-            return f"its process has died {MOST_DEATHS} times"
+        if self._quick_deaths[node.id] >= MOST_DEATHS:
+            return f"its process has died {MOST_DEATHS} times soon after it had joined"
         slots = min(self._setting.slots or node.cpus, node.cpus)
         name = f"{node.id[:8]}-{number}"
         setting = NodeSetting(
