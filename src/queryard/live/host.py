@@ -56,6 +56,7 @@ from .inputs import ClientPort
 from .loop import Loop, Mailbox
 from .monitor import SessionReport
 from .overview import ClusterView, Load, Overview
+from .planning import tasks_here
 from .recording import COST_EVERY_S, Recorder, hash_of
 from .request import QueryRequest
 from .ticket import Ticket, TimedForecast
@@ -64,6 +65,8 @@ from .why import WaitReport, wait_report
 
 if TYPE_CHECKING:
     from queryard.engine.sampling.making import CopyMaker
+
+    from .work.staged import MakeTasks
 
 T = TypeVar("T")
 CLOSE_S = 10.0
@@ -94,8 +97,12 @@ class Host:
         statistics_bytes: int = 0,
         profile: Mapping[str, Any] | None = None,
         portfolio: Portfolio | None = None,
+        make_tasks: MakeTasks | None = None,
     ) -> None:
-        """`profile` is the one that the kernel was made with; a `portfolio` chooses others."""
+        """`profile` is the one that the kernel was made with; a `portfolio` chooses others.
+
+        `make_tasks` says where tasks of staged queries run; in this process by default.
+        """
         self.owner = Owner()
         self.catalog = catalog
         self._freshness = Freshness(catalog, fresh_s)
@@ -137,6 +144,7 @@ class Host:
             recorder,
             self._estimator,
             temp,
+            make_tasks or tasks_here(engine.pool, temp.path),
             self.now,
             self._later,
             self._want_copy,

@@ -105,15 +105,6 @@ def _profile(session: Askable, request: Request) -> Any:
     return dict(session.profile)
 
 
-def _control(session: Askable, request: Request) -> Any:
-    if session.steering is None:
-        raise QueryardError(
-            "the session is not served, and has no controls; its program can call "
-            "Session.pause, use_tenants or use_profile"
-        )
-    return session.steering(request)
-
-
 def _policy(session: Askable, request: Request) -> Any:
     """The policy in force, how it came to that, and the last decisions of a portfolio."""
     limit = int(request.get("limit", LIMIT))
@@ -139,6 +130,15 @@ def _policy(session: Askable, request: Request) -> Any:
         ],
         "decisions": session.policy_decisions(limit),
     }
+
+
+def _control(session: Askable, request: Request) -> Any:
+    if session.steering is None:
+        raise QueryardError(
+            "the session is not served, and has no controls; its program can call "
+            "Session.pause, use_tenants or use_profile"
+        )
+    return session.steering(request)
 
 
 def _cancel(session: Askable, request: Request) -> Any:
