@@ -328,6 +328,7 @@ class SessionInstance:
     ) -> dict[str, Exception]:
         """Make what must be there before the statement: files as views, frames as tables."""
         self._check(statement)
+        connection.instance.expect(statement.sql)
         late = [setting for setting in self.settings if setting.is_late]
         searched = frozenset(name for setting in late for name in setting.names)
         changes = self._attached.changes
