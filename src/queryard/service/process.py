@@ -21,13 +21,13 @@ from .config import ServiceConfig
 from .logs import log
 from .query_log import QueryLog
 from .serving import Addresses, Listeners
-from .sources import Settings
+from .sources import Followed, Settings
 from .supervisor import notify
 from .tokens import TokenStore
 from .yard import Yard
 
 # Settings that hold from the start of a server to its end.
-_FIXED = ("http", "postgres", "tokens", "redact", "log")
+_FIXED = ("http", "postgres", "quack", "tokens", "redact", "log")
 
 
 class Server:
@@ -38,9 +38,9 @@ class Server:
         session: Session,
         config: ServiceConfig,
         tokens: TokenStore,
-        read_again: Callable[[Session], Settings],
+        read_again: Callable[[Followed], Settings],
     ) -> None:
-        """`read_again` reads the settings and lets the session follow them, for SIGHUP."""
+        """`read_again` reads the settings and lets what it is given follow them, for SIGHUP."""
         self.session = session
         self.config = config
         self.tokens = tokens
@@ -58,7 +58,12 @@ class Server:
             addresses = await listeners.open(self.config)
             with self._signals(yard, listeners):
                 announce(addresses)
-                log("started", http=addresses.http, postgres=addresses.postgres)
+                log(
+                    "started",
+                    http=addresses.http,
+                    postgres=addresses.postgres,
+                    quack=addresses.quack,
+                )
                 notify("READY=1")
                 await self._stop.wait()
                 notify("STOPPING=1")
@@ -103,7 +108,7 @@ class Server:
     async def _reload(self, yard: Yard, listeners: Listeners) -> None:
         """Follow the files as they are now; if something in them is wrong, nothing changes."""
         try:
-            settings = await asyncio.to_thread(self._read_again, self.session)
+            settings = await asyncio.to_thread(self._read_again, yard.controls)
             listeners.renew_certificate(settings.service)
             await asyncio.to_thread(self.tokens.reload)
         except (QueryardError, OSError) as error:
