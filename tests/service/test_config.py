@@ -143,5 +143,5 @@ def test_addresses_of_other_machines_need_tls(tmp_path: Path):
         ServiceConfig(postgres=Address.parse("example.org", "postgres", 5433)).check()
     ServiceConfig(http=Address("0.0.0.0", 8080), insecure=True).check()
     ServiceConfig(http=Address("::", 8080), tls=Tls(tmp_path, tmp_path)).check()
-    with pytest.raises(QueryardError, match="both listeners are off"):
+    with pytest.raises(QueryardError, match="all listeners are off"):
         ServiceConfig(http=None, postgres=None).check()
