@@ -16,6 +16,7 @@ from queryard.core.readable import several
 from queryard.version import __version__
 
 from .data_options import Memory, Slots
+from .demo import Demo
 from .server_place import Config, Tokens, needing_server
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def serve(
         str | None,
         typer.Argument(
             metavar="DATA",
-            help="A folder of data files, a DuckDB database or a catalog (.toml).",
+            help="A folder of data files, a DuckDB database or a catalog (.toml); with --demo, "
+            "where to put its data.",
             show_default=False,
         ),
     ] = None,
@@ -114,11 +116,21 @@ def serve(
     ] = None,
     slots: Slots = None,
     memory: Memory = None,
+    demo: Annotated[
+        bool,
+        typer.Option(
+            "--demo",
+            help="Serve TPC-H data, made on first use (180 MB, in the user's cache), to some "
+            "tenants that ask without end: something to look at.",
+            rich_help_panel=_STOP,
+        ),
+    ] = False,
 ) -> None:
     """Serve data to a team, over HTTP, PostgreSQL's protocol and DuckDB's own.
 
     Clients show a token; the first one is made and shown here, `queryard token add` makes others.
-    Every statement goes through the scheduler, as a query of its token's tenant.
+    Every statement goes through the scheduler, as a query of its token's tenant. A browser shows
+    what happens at the address of HTTP (docs/page.md).
 
     SIGTERM (or Ctrl-C) stops the server once running queries have ended, SIGHUP reloads tables,
     tenants, tokens and the policy. docs/service.md has all settings.
@@ -126,6 +138,7 @@ def serve(
     Examples:
 
     - `queryard serve data/`
+    - `queryard serve --demo`
     - `queryard serve --config yard.toml --http 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem`
     - `queryard serve shop.duckdb --http off --postgres 5432`
     """
@@ -134,8 +147,12 @@ def serve(
         from queryard.service.logs import log as write_log
         from queryard.service.logs import set_up
         from queryard.service.lost import lost_queries
-        from queryard.service.sources import Settings, Sources
+        from queryard.service.sources import Followed, Settings, Sources
         from queryard.service.tokens import TokenStore
+    shown = Demo.prepared(data, config, http, tls_cert) if demo else None
+    if shown is not None:
+        data, tokens = str(shown.catalog), tokens or shown.tokens
+        slots, grace = slots or shown.slots, grace or shown.grace
     listeners = {"http": http, "postgres": postgres, "quack": quack}
     options = _service_options(listeners, tls_cert, tls_key, insecure, tokens, grace, log)
     session_options = {"slots": slots, "memory": memory}
@@ -151,7 +168,7 @@ def serve(
     store = TokenStore(settings.service.tokens)
     is_first = not store.list()
 
-    def read_again(session: Session) -> Settings:
+    def read_again(session: Followed) -> Settings:
         found = sources.read()
         sources.follow(session, found)
         return found
@@ -166,8 +183,14 @@ def serve(
             secret = store.add(FIRST_TOKEN, role="admin") if is_first else None
             more = _more_tokens(data, config, tokens)
             _announce(str(sources.place), session, addresses, secret, more)
+            if shown is not None:
+                shown.begin(addresses, store)
 
-        process.run(server.run(announce))
+        try:
+            process.run(server.run(announce))
+        finally:
+            if shown is not None:
+                shown.end()
 
 
 def _service_options(
@@ -230,6 +253,8 @@ def _announce(
     url, postgres = addresses.url, addresses.postgres
     if url is not None:
         lines.append(f"  HTTP        {url}")
+        # After a hash, so that the token is not sent, nor written into a log, with the address.
+        lines.append(f"  page        {url}/{'' if secret is None else f'#token={secret}'}")
     if postgres is not None:
         lines.append(f"  PostgreSQL  {postgres}")
     if addresses.quack is not None:

@@ -18,7 +18,7 @@ from .config import ServiceConfig
 from .logs import log
 from .query_log import QueryLog
 from .serving import Addresses, Listeners
-from .sources import Settings
+from .sources import Followed, Settings
 from .supervisor import notify
 from .tokens import TokenStore
 from .yard import Yard
@@ -35,9 +35,9 @@ class Server:
         session: Session,
         config: ServiceConfig,
         tokens: TokenStore,
-        read_again: Callable[[Session], Settings],
+        read_again: Callable[[Followed], Settings],
     ) -> None:
-        """`read_again` reads the settings and lets the session follow them, for SIGHUP."""
+        """`read_again` reads the settings and lets what it is given follow them, for SIGHUP."""
         self.session = session
         self.config = config
         self.tokens = tokens
@@ -105,7 +105,7 @@ class Server:
     async def _reload(self, yard: Yard, listeners: Listeners) -> None:
         """Follow the files as they are now; if something in them is wrong, nothing changes."""
         try:
-            settings = await asyncio.to_thread(self._read_again, self.session)
+            settings = await asyncio.to_thread(self._read_again, yard.controls)
             listeners.renew_certificate(settings.service)
             await asyncio.to_thread(self.tokens.reload)
         except (QueryardError, OSError) as error:

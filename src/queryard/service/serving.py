@@ -18,6 +18,7 @@ from .config import Address, ServiceConfig
 from .http.application import create_app
 from .http.protocol import bounded_protocol
 from .logs import log
+from .own_cpu import is_listener
 from .postgres.listener import PostgresListener
 from .quack.listener import Application, QuackListener, beside
 from .tls import server_context, take_certificate
@@ -65,6 +66,7 @@ class Listeners:
 
     async def open(self, config: ServiceConfig) -> Addresses:
         """Listen; an address that cannot be had is an error, and then nothing listens."""
+        is_listener()
         self._context = None if config.tls is None else server_context(config.tls)
         try:
             http, postgres, quack = await self._open_all(config)
