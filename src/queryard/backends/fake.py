@@ -29,8 +29,8 @@ from .protocol import (
     RunEnded,
     RunJoined,
     RunReport,
-    Staged,
     Usage,
+    Work,
 )
 
 REPORT_S = 0.25
@@ -138,8 +138,8 @@ class FakeBackend:
         self._post = post
         self._scale(len(self._nodes))
 
-    def add(self, query: str, work: Leased | Staged) -> None:
-        if isinstance(work, Staged):
+    def add(self, query: str, work: Work) -> None:
+        if not isinstance(work, Leased):
             self._staged.add(query)
             return
         if work.statement is None:

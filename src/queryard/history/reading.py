@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from queryard.core.codec import decode_command, decode_event
+from queryard.core.events import Event
 from queryard.core.journal import Journal, Step
 from queryard.core.model import JobId
 
@@ -93,6 +94,7 @@ class HistoryReader:
         session: str | None = None,
         tenant: str | None = None,
         since: float | None = None,
+        until: float | None = None,
         limit: int | None = None,
         template: str | None = None,
         outcomes: Collection[str] | None = None,
@@ -100,14 +102,16 @@ class HistoryReader:
     ) -> list[QueryRecord]:
         """The last `limit` queries, in the order they were asked for.
 
-        `tenant` stands for those below it, too; `since` is in seconds since 1970. The outcome of a
-        query without an end is "open" while its session lives, and "lost" once that is gone.
+        `tenant` stands for those below it, too; `since` and `until` are in seconds since 1970. The
+        outcome of a query without an end is "open" while its session lives, and "lost" once that is
+        gone.
         """
         chosen = {
             "query": query,
             "session": session,
             "tenant": tenant,
             "since": since,
+            "until": until,
             "template": template,
             "outcomes": None if outcomes is None else json.dumps(list(outcomes)),
         }
@@ -171,6 +175,32 @@ class HistoryReader:
         """Changes of the policy; the first one is the session's `profile`."""
         rows = self._of("policies", session, "time_s")
         return [{**row, "profile": json.loads(row["profile"])} for row in rows]
+
+    # --- of a span of time -------------------------------------------------------------------
+
+    def jobs_of_span(self, session: str, from_s: float, until_s: float) -> list[Mapping[str, Any]]:
+        """Rows of jobs of the queries that were asked in a span of the session's clock."""
+        return list(self._rows(selections.SPAN_JOBS, session=session, low=from_s, high=until_s))
+
+    def task_times(
+        self, session: str, from_s: float, until_s: float
+    ) -> dict[tuple[str, str], float]:
+        """The mean seconds of tasks that gave a result, by job and kind, of such queries."""
+        rows = self._rows(selections.SPAN_TASKS, session=session, low=from_s, high=until_s)
+        return {(row["job"], row["kind"]): row["mean_s"] for row in rows}
+
+    def events(self, session: str, kind: str, from_s: float, until_s: float) -> list[Event]:
+        """Events of one kind, by the name of its class, that are kept of a span."""
+        rows = self._rows(
+            selections.SPAN_EVENTS,
+            session=session,
+            low=from_s,
+            high=until_s,
+            kind=f'%"type":"{kind}"%',
+        )
+        found = [item for row in rows for item in json.loads(row["events"])]
+        where = f"session {session}"
+        return [decode_event(item, where) for item in found if item["type"] == kind]
 
     # --- all of it ---------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ from queryard.engine.errors import QueryCancelled
 from queryard.engine.native import NativeEngine
 from queryard.engine.temp import TempSpace
 from queryard.estimate.work import SPREADS, Prediction
+from queryard.portfolio.documents import Portfolio
 from queryard.results.accounts import UNLIMITED, Account
 from queryard.results.ownership import Owner
 from queryard.results.streams import ResultStream
@@ -41,7 +42,9 @@ from . import inputs
 from .admission.gate import Gate
 from .admission.limits import AlreadyRan, Limits
 from .admission.memory import Reservations
-from .choosing.state import BY_OPERATOR, PolicyChange, PolicyState
+from .choosing.chooser import Choice
+from .choosing.runner import Choosing
+from .choosing.state import BY_OPERATOR, BY_PORTFOLIO, CHANGES_KEPT, PolicyChange, PolicyState
 from .coordinating import Coordinator
 from .effect_runner import EffectRunner, end_ticket
 from .estimates.estimator import Estimator
@@ -53,6 +56,7 @@ from .inputs import ClientPort
 from .loop import Loop, Mailbox
 from .monitor import SessionReport
 from .overview import ClusterView, Load, Overview
+from .planning import tasks_here
 from .recording import COST_EVERY_S, Recorder, hash_of
 from .request import QueryRequest
 from .ticket import Ticket, TimedForecast
@@ -61,6 +65,8 @@ from .why import WaitReport, wait_report
 
 if TYPE_CHECKING:
     from queryard.engine.sampling.making import CopyMaker
+
+    from .work.staged import MakeTasks
 
 T = TypeVar("T")
 CLOSE_S = 10.0
@@ -90,8 +96,13 @@ class Host:
         fresh_s: float = 0.0,
         statistics_bytes: int = 0,
         profile: Mapping[str, Any] | None = None,
+        portfolio: Portfolio | None = None,
+        make_tasks: MakeTasks | None = None,
     ) -> None:
-        """`profile` is the one that the kernel was made with."""
+        """`profile` is the one that the kernel was made with; a `portfolio` chooses others.
+
+        `make_tasks` says where tasks of staged queries run; in this process by default.
+        """
         self.owner = Owner()
         self.catalog = catalog
         self._freshness = Freshness(catalog, fresh_s)
@@ -133,9 +144,11 @@ class Host:
             recorder,
             self._estimator,
             temp,
+            make_tasks or tasks_here(engine.pool, temp.path),
             self.now,
             self._later,
             self._want_copy,
+            self._query_ended,
         )
         coordinator = Coordinator(kernel, gate, reservations, backend.width, profile)
         self._loop = Loop(mailbox, coordinator, self._effects.carry_out, self._break)
@@ -151,8 +164,17 @@ class Host:
             told = self._more_known, self._problem
             active = self._tickets.active
             self._collector = Collector(catalog, statistics_bytes, *told, lambda: bool(active()))
+        # How far Unix time is ahead of the host's clock.
+        self._ahead_s = time.time() - self._loop.now()
+        self._choosing: Choosing | None = None
+        self._choosing_lock = threading.Lock()
+        # What portfolios decided that choose no more, and the processor seconds they took.
+        self._former_decisions: list[dict[str, Any]] = []
+        self._former_cpu_s = 0.0
         backend.start(post)
         self._loop.start()
+        if portfolio is not None:
+            self._choosing = self._chooses(portfolio)
         if self._collector is not None:
             self._collector.start()
         if recorder.history is not None:
@@ -238,6 +260,9 @@ class Host:
             raise
         if entered == query:
             self._waits.entered(request, prediction.work_s / self.backend.slots)
+            choosing = self._choosing
+            if choosing is not None:
+                choosing.wake()
             return ticket
         self._tickets.drop(query)
         return self._again(entered, request)
@@ -358,10 +383,62 @@ class Host:
         finally:
             self._post(inputs.ReleaseConnection(token, client))
 
-    def choose(self, profile: Mapping[str, Any], by: str = BY_OPERATOR, reason: str = "") -> None:
-        """Follow another policy from now on; what runs is not disturbed."""
+    @contextlib.contextmanager
+    def turn(self, client: ClientPort, wants: Mapping[str, bool]) -> Iterator[None]:
+        """Hold databases: wait until no other client uses them in a way that does not go along."""
+        token = object()
         self._check_open()
-        self._post(inputs.ChoosePolicy(profile, reason, by))
+        try:
+            self._call(token, inputs.AcquireTurn(token, client, wants))
+            yield
+        finally:
+            self._post(inputs.ReleaseTurn(token))
+
+    def wait_for_turns(self, most_s: float) -> None:
+        """How long queries wait for their turn at a database from now on."""
+        self._check_open()
+        self._loop.ask(lambda coordinator: coordinator.wait_for_turns(most_s))
+
+    def left(self, client: ClientPort) -> None:
+        """The transaction of a client is over, and was ended by no query."""
+        self._post(inputs.ClientLeft(client))
+
+    def choose(
+        self,
+        profile: Mapping[str, Any],
+        by: str = BY_OPERATOR,
+        reason: str = "",
+        portfolio: Portfolio | None = None,
+    ) -> None:
+        """Follow another policy from now on; what runs is not disturbed.
+
+        A `portfolio` goes on choosing from then on. One that was there before chooses no more.
+        """
+        self._check_open()
+        with self._choosing_lock:
+            self._stop_choosing()
+            self._post(inputs.ChoosePolicy(profile, reason, by))
+            if portfolio is not None:
+                self._choosing = self._chooses(portfolio)
+
+    def _chooses(self, portfolio: Portfolio) -> Choosing:
+        def choose(choice: Choice) -> None:
+            self._post(inputs.ChoosePolicy(choice.profile, choice.reason, BY_PORTFOLIO))
+
+        return Choosing(portfolio, self._loop.ask, choose, self.now, self._problem)
+
+    def _stop_choosing(self) -> None:
+        former, self._choosing = self._choosing, None
+        if former is not None:
+            former.close()
+            told = former.decisions(CHANGES_KEPT, self._ahead_s)
+            self._former_decisions = (told + self._former_decisions)[:CHANGES_KEPT]
+            self._former_cpu_s += former.cpu_s
+
+    def _query_ended(self, facts: QueryFacts) -> None:
+        choosing = self._choosing
+        if choosing is not None:
+            choosing.ended(facts.id, facts.ended_s if facts.error is None else None)
 
     def pause(self, by: str) -> None:
         """Let no waiting query start from now on; what runs goes on."""
@@ -445,7 +522,13 @@ class Host:
 
     def policy_state(self) -> PolicyState:
         """The policy in force, since when and why."""
-        return self.ask(lambda coordinator: coordinator.policies.state)
+        state = self.ask(lambda coordinator: coordinator.policies.state)
+        choosing = self._choosing
+        return state if choosing is None else replace(state, portfolio=choosing.portfolio.document)
+
+    def profile_in_force(self) -> Mapping[str, Any]:
+        """The policy in force, as a table of parts."""
+        return self.ask(lambda coordinator: coordinator.policies.profile)
 
     def policy_changes(self, limit: int = 100) -> tuple[PolicyChange, ...]:
         """The last changes of the policy, the latest first."""
@@ -453,8 +536,10 @@ class Host:
         return kept[::-1][:limit]
 
     def policy_decisions(self, limit: int = 100) -> list[dict[str, Any]]:
-        """The last decisions of the portfolio, the latest first; none without one."""
-        return []
+        """The last decisions of portfolios, the latest first."""
+        choosing = self._choosing
+        latest = [] if choosing is None else choosing.decisions(limit, self._ahead_s)
+        return (latest + self._former_decisions)[: max(0, limit)]
 
     def wait_report(self, ticket: Ticket) -> WaitReport:
         """What there is to say of a query."""
@@ -483,6 +568,7 @@ class Host:
         tickets = self._tickets.active()
         running = sum(ticket.facts.started_s is not None for ticket in tickets)
         cost = self.backend.report()
+        choosing = self._choosing
         return SessionReport(
             now_s=self.now(),
             waiting=len(tickets) - running,
@@ -492,6 +578,7 @@ class Host:
             driver_cpu_s=self._loop.cpu_s,
             watch_cpu_s=cost.cpu_s,
             history_cpu_s=self._recorder.cpu_s,
+            portfolio_cpu_s=self._former_cpu_s + (choosing.cpu_s if choosing else 0.0),
             bursts=cost.bursts,
             burst_s=cost.burst_s,
             sprints=cost.sprints,
@@ -595,6 +682,8 @@ class Host:
             if self._closed:
                 return False
             self._closed = True
+        with self._choosing_lock:
+            self._stop_choosing()
         if self._collector is not None:
             self._collector.stop()
         if self._copies is not None:

@@ -105,6 +105,10 @@ class ServiceLimits:
     """How long a connection may do nothing."""
     stall_s: float = 30.0
     """How long a client may stop within a message, or not take what is sent to it."""
+    lock_s: float = 120.0
+    """How long a statement waits for a database that transactions of others use."""
+    transaction_s: float = 60.0
+    """How long a transaction that has written may wait for its client."""
     login_s: float = 10.0
     """How long a client may take to show its token."""
 

@@ -257,5 +257,7 @@ LIMIT_KEYS: Mapping[str, tuple[str, Callable[[Any, _Reader, Path_], Any]]] = {
     "result_ttl": ("result_ttl_s", _time),
     "idle": ("idle_s", _time),
     "stall": ("stall_s", _time),
+    "lock": ("lock_s", _time),
+    "transaction": ("transaction_s", _time),
     "login": ("login_s", _time),
 }

@@ -175,6 +175,11 @@ class ServedClient:
             self.used_s = time.monotonic()
             return self.client.describe(sql, parameters)
 
+    def roll_back(self) -> None:
+        """Undo the open transaction, if there is one; it is never refused. It blocks."""
+        if not self._closed:  # else it goes with the client
+            self.client.roll_back()
+
     def narrow(self, tenant: str) -> None:
         """Act for a tenant below its own from now on; or for its token's own again."""
         check_text(tenant, "tenant")
@@ -198,6 +203,7 @@ class ServedClient:
     def _ended(self, query: str) -> None:
         with self._lock:
             self._active.pop(query, None)
+            self.used_s = time.monotonic()
             frees = bool(self._closed) and not self._active
         if frees:
             self.client.host.run_later(self._free)

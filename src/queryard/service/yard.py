@@ -20,6 +20,7 @@ from queryard.live.session import Session
 from .config import ServiceConfig
 from .controlling.controls import Controls
 from .controlling.record import NAME as CONTROLS
+from .controlling.whatif import WhatIfs
 from .limits import Draining, Usage
 from .own_memory import OwnMemory
 from .principal import Principal
@@ -69,6 +70,8 @@ class Yard:
         history = session.host.history_file
         beside = tokens.path if history is None else history
         self.controls = Controls(session, beside.with_name(CONTROLS), tokens)
+        self.whatifs = WhatIfs()
+        session.host.wait_for_turns(config.limits.lock_s)
         if config.redact:
             session.host.redact_history()
         self._sweeper = threading.Thread(target=self._sweep, name="queryard-yard", daemon=True)
@@ -267,6 +270,7 @@ class Yard:
         with self._lock:
             old, self.config = self.config, config
             self.usage.limits = config.limits
+            self.session.host.wait_for_turns(config.limits.lock_s)
             changed = [
                 client
                 for principal, client in self._shared.items()
@@ -286,6 +290,7 @@ class Yard:
             client.close("the server is closed")
         if self._sweeper is not threading.current_thread():
             self._sweeper.join()
+        self.whatifs.close()
         self.controls.close()
 
     # --- in the background -----------------------------------------------------------------------

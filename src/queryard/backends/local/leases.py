@@ -27,7 +27,6 @@ from queryard.engine.threads import CoreConfinement
 from queryard.results.fan import Fan
 
 from .member import SOON_S, LeasedExecution, Member, Reporting, Serving, SlotLease
-from .nodes import NODE
 from .watch import Watch
 
 Error = float | None
@@ -54,11 +53,17 @@ class LocalLeases:
     """The executions under way, by run and by job; `start` runs something on a slot's thread."""
 
     def __init__(
-        self, engine: Engine, start: Callable[[Callable[[], None]], None], slots: int
+        self,
+        engine: Engine,
+        start: Callable[[Callable[[], None]], None],
+        slots: int,
+        node: str,
     ) -> None:
+        """`node` is named where a query ends that never had a slot."""
         # Whether a waiting tenant has less than its guarantee.
         self.guarantee_unmet = False
         self._slots = slots
+        self._node = node
         self._report = BackendReport()
         self._engine = engine
         self._start = start
@@ -83,10 +88,12 @@ class LocalLeases:
     def add(self, query: str, work: Leased) -> None:
         run = self._runs.get(work.run)
         if work.statement is None:
-            if run is None or run.query.ended or not run.wanted or not run.fan.join(work.output):
-                self._post(JoinRefused(query))
-                return
+            joins = run is not None and (work.output is None or _has_rows_for(run, work))
             with self._lock:
+                # Without an output it may join until the end is told, and hears of it then.
+                if run is None or not joins or (work.output is None and run.end_posted):
+                    self._post(JoinRefused(query))
+                    return
                 self._enter(run, query, work)
                 self._post(RunJoined(query))
             return
@@ -114,7 +121,8 @@ class LocalLeases:
         run = self._jobs.get(job)
         if run is None:
             return
-        run.fan.leave(run.members[job].output)
+        if (output := run.members[job].output) is not None:
+            run.fan.leave(output)
         run.wanted.discard(query)
         if run.wanted:
             return
@@ -219,7 +227,7 @@ class LocalLeases:
             for member in untold:
                 member.end_told = True
         for member in untold:
-            self._post(_end(run.query, member.job, member.node or NODE, 0))
+            self._post(_end(run.query, member.job, member.node or self._node, 0))
 
     # --- looking on ----------------------------------------------------------------------------
 
@@ -276,6 +284,11 @@ def _end(query: Serving, job: str, node: str, slots: int) -> LeaseEnded:
     if query.error is None:
         return LeaseEnded(0.0, job, node, slots, "finished")
     return LeaseEnded(0.0, job, node, slots, "failed", str(query.error))
+
+
+def _has_rows_for(run: LeasedExecution, work: Leased) -> bool:
+    """Let a query have all rows; False if that is too late."""
+    return not run.query.ended and bool(run.wanted) and run.fan.join(work.output)
 
 
 def _job(query: str) -> str:

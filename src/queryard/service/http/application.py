@@ -31,6 +31,7 @@ from . import (
     queries,
     sessions,
     submitting,
+    whatif,
 )
 from .context import Context
 from .documents import DESCRIPTION, finished_schema
@@ -74,6 +75,7 @@ def create_app(yard: Yard) -> Guard:
         app.include_router(each.router)
     app.include_router(controls.router)
     app.include_router(page)
+    app.include_router(whatif.router)
     app.add_exception_handler(QueryardError, _problem)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)

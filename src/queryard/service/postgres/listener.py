@@ -32,8 +32,6 @@ _log = logging.getLogger(__name__)
 
 # Connections that have not logged in, beside those that are allowed.
 STRANGERS = 100
-# How long a client may leave a transaction that has written alone.
-TRANSACTION_IDLE_S = 60.0
 LOOK_S = 0.5
 VERSION = f"PostgreSQL {SERVER_VERSION} (Queryard, DuckDB)"
 
@@ -287,12 +285,13 @@ class _Connection:
 
     def _patience_s(self, session: Session) -> float:
         """How long a client may say nothing."""
-        idle_s = self._listener.yard.config.limits.idle_s
+        limits = self._listener.yard.config.limits
+        idle_s = limits.idle_s
         own = session.settings["idle_in_transaction_session_timeout"]
         own_s = seconds_of("idle_in_transaction_session_timeout", own)
         if session.block.open and own_s:
             idle_s = min(idle_s, own_s)
-        return min(idle_s, TRANSACTION_IDLE_S) if session.block.real else idle_s
+        return min(idle_s, limits.transaction_s) if session.block.real else idle_s
 
 
 def _idle(session: Session) -> FatalError:
