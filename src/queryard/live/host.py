@@ -503,7 +503,9 @@ class Host:
 
     def overview(self) -> Overview:
         """All active queries and what holds each; cheaper than `why` of every query."""
-        return self.ask(lambda coordinator: coordinator.overview(self.now()))
+        found = self.ask(lambda coordinator: coordinator.overview(self.now()))
+        facts = (ticket.facts for ticket in self._tickets.active())
+        return found._replace(facts=tuple(each for each in facts if each.ended_s is None))
 
     def load(self) -> Load:
         """How much there is to do."""
