@@ -64,15 +64,20 @@ def server(
     tables: Mapping[str, str],
     tenants: Sequence[str] = ("bench",),
     *,
+    admins: Sequence[str] = (),
     session: Mapping[str, object] | None = None,
     limits: Mapping[str, object] | None = None,
 ) -> Iterator[Served]:
-    """Start `queryard serve` over some tables; it ends with the context."""
+    """Start `queryard serve` over some tables; it ends with the context.
+
+    The secrets are those of tokens that are called like their tenants; `admins` are of admins.
+    """
     with tempfile.TemporaryDirectory(prefix="queryard-bench-service-") as folder:
         place = Path(folder)
         http, postgres = free_port(), free_port()
         store = TokenStore(place / "tokens.json")
         secrets = {tenant: store.add(tenant, tenant=tenant) for tenant in tenants}
+        secrets |= {name: store.add(name, tenant=name, role="admin") for name in admins}
         lines = ["[service]", f'http = "127.0.0.1:{http}"', f'postgres = "127.0.0.1:{postgres}"']
         lines += [f"tokens = {json.dumps(str(place / 'tokens.json'))}"]
         lines += ["[service.limits]", *_toml({"statements_per_s": 10000, **(limits or {})})]
