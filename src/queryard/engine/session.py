@@ -638,6 +638,10 @@ class SessionInstance:
         except QueryFailed as error:
             raise explain_missing(error, errors, list(self.catalog.tables)) from None
 
+    def has_made(self, name: str) -> bool:
+        """Whether the session has an object of this name of its own."""
+        return name.lower() in self._there.made
+
     def place_for_rows(self) -> Path:
         """A folder for rows that a client brings, which statements here may read, and no others."""
         return self._links.place()

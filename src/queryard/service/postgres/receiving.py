@@ -60,8 +60,11 @@ class Receiver:
             raise PostgresError(
                 "42501", f"COPY {copy.table}: this client may read the database {alias} only"
             )
-        if not isinstance(found, DatabaseTable) and len(parts) > 1:
-            raise PostgresError("42501", f"COPY {copy.table}: it is a table of files")
+        if isinstance(found, DatabaseTable) or client.client.instance.has_made(parts[-1]):
+            return  # what the client has made stands before the tables of the catalog
+        raise PostgresError(
+            "42501", f"COPY {copy.table}: it is a table of files, which clients cannot change"
+        )
 
     async def _receive(self, rows: RowsIn, activity: Activity) -> None:
         while True:
