@@ -39,8 +39,7 @@ class Leased:
     """A divisible job: one query that DuckDB plans and runs on slots lent to it.
 
     Several identical queries may share one `run` (an execution, with the id of its first query).
-    Each reads the answer from an `output` of its own, and the slots of each work on the run. A
-    query that joins for its slots only, since its rows come another way, has no output.
+    Each reads the answer from an `output` of its own, and the slots of each work on the run.
     `statement` is what the engine runs; it is None for a query that joins an existing run.
     """
 

@@ -62,6 +62,12 @@ class Cluster:
                 found[name] = RayNode(name, node["NodeManagerAddress"], cpus, store)
         return found
 
+    def pinned_to(self, node: RayNode) -> Any:
+        """The scheduling strategy of an actor that runs at a node and nowhere else."""
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        return NodeAffinitySchedulingStrategy(node.id, soft=False)
+
     def close(self) -> None:
         self._ends.close()
 

@@ -161,7 +161,7 @@ class Members:
             self._setting.temp,
             self._setting.files(),
         )
-        actor = _actor(ray, node, slots).remote(setting, self._open_workplace)
+        actor = self._actor(node, slots).remote(setting, self._open_workplace)
         try:
             facts: NodeFacts = ray.get(actor.facts.remote(), timeout=JOIN_S)
         except ray.exceptions.GetTimeoutError:
@@ -176,6 +176,16 @@ class Members:
         memory_bytes = float(facts.pool_bytes)
         spec = Node(name, slots, memory_bytes, host=name)
         return Link(ray, actor, spec, node.id, facts, self._hear, self._gone)
+
+    def _actor(self, node: RayNode, slots: int) -> Any:
+        """A process at a node; if it dies, all that it held is gone."""
+        return self._cluster.ray.remote(
+            num_cpus=slots,
+            max_restarts=0,
+            max_task_retries=0,
+            concurrency_groups=dict(GROUPS),
+            scheduling_strategy=self._cluster.pinned_to(node),
+        )(NodeActor)
 
     def _refuse(self, node: RayNode, reason: str) -> None:
         with self._lock:
@@ -203,19 +213,6 @@ class Members:
         for thread in closing:
             thread.join(timeout_s + 5.0)
         return len(stopped) == len(closing) and all(stopped)
-
-
-def _actor(ray: Any, node: RayNode, slots: int) -> Any:
-    """A process at a node and nowhere else; if it dies, so does all that it held."""
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    return ray.remote(
-        num_cpus=slots,
-        max_restarts=0,
-        max_task_retries=0,
-        concurrency_groups=dict(GROUPS),
-        scheduling_strategy=NodeAffinitySchedulingStrategy(node.id, soft=False),
-    )(NodeActor)
 
 
 def _difference(facts: NodeFacts) -> str | None:
