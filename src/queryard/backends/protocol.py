@@ -243,6 +243,17 @@ class BackendReport(NamedTuple):
     restart_s: float = 0.0
 
 
+class NodeNote(NamedTuple):
+    """What a backend knows of a node beside its slots.
+
+    Where it is, for how long it has not answered, and how many outputs of tasks it holds.
+    """
+
+    where: str = ""
+    silent_s: float = 0.0
+    objects: int = 0
+
+
 Post = Callable[[BackendEvent], None]
 BackendCommand = Grant | Revoke | Launch | Kill | Scale | Release
 
@@ -282,6 +293,13 @@ class Backend(Protocol):
         """A query has ended; nothing of it is running."""
 
     def report(self) -> BackendReport: ...
+
+    def notes(self) -> Mapping[str, NodeNote]:
+        """What there is to say of nodes, by name; of a process's own there is nothing."""
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """The nodes that do not take part, each with the reason."""
 
     def close(self, timeout_s: float) -> bool:
         """End everything; False if something goes on for longer than that."""

@@ -12,6 +12,7 @@ from queryard.version import __version__
 from .accuracy import accuracy
 from .analyze import analyze
 from .cancel import cancel
+from .cluster import cluster
 from .compare import compare
 from .experiment import experiment
 from .explain import explain
@@ -55,6 +56,7 @@ app.command(rich_help_panel=_QUERIES)(shuffle)
 app.command(rich_help_panel=_QUERIES)(why)
 app.command(rich_help_panel=_QUERIES)(cancel)
 app.command(rich_help_panel=_QUERIES)(profile)
+app.command(rich_help_panel=_QUERIES)(cluster)
 app.command(rich_help_panel=_QUERIES)(tpch)
 app.command(rich_help_panel=_SERVER)(serve)
 app.add_typer(token, name="token", rich_help_panel=_SERVER)

@@ -14,7 +14,7 @@ from queryard.core.errors import QueryardError
 from queryard.core.readable import several
 from queryard.version import __version__
 
-from .data_options import Memory, Slots
+from .data_options import Backend, ClusterAddress, Memory, Slots
 from .server_place import Config, Tokens, needing_server
 
 if TYPE_CHECKING:
@@ -102,6 +102,8 @@ def serve(
     ] = None,
     slots: Slots = None,
     memory: Memory = None,
+    backend: Backend = None,
+    address: ClusterAddress = None,
 ) -> None:
     """Serve data to a team, over HTTP and PostgreSQL's protocol.
 
@@ -125,7 +127,12 @@ def serve(
         from queryard.service.sources import Settings, Sources
         from queryard.service.tokens import TokenStore
     options = _service_options(http, postgres, tls_cert, tls_key, insecure, tokens, grace, log)
-    session_options = {"slots": slots, "memory": memory}
+    session_options = {
+        "slots": slots,
+        "memory": memory,
+        "backend": backend,
+        "address": address,
+    }
     sources = Sources(
         data,
         config,

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from queryard.core.errors import QueryardError, unknown_name
 from queryard.sim.forecast import Forecast
 
+from .cluster_view import ClusterView
 from .facts import QueryView
 from .why import WaitReport
 
@@ -32,6 +33,7 @@ class Askable(Protocol):
     def why(self, query: str) -> WaitReport: ...
     def use_profile(self, profile: Mapping[str, Any]) -> None: ...
     def cancel(self, query: str) -> None: ...
+    def cluster(self) -> ClusterView: ...
 
 
 def _queries(session: Askable, request: Request) -> Any:
@@ -54,6 +56,10 @@ def _profile(session: Askable, request: Request) -> Any:
     return dict(session.profile)
 
 
+def _cluster(session: Askable, request: Request) -> Any:
+    return asdict(session.cluster())
+
+
 def _cancel(session: Askable, request: Request) -> Any:
     query = str(request.get("query", ""))
     session.why(query)  # it must be active
@@ -66,6 +72,7 @@ QUESTIONS: Mapping[str, Callable[[Askable, Request], Any]] = {
     "forecasts": _forecasts,
     "why": _why,
     "profile": _profile,
+    "cluster": _cluster,
     "cancel": _cancel,
 }
 

@@ -19,6 +19,7 @@ from queryard.backends.protocol import (
     BackendCommand,
     BackendReport,
     Leased,
+    NodeNote,
     Post,
     QueryUsed,
     Spread,
@@ -364,9 +365,12 @@ class RayBackend:
                 continue
         return found
 
-    def silent_s(self) -> dict[str, float]:
-        """For how long each node has not answered."""
-        return {link.name: link.silent_s for link in self._members.links()}
+    def notes(self) -> dict[str, NodeNote]:
+        objects = {name: report.objects for name, report in self.reports().items()}
+        return {
+            link.name: NodeNote(link.where, link.silent_s, objects.get(link.name, 0))
+            for link in self._members.links()
+        }
 
     def report(self) -> BackendReport:
         total = self._here.report()

@@ -36,12 +36,14 @@ class Link:
         actor: Any,
         node: Node,
         ray_node: str,
+        where: str,
         facts: NodeFacts,
         hear: Hear,
         gone: Gone,
     ) -> None:
         self.node = node
         self.ray_node = ray_node
+        self.where = where
         self.facts = facts
         self.actor = actor
         # The catalog that it knows, by its version.

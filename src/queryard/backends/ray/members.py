@@ -175,7 +175,7 @@ class Members:
             return reason
         memory_bytes = float(facts.pool_bytes)
         spec = Node(name, slots, memory_bytes, host=name)
-        return Link(ray, actor, spec, node.id, facts, self._hear, self._gone)
+        return Link(ray, actor, spec, node.id, node.address, facts, self._hear, self._gone)
 
     def _actor(self, node: RayNode, slots: int) -> Any:
         """A process at a node; if it dies, all that it held is gone."""
