@@ -73,10 +73,12 @@ class Members:
 
     def start(self) -> None:
         """Let all nodes join that are there; returns when each has joined or was refused."""
-        self._look()
         deadline_s = time.monotonic() + JOIN_S
+        self._look()
         while self._joining and time.monotonic() < deadline_s:
             self._closed.wait(0.02)
+            if not self._joining and not self.links():
+                self._look()  # once more, where a process has died
         self._thread.start()
 
     def links(self) -> tuple[Link, ...]:
@@ -129,7 +131,7 @@ class Members:
             link = self._linked(node)
         except Exception as error:
             lines = str(error).strip().splitlines()
-            self._refuse(node, lines[0] if lines else type(error).__name__)
+            self._died_joining(node, lines[0] if lines else type(error).__name__)
             return
         if isinstance(link, str):
             self._refuse(node, link)
@@ -186,6 +188,16 @@ class Members:
             concurrency_groups=dict(GROUPS),
             scheduling_strategy=self._cluster.pinned_to(node),
         )(NodeActor)
+
+    def _died_joining(self, node: RayNode, reason: str) -> None:
+        """Its process could not be started, or died before it had joined."""
+        with self._lock:
+            self._quick_deaths[node.id] += 1
+            again = self._quick_deaths[node.id] < MOST_DEATHS
+            if again:
+                self._joining.discard(node.id)
+        if not again:
+            self._refuse(node, f"its process could not be started: {reason}")
 
     def _refuse(self, node: RayNode, reason: str) -> None:
         with self._lock:
