@@ -392,6 +392,8 @@ class RayBackend:
             self._changed.notify_all()
         self._here.cancel_all()
         stopped = self._members.close(max(0.0, deadline - time.monotonic()))
+        with self._lock:
+            self._launches.close()
         stopped = self._workers.close(deadline) and stopped
         self._here.close()
         if self._ends is not None:
