@@ -9,6 +9,7 @@ client run in parallel on pooled instances, with its settings.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -169,14 +170,24 @@ class Client:
         self.host.look_at_files(statements)
         try:
             if own.must_run(statements):
-                with self.host.own_connection(self):
+                with self.host.own_connection(self), self._turn(statements):
                     return own.describe(statement, parameters)
             if own.needs_read_connection(statements):
                 return own.describe_reading(statement, parameters)
             describer = self.host.describer(self.reach)
-            return describer.describe(statement, parameters, self.settings)
+            if parameters is None:
+                known = describer.known(statement, self.settings)
+                if known is not None:
+                    return known
+            with self._turn(statements):
+                return describer.describe(statement, parameters, self.settings)
         except QueryardError as error:
             raise self.reach.told(error) from None
+
+    def _turn(self, statements: Sequence[Classified]) -> AbstractContextManager[None]:
+        """Hold the databases that statements name while these are bound."""
+        wants = self.instance.databases(statements)
+        return self.host.turn(self, wants) if wants else nullcontext()
 
     def run_program(
         self, program: Program, name: str, *, tenant: str | None = None, priority: float = 0.0
@@ -225,6 +236,13 @@ class Client:
             for left in earlier.statements
             for statement in later.statements
         )
+
+    def databases(self, request: QueryRequest) -> Mapping[str, bool]:
+        return self.instance.databases(request.statements)
+
+    @property
+    def in_transaction(self) -> bool:
+        return self.instance.in_transaction
 
     def not_staged(self, request: QueryRequest) -> str | None:
         statements = request.statements
@@ -275,9 +293,17 @@ class Client:
         with self.host.own_connection(self):
             change(self.instance)
 
+    def roll_back(self) -> None:
+        """Undo the open transaction, if there is one; unlike a statement it is never refused."""
+        try:
+            self.with_instance(SessionInstance.roll_back)
+        finally:
+            self.host.left(self)
+
     def close(self) -> None:
         """Free its own instance; the host must have ended what runs there."""
         self.instance.close()
+        self.host.left(self)
 
 
 def check_types(sql: object, parameters: object) -> None:

@@ -21,6 +21,7 @@ from . import effects as out
 from . import inputs
 from .effects import Effect
 from .estimates.estimator import Estimator
+from .facts import QueryFacts
 from .inputs import Input
 from .online_planning import OnlinePlans, plan_online
 from .planning import plan_work
@@ -50,6 +51,7 @@ class EffectRunner:
         now: Callable[[], float],
         later: Callable[[float, Callable[[], None]], None],
         want_copy: Callable[[str], None],
+        query_ended: Callable[[QueryFacts], None],
     ) -> None:
         self._post = post
         self._background = background
@@ -63,6 +65,7 @@ class EffectRunner:
         self._now = now
         self._later = later
         self._want_copy = want_copy
+        self._query_ended = query_ended
         self._online_plans = OnlinePlans()
         self._replies: dict[Hashable, Future[str]] = {}
         # Active queries that keep Python's switch interval short.
@@ -223,6 +226,7 @@ class EffectRunner:
         ticket.facts = facts
         self._recorder.ended(facts, ticket.status, ticket.output.rows)
         self.end_query(facts.id)
+        self._query_ended(facts)
         self._tickets.ended(ticket, self._now())
         if ticket.keep_s is not None:
             self._later(ticket.keep_s, lambda: self._tickets.expire(self._now()))

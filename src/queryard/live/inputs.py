@@ -29,6 +29,13 @@ class ClientPort(Protocol):
     def concerns(self, earlier: QueryRequest, later: QueryRequest) -> bool:
         """Whether side effects of a query may change what a later one sees."""
 
+    def databases(self, request: QueryRequest) -> Mapping[str, bool]:
+        """The databases that it needs a turn at, and whether it may write them."""
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open on the client's own connection."""
+
     def not_staged(self, request: QueryRequest) -> str | None:
         """Why the planner is not asked to split a query; None if it is."""
 
@@ -130,7 +137,25 @@ class HandedOver(NamedTuple):
 
 
 class ChoosePolicy(NamedTuple):
+    """Another policy is to be followed; `by` says by what it was chosen."""
+
     profile: Mapping[str, Any]
+    reason: str = ""
+    by: str = ""
+
+
+class Pause(NamedTuple):
+    """No waiting query is to start; `by` says on whose word."""
+
+    by: str
+
+
+class Resume(NamedTuple):
+    """Waiting queries may start again."""
+
+
+class LearnAnew(NamedTuple):
+    """What ended queries have taught of widths and tasks counts no more."""
 
 
 class AcquireConnection(NamedTuple):
@@ -144,6 +169,32 @@ class ReleaseConnection(NamedTuple):
     """The caller that had the client's own connection is done."""
 
     token: Hashable
+    client: ClientPort
+
+
+class AcquireTurn(NamedTuple):
+    """A caller wants its turn at databases, to look at them; a `Reply` says that it has it."""
+
+    token: Hashable
+    client: ClientPort
+    wants: Mapping[str, bool]
+
+
+class ReleaseTurn(NamedTuple):
+    """The caller that had its turn is done."""
+
+    token: Hashable
+
+
+class TurnOverdue(NamedTuple):
+    """A query, or a caller, has waited for its turn for as long as it may."""
+
+    token: Hashable
+
+
+class ClientLeft(NamedTuple):
+    """The transaction of a client is over: it was closed, or has rolled back."""
+
     client: ClientPort
 
 
@@ -166,8 +217,15 @@ Input = (
     | ReaderState
     | HandedOver
     | ChoosePolicy
+    | Pause
+    | Resume
+    | LearnAnew
     | AcquireConnection
     | ReleaseConnection
+    | AcquireTurn
+    | ReleaseTurn
+    | TurnOverdue
+    | ClientLeft
     | Close
     | Woke
     | BackendEvent

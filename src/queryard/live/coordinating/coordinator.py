@@ -10,12 +10,13 @@ thread calls it (`loop`).
          └──────────────────────────────────────┴── cancelled, failed ────────┘
 
 A query is queued only if it needs its client's own connection, or may see side effects of one that
-does. A native query may join the execution of an identical query.
+does. Clients of a server also wait for their turn at databases that others write (`turns`). A
+native query may join the execution of an identical query.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from queryard.backends import protocol as told
@@ -33,11 +34,14 @@ from .. import effects as out
 from .. import inputs
 from ..admission.gate import Gate
 from ..admission.memory import Reservations
+from ..choosing.state import PolicyLog
 from ..effects import Effect
 from ..facts import QueryView
 from ..inputs import ClientPort, Input
+from ..overview import ClusterView, Load, Overview
 from ..request import QueryRequest
 from ..sharing import Choice
+from . import glancing
 from .ending import Ending
 from .intake import Intake
 from .ledger import Ledger
@@ -48,11 +52,17 @@ class Coordinator:
     """One kernel, and the active queries."""
 
     def __init__(
-        self, kernel: Scheduler, gate: Gate, reservations: Reservations, width: int
+        self,
+        kernel: Scheduler,
+        gate: Gate,
+        reservations: Reservations,
+        width: int,
+        profile: Mapping[str, Any] | None = None,
     ) -> None:
-        """`width` is how many slots one native query can use at most."""
+        """`width` is how many slots one native query can use at most; `profile` is the kernel's."""
         self.kernel = kernel
         self.gate = gate
+        self.policies = PolicyLog({} if profile is None else profile)
         self._ledger = Ledger(kernel, gate, reservations, width)
         self._guarantee_unmet = False
         self._running = running = RunningQueries(self._ledger)
@@ -66,6 +76,10 @@ class Coordinator:
             inputs.ChoosePlan: intake.choose_plan,
             inputs.AcquireConnection: intake.acquire_connection,
             inputs.ReleaseConnection: intake.release_connection,
+            inputs.AcquireTurn: intake.acquire_turn,
+            inputs.ReleaseTurn: intake.release_turn,
+            inputs.TurnOverdue: intake.turn_overdue,
+            inputs.ClientLeft: intake.client_left,
             told.RunJoined: intake.joined,
             told.JoinRefused: intake.join_refused,
             inputs.Predicted: running.predicted,
@@ -82,6 +96,9 @@ class Coordinator:
             inputs.HandedOver: ending.handed_over,
             inputs.Close: ending.close,
             inputs.ChoosePolicy: self._choose,
+            inputs.Pause: self._pause,
+            inputs.Resume: self._resume,
+            inputs.LearnAnew: lambda _: self._ledger.learn_anew(),
             told.WorkerFailed: self._worker_failed,
         }
 
@@ -145,7 +162,18 @@ class Coordinator:
                 self._ledger.do(out.Execute(command))
 
     def _choose(self, given: inputs.ChoosePolicy) -> None:
-        self._ledger.tell(ev.PolicyChosen(self._ledger.now, given.profile))
+        now = self._ledger.now
+        self._ledger.tell(ev.PolicyChosen(now, given.profile, given.reason, given.by))
+        self.policies.chosen(given.profile, now, given.by, given.reason)
+
+    def _pause(self, given: inputs.Pause) -> None:
+        """Queries are let in as before, and wait."""
+        self.gate.paused = True
+        self._ledger.tell(ev.Paused(self._ledger.now, given.by))
+
+    def _resume(self, given: inputs.Resume) -> None:
+        self.gate.paused = False
+        self._ledger.tell(ev.Resumed(self._ledger.now))
 
     def _worker_failed(self, given: told.WorkerFailed) -> None:
         raise given.error
@@ -159,6 +187,18 @@ class Coordinator:
             entry.view(known[entry.id].slots if entry.id in known else 0)
             for entry in self._ledger.entries.values()
         ]
+
+    def overview(self, now_s: float) -> Overview:
+        """All active queries and what holds each, at a time of the clock."""
+        return glancing.overview(self._ledger, self.policies.state, now_s)
+
+    def load(self) -> Load:
+        """How much there is to do."""
+        return glancing.load(self._ledger)
+
+    def cluster(self, now_s: float) -> ClusterView:
+        """All nodes and the queries that run there."""
+        return glancing.cluster(self._ledger, now_s)
 
     def why(self, query: str) -> Why | None:
         """What the kernel says of a query; None if it does not know it (yet, or any more)."""
@@ -188,6 +228,10 @@ class Coordinator:
     def knows_key(self, request: QueryRequest) -> bool:
         """Whether a query came with the same idempotency key."""
         return self._intake.knows_key(request)
+
+    def wait_for_turns(self, most_s: float) -> None:
+        """How long queries wait for their turns at databases from now on."""
+        self._intake.turn_wait_s = most_s
 
     def connection_work_s(self, client: ClientPort) -> float:
         """Core-seconds before a client's own connection is free."""

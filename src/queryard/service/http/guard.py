@@ -14,6 +14,7 @@ from typing import Any
 from queryard.core.errors import QueryardError
 
 from ..limits import TooLarge
+from ..page.routes import is_page
 from ..principal import Principal
 from ..problems import InvalidRequest, Unauthorized
 from ..yard import Yard
@@ -83,7 +84,7 @@ class Guard:
 
     def _principal(self, scope: Scope) -> Principal | None:
         """The client by its token; None where none is needed."""
-        if scope["path"] in OPEN_PATHS:
+        if scope["path"] in OPEN_PATHS or is_page(scope["path"]):
             return None
         given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
         kind, _, secret = given.decode("latin-1").partition(" ")

@@ -32,8 +32,6 @@ _log = logging.getLogger(__name__)
 
 # Connections that have not logged in, beside those that are allowed.
 STRANGERS = 100
-# How long a client may leave a transaction that has written alone.
-TRANSACTION_IDLE_S = 60.0
 LOOK_S = 0.5
 VERSION = f"PostgreSQL {SERVER_VERSION} (Queryard, DuckDB)"
 
@@ -78,10 +76,13 @@ class PostgresListener:
         """Close connections that stall."""
         while True:
             await asyncio.sleep(LOOK_S)
-            limit_s = self._yard.config.limits.stall_s
-            for connection in list(self._connections):
-                if connection.wire.stalls(limit_s):
-                    connection.wire.abort()
+            self._close_stalled()
+
+    def _close_stalled(self) -> None:
+        limit_s = self._yard.config.limits.stall_s
+        for connection in list(self._connections):
+            if connection.wire.stalls(limit_s):
+                connection.wire.abort()
 
     async def close(self, grace_s: float = 0.0) -> None:
         """Take no further connections; those that are idle are closed, others after a while."""
@@ -223,6 +224,11 @@ class _Connection:
             await asyncio.shield(self._free())
 
     async def _free(self) -> None:
+        """Free what the connection holds now: the garbage collector might come much later."""
+        session, self._session = self._session, None
+        if session is not None:
+            with contextlib.suppress(Exception):
+                await session.close()
         if self._client is not None:
             with contextlib.suppress(Exception):
                 await self._listener.call(self._client.close)
@@ -287,12 +293,13 @@ class _Connection:
 
     def _patience_s(self, session: Session) -> float:
         """How long a client may say nothing."""
-        idle_s = self._listener.yard.config.limits.idle_s
+        limits = self._listener.yard.config.limits
+        idle_s = limits.idle_s
         own = session.settings["idle_in_transaction_session_timeout"]
         own_s = seconds_of("idle_in_transaction_session_timeout", own)
         if session.block.open and own_s:
             idle_s = min(idle_s, own_s)
-        return min(idle_s, TRANSACTION_IDLE_S) if session.block.real else idle_s
+        return min(idle_s, limits.transaction_s) if session.block.real else idle_s
 
 
 def _idle(session: Session) -> FatalError:

@@ -49,14 +49,28 @@ class Transactions:
             return
         try:
             if block.real:
-                await self._bridge.run("ROLLBACK" if failed else "COMMIT")
+                await self._end_real(commit=not failed)
         finally:
             block.end()
             await self.drop(self._portals.take_all(held=False))
 
+    async def _end_real(self, *, commit: bool) -> None:
+        """End DuckDB's transaction. One that cannot be committed is rolled back, and never kept."""
+        try:
+            if commit:
+                await self._bridge.run("COMMIT")
+        finally:
+            # After a COMMIT there is nothing to undo.
+            await self._bridge.call(self._bridge.client.roll_back)
+
     async def after_error(self) -> None:
         """Portals of a failed transaction are of no use; outside of a block it ends."""
         await self.drop(self._portals.take_all(held=False))
+        block = self.block
+        if block.open and block.real:
+            # Others need not wait until the client says that it has seen the error.
+            block.real, block.undone = False, True
+            await self._end_real(commit=False)
         await self.end_series(failed=True)
 
     async def end(self, *, commit: bool, chain: bool) -> str:
@@ -71,7 +85,7 @@ class Transactions:
         done = False
         try:
             if block.real:
-                await self._bridge.run("COMMIT" if commit else "ROLLBACK")
+                await self._end_real(commit=commit)
             done = commit
         finally:
             block.end()

@@ -100,6 +100,10 @@ class GrantedCatalog(Catalog):
     def version(self) -> int:
         return self._whole.version
 
+    @property
+    def shape(self) -> int:
+        return self._whole.shape
+
     def _now(self) -> _Seen:
         version = self._whole.version
         if self._seen is None or self._seen.version != version:
