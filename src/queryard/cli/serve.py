@@ -15,7 +15,7 @@ from queryard.core.errors import QueryardError
 from queryard.core.readable import several
 from queryard.version import __version__
 
-from .data_options import Memory, Slots
+from .data_options import Backend, ClusterAddress, Memory, Slots
 from .demo import Demo
 from .server_place import Config, Tokens, needing_server
 
@@ -116,6 +116,8 @@ def serve(
     ] = None,
     slots: Slots = None,
     memory: Memory = None,
+    backend: Backend = None,
+    address: ClusterAddress = None,
     demo: Annotated[
         bool,
         typer.Option(
@@ -155,7 +157,12 @@ def serve(
         slots, grace = slots or shown.slots, grace or shown.grace
     listeners = {"http": http, "postgres": postgres, "quack": quack}
     options = _service_options(listeners, tls_cert, tls_key, insecure, tokens, grace, log)
-    session_options = {"slots": slots, "memory": memory}
+    session_options = {
+        "slots": slots,
+        "memory": memory,
+        "backend": backend,
+        "address": address,
+    }
     sources = Sources(
         data,
         config,
