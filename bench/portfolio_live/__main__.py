@@ -20,18 +20,19 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from bench.live.setting import Setting, checked, in_turn
+from bench.live.setting import Setting, checked, in_turn, schema
 from bench.live.verdict import Figure, show
 from queryard.engine.budget import memory_budget, slot_range
 from queryard.load import Alone, Ground, Played, Request, SessionTarget, measure_alone, play
 from queryard.portfolio import Objective, QueryEnd, Schedule, objective_of
 
 from .deciding import from_memory, over_fifty
-from .loads import LOADS, Machine, examples
+from .loads import LOADS, Kinds, Machine, examples
 
-CANDIDATES = ("marshal", "fifo", "swrd", "edf", "query-fair")
+CANDIDATES = ("marshal", "fifo", "swrd", "edf")
 PORTFOLIO = "portfolio"
-PHASE_S, QUICK_PHASE_S = 4.0, 1.0
+PHASE_S, QUICK_PHASE_S = 3.0, 1.0
+SCALES, QUICK_SCALES = (0.1, 1.0), (0.01, 0.1)
 NEAR, APART, SHARE, DECIDES_S, RECALLS_S = 1.05, 1.5, 0.05, 0.5, 0.01
 
 
@@ -87,7 +88,8 @@ def score_of(objective: Objective, played: Played, alone: dict[str, Alone]) -> f
 def bench_load(name: str, chosen: Setting, ground: Ground, alone: dict[str, Alone]) -> list[Figure]:
     draw, words = LOADS[name]
     objective = objective_of(words)
-    machine = Machine({each: found.work_s for each, found in alone.items()}, ground.slots)
+    work_s = {each: found.work_s for each, found in alone.items()}
+    machine = Machine(kinds_of(chosen), work_s, ground.slots)
     phase_s = QUICK_PHASE_S if chosen.quick else PHASE_S
     ratios: list[float] = []
     worst: list[float] = []
@@ -122,6 +124,11 @@ def bench_load(name: str, chosen: Setting, ground: Ground, alone: dict[str, Alon
     ]
 
 
+def kinds_of(chosen: Setting) -> Kinds:
+    small, middle = QUICK_SCALES if chosen.quick else SCALES
+    return Kinds.of(schema(small), schema(middle))
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m bench.portfolio_live",
@@ -134,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, help="keep the figures in this file (JSON)")
     parser.add_argument("--slots", type=int, help="default: all cores")
     parser.add_argument("--memory", help="the budget, such as 8GB (default: 70 %% of the machine)")
-    parser.add_argument("--quick", action="store_true", help="one seed, short phases")
+    parser.add_argument("--quick", action="store_true", help="one seed, a tenth of the data")
     given = parser.parse_args(arguments)
     chosen = Setting(
         seeds=given.seeds if given.seeds is not None else 1 if given.quick else 5,
@@ -152,8 +159,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             parser.error(f"unknown load {name!r} (valid: {', '.join(LOADS)})")
     figures: list[Figure] = []
     if names:
-        ground = chosen.ground(0.1, 1.0)
-        measured = measure_alone(ground, examples())
+        ground = chosen.ground(*(QUICK_SCALES if chosen.quick else SCALES))
+        measured = measure_alone(ground, examples(kinds_of(chosen)))
         if measured.failed:
             raise SystemExit(f"error: queries that fail alone: {measured.failed}")
         for name in names:

@@ -18,12 +18,27 @@ from random import Random
 from queryard.load import Request
 from queryard.workload import tpch
 
-SMALL, MIDDLE = "sf01", "sf1"
 # Queries of each kind; `texts` compares comments of so many days.
-SMALL_ONES = tuple(f"{SMALL}.q{number:02d}" for number in (1, 3, 4, 6, 10, 12, 14, 19))
-MIDDLE_ONES = tuple(f"{MIDDLE}.q{number:02d}" for number in (1, 3, 5, 6, 7, 9, 18, 21))
-LARGE_ONES = (f"{MIDDLE}.texts",)
+SMALL_ONES = (1, 3, 4, 6, 10, 12, 14, 19)
+MIDDLE_ONES = (1, 3, 5, 6, 7, 9, 18, 21)
 TEXT_DAYS = 400
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """Templates by size: TPC-H in two schemas, and one that is larger than all of them."""
+
+    small: tuple[str, ...]
+    middle: tuple[str, ...]
+    large: tuple[str, ...]
+
+    @classmethod
+    def of(cls, small: str, middle: str) -> Kinds:
+        return cls(
+            tuple(f"{small}.q{number:02d}" for number in SMALL_ONES),
+            tuple(f"{middle}.q{number:02d}" for number in MIDDLE_ONES),
+            (f"{middle}.texts",),
+        )
 
 
 def text_of(template: str, rng: Random) -> str:
@@ -41,10 +56,10 @@ def text_of(template: str, rng: Random) -> str:
     return tpch.in_schema(tpch.draw_query(int(name[1:]), rng), place).strip()
 
 
-def examples(texts: int = 3) -> dict[str, list[str]]:
+def examples(kinds: Kinds, texts: int = 3) -> dict[str, list[str]]:
     """Some texts of every template, to measure what each takes alone."""
     rng = Random("examples")
-    every = (*SMALL_ONES, *MIDDLE_ONES, *LARGE_ONES)
+    every = (*kinds.small, *kinds.middle, *kinds.large)
     return {name: [text_of(name, rng) for _ in range(texts)] for name in every}
 
 
@@ -52,6 +67,7 @@ def examples(texts: int = 3) -> dict[str, list[str]]:
 class Machine:
     """What queries take alone, in core-seconds by template, on so many slots."""
 
+    kinds: Kinds
     work_s: Mapping[str, float]
     slots: int
 
@@ -61,6 +77,7 @@ class Drawn:
 
     def __init__(self, name: str, machine: Machine, phase_s: float, seed: int) -> None:
         self.machine = machine
+        self.kinds = machine.kinds
         self.phase_s = phase_s
         self.rng = Random(f"{name}/{seed}")
         self.requests: list[Request] = []
@@ -110,31 +127,31 @@ class Drawn:
 
 def dashboards(machine: Machine, phase_s: float, seed: int) -> list[Request]:
     drawn = Drawn("dashboards", machine, phase_s, seed)
-    drawn.stream("boards", SMALL_ONES, 0.35, 0.0, 1.0)
-    drawn.stream("analysts", MIDDLE_ONES, 0.15, 0.0, 1.0)
-    drawn.batch("reports", LARGE_ONES, 0.5, 0.2)
-    drawn.batch("nightly", (*MIDDLE_ONES, *LARGE_ONES), 0.8, 1.0)
-    drawn.stream("boards", SMALL_ONES, 0.1, 1.0, 2.0)
-    drawn.stream("boards", SMALL_ONES, 0.4, 2.0, 3.0)
-    drawn.batch("reports", LARGE_ONES, 0.3, 2.1)
+    drawn.stream("boards", drawn.kinds.small, 0.35, 0.0, 1.0)
+    drawn.stream("analysts", drawn.kinds.middle, 0.15, 0.0, 1.0)
+    drawn.batch("reports", drawn.kinds.large, 0.5, 0.2)
+    drawn.batch("nightly", (*drawn.kinds.middle, *drawn.kinds.large), 0.8, 1.0)
+    drawn.stream("boards", drawn.kinds.small, 0.1, 1.0, 2.0)
+    drawn.stream("boards", drawn.kinds.small, 0.4, 2.0, 3.0)
+    drawn.batch("reports", drawn.kinds.large, 0.3, 2.1)
     return drawn.requests
 
 
 def deadlines(machine: Machine, phase_s: float, seed: int) -> list[Request]:
     drawn = Drawn("deadlines", machine, phase_s, seed)
-    drawn.stream("web", SMALL_ONES, 0.25, 0.0, 3.0)
-    drawn.stream("lab", MIDDLE_ONES, 0.2, 0.0, 3.0)
-    asked = drawn.batch("closing", (*MIDDLE_ONES, *LARGE_ONES), 1.0, 1.0)
+    drawn.stream("web", drawn.kinds.small, 0.25, 0.0, 3.0)
+    drawn.stream("lab", drawn.kinds.middle, 0.2, 0.0, 3.0)
+    asked = drawn.batch("closing", (*drawn.kinds.middle, *drawn.kinds.large), 1.0, 1.0)
     drawn.due(asked, 1.2)
     return drawn.requests
 
 
 def flood(machine: Machine, phase_s: float, seed: int) -> list[Request]:
     drawn = Drawn("flood", machine, phase_s, seed)
-    drawn.stream("web", SMALL_ONES, 0.12, 0.0, 3.0)
-    drawn.stream("lab", MIDDLE_ONES, 0.2, 0.0, 3.0)
-    drawn.stream("bulk", SMALL_ONES, 0.1, 0.0, 1.0)
-    drawn.batch("bulk", (*SMALL_ONES, *SMALL_ONES, *MIDDLE_ONES), 1.2, 1.0)
+    drawn.stream("web", drawn.kinds.small, 0.12, 0.0, 3.0)
+    drawn.stream("lab", drawn.kinds.middle, 0.2, 0.0, 3.0)
+    drawn.stream("bulk", drawn.kinds.small, 0.1, 0.0, 1.0)
+    drawn.batch("bulk", (*drawn.kinds.small, *drawn.kinds.small, *drawn.kinds.middle), 1.2, 1.0)
     return drawn.requests
 
 
