@@ -387,6 +387,7 @@ class SessionInstance:
     ) -> dict[str, Exception]:
         """Make what must be there before the statement: files as views, frames as tables."""
         self._check(statement)
+        connection.instance.expect(statement.sql)
         self._turning = statement.kind == "TRANSACTION"
         changes = self._attached.changes
         self._attach(connection, statement, names | self._searched())
@@ -656,6 +657,14 @@ class SessionInstance:
         """Drop it again; a transaction that has failed takes it along."""
         with contextlib.suppress(QueryFailed):
             self.connection.run(f"DROP TABLE IF EXISTS temp.{identifier(name)}")
+
+    def has_made(self, name: str) -> bool:
+        """Whether the session has an object of this name of its own."""
+        return name.lower() in self._there.made
+
+    def place_for_rows(self) -> Path:
+        """A folder for rows that a client brings, which statements here may read, and no others."""
+        return self._links.place()
 
     # --- functions -----------------------------------------------------------------------------
 
