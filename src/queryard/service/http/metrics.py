@@ -140,6 +140,7 @@ class Figures(Collector):
                 self._context.results.memory.used_bytes,
             ),
             ("draining", "1 while no queries are taken.", int(yard.draining)),
+            ("paused", "1 while no waiting query starts.", int(yard.controls.paused)),
         ):
             yield GaugeMetricFamily(f"queryard_{name}", text, value)
         yield CounterMetricFamily(
