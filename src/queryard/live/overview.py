@@ -107,6 +107,9 @@ class Load(NamedTuple):
     waiting: int
     running: int
     reserved_bytes: float
+    # How often the kernel has decided so far, and the processor seconds of that.
+    decisions: int = 0
+    decide_s: float = 0.0
 
 
 class NodeGlance(NamedTuple):

@@ -12,7 +12,7 @@ from ..submitted import Submitted
 from ..yard import Yard, unknown_query
 from .archive import Archive, archive_document, bounds_of, page_of
 from .clock import WallClock
-from .cluster import backend_name, changes_document, cluster_document
+from .cluster import backend_name, changes_document, cluster_document, suspects
 from .courses import Courses
 from .ended import EndedQueries
 from .log_ring import Level, LogRing, log_document
@@ -108,7 +108,8 @@ class Observer:
         def sees(query: str) -> bool:
             return is_admin or query in seen
 
-        return cluster_document(view, backend_name(host.backend), sees, is_admin)
+        backend = host.backend
+        return cluster_document(view, backend_name(backend), sees, is_admin, suspects(backend))
 
     def scheduler(self, visibility: Visibility, limit: int) -> dict[str, Any]:
         """The policy in force, how it came to that, and what a portfolio has decided.

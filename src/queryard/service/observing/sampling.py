@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 
-from queryard.live.monitor import SessionReport
 from queryard.live.session import Session
 
 from ..own_cpu import PARTS, own_cpu
@@ -36,7 +35,12 @@ class Sampler:
         """Note what there is now, and what has been used since the last look."""
         load = self._session.host.load()
         at, now_s = time.time(), time.monotonic()
-        totals = self._totals(self._session.report())
+        totals = {
+            "process_cpu": time.process_time(),
+            **own_cpu(),
+            "decide_s": load.decide_s,
+            "decisions": load.decisions,
+        }
         before, self._before = self._before, (now_s, totals)
         if before is None or not 0 < (seconds := now_s - before[0]) <= LONGEST_S:
             return
@@ -54,15 +58,6 @@ class Sampler:
         with self._lock:
             for ring in self._rings:
                 ring.add(at, seconds, sums)
-
-    @staticmethod
-    def _totals(report: SessionReport) -> dict[str, float]:
-        return {
-            "process_cpu": time.process_time(),
-            **own_cpu(),
-            "decide_s": report.decide_s,
-            "decisions": report.decisions,
-        }
 
     def cells(self, since: float) -> tuple[list[Cell], float]:
         """Cells from a time on, and their length: a second, or more if that is long ago."""
