@@ -8,6 +8,7 @@ import time
 from queryard.live.session import Session
 
 from ..own_cpu import PARTS, own_cpu
+from .holds import Holds
 from .memory import resident_bytes
 from .ring import Cell, Ring
 
@@ -25,8 +26,10 @@ LONGEST_S = 10.0
 class Sampler:
     """`look` is called about once per second, by one thread; any may read."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, holds: Holds) -> None:
+        """`holds` hears what holds waiting queries, while there are some."""
         self._session = session
+        self._holds = holds
         self._lock = threading.Lock()
         self._rings = tuple(Ring(cells, cell_s, len(FIGURES)) for cells, cell_s in (FINE, COARSE))
         self._before: tuple[float, dict[str, float]] | None = None
@@ -44,6 +47,8 @@ class Sampler:
         before, self._before = self._before, (now_s, totals)
         if before is None or not 0 < (seconds := now_s - before[0]) <= LONGEST_S:
             return
+        if load.waiting:
+            self._holds.look(self._session.host.overview(), seconds)
         gauges = {
             "slots_busy": load.busy_slots,
             "slots_total": load.slots,
