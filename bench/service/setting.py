@@ -64,13 +64,13 @@ def server(
     tables: Mapping[str, str],
     tenants: Sequence[str] = ("bench",),
     *,
-    admins: Sequence[str] = (),
     session: Mapping[str, object] | None = None,
     limits: Mapping[str, object] | None = None,
 ) -> Iterator[Served]:
     """Start `queryard serve` over some tables; it ends with the context.
 
-    The secrets are those of tokens that are called like their tenants; `admins` are of admins.
+    The secrets are those of tokens that are called like their tenants; `admin` is an
+    admin's.
     """
     with tempfile.TemporaryDirectory(prefix="queryard-bench-service-") as folder:
         place = Path(folder)

@@ -438,7 +438,8 @@ class Host:
     def _query_ended(self, facts: QueryFacts) -> None:
         choosing = self._choosing
         if choosing is not None:
-            choosing.ended(facts.id, facts.ended_s if facts.error is None else None)
+            ended_s = facts.ended_s if facts.error is None else None
+            choosing.ended(facts.id, ended_s, facts.work_s, facts.usage.held_s)
 
     def pause(self, by: str) -> None:
         """Let no waiting query start from now on; what runs goes on."""
