@@ -510,7 +510,8 @@ class Host:
 
     def load(self) -> Load:
         """How much there is to do."""
-        return self.ask(Coordinator.load)
+        found = self.ask(Coordinator.load)
+        return found._replace(decisions=self._loop.decisions, decide_s=self._loop.decide_s)
 
     def cluster(self) -> ClusterView:
         """All nodes, and the queries that run there."""
