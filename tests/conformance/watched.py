@@ -32,6 +32,7 @@ class WatchedScheduler(Scheduler):
         tree = self.tree
         used = {pool.path: pool.used for pool in tree.pools.values()}
         reserved = self.state.reserved_bytes
+        started = {query.id for query in self.state.queries.values() if query.stage != "waiting"}
         for event in events:
             self._collect(event)
         commands = super().handle(*events)
@@ -39,6 +40,8 @@ class WatchedScheduler(Scheduler):
         for command in commands:
             self._check(command)
         self._check_widths()
+        if self.state.paused_by is not None:
+            self._check_pause(events, started)
         if self.tree is tree:  # another policy finds its pools as full as they are
             self._check_caps(used)
         grown = self.state.reserved_bytes > reserved
@@ -130,6 +133,13 @@ class WatchedScheduler(Scheduler):
                 for uid in ranking.keys
             )
             assert not (starved and runs), f"pool {pool.path} is below its guarantee"
+
+    def _check_pause(self, events: tuple[ev.Event, ...], started: set[str]) -> None:
+        """While it is paused no query starts, but by memory that another one holds."""
+        told = {event.query for event in events if isinstance(event, ev.MemoryChanged)}
+        for query in self.state.queries.values():
+            new = query.stage == "running" and query.id not in started | told
+            assert not new, f"{query.id} has started in a pause"
 
     def _check_caps(self, used: dict[str, int]) -> None:
         for pool in self.tree.pools.values():

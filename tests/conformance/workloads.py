@@ -135,6 +135,8 @@ def surprises(draw: st.DrawFn, workload: Workload, profiles: list[str]) -> list[
     if draw(st.booleans()):
         chosen = resolve_profile(draw(st.sampled_from(profiles)))
         events.append(ev.PolicyChosen(draw(moments), chosen))
+    if draw(st.booleans()):
+        events += [ev.Paused(draw(moments), "ann"), ev.Resumed(44.0)]
     return [*events, ev.NodeJoined(46.0, Node("large", 1, 100.0))]
 
 

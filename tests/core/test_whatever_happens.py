@@ -224,6 +224,12 @@ class Chance:
     def wake(self) -> list[ev.Event]:
         return [ev.Woke(self.hand.now)]
 
+    def pause(self) -> list[ev.Event]:
+        """No waiting query starts, or they start again."""
+        if self.hand.state.paused_by is None:
+            return [ev.Paused(self.hand.now, "ann")]
+        return [ev.Resumed(self.hand.now)]
+
     def choose(self) -> list[ev.Event]:
         return [ev.PolicyChosen(self.hand.now, any_profile(self.draw))]
 
@@ -241,10 +247,13 @@ class Chance:
             self.step(*makers)
             if self.draw.random() < 0.03:
                 self.step(self.choose)
+            if self.draw.random() < 0.05:
+                self.step(self.pause)
 
     def the_evening(self) -> None:
         """Nothing bad happens any more, and there is a host for every query: all get home."""
         self.hand.join(Node("large", 1, 9000.0))
+        self.hand.do(ev.Resumed(self.hand.now))
         for _ in range(3000):
             if not self.hand.state.queries:
                 return

@@ -153,6 +153,7 @@ class FakeHost:
             Gate(limits or Limits(), {}, self.backend.slots),
             Reservations(memory),
             self.backend.width,
+            self.journal.profile,
         )
         self.table_version, self.table_splits = "first", 3
         self._lag = lag

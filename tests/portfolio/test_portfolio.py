@@ -377,7 +377,7 @@ def test_the_first_candidate_comes_back_when_it_is_as_good() -> None:
     selector = Selector(PortfolioSettings(candidates_of(("fifo", "swrd", "fair"))))
 
     def choose(fifo: float, swrd: float, fair: float) -> str:
-        return selector._choose({"fifo": fifo, "swrd": swrd, "fair": fair})
+        return selector.best({"fifo": fifo, "swrd": swrd, "fair": fair})
 
     assert choose(1.05, 1.0, 1.0) == "fifo"
     assert choose(1.5, 1.0, 1.0) == "fair"

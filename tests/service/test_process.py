@@ -275,7 +275,7 @@ def test_what_cannot_be_started_says_why(
         told = said(data, "--http", str(port), *small)
         assert f"127.0.0.1:{port} cannot be listened on" in told
         assert "--http" in told
-    assert "both listeners are off" in said(data, "--http", "off", "--postgres", "off")
+    assert "all listeners are off" in said(data, "--http", "off", "--postgres", "off")
 
 
 def test_a_missing_extra_is_named(data: Path, monkeypatch: pytest.MonkeyPatch):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from queryard.core.errors import QueryardError
 from queryard.policies import idle_in_sessions, load_profiles, resolve_profile
 from queryard.policies.catalogue import composition
+from queryard.portfolio.documents import names_portfolio, read_portfolio
 
 from .open_sessions import Data, ask_all, open_sessions
 
@@ -42,17 +44,27 @@ def profile(
 
     - `queryard profile --data data/`
     - `queryard profile tls --data data/`
+    - `queryard profile "portfolio:small queries fast" --data data/` lets a portfolio choose it
     """
     chosen = None
     if name is not None:
-        own = load_profiles(profiles) if profiles is not None else {}
-        chosen = dict(own[name] if name in own else resolve_profile(name))
+        chosen = _chosen(name, load_profiles(profiles) if profiles is not None else {})
         _check_only_one(data)
     for remote, now in ask_all(data, "profile", profile=chosen):
         shown = f"{now.get('name', 'unnamed')}: {composition(now)}"
         typer.echo(f"{remote} follows {shown}")
         for note in idle_in_sessions(now):
             typer.echo(f"  {note}")
+
+
+def _chosen(name: str, own: Mapping[str, Any]) -> str | dict[str, Any]:
+    """What to follow: a policy, or the text that names a portfolio."""
+    if name in own:
+        return dict(own[name])
+    if names_portfolio(name):
+        read_portfolio(name)  # an error is told here
+        return name
+    return dict(resolve_profile(name))
 
 
 def _check_only_one(data: str | None) -> None:

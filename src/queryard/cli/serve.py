@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,11 +15,13 @@ from queryard.core.errors import QueryardError
 from queryard.core.readable import several
 from queryard.version import __version__
 
-from .data_options import Memory, Slots
+from .data_options import Backend, ClusterAddress, Memory, Slots
+from .demo import Demo
 from .server_place import Config, Tokens, needing_server
 
 if TYPE_CHECKING:
     from queryard.live.session import Session
+    from queryard.service.config import Address
     from queryard.service.serving import Addresses
 
 _LISTEN = "Where it listens"
@@ -31,7 +34,8 @@ def serve(
         str | None,
         typer.Argument(
             metavar="DATA",
-            help="A folder of data files, a DuckDB database or a catalog (.toml).",
+            help="A folder of data files, a DuckDB database or a catalog (.toml); with --demo, "
+            "where to put its data.",
             show_default=False,
         ),
     ] = None,
@@ -51,6 +55,16 @@ def serve(
             metavar="ADDRESS",
             help="Where PostgreSQL's protocol is spoken: host:port, a port, or off. "
             "Default: 127.0.0.1:5433.",
+            rich_help_panel=_LISTEN,
+            show_default=False,
+        ),
+    ] = None,
+    quack: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Where DuckDB's own protocol is spoken: http (at the address of HTTP), host:port, "
+            "a port, or off. Default: http.",
             rich_help_panel=_LISTEN,
             show_default=False,
         ),
@@ -102,11 +116,23 @@ def serve(
     ] = None,
     slots: Slots = None,
     memory: Memory = None,
+    backend: Backend = None,
+    address: ClusterAddress = None,
+    demo: Annotated[
+        bool,
+        typer.Option(
+            "--demo",
+            help="Serve TPC-H data, made on first use (180 MB, in the user's cache), to some "
+            "tenants that ask without end: something to look at.",
+            rich_help_panel=_STOP,
+        ),
+    ] = False,
 ) -> None:
-    """Serve data to a team, over HTTP and PostgreSQL's protocol.
+    """Serve data to a team, over HTTP, PostgreSQL's protocol and DuckDB's own.
 
     Clients show a token; the first one is made and shown here, `queryard token add` makes others.
-    Every statement goes through the scheduler, as a query of its token's tenant.
+    Every statement goes through the scheduler, as a query of its token's tenant. A browser shows
+    what happens at the address of HTTP (docs/page.md).
 
     SIGTERM (or Ctrl-C) stops the server once running queries have ended, SIGHUP reloads tables,
     tenants, tokens and the policy. docs/service.md has all settings.
@@ -114,6 +140,7 @@ def serve(
     Examples:
 
     - `queryard serve data/`
+    - `queryard serve --demo`
     - `queryard serve --config yard.toml --http 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem`
     - `queryard serve shop.duckdb --http off --postgres 5432`
     """
@@ -122,10 +149,20 @@ def serve(
         from queryard.service.logs import log as write_log
         from queryard.service.logs import set_up
         from queryard.service.lost import lost_queries
-        from queryard.service.sources import Settings, Sources, doubtful_grants
+        from queryard.service.sources import Followed, Settings, Sources, doubtful_grants
         from queryard.service.tokens import TokenStore
-    options = _service_options(http, postgres, tls_cert, tls_key, insecure, tokens, grace, log)
-    session_options = {"slots": slots, "memory": memory}
+    shown = Demo.prepared(data, config, http, tls_cert) if demo else None
+    if shown is not None:
+        data, tokens = str(shown.catalog), tokens or shown.tokens
+        slots, grace = slots or shown.slots, grace or shown.grace
+    listeners = {"http": http, "postgres": postgres, "quack": quack}
+    options = _service_options(listeners, tls_cert, tls_key, insecure, tokens, grace, log)
+    session_options = {
+        "slots": slots,
+        "memory": memory,
+        "backend": backend,
+        "address": address,
+    }
     sources = Sources(
         data,
         config,
@@ -138,20 +175,21 @@ def serve(
     store = TokenStore(settings.service.tokens)
     is_first = not store.list()
 
-    def read_again(session: Session) -> Settings:
-        found = sources.read()
-        sources.follow(session, found)
-        tell_of_grants(session, found)
-        return found
-
-    def tell_of_grants(session: Session, found: Settings) -> None:
-        for doubt in doubtful_grants(session.catalog, found.grants):
-            write_log("a grant names what is not there", logging.WARNING, grant=doubt)
-
     with sources.open(settings) as session:
+
+        def read_again(followed: Followed) -> Settings:
+            found = sources.read()
+            sources.follow(followed, found)
+            tell_of_grants(found)
+            return found
+
+        def tell_of_grants(found: Settings) -> None:
+            for doubt in doubtful_grants(session.catalog, found.grants):
+                write_log("a grant names what is not there", logging.WARNING, grant=doubt)
+
         for query in lost:
             write_log("query lost", logging.WARNING, query=query.query, tenant=query.tenant)
-        tell_of_grants(session, settings)
+        tell_of_grants(settings)
         server = process.Server(session, settings.service, store, read_again)
 
         def announce(addresses: Addresses) -> None:
@@ -161,13 +199,18 @@ def serve(
             tls = settings.service.tls
             cert = None if tls is None or not addresses.tls else tls.cert
             _announce(str(sources.place), session, addresses, secret, more, cert)
+            if shown is not None:
+                shown.begin(addresses, store)
 
-        process.run(server.run(announce))
+        try:
+            process.run(server.run(announce))
+        finally:
+            if shown is not None:
+                shown.end()
 
 
 def _service_options(
-    http: str | None,
-    postgres: str | None,
+    listeners: Mapping[str, str | None],
     cert: Path | None,
     key: Path | None,
     insecure: bool,
@@ -177,12 +220,17 @@ def _service_options(
 ) -> dict[str, Any]:
     """Settings of the server that were given as options."""
     from queryard.live.amounts import as_age
-    from queryard.service.config import HTTP_PORT, POSTGRES_PORT, Address, Tls
+    from queryard.service.config import HTTP_PORT, POSTGRES_PORT, QUACK_PORT, Address, Tls
 
     found: dict[str, Any] = {}
-    for name, given, port in (("http", http, HTTP_PORT), ("postgres", postgres, POSTGRES_PORT)):
-        if given is not None:
-            found[name] = None if given == "off" else Address.parse(given, f"--{name}", port)
+    ports = {"http": HTTP_PORT, "postgres": POSTGRES_PORT, "quack": QUACK_PORT}
+    for name, given in listeners.items():
+        if given == "off":
+            found[name] = None
+        elif name == "quack" and given == "http":
+            found[name] = given
+        elif given is not None:
+            found[name] = Address.parse(given, f"--{name}", ports[name])
     if (cert is None) != (key is None):
         given, missing = ("--tls-cert", "--tls-key") if key is None else ("--tls-key", "--tls-cert")
         raise QueryardError(f"{given}: TLS needs {missing} as well")
@@ -226,8 +274,12 @@ def _announce(
     url, postgres = addresses.url, addresses.postgres
     if url is not None:
         lines.append(f"  HTTP        {url}")
+        # After a hash, so that the token is not sent, nor written into a log, with the address.
+        lines.append(f"  page        {url}/{'' if secret is None else f'#token={secret}'}")
     if postgres is not None:
         lines.append(f"  PostgreSQL  {postgres}")
+    if addresses.quack is not None:
+        lines.append(f"  Quack       {addresses.quack} (DuckDB 1.5)")
     if secret is not None:
         lines += [
             f"  token       {secret}",
@@ -258,6 +310,21 @@ def _announce(
         lines.append(
             f"  {mode}PGPASSWORD=$QUERYARD_TOKEN psql -h {host} -p {where.port} -U {user} queryard"
         )
+    if addresses.quack is not None:
+        lines.append(
+            f"  duckdb -c {shlex.quote(_attach(reachable(addresses.quack), addresses.tls))}"
+        )
     lines += ["", f"More tokens: {more}", ""]
     typer.echo("\n".join(lines))
     sys.stdout.flush()
+
+
+def _attach(where: Address, tls: bool) -> str:
+    """What a client of DuckDB 1.5 is told to do."""
+    is_plain = where.host in ("127.0.0.1", "localhost", "::1")
+    # The client takes TLS for granted, unless the server is on its own machine.
+    ssl = f", DISABLE_SSL {str(not tls).lower()}" if tls == is_plain else ""
+    return (
+        f"INSTALL quack; LOAD quack; ATTACH 'quack:{where}' AS yard "
+        f"(TOKEN '$QUERYARD_TOKEN'{ssl}); FROM yard.query('SELECT 42')"
+    )

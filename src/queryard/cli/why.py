@@ -16,6 +16,7 @@ from queryard.core.errors import QueryardError
 from . import history_place
 from .open_sessions import Data, ask_all, open_sessions
 from .past_queries import told_of_past
+from .policy_told import ASKED, show_policies
 from .server_option import open_remote, server_for
 
 
@@ -28,6 +29,14 @@ def why(
             show_default=False,
         ),
     ] = None,
+    policy: Annotated[
+        bool,
+        typer.Option(
+            "--policy",
+            help="Say which policy is in force and why: the candidates of a portfolio that were "
+            "tried, their scores, and what became of its forecasts.",
+        ),
+    ] = False,
     data: Data = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
@@ -40,12 +49,18 @@ def why(
 
     - `queryard why --data data/` lists the queries that run and that wait
     - `queryard why 5f0c2a91b7de-14 --data data/`
+    - `queryard why --policy --data data/` says why this policy is in force
     - `queryard --server http://host:8080 why`
     """
     # It brings the engine with it, which the help must not wait for.
     from .asking import NoAnswer
 
     server = server_for(data)
+    if policy:
+        if query is not None:
+            raise QueryardError(f"--policy is about all queries: leave {query} out")
+        _show_policy(server, data, as_json)
+        return
     if server is not None:
         from .remote_queries import list_on_server, why_on_server
 
@@ -71,6 +86,15 @@ def why(
         typer.echo(json.dumps(found, indent=1) if as_json else found["text"])
         return
     _ended(query, data, as_json)
+
+
+def _show_policy(server: str | None, data: str | None, as_json: bool) -> None:
+    if server is None:
+        asked = ask_all(data, "policy", limit=ASKED)
+        show_policies([(str(remote), told) for remote, told in asked], as_json)
+        return
+    with open_remote(server) as there:
+        show_policies([(there.url, there.scheduler(ASKED))], as_json)
 
 
 def _list(data: str | None, as_json: bool) -> None:

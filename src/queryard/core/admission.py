@@ -26,9 +26,11 @@ class Admission:
         A refusal is noted in the tree. A query that needs more than there is (nodes were lost)
         holds up no query.
         """
+        state = self._state
+        if state.paused_by is not None:
+            return False
         if self._has_room(query, lane, node.host):
             return True
-        state = self._state
         if query.memory_bytes <= state.room_bytes(query):
             # What is kept for small queries may still do for them.
             self._tree.refused_above = state.most_small_bytes if state.spares(query) else 0.0

@@ -166,10 +166,28 @@ class QueryCancelled(NamedTuple):
 
 
 class PolicyChosen(NamedTuple):
-    """From now on decisions follow this profile (its data form, so that a log replays)."""
+    """From now on decisions follow this profile (its data form, so that a log replays).
+
+    `by` and `reason` say what has chosen it, and why; decisions do not depend on them.
+    """
 
     time_s: float
     profile: Mapping[str, Any]
+    reason: str = ""
+    by: str = ""
+
+
+class Paused(NamedTuple):
+    """From now on no waiting query starts; what runs goes on. `by` says on whose word."""
+
+    time_s: float
+    by: str = ""
+
+
+class Resumed(NamedTuple):
+    """Waiting queries may start again."""
+
+    time_s: float
 
 
 class Woke(NamedTuple):
@@ -194,5 +212,7 @@ Event = (
     | SegmentsKept
     | QueryCancelled
     | PolicyChosen
+    | Paused
+    | Resumed
     | Woke
 )

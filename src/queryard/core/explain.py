@@ -89,6 +89,10 @@ def _reasons(
         yield f"{several(query.slots, 'slot')} at work on it"
     if not state.nodes:
         yield "the cluster has no nodes"
+    if query.stage == "waiting" and state.paused_by is not None:
+        by = f" by {state.paused_by}" if state.paused_by else ""
+        yield f"no query starts: paused{by}"
+        return
     demand = query.memory_bytes
     if query.stage == "waiting" and not state.fits(query):
         free = max(0.0, state.memory_bytes - state.reserved_bytes)

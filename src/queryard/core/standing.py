@@ -38,7 +38,7 @@ class Standing:
 
     def usable_lanes(self, job: JobState) -> int:
         """The lanes, as bits, in which a job could use a slot now."""
-        if job.blockers or job.done or job.query.stage not in ("waiting", "running"):
+        if job.blockers or job.done or not self.state.may_use_slots(job.query):
             return 0
         maps = job.map
         if maps is None:

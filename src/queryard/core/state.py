@@ -154,9 +154,17 @@ class State:
         # What started queries hold, by query, and in all.
         self.reservations: dict[str, float] = {}
         self.reserved_bytes = 0.0
+        # On whose word no waiting query starts; None while queries start.
+        self.paused_by: str | None = None
         self.next_uid = 0
         self.next_launch = 0
         self.notes = Notes()
+
+    def may_use_slots(self, query: QueryState) -> bool:
+        """Whether a query may be given slots: it runs, or it waits and queries may start."""
+        if query.stage == "waiting":
+            return self.paused_by is None
+        return query.stage == "running"
 
     def observed_s(self, kind: Kind) -> float | None:
         """The observed mean task time over the whole cluster."""
@@ -262,6 +270,7 @@ class State:
         copy.most_host_bytes = self.most_host_bytes
         copy.reservations = self.reservations.copy()
         copy.reserved_bytes = self.reserved_bytes
+        copy.paused_by = self.paused_by
         copy.next_uid = self.next_uid
         copy.next_launch = self.next_launch
         copy.notes = Notes()

@@ -131,6 +131,10 @@ _LONG: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "duckdb_fetch_chunk": (Handle, (Result,)),
     "duckdb_data_chunk_to_arrow": (Handle, (Handle, Handle, c.POINTER(ArrowArray))),
     "duckdb_arrow_scan": (c.c_int, (Handle, _text, c.POINTER(ArrowArrayStream))),
+    "duckdb_appender_create_ext": (c.c_int, (Handle, _text, _text, _text, _out)),
+    "duckdb_append_data_chunk": (c.c_int, (Handle, Handle)),
+    "duckdb_appender_close": (c.c_int, (Handle,)),
+    "duckdb_appender_destroy": (c.c_int, (_out,)),
     # A scalar function's callback runs while this is called at planning, and needs the lock.
     "duckdb_register_scalar_function": (c.c_int, (Handle, Handle)),
 }
@@ -177,6 +181,8 @@ _INSTANT: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "duckdb_data_chunk_get_size": (_count, (Handle,)),
     "duckdb_data_chunk_get_vector": (Handle, (Handle, _count)),
     "duckdb_vector_reference_vector": (None, (Handle, Handle)),
+    "duckdb_vector_get_column_type": (Handle, (Handle,)),
+    "duckdb_appender_error": (_text, (Handle,)),
     "duckdb_error_data_message": (_text, (Handle,)),
     "duckdb_error_data_has_error": (c.c_bool, (Handle,)),
     "duckdb_destroy_error_data": (None, (_out,)),

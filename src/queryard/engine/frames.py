@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from queryard.sql.catalog.quoting import identifier
 
-from .capi import ArrowArrayStream, library
+from .capi import ArrowArray, ArrowArrayStream, ArrowSchema, Handle, error_of, library
 from .errors import failure
 from .instance import Connection
+from .types import type_name
 
 _numbers = itertools.count(1)
 
@@ -35,3 +36,49 @@ def copy_in(connection: Connection, place: str, frame: Any) -> None:
         connection.run(f"CREATE OR REPLACE TABLE {place} AS SELECT * FROM {identifier(view)}")
     finally:
         connection.run(f"DROP VIEW IF EXISTS {identifier(view)}")
+
+
+def put_in(connection: Connection, name: str, rows: Any) -> None:
+    """Make a temporary table from a record batch of a few rows, whatever transaction is open.
+
+    Within a transaction that writes a database only temporary tables can be written besides; a
+    view, as `copy_in` has it, cannot.
+    """
+    duck = library()
+    raw, raw_schema = ArrowArray(), ArrowSchema()
+    rows._export_to_c(c.addressof(raw), c.addressof(raw_schema))
+    converted, chunk = Handle(), Handle()
+    handle = connection.handle
+    try:
+        error = error_of(
+            duck.schema_from_arrow(handle, c.byref(raw_schema), c.byref(converted))
+        ) or error_of(duck.data_chunk_from_arrow(handle, c.byref(raw), converted, c.byref(chunk)))
+        if error is not None:
+            raise failure(error)
+        vectors = (duck.data_chunk_get_vector(chunk, i) for i in range(rows.num_columns))
+        types = [type_name(duck.vector_get_column_type(vector)) for vector in vectors]
+        columns = ", ".join(f"c{place} {kind}" for place, kind in enumerate(types))
+        connection.run(f"CREATE OR REPLACE TEMP TABLE {identifier(name)}({columns})")
+        _append(connection, name, chunk)
+    finally:
+        duck.destroy_data_chunk(c.byref(chunk))
+        duck.destroy_arrow_converted_schema(c.byref(converted))
+        pa.Schema._import_from_c(c.addressof(raw_schema))  # takes it over, and frees it
+
+
+def _append(connection: Connection, name: str, chunk: Handle) -> None:
+    duck = library()
+    appender = Handle()
+    try:
+        failed = (
+            duck.appender_create_ext(
+                connection.handle, b"temp", b"main", name.encode(), c.byref(appender)
+            )
+            or duck.append_data_chunk(appender, chunk)
+            or duck.appender_close(appender)
+        )
+        if failed:
+            said = duck.appender_error(appender) or b"DuckDB cannot take the rows"
+            raise failure(said.decode("utf-8", "replace"))
+    finally:
+        duck.appender_destroy(c.byref(appender))

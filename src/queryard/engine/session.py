@@ -27,13 +27,13 @@ from .classify import Classified, copies_to, target_words
 from .describing import Described, Parameters, describe_on
 from .durability import check_durable
 from .errors import DatabaseBusy, NotAllowed, QueryFailed
-from .frames import copy_in
+from .frames import copy_in, put_in
 from .functions import ScalarFunction, Style, function_name
 from .instance import Connection, Instance
 from .links import Links
 from .read_connections import ReadConnection, ReadConnections
 from .session_objects import SessionObjects
-from .settings import Settings, apply, noted, sets_variable
+from .settings import Setting, Settings, apply, noted, sets_variable
 from .side_effects import BY_TEXT, concerns
 from .views import FileTable, Views, explain_missing, file_tables, unusable, within
 from .written import refuse_written
@@ -387,6 +387,7 @@ class SessionInstance:
     ) -> dict[str, Exception]:
         """Make what must be there before the statement: files as views, frames as tables."""
         self._check(statement)
+        connection.instance.expect(statement.sql)
         self._turning = statement.kind == "TRANSACTION"
         changes = self._attached.changes
         self._attach(connection, statement, names | self._searched())
@@ -637,6 +638,25 @@ class SessionInstance:
             return describe_on(connection, statement, parameters)
         except QueryFailed as error:
             raise explain_missing(error, errors, list(self.catalog.tables)) from None
+
+    # --- for servers ---------------------------------------------------------------------------
+
+    def adopt(self, setting: Setting) -> None:
+        """Make a setting that is not the client's to make; no statement may use the connection."""
+        self.connection.run(setting.sql)
+        self._is_used = True
+        others = tuple(each for each in self.settings if each.name != setting.name)
+        self.settings = (*others, setting)
+
+    def take_rows(self, name: str, rows: Any) -> None:
+        """Copy a record batch into a temporary table, for the statement that comes next."""
+        self._is_used = True
+        put_in(self.connection, name, rows)
+
+    def drop_rows(self, name: str) -> None:
+        """Drop it again; a transaction that has failed takes it along."""
+        with contextlib.suppress(QueryFailed):
+            self.connection.run(f"DROP TABLE IF EXISTS temp.{identifier(name)}")
 
     def has_made(self, name: str) -> bool:
         """Whether the session has an object of this name of its own."""

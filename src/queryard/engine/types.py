@@ -40,6 +40,9 @@ _NAMES = {
     35: "BIGNUM",
     36: "NULL",
     39: "TIME_NS",
+    40: "GEOMETRY",
+    41: "VARIANT",
+    42: "TIMESTAMPTZ_NS",
 }
 _DECIMAL, _ENUM, _LIST, _STRUCT, _MAP, _UNION, _ARRAY = 19, 23, 24, 25, 26, 28, 33
 

@@ -5,6 +5,7 @@ sessions, also while they are being recorded.
 """
 
 from .errors import HistoryError, HistoryWarning
+from .overviews import Overviews
 from .places import file_to_read, file_to_write
 from .reading import HistoryReader
 from .retention import Retention
@@ -31,6 +32,7 @@ __all__ = [
     "HistoryError",
     "HistoryReader",
     "HistoryWarning",
+    "Overviews",
     "PastRow",
     "QueryRecord",
     "Retention",

@@ -67,8 +67,17 @@ _DONE = (
     "CREATE TABLE done (session TEXT, tenant TEXT, key TEXT, statement TEXT, query TEXT, "
     "ended_at FLOAT, PRIMARY KEY (tenant, key))",
 )
+# For pages that show a stretch of time, or one query with all its slots.
+_BY_TIME = (
+    "CREATE INDEX asked_by_time ON asked (session, time_s)",
+    "CREATE INDEX ended_by_time ON ended (session, time_s)",
+    "DROP INDEX costs_by_session",
+    "CREATE INDEX costs_by_time ON costs (session, time_s)",
+    "CREATE INDEX leases_by_job ON leases (session, job)",
+    "CREATE INDEX tasks_by_job ON tasks (session, job)",
+)
 
-MIGRATIONS: Sequence[Sequence[str]] = (_FIRST, _COSTS_AND_PAST, _FORESEEN, _DONE)
+MIGRATIONS: Sequence[Sequence[str]] = (_FIRST, _COSTS_AND_PAST, _FORESEEN, _DONE, _BY_TIME)
 VERSION = len(MIGRATIONS)
 
 

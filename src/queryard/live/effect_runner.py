@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from queryard.backends.protocol import Backend
 from queryard.backends.workers import Workers
@@ -21,6 +21,7 @@ from . import effects as out
 from . import inputs
 from .effects import Effect
 from .estimates.estimator import Estimator
+from .facts import QueryFacts
 from .inputs import Input
 from .online_planning import OnlinePlans, plan_online
 from .planning import plan_work
@@ -28,6 +29,9 @@ from .recording import Recorder
 from .ticket import Ticket
 from .tickets import Tickets
 from .work.base import Work
+
+if TYPE_CHECKING:
+    from .work.staged import MakeTasks
 
 
 class EffectRunner:
@@ -43,9 +47,11 @@ class EffectRunner:
         recorder: Recorder,
         estimator: Estimator,
         temp: TempSpace,
+        make_tasks: MakeTasks,
         now: Callable[[], float],
         later: Callable[[float, Callable[[], None]], None],
         want_copy: Callable[[str], None],
+        query_ended: Callable[[QueryFacts], None],
     ) -> None:
         self._post = post
         self._background = background
@@ -55,9 +61,11 @@ class EffectRunner:
         self._recorder = recorder
         self._estimator = estimator
         self._temp = temp
+        self._make_tasks = make_tasks
         self._now = now
         self._later = later
         self._want_copy = want_copy
+        self._query_ended = query_ended
         self._online_plans = OnlinePlans()
         self._replies: dict[Hashable, Future[str]] = {}
         # Active queries that keep Python's switch interval short.
@@ -140,10 +148,9 @@ class EffectRunner:
     def _start_planning(self, effect: out.StartPlanning) -> None:
         engine = self._engine
         reach = effect.request.reach or engine.reach
-        temp = self._temp.path
         self._plan(
             effect.query,
-            lambda: plan_work(*effect, reach, engine.pool, temp, engine.segments),
+            lambda: plan_work(*effect, reach, self._make_tasks, engine.segments),
             reach,
         )
 
@@ -219,6 +226,7 @@ class EffectRunner:
         ticket.facts = facts
         self._recorder.ended(facts, ticket.status, ticket.output.rows)
         self.end_query(facts.id)
+        self._query_ended(facts)
         self._tickets.ended(ticket, self._now())
         if ticket.keep_s is not None:
             self._later(ticket.keep_s, lambda: self._tickets.expire(self._now()))

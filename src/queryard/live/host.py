@@ -10,7 +10,7 @@ import contextlib
 import datetime
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +29,7 @@ from queryard.engine.errors import QueryCancelled
 from queryard.engine.native import NativeEngine
 from queryard.engine.temp import TempSpace
 from queryard.estimate.work import SPREADS, Prediction
+from queryard.portfolio.documents import Portfolio
 from queryard.results.accounts import UNLIMITED, Account
 from queryard.results.ownership import Owner
 from queryard.results.streams import ResultStream
@@ -41,16 +42,21 @@ from . import inputs
 from .admission.gate import Gate
 from .admission.limits import AlreadyRan, Limits
 from .admission.memory import Reservations
+from .choosing.chooser import Choice
+from .choosing.runner import Choosing
+from .choosing.state import BY_OPERATOR, BY_PORTFOLIO, CHANGES_KEPT, PolicyChange, PolicyState
 from .coordinating import Coordinator
 from .effect_runner import EffectRunner, end_ticket
 from .estimates.estimator import Estimator
-from .estimates.forecasts import Forecaster, Fork
+from .estimates.forecasts import Forecaster, Forecasts, Fork
 from .estimates.prediction import Predictor
 from .estimates.waits import Waits
 from .facts import QueryFacts, QueryView
 from .inputs import ClientPort
 from .loop import Loop, Mailbox
 from .monitor import SessionReport
+from .overview import ClusterView, Load, Overview
+from .planning import tasks_here
 from .recording import COST_EVERY_S, Recorder, hash_of
 from .request import QueryRequest
 from .ticket import Ticket, TimedForecast
@@ -59,6 +65,8 @@ from .why import WaitReport, wait_report
 
 if TYPE_CHECKING:
     from queryard.engine.sampling.making import CopyMaker
+
+    from .work.staged import MakeTasks
 
 T = TypeVar("T")
 CLOSE_S = 10.0
@@ -87,7 +95,14 @@ class Host:
         temp: TempSpace,
         fresh_s: float = 0.0,
         statistics_bytes: int = 0,
+        profile: Mapping[str, Any] | None = None,
+        portfolio: Portfolio | None = None,
+        make_tasks: MakeTasks | None = None,
     ) -> None:
+        """`profile` is the one that the kernel was made with; a `portfolio` chooses others.
+
+        `make_tasks` says where tasks of staged queries run; in this process by default.
+        """
         self.owner = Owner()
         self.catalog = catalog
         self._freshness = Freshness(catalog, fresh_s)
@@ -129,11 +144,13 @@ class Host:
             recorder,
             self._estimator,
             temp,
+            make_tasks or tasks_here(engine.pool, temp.path),
             self.now,
             self._later,
             self._want_copy,
+            self._query_ended,
         )
-        coordinator = Coordinator(kernel, gate, reservations, backend.width)
+        coordinator = Coordinator(kernel, gate, reservations, backend.width, profile)
         self._loop = Loop(mailbox, coordinator, self._effects.carry_out, self._break)
         self._forecaster = Forecaster(self._fork, self.now, self._problem)
         self._waits = Waits(lambda: self._fork().without_sharers(), self.now)
@@ -147,8 +164,17 @@ class Host:
             told = self._more_known, self._problem
             active = self._tickets.active
             self._collector = Collector(catalog, statistics_bytes, *told, lambda: bool(active()))
+        # How far Unix time is ahead of the host's clock.
+        self._ahead_s = time.time() - self._loop.now()
+        self._choosing: Choosing | None = None
+        self._choosing_lock = threading.Lock()
+        # What portfolios decided that choose no more, and the processor seconds they took.
+        self._former_decisions: list[dict[str, Any]] = []
+        self._former_cpu_s = 0.0
         backend.start(post)
         self._loop.start()
+        if portfolio is not None:
+            self._choosing = self._chooses(portfolio)
         if self._collector is not None:
             self._collector.start()
         if recorder.history is not None:
@@ -234,6 +260,9 @@ class Host:
             raise
         if entered == query:
             self._waits.entered(request, prediction.work_s / self.backend.slots)
+            choosing = self._choosing
+            if choosing is not None:
+                choosing.wake()
             return ticket
         self._tickets.drop(query)
         return self._again(entered, request)
@@ -374,10 +403,59 @@ class Host:
         """The transaction of a client is over, and was ended by no query."""
         self._post(inputs.ClientLeft(client))
 
-    def choose(self, profile: Mapping[str, Any]) -> None:
-        """Follow another policy from now on; what runs is not disturbed."""
+    def choose(
+        self,
+        profile: Mapping[str, Any],
+        by: str = BY_OPERATOR,
+        reason: str = "",
+        portfolio: Portfolio | None = None,
+    ) -> None:
+        """Follow another policy from now on; what runs is not disturbed.
+
+        A `portfolio` goes on choosing from then on. One that was there before chooses no more.
+        """
         self._check_open()
-        self._post(inputs.ChoosePolicy(profile))
+        with self._choosing_lock:
+            self._stop_choosing()
+            self._post(inputs.ChoosePolicy(profile, reason, by))
+            if portfolio is not None:
+                self._choosing = self._chooses(portfolio)
+
+    def _chooses(self, portfolio: Portfolio) -> Choosing:
+        def choose(choice: Choice) -> None:
+            self._post(inputs.ChoosePolicy(choice.profile, choice.reason, BY_PORTFOLIO))
+
+        return Choosing(portfolio, self._loop.ask, choose, self.now, self._problem)
+
+    def _stop_choosing(self) -> None:
+        former, self._choosing = self._choosing, None
+        if former is not None:
+            former.close()
+            told = former.decisions(CHANGES_KEPT, self._ahead_s)
+            self._former_decisions = (told + self._former_decisions)[:CHANGES_KEPT]
+            self._former_cpu_s += former.cpu_s
+
+    def _query_ended(self, facts: QueryFacts) -> None:
+        choosing = self._choosing
+        if choosing is not None:
+            ended_s = facts.ended_s if facts.error is None else None
+            choosing.ended(facts.id, ended_s, facts.work_s, facts.usage.held_s)
+
+    def pause(self, by: str) -> None:
+        """Let no waiting query start from now on; what runs goes on."""
+        self._check_open()
+        self._post(inputs.Pause(by))
+
+    def resume(self) -> None:
+        """Let waiting queries start again."""
+        self._check_open()
+        self._post(inputs.Resume())
+
+    def reset_models(self, models: Collection[str], since_at: float) -> None:
+        """Forget what was learnt from queries that ended before a time (seconds since 1970)."""
+        self._check_open()
+        self._post(inputs.LearnAnew())
+        self._estimator.reset(models, since_at, self._tickets.active())
 
     def limit(self, limits: Limits, tenants: Mapping[str, Limits]) -> None:
         """Hold queries that come from now on to other limits."""
@@ -419,8 +497,52 @@ class Host:
         """All active queries, the earliest first."""
         return tuple(self.ask(Coordinator.views))
 
+    @property
+    def steps(self) -> int:
+        """A number that goes up whenever something has happened to a query."""
+        return self._loop.decisions
+
+    def overview(self) -> Overview:
+        """All active queries and what holds each; cheaper than `why` of every query."""
+        found = self.ask(lambda coordinator: coordinator.overview(self.now()))
+        facts = (ticket.facts for ticket in self._tickets.active())
+        return found._replace(facts=tuple(each for each in facts if each.ended_s is None))
+
+    def load(self) -> Load:
+        """How much there is to do."""
+        return self.ask(Coordinator.load)
+
+    def cluster(self) -> ClusterView:
+        """All nodes, and the queries that run there."""
+        return self.ask(lambda coordinator: coordinator.cluster(self.now()))
+
+    def recent_forecasts(self, share: float) -> Forecasts:
+        """The last forecast of all queries; it is renewed for a share of a core at most."""
+        return self._forecaster.recent(share)
+
     def why(self, query: str) -> Why | None:
         return self.ask(lambda coordinator: coordinator.why(query))
+
+    def policy_state(self) -> PolicyState:
+        """The policy in force, since when and why."""
+        state = self.ask(lambda coordinator: coordinator.policies.state)
+        choosing = self._choosing
+        return state if choosing is None else replace(state, portfolio=choosing.portfolio.document)
+
+    def profile_in_force(self) -> Mapping[str, Any]:
+        """The policy in force, as a table of parts."""
+        return self.ask(lambda coordinator: coordinator.policies.profile)
+
+    def policy_changes(self, limit: int = 100) -> tuple[PolicyChange, ...]:
+        """The last changes of the policy, the latest first."""
+        kept = self.ask(lambda coordinator: tuple(coordinator.policies.changes))
+        return kept[::-1][:limit]
+
+    def policy_decisions(self, limit: int = 100) -> list[dict[str, Any]]:
+        """The last decisions of portfolios, the latest first."""
+        choosing = self._choosing
+        latest = [] if choosing is None else choosing.decisions(limit, self._ahead_s)
+        return (latest + self._former_decisions)[: max(0, limit)]
 
     def wait_report(self, ticket: Ticket) -> WaitReport:
         """What there is to say of a query."""
@@ -449,6 +571,7 @@ class Host:
         tickets = self._tickets.active()
         running = sum(ticket.facts.started_s is not None for ticket in tickets)
         cost = self.backend.report()
+        choosing = self._choosing
         return SessionReport(
             now_s=self.now(),
             waiting=len(tickets) - running,
@@ -458,6 +581,7 @@ class Host:
             driver_cpu_s=self._loop.cpu_s,
             watch_cpu_s=cost.cpu_s,
             history_cpu_s=self._recorder.cpu_s,
+            portfolio_cpu_s=self._former_cpu_s + (choosing.cpu_s if choosing else 0.0),
             bursts=cost.bursts,
             burst_s=cost.burst_s,
             sprints=cost.sprints,
@@ -473,10 +597,20 @@ class Host:
             self._problems.append(f"{type(error).__name__}: {error}")
 
     @property
+    def session_name(self) -> str:
+        """The name of its session in the history; ids of its queries begin with it."""
+        return self._recorder.session
+
+    @property
     def history_file(self) -> Path | None:
         """Where the history is; None if there is none."""
         history = self._recorder.history
         return None if history is None else history.file
+
+    def flush_history(self) -> bool:
+        """Wait until all that has happened so far can be read in the history; whether it can."""
+        history = self._recorder.history
+        return history is not None and history.flush()
 
     def redact_history(self) -> None:
         """Leave values that users wrote into statements out of the history from now on."""
@@ -551,6 +685,8 @@ class Host:
             if self._closed:
                 return False
             self._closed = True
+        with self._choosing_lock:
+            self._stop_choosing()
         if self._collector is not None:
             self._collector.stop()
         if self._copies is not None:

@@ -137,7 +137,25 @@ class HandedOver(NamedTuple):
 
 
 class ChoosePolicy(NamedTuple):
+    """Another policy is to be followed; `by` says by what it was chosen."""
+
     profile: Mapping[str, Any]
+    reason: str = ""
+    by: str = ""
+
+
+class Pause(NamedTuple):
+    """No waiting query is to start; `by` says on whose word."""
+
+    by: str
+
+
+class Resume(NamedTuple):
+    """Waiting queries may start again."""
+
+
+class LearnAnew(NamedTuple):
+    """What ended queries have taught of widths and tasks counts no more."""
 
 
 class AcquireConnection(NamedTuple):
@@ -199,6 +217,9 @@ Input = (
     | ReaderState
     | HandedOver
     | ChoosePolicy
+    | Pause
+    | Resume
+    | LearnAnew
     | AcquireConnection
     | ReleaseConnection
     | AcquireTurn

@@ -13,7 +13,8 @@ class SessionReport:
     very short; `restarts` those that were not, and begun again after `restart_s` in all.
 
     Processor seconds: `decide_s` of the kernel, which is part of `driver_cpu_s`; `watch_cpu_s` of
-    the thread that polls running statements; `history_cpu_s` of the thread that writes the history.
+    the thread that polls running statements; `history_cpu_s` of the thread that writes the history;
+    `portfolio_cpu_s` of all decisions of a portfolio, those of its worker process included.
     `history_error` says why the history is incomplete, `problems` are errors that failed no query.
     """
 
@@ -32,3 +33,4 @@ class SessionReport:
     restart_s: float = 0.0
     history_error: str | None = None
     problems: tuple[str, ...] = ()
+    portfolio_cpu_s: float = 0.0

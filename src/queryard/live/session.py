@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Unpack
 
-from queryard.backends.local import LocalBackend, nodes_of
+from queryard.core.errors import QueryardError, unknown_name
 from queryard.core.model import Node, Tenant
 from queryard.core.readable import several
 from queryard.engine.budget import divide, memory_budget, slot_range
 from queryard.engine.functions import Style
-from queryard.engine.native import NativeEngine, Parameters
+from queryard.engine.native import Parameters
 from queryard.engine.program import Program, Step
 from queryard.engine.segments import SegmentStore
 from queryard.engine.temp import TempSpace
 from queryard.policies import for_tenants, resolve_profile
+from queryard.portfolio.documents import Portfolio, names_portfolio, read_portfolio
 from queryard.results.answer import Answer
 from queryard.results.estimate import Estimate
 from queryard.results.explanation import Explanation
@@ -29,10 +32,12 @@ from queryard.sql.statistics.store import cache_folder
 
 from .admission.gate import Gate
 from .admission.limits import Limits, read_limits
-from .admission.memory import Reservations, kept_bytes, small_sizes
+from .admission.memory import Reservations, small_sizes
 from .admission.tenants import Tenants, read_tenants
 from .amounts import as_age
+from .choosing.state import BY_OPERATOR, PolicyChange, PolicyState
 from .client import Client
+from .cluster_view import ClusterView, node_views, with_notes
 from .control import Control, control_of
 from .facts import QueryView
 from .handle import Handle
@@ -41,8 +46,11 @@ from .monitor import SessionReport
 from .online import OnlineAnswers, online_wish
 from .online_planning import has_copies, load_planner
 from .options import QueryOptions, check_options
+from .overview import Overview
+from .placing import Wanted, checked_backend, place_here, place_on_ray
 from .recording import Recorder, history_file, kept_in, read_retention
 from .request import OnlineRequest, Plan, checked_plan
+from .router import Steering
 from .settings import (
     SEGMENTS_DISK_BYTES,
     Collecting,
@@ -58,6 +66,8 @@ from .why import WaitReport
 
 # Chosen by measurement: see ARCHITECTURE.
 DEFAULT_PROFILE = "marshal"
+# What is learnt from queries that have ended: what templates took, how far prices are off.
+MODELS = ("templates", "prices")
 # How long `forecasts` waits for one that is being made.
 FORECASTS_S = 2.0
 
@@ -79,6 +89,8 @@ def connect(
     fresh: float | str | None = None,
     slow_start: float | None = None,
     statistics: Collecting | None = None,
+    backend: str | None = None,
+    address: str | None = None,
 ) -> Session:
     """Open a session on data.
 
@@ -90,7 +102,8 @@ def connect(
     `plan` is how queries run unless they say otherwise: by DuckDB ("native"), split into tasks
     ("staged"), or ("auto") by DuckDB unless riding on a shared scan of text is cheaper, as for
     queries that read one large CSV file at the same time. `profile` is the policy by which they
-    share the slots (`queryard policies`). `tenants` have shares and limits by name, as
+    share the slots (`queryard policies`), or "portfolio", which chooses it as the queue changes.
+    `tenants` have shares and limits by name, as
     `{"web": {"weight": 3, "guarantee": 0.25, "limits": {"waiting": 100}}}`; `limits` are those of
     all together: `waiting` queries, the `wait` to be expected, the `memory` of one query.
 
@@ -109,6 +122,11 @@ def connect(
     `slow_start` is the share of the maps of a job after which its reduces may be launched, for
     staged queries: below 1 they take slots early and wait there for the other maps.
 
+    `backend` is where queries run: in this process ("local"), or on a Ray cluster ("ray"). A
+    cluster has an `address`: "auto" is the one that this machine is part of, and "local", the
+    default, starts one on this machine that ends with the session. `slots` and `memory` are then
+    those of each node (docs/cluster.md).
+
     A catalog file may hold all of these under `[session]`, `[tenants]` and `[limits]`; what is
     given here counts first.
     """
@@ -126,6 +144,8 @@ def connect(
         "fresh": fresh,
         "slow_start": slow_start,
         "statistics": statistics,
+        "backend": backend,
+        "address": address,
     }
     chosen = {key: value for key, value in given.items() if value is not None}
     return Session(catalog, write=write, **{**session_settings(catalog.settings), **chosen})
@@ -154,10 +174,13 @@ class Session:
         fresh: float | str = 0,
         slow_start: float = 1.0,
         statistics: Collecting = "auto",
+        backend: str = "local",
+        address: str | None = None,
         nodes: Sequence[Node] | None = None,
     ) -> None:
         """As `connect`; `nodes` stand for unequal machines, each with slots and a speed."""
         plan, fresh_s = checked_plan(plan), as_age(fresh, "fresh")
+        backend = checked_backend(backend, address)
         self.catalog = catalog
         self._slot_range = slot_range(slots)
         self.memory_bytes = memory_budget(memory)
@@ -166,35 +189,49 @@ class Session:
         segments_bytes = kept_segments_bytes(self.memory_bytes, catalog)
         others_bytes = statistics_bytes + segments_bytes
         budget = divide(self.memory_bytes - others_bytes, catalog, write)
-        kept = kept_bytes(budget.pool_bytes)
-        nodes = tuple(nodes or nodes_of(self._slot_range, budget.pool_bytes, kept))
-        self.slots = sum(node.slots for node in nodes)
         self._tenants = read_tenants(tenants)
         self._chosen = profile
-        self.profile = self._shared(profile)
-        warn_of_idle_parts(self.profile)
-        gate = Gate(read_limits(limits or {}, "limits"), self._tenants.limits, self.slots)
+        self._profile, self._portfolio = self._resolved(profile)
+        self._limits, share = read_limits(limits or {}, "limits"), checked_slow_start(slow_start)
         recorder = Recorder(history_file(history, catalog), read_retention(retention))
-        share = checked_slow_start(slow_start)
-        kernel = recorder.kernel(self.profile, self.slots, self.memory_bytes, share)
         space = TempSpace(temp)
         segments = SegmentStore(segments_bytes, SEGMENTS_DISK_BYTES, space.path)
-        engine = NativeEngine(catalog, self.slots, budget.pool_bytes, space.path, segments)
+        wanted = Wanted(
+            catalog,
+            self._slot_range,
+            budget.pool_bytes,
+            space.path,
+            segments,
+            slots is not None,
+            memory is not None,
+        )
+        place = (
+            place_on_ray(wanted, address or "local")
+            if backend == "ray"
+            else place_here(wanted, nodes)
+        )
+        self.slots = place.slots
         self.host = Host(
             catalog,
-            kernel,
-            LocalBackend(engine, nodes),
-            engine,
-            gate,
-            Reservations(budget.pool_bytes),
+            recorder.kernel(self._profile, self.slots, self.memory_bytes, share),
+            place.backend,
+            place.engine,
+            Gate(self._limits, self._tenants.limits, self.slots),
+            Reservations(place.pool_bytes),
             recorder,
             space,
             fresh_s,
             statistics_bytes,
+            self._profile,
+            self._portfolio,
+            place.make_tasks,
         )
-        engine.spares.keep(small_sizes(budget.pool_bytes), self.host.run_later)
+        if backend == "local":
+            place.engine.spares.keep(small_sizes(place.pool_bytes), self.host.run_later)
         if has_copies(catalog):
             self.host.run_later(lambda: load_planner(catalog))
+        # Where it is served: the controls of the server, for other processes of its user.
+        self.steering: Steering | None = None
         self.own_bytes = budget.session_bytes
         """What its own instance may use, for temporary tables, frames and writes."""
         self.client = Client.open(
@@ -391,6 +428,10 @@ class Session:
         """All active queries, the earliest first."""
         return self.host.views()
 
+    def overview(self) -> Overview:
+        """All active queries and what holds each, and the cluster, at one moment."""
+        return self.host.overview()
+
     def forecasts(self) -> dict[str, Forecast]:
         """When each query is expected to start and end, if estimates are right and none arrives."""
         return self.host.forecasts(FORECASTS_S)
@@ -399,24 +440,69 @@ class Session:
         """What is ahead of an active query, which rule holds it, when it will start and end."""
         return self.host.wait_report(self.host.active_query(query))
 
+    def cluster(self) -> ClusterView:
+        """The nodes on which queries run, and what each does now."""
+        nodes = self.host.ask(lambda coordinator: node_views(coordinator.kernel))
+        backend = self.host.backend
+        return ClusterView(with_notes(nodes, backend.notes()), backend.refused)
+
     def report(self) -> SessionReport:
         """What the session itself has cost so far, and how often slots overstayed."""
         return self.host.report()
 
     # --- policies ------------------------------------------------------------------------------
 
-    def use_profile(self, profile: str | Mapping[str, Any]) -> None:
-        """Decide by another policy from now on; what runs is not disturbed."""
-        chosen = self._shared(profile)
-        warn_of_idle_parts(chosen)
-        self.host.choose(chosen)
-        self.profile, self._chosen = chosen, profile
+    def use_profile(
+        self, profile: str | Mapping[str, Any], *, by: str = BY_OPERATOR, reason: str = ""
+    ) -> None:
+        """Decide by another policy from now on; what runs is not disturbed.
+
+        `by` and `reason` say what has chosen it, and why, for `policy_state` and the journal.
+        """
+        chosen, portfolio = self._resolved(profile)
+        self.host.choose(chosen, by, reason, portfolio)
+        self._profile, self._portfolio, self._chosen = chosen, portfolio, profile
+
+    @property
+    def profile(self) -> Mapping[str, Any]:
+        """The policy in force as a table of parts; under a portfolio, the chosen candidate."""
+        return self._profile if self._portfolio is None else self.host.profile_in_force()
+
+    @property
+    def portfolio(self) -> Mapping[str, Any] | None:
+        """The portfolio that chooses the policy, as a table; None under a fixed policy."""
+        return None if self._portfolio is None else self._portfolio.document
+
+    @property
+    def chosen_profile(self) -> str | Mapping[str, Any]:
+        """The policy as it was asked for: a name, or a table; `use_profile` takes it again."""
+        return self._chosen
+
+    def policy_state(self) -> PolicyState:
+        """The policy in force: its name, since when, what has chosen it, and why."""
+        return self.host.policy_state()
+
+    def policy_changes(self, limit: int = 100) -> tuple[PolicyChange, ...]:
+        """The last changes of the policy, the latest first."""
+        return self.host.policy_changes(limit)
+
+    def policy_decisions(self, limit: int = 100) -> list[dict[str, Any]]:
+        """The last decisions of a portfolio as plain data, the latest first.
+
+        Each has `at` (Unix seconds), `trigger`, the number of `waiting` queries, the `candidates`
+        (each with `name`, `score`, `objectives` and why it was `dropped`), the `chosen` one and the
+        `reason`, `took_s`, whether it was `remembered`, the `forecast` score and the `outcome`.
+        """
+        return self.host.policy_decisions(limit)
 
     def use_tenants(
         self,
-        tenants: Mapping[str, Any] | Sequence[Tenant] | None,
-        limits: Mapping[str, Any] | None = None,
+        tenants: Mapping[str, Any] | Sequence[Tenant] | Tenants | None,
+        limits: Mapping[str, Any] | Limits | None = None,
         profile: str | Mapping[str, Any] | None = None,
+        *,
+        by: str = BY_OPERATOR,
+        reason: str = "",
     ) -> None:
         """Share by other tenants and hold to other limits from now on, as `connect` takes them.
 
@@ -426,11 +512,69 @@ class Session:
         found, held = read_tenants(tenants), read_limits(limits or {}, "limits")
         before, self._tenants = self._tenants, found
         try:
-            self.use_profile(self._chosen if profile is None else profile)
+            self.use_profile(self._chosen if profile is None else profile, by=by, reason=reason)
         except BaseException:
             self._tenants = before
             raise
+        self._limits = held
         self.host.limit(held, found.limits)
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of all tenants together."""
+        return self._limits
+
+    @property
+    def tenant_limits(self) -> Mapping[str, Limits]:
+        """The limits of tenants that have some."""
+        return dict(self._tenants.limits)
+
+    def pause(self, by: str = "") -> None:
+        """Start no waiting query from now on; what runs goes on, and queries can be submitted.
+
+        `by` says on whose word: `why` tells it of every query that waits. A query that is identical
+        to a running one is still answered together with it.
+        """
+        self.host.pause(by)
+
+    def resume(self) -> None:
+        """Let waiting queries start again."""
+        self.host.resume()
+
+    @property
+    def paused_by(self) -> str | None:
+        """On whose word no query starts; None while queries start."""
+        return self.host.ask(lambda coordinator: coordinator.kernel.state.paused_by)
+
+    def reset_models(
+        self, models: Collection[str] = MODELS, *, before: float | None = None
+    ) -> None:
+        """Forget what was learnt from queries that ended before a time (seconds since 1970; now).
+
+        `templates` is what queries of each template took, in the history of earlier sessions, too;
+        `prices` is how far predictions from plans and from bytes were off. What waits is predicted
+        anew at once. The history itself stays.
+        """
+        for model in models:
+            if model not in MODELS:
+                raise QueryardError(unknown_name("model", model, MODELS))
+        self.host.reset_models(models, time.time() if before is None else before)
+
+    def _resolved(
+        self, profile: str | Mapping[str, Any]
+    ) -> tuple[Mapping[str, Any], Portfolio | None]:
+        """The policy to begin with, and the portfolio that goes on choosing, if it is one."""
+        if not names_portfolio(profile):
+            chosen = self._shared(profile)
+            warn_of_idle_parts(chosen)
+            return chosen, None
+        portfolio = read_portfolio(profile)
+        settings = portfolio.settings
+        candidates = {name: self._shared(of) for name, of in settings.candidates.items()}
+        for candidate in candidates.values():
+            warn_of_idle_parts(candidate)
+        portfolio = replace(portfolio, settings=replace(settings, candidates=candidates))
+        return next(iter(candidates.values())), portfolio
 
     def _shared(self, profile: str | Mapping[str, Any]) -> Mapping[str, Any]:
         """A profile inside the shares of the tenants, if it can be followed on this machine."""

@@ -3,12 +3,15 @@
 POSUM's vector is (violation, slowdown, cost): Σ_D max(0, r - d)² / |D| over queries with deadlines,
 Σ_B r / max(e, MinE) over queries without one, and the cost of nodes by whole units of lease. r is
 the response, d the response until the deadline, e the sum of task times.
+
+Objectives in plain words ("small queries fast") are over metrics that are means, so that they do
+not grow with the queue, and that know queries of less than a second.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
@@ -16,6 +19,8 @@ from typing import NamedTuple
 from queryard.core.errors import InvalidProfile, unknown_name
 
 MIN_E_S = 1.0
+# What a query is taken to need at least, where queries of a moment count.
+MIN_WORK_S = 0.1
 LEASE_UNIT_S = 3600.0
 
 
@@ -27,10 +32,21 @@ class QueryEnd(NamedTuple):
     end_s: float
     task_s: float
     deadline_s: float | None = None
+    tenant: str = ""
 
     @property
     def response_s(self) -> float:
         return self.end_s - self.submit_s
+
+    @property
+    def stretch(self) -> float:
+        """The response over the work, with which a query of a moment counts as one of 0.1 s."""
+        return self.response_s / max(self.task_s, MIN_WORK_S)
+
+    @property
+    def late_s(self) -> float:
+        """How long after its deadline it ends."""
+        return 0.0 if self.deadline_s is None else max(0.0, self.end_s - self.deadline_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +55,11 @@ class Schedule:
 
     queries: tuple[QueryEnd, ...]
     leases_s: tuple[float, ...] = ()
+
+    def ended_by(self, time_s: float) -> Schedule:
+        """The same queries, if each had ended by a time: what is lost then cannot be helped."""
+        over = (q._replace(end_s=max(q.submit_s, min(q.end_s, time_s))) for q in self.queries)
+        return Schedule(tuple(over))
 
 
 def violation(schedule: Schedule) -> float:
@@ -87,6 +108,65 @@ def response(schedule: Schedule) -> float:
     return math.fsum(query.response_s for query in schedule.queries) / len(schedule.queries)
 
 
+def stretch(schedule: Schedule) -> float:
+    """The mean of response over work, of all queries: small ones that wait weigh most.
+
+    >>> stretch(Schedule((QueryEnd("a", 5.0, 15.0, 40.0), QueryEnd("b", 0.0, 3.0, 0.01))))
+    15.125
+    """
+    return _mean([query.stretch for query in schedule.queries])
+
+
+def tenant_stretch(schedule: Schedule) -> float:
+    """The geometric mean over tenants of the mean stretch of each (proportional fairness).
+
+    A tenant counts the same with many queries as with few. Half the stretch for one is worth twice
+    the stretch for another.
+
+    >>> one = QueryEnd("a", 0.0, 1.0, 1.0, tenant="web")
+    >>> tenant_stretch(Schedule((one, one, one, QueryEnd("b", 0.0, 4.0, 1.0, tenant="lab"))))
+    2.0
+    """
+    by_tenant: dict[str, list[float]] = {}
+    for query in schedule.queries:
+        by_tenant.setdefault(query.tenant, []).append(query.stretch)
+    means = [_mean(found) for found in by_tenant.values()]
+    if not means or min(means) <= 0:
+        return 0.0
+    return math.exp(_mean([math.log(mean) for mean in means]))
+
+
+def missed(schedule: Schedule) -> float:
+    """The share of queries with a deadline that end after it."""
+    due = [query for query in schedule.queries if query.deadline_s is not None]
+    return _mean([float(query.late_s > 0) for query in due])
+
+
+def lateness(schedule: Schedule) -> float:
+    """How late queries with a deadline are, in the mean, as a share of the time they had.
+
+    >>> late = QueryEnd("a", 0.0, 15.0, 1.0, deadline_s=10.0)
+    >>> lateness(Schedule((late, late._replace(end_s=8.0))))
+    0.25
+    """
+    return _mean(
+        [
+            query.late_s / max(query.deadline_s - query.submit_s, MIN_WORK_S)
+            for query in schedule.queries
+            if query.deadline_s is not None
+        ]
+    )
+
+
+def leased(schedule: Schedule) -> float:
+    """For how long nodes were leased, all together, in seconds."""
+    return math.fsum(schedule.leases_s)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values) if values else 0.0
+
+
 Metric = Callable[[Schedule], float]
 METRICS: Mapping[str, Metric] = MappingProxyType(
     {
@@ -95,6 +175,11 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "cost": cost,
         "makespan": makespan,
         "response": response,
+        "stretch": stretch,
+        "tenant_stretch": tenant_stretch,
+        "missed": missed,
+        "lateness": lateness,
+        "leased": leased,
     }
 )
 
@@ -151,6 +236,9 @@ class Objective:
         return total
 
 
+# The objective that is about the number of slots.
+LOW_COST = "low cost"
+
 # POSUM §5.4.3: batch, deadline and mixed.
 OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
     {
@@ -168,6 +256,15 @@ OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
                 {"violation": 1.0, "slowdown": 1.0, "response": 1.0},
                 scaled=True,
             ),
+            # In plain words.
+            Objective("small queries fast", {"stretch": 1.0}),
+            # Mostly by how late they are: by how many, a small error of estimates would decide.
+            Objective("deadlines first", {"lateness": 100.0, "missed": 10.0, "stretch": 0.1}),
+            Objective("fair to tenants", {"tenant_stretch": 1.0}),
+            # Queries per second: as soon as all are done; in the mean, if that is the same.
+            Objective("throughput", {"makespan": 1.0, "response": 0.1}),
+            # A slot-second is worth as much as one second of the mean response.
+            Objective(LOW_COST, {"leased": 1.0, "response": 1.0}),
         )
     }
 )

@@ -19,6 +19,10 @@ TryOut = Callable[..., list[Trial]]
 LOOKS = 4.0
 # A decision is due early if so much of the work of the queue has come or gone.
 BURST = 0.6
+# Why a decision is due.
+FIRST_LOOK = "first look"
+PERIOD = "period"
+CHANGED = "the queue has changed"
 # How much the latest decision counts in the usual magnitude of a metric.
 LATEST = 0.3
 
@@ -84,14 +88,18 @@ class Selector:
     def is_due(self, scheduler: Scheduler) -> bool:
         """Whether to decide now. Without contention all candidates would do the same."""
         state = scheduler.state
-        if not state.queries or state.now < self._not_before_s:
-            return False
-        if not self._is_always_due and not is_contended(state):
-            return False
-        since_s = state.now - self._last_s
+        return state.now >= self._not_before_s and self.trigger(state, state.now) is not None
+
+    def trigger(self, state: State, now: float) -> str | None:
+        """Why a decision is due, whatever the last one has cost; None if it is not."""
+        if not state.queries or not (self._is_always_due or is_contended(state)):
+            return None
+        since_s = now - self._last_s
         if since_s >= self.period_s:
-            return True
-        return since_s >= self.settings.least_s and _change(self._work_s, work_s(state)) > BURST
+            return FIRST_LOOK if self._last_s == -math.inf else PERIOD
+        if since_s >= self.settings.least_s and _change(self._work_s, work_s(state)) > BURST:
+            return CHANGED
+        return None
 
     def next_look_s(self, scheduler: Scheduler) -> float:
         """When to ask again whether a decision is due, if no query arrives before."""
@@ -111,14 +119,11 @@ class Selector:
             most_launches=settings.most_launches,
         )
         vectors = {trial.name: settings.objective.vector(trial.schedule) for trial in trials}
-        self._measure(list(vectors.values()))
-        scores = {
-            name: settings.objective.score(vector, self.usual) for name, vector in vectors.items()
-        }
-        self._plan(state)
+        scores = self.scores(vectors)
+        self.plan(state, state.now)
         return Decision(
             state.now,
-            self._choose(scores),
+            self.best(scores),
             self.current,
             scores,
             len(state.queries),
@@ -129,6 +134,12 @@ class Selector:
             complete=all(trial.complete for trial in trials),
             magnitudes=dict(self.usual),
         )
+
+    def scores(self, vectors: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+        """The scores of candidates by the metrics of each, which also tell what is usual."""
+        self._measure(list(vectors.values()))
+        score = self.settings.objective.score
+        return {name: score(vector, self.usual) for name, vector in vectors.items()}
 
     def apply(self, decision: Decision) -> Profile:
         """A decision comes into force."""
@@ -142,7 +153,7 @@ class Selector:
         """
         return self.apply(replace(decision, policy=self._first, dropped=True))
 
-    def _choose(self, scores: Mapping[str, float]) -> str:
+    def best(self, scores: Mapping[str, float]) -> str:
         """The best, if it is better than the one in force by the margin; ties go to the first.
 
         The first comes back when it is as good as the one in force: the queue that made another
@@ -153,7 +164,7 @@ class Selector:
             return best
         return self._first if scores[self._first] <= scores[self.current] else self.current
 
-    def _plan(self, state: State) -> None:
+    def plan(self, state: State, now: float) -> None:
         """The next decision, a part of the time that the queue takes later.
 
         While the queue only drains, its time at the beginning counts: else it would be looked at
@@ -163,7 +174,7 @@ class Selector:
         if self._work_s > before_s or _change(before_s, self._work_s) > BURST:
             planned_s = min(self.settings.period_s, takes_s(state) / LOOKS)
             self.period_s = max(self.settings.least_s, planned_s)
-        self._last_s = state.now
+        self._last_s = now
 
     def _measure(self, vectors: Sequence[Mapping[str, float]]) -> None:
         """The usual magnitudes of metrics, from all candidates of this decision and before."""

@@ -85,6 +85,7 @@ def schedule_of(run: RunRows) -> Schedule:
             run.closed_s if row.end_s is None else row.end_s,
             row.task_s,
             row.query.deadline_s,
+            row.query.tenant,
         )
         for row in run.queries.values()
     )

@@ -8,12 +8,13 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from queryard.core.events import PolicyChosen
+from queryard.core.events import PolicyChosen, Resumed
 from queryard.core.scheduler import Scheduler
 from queryard.core.state import State
 from queryard.policies import for_arrivals
+from queryard.sim.conditions import Conditions
 from queryard.sim.driver import SimDriver
 from queryard.sim.forecast import resume
 
@@ -24,6 +25,8 @@ Profile = Mapping[str, Any]
 MOST_LAUNCHES = 200_000
 # The first step is this part of the time that the queue takes; each step is twice the one before.
 STEPS = 32
+# How many decisions are made between two looks at the processor time.
+SLICE = 16
 # After so many steps with timers only, nothing else will happen: no node is left, for example.
 IDLE_STEPS = 10
 
@@ -45,52 +48,71 @@ def try_out(
     *,
     horizon_s: float = math.inf,
     most_launches: int = MOST_LAUNCHES,
+    most_s: float = math.inf,
+    conditions: Conditions | None = None,
     rest: Callable[[], None] = lambda: None,
 ) -> list[Trial]:
-    """Simulate every candidate from now to the end of the queue, to a horizon, or for so many
-    launches. A query that has not ended by then ends after it, in the order of the work left.
+    """Simulate every candidate from now to the end of the queue, to a horizon, for so many
+    launches, or for `most_s` processor seconds each. A query that has not ended by then ends after
+    it, in the order of the work left.
 
-    `rest` is called between steps, by a worker that must not use a whole core.
+    `conditions` are those of an ideal world unless they are known to differ. `rest` is called
+    between steps, by a worker that must not use a whole core.
     """
+    limits = _Limits(horizon_s, most_launches, most_s, rest)
     return [
-        _try_one(scheduler, name, profile, horizon_s, most_launches, rest)
+        _try_one(scheduler, name, profile, conditions, limits)
         for name, profile in candidates.items()
     ]
+
+
+class _Limits(NamedTuple):
+    """What one trial may cost."""
+
+    horizon_s: float
+    most_launches: int
+    most_s: float
+    rest: Callable[[], None]
 
 
 def _try_one(
     scheduler: Scheduler,
     name: str,
     profile: Profile,
-    horizon_s: float,
-    most_launches: int,
-    rest: Callable[[], None],
+    conditions: Conditions | None,
+    limits: _Limits,
 ) -> Trial:
     began = time.perf_counter()
+    over_s = time.process_time() + limits.most_s
     fork = scheduler.fork()
     state = fork.state
     now, before = state.now, state.next_launch
     active = [
-        (query.id, query.spec.submit_s, query.total_s, query.spec.deadline_s)
+        (query.id, query.spec.submit_s, query.total_s, query.spec.deadline_s, query.spec.tenant)
         for query in state.queries.values()
     ]
-    driver = resume(fork)
+    driver = resume(fork, conditions)
+    if state.paused_by is not None:
+        # In a pause every candidate would look the same: what counts is what comes after it.
+        driver.post(now, 0, Resumed(now))
     driver.post(now, 0, PolicyChosen(now, _for_this_queue(profile)))
     reached_s, idle = now, 0
-    until_s = now + horizon_s
+    until_s = now + limits.horizon_s
     step_s = max(1e-3, takes_s(state) / STEPS)
     while driver.unfinished and reached_s < until_s and idle < IDLE_STEPS and driver.has_more:
         reached_s = min(until_s, reached_s + step_s)
-        driver.run(reached_s)
-        rest()
+        if not _run_to(driver, reached_s, over_s):
+            reached_s = driver.now
+            break
+        limits.rest()
         idle = idle + 1 if driver.only_rings else 0
         step_s *= 2
-        if state.next_launch - before > most_launches:
+        if state.next_launch - before > limits.most_launches:
             break
     ends_s = {**driver.ends, **_ends_after(fork, max(reached_s, state.now))}
     queries = tuple(
-        QueryEnd(query, submit_s, ends_s[query], task_s, deadline_s)
-        for query, submit_s, task_s, deadline_s in active
+        QueryEnd(query, submit_s, ends_s[query], task_s, deadline_s, tenant)
+        for query, submit_s, task_s, deadline_s, tenant in active
         if query in ends_s
     )
     return Trial(
@@ -100,6 +122,18 @@ def _try_one(
         not driver.unfinished,
         time.perf_counter() - began,
     )
+
+
+def _run_to(driver: SimDriver, until_s: float, over_s: float) -> bool:
+    """Simulate to a time; False if the processor time was over before."""
+    if over_s == math.inf:
+        driver.run(until_s)
+        return True
+    while driver.unfinished and driver.next_s <= until_s and driver.next_s < math.inf:
+        if time.process_time() >= over_s:
+            return False
+        driver.run(until_s, SLICE)
+    return True
 
 
 def _for_this_queue(profile: Profile) -> Profile:

@@ -15,6 +15,8 @@ from .online_html import answer_html
 from .values import python_values
 
 Mark = Literal["", "few rows", "heavy tail", "unsettled"]
+# Of how many answers the course is kept.
+MOST_COURSE = 400
 
 
 class Eta(NamedTuple):
@@ -120,6 +122,14 @@ def exact_answer(
     )
 
 
+class CoursePoint(NamedTuple):
+    """How good an answer was, and when it came."""
+
+    elapsed_s: float
+    error: float | None
+    fraction: float
+
+
 class AnswerLog:
     """The newest answer of a query, for readers that wait for it; from any thread."""
 
@@ -128,6 +138,7 @@ class AnswerLog:
         self._began_s = time.monotonic()
         self._answer: OnlineAnswer | None = None
         self._number = 0
+        self._course: list[CoursePoint] = []
         self._closed = False
         # Why the query runs exactly after all; "" if it does not.
         self.reason = ""
@@ -145,6 +156,12 @@ class AnswerLog:
         return self._answer
 
     @property
+    def course(self) -> tuple[CoursePoint, ...]:
+        """How the error fell, answer by answer; of very many answers, some are left out."""
+        with self._changed:
+            return tuple(self._course)
+
+    @property
     def closed(self) -> bool:
         """Whether no further answer comes."""
         return self._closed
@@ -154,6 +171,9 @@ class AnswerLog:
         with self._changed:
             self._answer = replace(answer, elapsed_s=self.elapsed_s)
             self._number += 1
+            self._course.append(CoursePoint(self.elapsed_s, answer.error, answer.fraction))
+            if len(self._course) > MOST_COURSE:
+                del self._course[1:-1:2]  # every other one; the first and the newest stay
             self._notify()
 
     def close(self) -> None:

@@ -17,6 +17,7 @@ from queryard.engine.access import Access
 
 HTTP_PORT = 8080
 POSTGRES_PORT = 5433
+QUACK_PORT = 9494
 LogFormat = Literal["text", "json"]
 
 
@@ -120,6 +121,8 @@ class ServiceConfig:
 
     http: Address | None = Address("127.0.0.1", HTTP_PORT)
     postgres: Address | None = Address("127.0.0.1", POSTGRES_PORT)
+    quack: Address | Literal["http"] | None = "http"
+    """Where Quack is spoken: at an address of its own, or at that of HTTP under its path."""
     tls: Tls | None = None
     insecure: bool = False
     """Whether addresses that other machines reach are allowed without TLS."""
@@ -150,11 +153,15 @@ class ServiceConfig:
 
     def check(self) -> None:
         """Raise if the server would be open to other machines without TLS, or reachable by none."""
-        if self.http is None and self.postgres is None:
-            raise QueryardError("service: both listeners are off; give http or postgres an address")
+        own_quack = self.quack if isinstance(self.quack, Address) else None
+        if self.http is None and self.postgres is None and own_quack is None:
+            raise QueryardError(
+                "service: all listeners are off; give http, postgres or quack an address"
+            )
         if self.tls is not None or self.insecure:
             return
-        for what, address in (("http", self.http), ("postgres", self.postgres)):
+        listeners = (("http", self.http), ("postgres", self.postgres), ("quack", own_quack))
+        for what, address in listeners:
             if address is not None and not address.is_loopback:
                 raise QueryardError(
                     f"{what}: {address} can be reached from other machines, and tokens and rows "

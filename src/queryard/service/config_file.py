@@ -3,6 +3,7 @@
 [service]
 http = "0.0.0.0:8080"                 # false: no HTTP
 postgres = 5433                       # a port alone: on 127.0.0.1
+quack = "http"                        # at the address of HTTP; or an address of its own, or false
 tls = { cert = "server.pem", key = "server.key" }
 grace = "30 s"
 limits = { connections = 500, result = "1 GB", result_ttl = "10 min" }
@@ -33,7 +34,7 @@ from queryard.live.settings import KEYS as SESSION_KEYS
 from queryard.sql.catalog.catalog_file import FIELDS as CATALOG_KEYS
 from queryard.sql.catalog.catalog_file import SETTINGS
 
-from .config import HTTP_PORT, POSTGRES_PORT, Address, ServiceConfig, ServiceLimits, Tls
+from .config import HTTP_PORT, POSTGRES_PORT, QUACK_PORT, Address, ServiceConfig, ServiceLimits, Tls
 
 Path_ = tuple[str, ...]
 
@@ -221,6 +222,10 @@ def _address(port: int) -> Callable[[Any, _Reader, Path_], Address | None]:
     return read
 
 
+def _quack(value: object, reader: _Reader, path: Path_) -> object:
+    return value if value == "http" else _address(QUACK_PORT)(value, reader, path)
+
+
 def _bool(value: object, reader: _Reader, path: Path_) -> bool:
     if not isinstance(value, bool):
         raise QueryardError(f"must be true or false, got {value!r}")
@@ -257,6 +262,7 @@ def _time(value: object, reader: _Reader, path: Path_) -> float:
 SERVICE_KEYS: Mapping[str, tuple[str, Callable[[Any, _Reader, Path_], Any]]] = {
     "http": ("http", _address(HTTP_PORT)),
     "postgres": ("postgres", _address(POSTGRES_PORT)),
+    "quack": ("quack", _quack),
     "tls": ("tls", lambda value, reader, path: reader.tls(value, path)),
     "insecure": ("insecure", _bool),
     "grace": ("grace_s", lambda value, reader, path: parse_seconds(value)),

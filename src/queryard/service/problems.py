@@ -50,6 +50,10 @@ class RowsGone(QueryardError):
     """Rows that were there, and are kept no more."""
 
 
+class Conflict(QueryardError):
+    """A change that does not fit what has been changed before it."""
+
+
 class InvalidRequest(QueryardError):
     """A request that cannot be understood."""
 
@@ -103,6 +107,7 @@ BY_CLASS: tuple[tuple[type[BaseException], Kind], ...] = (
     (UnknownQuery, Kind("unknown-query", 404, "There is no such query", "26000")),
     (UnknownName, Kind("not-found", 404, "There is no such thing", "42704")),
     (RowsGone, Kind("rows-gone", 410, "The rows are not kept any more", "24000")),
+    (Conflict, Kind("conflict", 409, "The change does not fit those before it", "55000")),
     (NotAcceptable, Kind("not-acceptable", 406, "The format is not known", "22023")),
     (InvalidRequest, Kind("invalid-request", 422, "The request is not valid", "22023")),
     (TooLarge, Kind("too-large", 413, "The request is too large", "54000")),
@@ -112,7 +117,7 @@ BY_CLASS: tuple[tuple[type[BaseException], Kind], ...] = (
     (AlreadyRan, Kind("already-ran", 409, "The statement has run already", "55000")),
     (Deadlock, Kind("deadlock", 409, "Two transactions wait for each other", "40P01")),
     (DatabaseBusy, Kind("database-busy", 409, "Others use the database", "55P03")),
-    (Draining, Kind("draining", 503, "The server is about to stop", "57P03")),
+    (Draining, Kind("draining", 503, "The server takes no queries now", "57P03")),
     (WrongParameters, Kind("wrong-parameters", 422, "The parameters do not fit", "22023")),
     (OutOfMemory, Kind("out-of-memory", 422, "The query ran out of memory", "53200")),
     (NoRoom, Kind("no-room", 507, "There is no room for the rows", "53100")),

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
+
+import pyarrow as pa
 
 from queryard.core.errors import QueryardError
 from queryard.core.readable import several
@@ -18,13 +21,13 @@ from .config import ServiceConfig
 from .logs import log
 from .query_log import QueryLog
 from .serving import Addresses, Listeners
-from .sources import Settings
+from .sources import Followed, Settings
 from .supervisor import notify
 from .tokens import TokenStore
 from .yard import Yard
 
 # Settings that hold from the start of a server to its end.
-_FIXED = ("http", "postgres", "tokens", "redact", "log")
+_FIXED = ("http", "postgres", "quack", "tokens", "redact", "log")
 
 
 class Server:
@@ -35,9 +38,9 @@ class Server:
         session: Session,
         config: ServiceConfig,
         tokens: TokenStore,
-        read_again: Callable[[Session], Settings],
+        read_again: Callable[[Followed], Settings],
     ) -> None:
-        """`read_again` reads the settings and lets the session follow them, for SIGHUP."""
+        """`read_again` reads the settings and lets what it is given follow them, for SIGHUP."""
         self.session = session
         self.config = config
         self.tokens = tokens
@@ -55,7 +58,12 @@ class Server:
             addresses = await listeners.open(self.config)
             with self._signals(yard, listeners):
                 announce(addresses)
-                log("started", http=addresses.http, postgres=addresses.postgres)
+                log(
+                    "started",
+                    http=addresses.http,
+                    postgres=addresses.postgres,
+                    quack=addresses.quack,
+                )
                 notify("READY=1")
                 await self._stop.wait()
                 notify("STOPPING=1")
@@ -100,7 +108,7 @@ class Server:
     async def _reload(self, yard: Yard, listeners: Listeners) -> None:
         """Follow the files as they are now; if something in them is wrong, nothing changes."""
         try:
-            settings = await asyncio.to_thread(self._read_again, self.session)
+            settings = await asyncio.to_thread(self._read_again, yard.controls)
             listeners.renew_certificate(settings.service)
             await asyncio.to_thread(self.tokens.reload)
         except (QueryardError, OSError) as error:
@@ -120,6 +128,7 @@ class Server:
 
 def run(main: Coroutine[Any, Any, None]) -> None:
     """Run the main function of a server on the fastest event loop there is."""
+    _return_memory()
     factory: Callable[[], asyncio.AbstractEventLoop] | None = None
     if sys.platform != "win32":
         with contextlib.suppress(ImportError):
@@ -128,3 +137,14 @@ def run(main: Coroutine[Any, Any, None]) -> None:
             factory = uvloop.new_event_loop
     with asyncio.Runner(loop_factory=factory) as runner:
         runner.run(main)
+
+
+def _return_memory() -> None:
+    """Let Arrow give memory back to the system.
+
+    Rows are made by one thread and freed by another. Arrow's usual allocator keeps what was freed
+    so for the first thread, be it idle for hours; this one returns it within about a second.
+    """
+    if "ARROW_DEFAULT_MEMORY_POOL" not in os.environ:
+        with contextlib.suppress(NotImplementedError):  # it is not in every build
+            pa.set_memory_pool(pa.jemalloc_memory_pool())

@@ -18,8 +18,10 @@ from .config import Address, ServiceConfig
 from .http.application import create_app
 from .http.protocol import bounded_protocol
 from .logs import log
+from .own_cpu import is_listener
 from .postgres.listener import PostgresListener
 from .problems import Stopped
+from .quack.listener import Application, QuackListener, beside
 from .tls import server_context, take_certificate
 from .yard import Yard
 
@@ -45,6 +47,7 @@ class Addresses:
 
     http: Address | None
     postgres: Address | None
+    quack: Address | None
     tls: bool
 
     @property
@@ -56,31 +59,51 @@ class Addresses:
 
 
 class Listeners:
-    """HTTP and PostgreSQL for the clients of a yard; `open` first, `close` at the end."""
+    """HTTP, PostgreSQL and Quack for the clients of a yard; `open` first, `close` at the end."""
 
     def __init__(self, yard: Yard) -> None:
         self._yard = yard
         self._context: ssl.SSLContext | None = None
-        self._http: _HttpServer | None = None
-        self._http_task: asyncio.Task[None] | None = None
+        # Servers of HTTP, with the tasks that they run in.
+        self._http: list[tuple[_HttpServer, asyncio.Task[None]]] = []
         self._postgres: PostgresListener | None = None
+        self._quack: QuackListener | None = None
 
     async def open(self, config: ServiceConfig) -> Addresses:
         """Listen; an address that cannot be had is an error, and then nothing listens."""
+        is_listener()
         self._context = None if config.tls is None else server_context(config.tls)
         try:
-            http = None if config.http is None else await self._open_http(config.http)
-            postgres = None if config.postgres is None else await self._open_pg(config.postgres)
+            http, postgres, quack = await self._open_all(config)
         except BaseException:
             await self.close(0.0)
             raise
-        return Addresses(http, postgres, self._context is not None)
+        return Addresses(http, postgres, quack, self._context is not None)
 
-    async def _open_http(self, address: Address) -> Address:
-        with _binding("http", address):
+    async def _open_all(
+        self, config: ServiceConfig
+    ) -> tuple[Address | None, Address | None, Address | None]:
+        http = postgres = quack = None
+        if isinstance(config.quack, Address) or (config.quack == "http" and config.http):
+            self._quack = QuackListener(self._yard)
+        if config.http is not None:
+            app: Application = create_app(self._yard)
+            is_shared = self._quack is not None and config.quack == "http"
+            if self._quack is not None and is_shared:
+                app = beside(self._quack, app)
+            http = await self._open_http("http", config.http, app)
+            quack = http if is_shared else None
+        if config.postgres is not None:
+            postgres = await self._open_pg(config.postgres)
+        if isinstance(config.quack, Address) and self._quack is not None:
+            quack = await self._open_http("quack", config.quack, self._quack)
+        return http, postgres, quack
+
+    async def _open_http(self, what: str, address: Address, app: Application) -> Address:
+        with _binding(what, address):
             bound = _bind(address)
         settings = uvicorn.Config(
-            create_app(self._yard),
+            app,
             http=bounded_protocol(self._yard),
             ws="none",
             loop="none",
@@ -94,12 +117,13 @@ class Listeners:
         )
         settings.load()
         settings.ssl = self._context
-        self._http = server = _HttpServer(settings)
-        self._http_task = asyncio.create_task(server.serve(sockets=[bound]))
+        server = _HttpServer(settings)
+        task = asyncio.create_task(server.serve(sockets=[bound]))
+        self._http.append((server, task))
         while not server.started:
-            if self._http_task.done():
-                self._http_task.result()
-                raise QueryardError(f"http: the listener on {address} did not start")
+            if task.done():
+                task.result()
+                raise QueryardError(f"{what}: the listener on {address} did not start")
             await asyncio.sleep(LOOK_S / 10)
         return replace(address, port=bound.getsockname()[1])
 
@@ -138,13 +162,16 @@ class Listeners:
         if self._postgres is not None:
             await self._postgres.close(grace_s)
             self._postgres = None
-        if self._http is not None and self._http_task is not None:
-            self._http.should_exit = True
+        for server, task in self._http:
+            server.should_exit = True
             try:
-                await self._http_task
+                await task
             except Exception as error:  # the end goes on
                 log("the HTTP listener did not end well", error=repr(error))
-            self._http = self._http_task = None
+        self._http = []
+        if self._quack is not None:
+            await asyncio.to_thread(self._quack.close)
+            self._quack = None
 
 
 async def _wait_while(is_so: Callable[[], bool], until_s: float, hurry: asyncio.Event) -> None:

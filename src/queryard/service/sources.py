@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from queryard.core.errors import QueryardError, near_name
 from queryard.history.places import beside
@@ -31,6 +31,19 @@ class Settings:
     service: ServiceConfig
     session: Mapping[str, Any]
     grants: tuple[Grant, ...] = ()
+
+
+class Followed(Protocol):
+    """What follows settings: a session, or the controls of one, which know of changes beside."""
+
+    def refresh(self) -> tuple[str, ...]: ...
+
+    def use_tenants(
+        self,
+        tenants: Mapping[str, Any] | None,
+        limits: Mapping[str, Any] | None = None,
+        profile: str | Mapping[str, Any] | None = None,
+    ) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +104,7 @@ class Sources:
         writes = any(access.lets_write for access in grants)
         return Session(catalog, write=writes, **settings.session)
 
-    def follow(self, session: Session, settings: Settings) -> tuple[str, ...]:
+    def follow(self, session: Followed, settings: Settings) -> tuple[str, ...]:
         """Let a session follow settings that may have changed; the names of tables that have.
 
         What is bound to the session as it was opened (slots, memory, history …) stays.

@@ -20,6 +20,9 @@ from queryard.live.handle import Handle
 from queryard.live.session import Session
 
 from .config import ServiceConfig
+from .controlling.controls import Controls
+from .controlling.record import NAME as CONTROLS
+from .controlling.whatif import WhatIfs
 from .limits import Draining, Usage
 from .logs import log
 from .own_memory import OwnMemory
@@ -67,6 +70,10 @@ class Yard:
         self._sweeps: list[Callable[[], None]] = [self._look_at_tokens, self.usage.forget_idle]
         self._stopping = ""
         self._over = threading.Event()
+        history = session.host.history_file
+        beside = tokens.path if history is None else history
+        self.controls = Controls(session, beside.with_name(CONTROLS), tokens)
+        self.whatifs = WhatIfs()
         session.host.wait_for_turns(config.limits.lock_s)
         if config.redact:
             session.host.redact_history()
@@ -263,15 +270,20 @@ class Yard:
     @property
     def draining(self) -> bool:
         """Whether no further queries are taken."""
-        return bool(self._stopping)
+        return bool(self.closed)
+
+    @property
+    def closed(self) -> str:
+        """Why no further queries are taken; empty while they are."""
+        return self._stopping or self.controls.closed
 
     def stop_admission(self, reason: str = "the server is about to stop") -> None:
         """Take no further queries; what runs goes on."""
         self._stopping = reason
 
     def _check_admission(self) -> None:
-        if self._stopping:
-            raise Draining(f"{self._stopping}; connect again in a while")
+        if closed := self.closed:
+            raise Draining(f"{closed}; connect again in a while")
 
     def reload(self, config: ServiceConfig) -> None:
         """Follow other settings: grants and limits hold for new connections and requests."""
@@ -298,6 +310,8 @@ class Yard:
             client.close("the server is closed")
         if self._sweeper is not threading.current_thread():
             self._sweeper.join()
+        self.whatifs.close()
+        self.controls.close()
 
     # --- in the background -----------------------------------------------------------------------
 

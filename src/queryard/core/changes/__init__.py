@@ -27,6 +27,8 @@ _HANDLERS: dict[type, Callable[[State, Any], None]] = {
     ev.TableChanged: cluster.table_changed,
     ev.SegmentsKept: cluster.segments_kept,
     ev.PolicyChosen: cluster.policy_chosen,
+    ev.Paused: queries.paused,
+    ev.Resumed: queries.resumed,
     ev.Woke: cluster.woke,
 }
 

@@ -6,7 +6,7 @@ import math
 
 from ..entities import JobState, QueryState
 from ..errors import InvalidEvent, unknown_name
-from ..events import MemoryChanged, QueryCancelled, QuerySubmitted
+from ..events import MemoryChanged, Paused, QueryCancelled, QuerySubmitted, Resumed
 from ..lifecycle import next_stage
 from ..state import State
 from . import estimates
@@ -136,6 +136,24 @@ def cancelled(state: State, event: QueryCancelled) -> None:
     query = state.queries.get(event.query)
     if query is not None and query.stage in ("waiting", "running"):
         end(state, query, "cancelled", event.cause)
+
+
+def paused(state: State, event: Paused) -> None:
+    """No waiting query starts; a second pause only says on whose word it is now."""
+    state.paused_by = event.by
+    _look_at_waiting(state)
+
+
+def resumed(state: State, event: Resumed) -> None:
+    state.paused_by = None
+    _look_at_waiting(state)
+
+
+def _look_at_waiting(state: State) -> None:
+    """What waiting queries could use a slot for has changed."""
+    for query in state.queries.values():
+        if query.stage == "waiting":
+            state.notes.touched.extend(query.jobs)
 
 
 def end(state: State, query: QueryState, move: str, cause: str) -> None:

@@ -168,6 +168,12 @@ class TaskEstimates:
             self._classes[job.asked.class_name].pop(job_id, None)
             self._predictor.forget(job_id)
 
+    def learn_anew(self, predictor: Predictor) -> None:
+        """Forget what ended tasks have taught, in favour of a predictor that knows nothing."""
+        self._predictor = predictor
+        self._times = StagedTimes()
+        self._ended.clear()
+
     def _estimate(self, now: float, job_id: str, job: _Job) -> list[EstimateChanged]:
         """What a task of mean size is predicted to take; nothing while nothing is known."""
         assert job.spec.map is not None

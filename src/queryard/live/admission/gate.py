@@ -30,6 +30,8 @@ class Gate:
     def __init__(self, limits: Limits, tenants: Mapping[str, Limits], slots: int) -> None:
         self._limits = {ALL: limits, **tenants}
         self._slots = slots
+        # Whether no query starts, although slots are free.
+        self.paused = False
         self._waiting: Counter[str] = Counter()
         self._waiters: set[str] = set()
         self._inside: dict[str, Admitted] = {}
@@ -55,6 +57,7 @@ class Gate:
         """Raise `Refused` if a query that would wait `wait_s` exceeds a limit."""
         # Queries that will get a free slot have not begun yet, but do not count as waiting.
         idle = max(0, self._slots - (len(self._inside) - len(self._waiters)))
+        idle = 0 if self.paused else idle
         for name, limits in self._of(request):
             owner = f"tenant {name!r}" if name else "the session"
             waiting = max(0, self._waiting[name] - idle)

@@ -16,7 +16,7 @@ native query may join the execution of an identical query.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from queryard.backends import protocol as told
@@ -34,11 +34,14 @@ from .. import effects as out
 from .. import inputs
 from ..admission.gate import Gate
 from ..admission.memory import Reservations
+from ..choosing.state import PolicyLog, is_resizing
 from ..effects import Effect
 from ..facts import QueryView
 from ..inputs import ClientPort, Input
+from ..overview import ClusterView, Load, Overview
 from ..request import QueryRequest
 from ..sharing import Choice
+from . import glancing
 from .ending import Ending
 from .intake import Intake
 from .ledger import Ledger
@@ -49,13 +52,20 @@ class Coordinator:
     """One kernel, and the active queries."""
 
     def __init__(
-        self, kernel: Scheduler, gate: Gate, reservations: Reservations, width: int
+        self,
+        kernel: Scheduler,
+        gate: Gate,
+        reservations: Reservations,
+        width: int,
+        profile: Mapping[str, Any] | None = None,
     ) -> None:
-        """`width` is how many slots one native query can use at most."""
+        """`width` is how many slots one native query can use at most; `profile` is the kernel's."""
         self.kernel = kernel
         self.gate = gate
+        self.policies = PolicyLog({} if profile is None else profile)
         self._ledger = Ledger(kernel, gate, reservations, width)
         self._guarantee_unmet = False
+        self._most_nodes = 0
         self._running = running = RunningQueries(self._ledger)
         self._ending = ending = Ending(self._ledger)
         self._intake = intake = Intake(self._ledger, running, ending)
@@ -87,6 +97,9 @@ class Coordinator:
             inputs.HandedOver: ending.handed_over,
             inputs.Close: ending.close,
             inputs.ChoosePolicy: self._choose,
+            inputs.Pause: self._pause,
+            inputs.Resume: self._resume,
+            inputs.LearnAnew: lambda _: self._ledger.learn_anew(),
             told.WorkerFailed: self._worker_failed,
         }
 
@@ -118,6 +131,7 @@ class Coordinator:
                 self._execute(command)
             self._intake.resume()
         self._note_unmet_guarantees()
+        self._most_nodes = max(self._most_nodes, len(self.kernel.state.nodes))
         return ledger.taken()
 
     def _note_unmet_guarantees(self) -> None:
@@ -150,7 +164,21 @@ class Coordinator:
                 self._ledger.do(out.Execute(command))
 
     def _choose(self, given: inputs.ChoosePolicy) -> None:
-        self._ledger.tell(ev.PolicyChosen(self._ledger.now, given.profile))
+        now = self._ledger.now
+        self._ledger.tell(ev.PolicyChosen(now, given.profile, given.reason, given.by))
+        if is_resizing(self.policies.profile) and not is_resizing(given.profile):
+            # The nodes that the former policy has given back: this one would never ask for them.
+            self._ledger.do(out.Execute(do.Scale(self._most_nodes)))
+        self.policies.chosen(given.profile, now, given.by, given.reason)
+
+    def _pause(self, given: inputs.Pause) -> None:
+        """Queries are let in as before, and wait."""
+        self.gate.paused = True
+        self._ledger.tell(ev.Paused(self._ledger.now, given.by))
+
+    def _resume(self, given: inputs.Resume) -> None:
+        self.gate.paused = False
+        self._ledger.tell(ev.Resumed(self._ledger.now))
 
     def _worker_failed(self, given: told.WorkerFailed) -> None:
         raise given.error
@@ -164,6 +192,18 @@ class Coordinator:
             entry.view(known[entry.id].slots if entry.id in known else 0)
             for entry in self._ledger.entries.values()
         ]
+
+    def overview(self, now_s: float) -> Overview:
+        """All active queries and what holds each, at a time of the clock."""
+        return glancing.overview(self._ledger, self.policies.state, now_s)
+
+    def load(self) -> Load:
+        """How much there is to do."""
+        return glancing.load(self._ledger)
+
+    def cluster(self, now_s: float) -> ClusterView:
+        """All nodes and the queries that run there."""
+        return glancing.cluster(self._ledger, now_s)
 
     def why(self, query: str) -> Why | None:
         """What the kernel says of a query; None if it does not know it (yet, or any more)."""

@@ -69,6 +69,11 @@ class Ledger:
         """Collect events for the kernel."""
         self.events.extend(events)
 
+    def learn_anew(self) -> None:
+        """Forget what ended queries have taught of widths and of staged tasks."""
+        self.tasks.learn_anew(make_predictor(TASK_PREDICTOR))
+        self.widths = Widths()
+
     def riding(self) -> Counter[str]:
         """How many active queries are on shared scans, by table."""
         return Counter(

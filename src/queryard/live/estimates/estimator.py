@@ -7,10 +7,11 @@ only if it runs for long.
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from functools import partial
 from typing import Any
 
@@ -64,6 +65,8 @@ class Estimator:
         self._failed = failed
         self._calibrated = False
         self._recalled = False
+        # Queries of earlier sessions count if they ended after this (seconds since 1970).
+        self._since_at = -math.inf
         self._preparing = threading.Lock()
         self._new: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="queryard-estimator", daemon=True)
@@ -112,6 +115,25 @@ class Estimator:
             is_more = better.work_s > facts.expected_s * (1 + WORTH_TELLING)
             if waits and is_more and facts.request.template == request.template:
                 self._found(ticket.id, better)
+
+    def reset(self, models: Collection[str], since_at: float, waiting: Sequence[Ticket]) -> None:
+        """Forget what was learnt before a time, and predict the waiting queries anew."""
+        with self._preparing:
+            if "templates" in models:
+                self._since_at = max(self._since_at, since_at)
+            self._predictor.reset("templates" in models, "prices" in models)
+        for ticket in waiting:
+            self._new.put(partial(self._predict_anew, ticket))
+
+    def _predict_anew(self, ticket: Ticket) -> None:
+        facts = ticket.facts
+        if facts.started_s is not None or facts.request.program is not None:
+            return
+        found: Prediction | None = self._predictor.first(facts.request)
+        if found is not None and found.by in ("bytes", "guess"):
+            found = self._predictor.refine(facts.request) or found
+        if found is not None and not ticket.ended:
+            self._found(ticket.id, found)
 
     def renew(self, waiting: Sequence[Ticket], tables: Set[str]) -> None:
         """More is known of some tables: predict the waiting queries anew that name one of them.
@@ -174,7 +196,8 @@ class Estimator:
         with self._preparing:
             if not self._recalled:
                 self._recalled = True
-                self._predictor.recall(self._past())
+                past = self._past()
+                self._predictor.recall(row for row in past if row.ended_at > self._since_at)
 
     def _refine(self, ticket: Ticket, plans: bool) -> None:
         facts = ticket.facts

@@ -61,6 +61,9 @@ class Forecaster:
         self._wanted = False
         self._closed = False
         self._last = Forecasts({}, float("-inf"))
+        # Whether one is in the making; the processor seconds of the last one.
+        self._at_work = False
+        self._cost_s = 0.0
         self._thread: threading.Thread | None = None
 
     def newest(self, wait_s: float = PATIENCE_S) -> Forecasts:
@@ -79,6 +82,15 @@ class Forecaster:
             self._changed.wait_for(lambda: self._last.made_s >= asked_s or self._closed, wait_s)
             return self._last
 
+    def recent(self, share: float) -> Forecasts:
+        """The last forecast, at once.
+
+        Another one is begun, unless forecasts would then take more than this share of a core.
+        """
+        last = self._last
+        is_due = self._now() - last.made_s > self._cost_s / share
+        return self.newest(0.0) if is_due and not self._wanted and not self._at_work else last
+
     def _run(self) -> None:
         while True:
             with self._changed:
@@ -86,12 +98,17 @@ class Forecaster:
                 if self._closed:
                     return
                 self._wanted = False
+                self._at_work = True
             try:
                 made_s = self._now()
+                began_s = time.thread_time()
                 found = forecasts(self._fork())
+                self._cost_s = time.thread_time() - began_s
             except Exception as error:
                 self._failed(error)
                 continue
+            finally:
+                self._at_work = False
             with self._changed:
                 if not self._closed:
                     self._last = Forecasts(found, made_s)

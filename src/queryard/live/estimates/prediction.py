@@ -258,6 +258,16 @@ class Predictor:
                     self._misses.popitem(last=False)
             self._note(key, Figure(work_s, peak_memory_bytes, sum(sizes.values()), known))
 
+    def reset(self, templates: bool, prices: bool) -> None:
+        """Forget what ended queries have taught: what templates took, how far prices are off."""
+        with self._lock:
+            if templates:
+                self._past.clear()
+                self._remembered.clear()
+            if prices:
+                self._factors = Factors(PARTS)
+                self._misses.clear()
+
     def recall(self, past: Iterable[Past]) -> None:
         """Learn from queries of earlier sessions, the oldest first."""
         found: dict[bytes, list[Figure]] = {}

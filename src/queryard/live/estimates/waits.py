@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
-from queryard.core.events import EstimateChanged, QuerySubmitted
+from queryard.core.events import EstimateChanged, QuerySubmitted, Resumed
 from queryard.core.model import Divisible, Job, Query
 from queryard.core.scheduler import Scheduler
 from queryard.sim.conditions import Conditions
@@ -86,6 +86,9 @@ def _wait_s(fork: Scheduler, request: QueryRequest, work_s: float, most_s: float
     fork.handle(
         QuerySubmitted(now, query), EstimateChanged(now, query.job_id("probe"), work_s=work_s)
     )
+    if state.paused_by is not None:
+        # How long a pause lasts is not known: the wait that counts is the one after it.
+        fork.handle(Resumed(now))
     driver = resume(fork, Conditions(node_boot_s=0.0))
     for step in range(STEPS + 1):
         probe = state.queries.get(PROBE)

@@ -15,14 +15,31 @@ from starlette.responses import Response
 from queryard.core.errors import QueryardError
 from queryard.version import __version__
 
+from ..observing.observer import Observer
+from ..page.routes import router as page
 from ..problems import InvalidRequest, Kind, Problem
 from ..yard import Yard
-from . import answers, browsing, events, metrics, planning, queries, sessions, submitting
+from . import (
+    answers,
+    browsing,
+    controls,
+    events,
+    metrics,
+    observing,
+    observing_past,
+    planning,
+    queries,
+    sessions,
+    submitting,
+    whatif,
+)
 from .context import Context
 from .documents import DESCRIPTION, finished_schema
 from .events import Hub
 from .guard import Guard
 from .metrics import Figures
+from .observing_past import FreshAnswers
+from .observing_stream import NowFeed
 from .replies import PROBLEM, problem_json, problem_reply, to_json
 
 
@@ -35,6 +52,8 @@ def create_app(yard: Yard) -> Guard:
         app.state.hub.start()
         yield
         await app.state.hub.close()
+        await app.state.feed.close()
+        app.state.observer.close()
         context.close()
 
     app = FastAPI(
@@ -48,8 +67,15 @@ def create_app(yard: Yard) -> Guard:
     app.state.context = context
     app.state.hub = Hub(yard)
     app.state.figures = figures = Figures(context)
-    for each in (submitting, queries, answers, events, planning, sessions, browsing, metrics):
+    app.state.observer = Observer(yard)
+    app.state.feed = NowFeed(app.state.observer, context)
+    app.state.fresh = FreshAnswers()
+    asked = (submitting, queries, answers, events, planning, sessions, browsing, metrics)
+    for each in (*asked, observing, observing_past):
         app.include_router(each.router)
+    app.include_router(controls.router)
+    app.include_router(page)
+    app.include_router(whatif.router)
     app.add_exception_handler(QueryardError, _problem)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)

@@ -162,10 +162,13 @@ async def profiles(request: Request) -> Any:
     summary="Follow another policy",
 )
 async def use_profile(request: Request, body: models.ProfileBody) -> Any:
-    """Decide by another policy from now on; what runs is not disturbed. For admins."""
-    admin_of(request)
-    context = context_of(request)
-    await context.run(context.yard.session.use_profile, body.profile)
+    """Decide by another policy from now on; what runs is not disturbed. For admins.
+
+    It is recorded as a change, as by `POST /v1/controls`.
+    """
+    context, admin = context_of(request), admin_of(request)
+    wanted = {"change": "profile", "profile": body.profile}
+    await context.run(context.yard.controls.change, admin.name, wanted)
     return await profiles(request)
 
 
@@ -259,8 +262,8 @@ async def healthz(request: Request) -> Any:
 async def readyz(request: Request) -> Any:
     """Whether the server takes queries; it needs no token."""
     context = context_of(request)
-    if context.yard.draining:
-        return as_json({"status": "draining", "reason": "it is about to stop"}, 503)
+    if closed := context.yard.closed:
+        return as_json({"status": "draining", "reason": closed}, 503)
     try:
         await context.run(context.yard.session.queries)
     except Exception as error:

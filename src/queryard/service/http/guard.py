@@ -15,6 +15,7 @@ from queryard.core.errors import QueryardError
 from queryard.engine.errors import NotAllowed
 
 from ..limits import TooLarge
+from ..page.routes import is_page
 from ..principal import Principal
 from ..problems import InvalidRequest, Unauthorized
 from ..yard import Yard
@@ -86,7 +87,7 @@ class Guard:
 
     def _principal(self, scope: Scope) -> Principal | None:
         """The client by its token; None where none is needed."""
-        if scope["path"] in OPEN_PATHS:
+        if scope["path"] in OPEN_PATHS or is_page(scope["path"]):
             return None
         given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
         kind, _, secret = given.decode("latin-1").partition(" ")

@@ -24,6 +24,7 @@ from starlette.responses import Response
 
 from queryard.version import __version__
 
+from ..own_cpu import own_cpu
 from ..submitted import Submitted
 from .context import Context, context_of, figures_of
 from .documents import errors
@@ -139,6 +140,7 @@ class Figures(Collector):
                 self._context.results.memory.used_bytes,
             ),
             ("draining", "1 while no queries are taken.", int(yard.draining)),
+            ("paused", "1 while no waiting query starts.", int(yard.controls.paused)),
         ):
             yield GaugeMetricFamily(f"queryard_{name}", text, value)
         yield CounterMetricFamily(
@@ -148,13 +150,12 @@ class Figures(Collector):
             "queryard_burst_slots", "Times a slot beyond the others was used.", report.bursts
         )
         cpu = CounterMetricFamily(
-            "queryard_cpu_seconds",
-            "Processor time of the scheduler's own threads.",
+            "queryard_own_cpu_seconds",
+            "Processor time of the server's own threads, without what queries take.",
             labels=["part"],
         )
-        cpu.add_metric(["driver"], report.driver_cpu_s)
-        cpu.add_metric(["watch"], report.watch_cpu_s)
-        cpu.add_metric(["history"], report.history_cpu_s)
+        for part, seconds in own_cpu().items():
+            cpu.add_metric([part], seconds)
         yield cpu
 
     def _of_queries(self) -> Iterator[GaugeMetricFamily]:

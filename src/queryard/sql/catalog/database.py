@@ -61,6 +61,12 @@ class DatabaseTable(Table):
         return found
 
     @property
+    def made_from(self) -> tuple[Any, ...]:
+        """What it was made from, behind its name and its schema."""
+        what = (self.database, self.inner_schema, self._columns, self._rows, self._bytes)
+        return (*what, self._files, self._declared)
+
+    @property
     def declared(self) -> Declared:
         return self._declared
 

@@ -1,0 +1,1 @@
+"""Which policy a host follows, since when and why; and the portfolio that chooses it."""

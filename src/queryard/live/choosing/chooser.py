@@ -1,0 +1,366 @@
+"""When to look at the queue, what to ask of a worker, and what follows from its answer.
+
+It has no clock, no thread and no process: times are handed in, and what is to be done is given
+back. `runner` does it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from queryard.core.scheduler import Scheduler
+from queryard.portfolio.budget import Budget
+from queryard.portfolio.documents import Portfolio
+from queryard.portfolio.patterns import Pattern, PatternMemory, pattern_of
+from queryard.portfolio.present import Pace, Untried
+from queryard.portfolio.reflection import Outcome, Reflection
+from queryard.portfolio.scores import Objective
+from queryard.portfolio.selection import Selector
+from queryard.portfolio.trials import Trial, takes_s
+
+from ..estimates.forecasts import Fork
+from .decisions import PolicyDecision, Tried, told
+
+# How many decisions are kept to be told.
+KEPT = 500
+# Processor time that may be used at the beginning: a worker has to start.
+START_S = 0.5
+# After a failure the next decision waits for so long, after the second in turn twice as long.
+AGAIN_S, MOST_AGAIN_S = 1.0, 60.0
+# How far candidates were behind: the latest decision counts like this, up to a limit; and what is
+# no difference.
+LATEST, MOST_BEHIND, CLEARLY = 0.1, 1.0, 0.02
+# What the latest answer counts in how long answers usually take.
+USUAL = 0.2
+REMEMBERED = "remembered pattern"
+CHECK = "check of a remembered choice"
+
+
+class View(Protocol):
+    """What is looked at: the coordinator, on its own thread."""
+
+    @property
+    def kernel(self) -> Scheduler: ...
+    def sharers(self) -> dict[str, str]: ...
+
+
+@dataclass(slots=True)
+class Question:
+    """What a worker is asked. `left` are those of its queries that have not ended meanwhile."""
+
+    number: int
+    asked_s: float
+    trigger: str
+    pattern: Pattern
+    fork: Fork
+    queries: int
+    left: set[str]
+    # How many slot-seconds a core-second takes at present.
+    pace: float = 1.0
+
+    @property
+    def since_s(self) -> float:
+        """The time of the fork, from which candidates are simulated."""
+        return self.fork.kernel.state.now
+
+
+class Choice(NamedTuple):
+    """A policy to be followed from now on."""
+
+    name: str
+    profile: Mapping[str, Any]
+    reason: str
+
+
+class Look(NamedTuple):
+    """What follows from a look: a choice from memory, a question, and when to look again.
+
+    `wants_worker` says that there would be a question, if a worker could be asked.
+    """
+
+    choice: Choice | None = None
+    question: Question | None = None
+    next_s: float = math.inf
+    wants_worker: bool = False
+
+
+class Verdict(NamedTuple):
+    """The metrics of each candidate that was tried, and what is wrong with the others."""
+
+    trials: Mapping[str, Trial]
+    vectors: Mapping[str, Mapping[str, float]]
+    # The metrics of the same queries, had all of them ended when the question was asked.
+    lost: Mapping[str, float]
+    dropped: Mapping[str, str]
+
+
+def verdict(objective: Objective, names: Sequence[str], found: object, asked_s: float) -> Verdict:
+    """What a worker has found, whatever it is; it may take a moment with a long queue."""
+    trials: dict[str, Trial] = {}
+    vectors: dict[str, dict[str, float]] = {}
+    dropped = dict.fromkeys(names, "it was not tried")
+    for each in found if isinstance(found, list) else ():
+        if isinstance(each, Untried) and each.name in dropped:
+            dropped[each.name] = each.reason
+        elif isinstance(each, Trial) and each.name in dropped:
+            vector = objective.vector(each.schedule)
+            if all(math.isfinite(value) and value >= 0 for value in vector.values()):
+                trials[each.name], vectors[each.name] = each, vector
+                del dropped[each.name]
+            else:
+                dropped[each.name] = "its schedule has no score"
+    one = next(iter(trials.values()), None)
+    lost = {} if one is None else objective.vector(one.schedule.ended_by(asked_s))
+    return Verdict(trials, vectors, lost, dropped)
+
+
+class Chooser:
+    """Decides for one host. `current` is the candidate in force."""
+
+    def __init__(self, portfolio: Portfolio, now: float) -> None:
+        settings = portfolio.settings
+        self.portfolio = portfolio
+        self.decisions: deque[PolicyDecision] = deque(maxlen=KEPT)
+        self.budget = Budget(settings.share, now, START_S)
+        self._selector = Selector(settings)
+        self._reflection = Reflection(settings.objective)
+        self._memory = PatternMemory(portfolio.patterns)
+        self._sizes = any("provisioning" in of for of in settings.candidates.values())
+        self._asked: Question | None = None
+        self._numbers = 0
+        self._failures = 0
+        # How long an answer usually takes.
+        self._usual_s = 0.05
+        # By how much each candidate was behind the best one of late, as a share.
+        self._behind: dict[str, float] = {}
+        self._pace = Pace()
+        self._not_before_s = -math.inf
+        # Whether a remembered choice is in force that no decision has checked.
+        self._unchecked = False
+
+    @property
+    def current(self) -> str:
+        return self._selector.current
+
+    @property
+    def asked(self) -> Question | None:
+        """The question that a worker is thinking about."""
+        return self._asked
+
+    # --- looking ---------------------------------------------------------------------------------
+
+    def look(self, asked_s: float, now: float, view: View, has_worker: bool = True) -> Look:
+        """Look at the queue, on the thread of the coordinator: it must be quick.
+
+        `asked_s` is when this look was asked for.
+        """
+        state = view.kernel.state
+        self._note(self._reflection.settle(now))
+        if not state.queries:
+            return Look()
+        next_s = now + self.portfolio.settings.least_s
+        # A query that is alone has all slots, under every policy.
+        if len(state.queries) < 2 and not self._sizes:
+            return Look(next_s=next_s)
+        pattern = pattern_of(state)
+        choice = self._recall(pattern, asked_s, now, len(state.queries))
+        trigger = self._selector.trigger(state, now) or (CHECK if self._unchecked else None)
+        # A queue that is gone before an answer can come is not worth a question.
+        is_short = not self._sizes and takes_s(state) * self._pace.value < 2 * self._usual_s
+        if trigger is None or is_short or self._asked is not None or not self._may_ask(now):
+            return Look(choice, None, next_s)
+        if not has_worker:
+            return Look(choice, None, next_s, wants_worker=True)
+        self._selector.plan(state, now)
+        self._numbers += 1
+        fork = Fork(view.kernel.fork(), view.sharers())
+        # Of no use in a trial, and there may be many.
+        fork.kernel.state.keys.clear()
+        left = set(state.queries)
+        self._asked = Question(
+            self._numbers, now, trigger, pattern, fork, len(left), left, self._pace.value
+        )
+        return Look(choice, self._asked, next_s)
+
+    def _may_ask(self, now: float) -> bool:
+        return now >= self._not_before_s and self.budget.free_s(now) <= now
+
+    def _recall(self, pattern: Pattern, asked_s: float, now: float, queries: int) -> Choice | None:
+        """What was decided before for a queue like this, if another policy is in force."""
+        known = self._memory.recall(pattern)
+        before = self.current
+        if known is None or known == before:
+            return None
+        self._numbers += 1
+        reason = f"{known} was the best for a queue that looked the same"
+        self.decisions.append(
+            PolicyDecision(
+                number=self._numbers,
+                time_s=now,
+                trigger=REMEMBERED,
+                waiting=queries,
+                before=before,
+                chosen=known,
+                reason=reason,
+                took_s=now - asked_s,
+                remembered=True,
+            )
+        )
+        self._unchecked = True
+        return self._switch(known, reason, now)
+
+    # --- answers ---------------------------------------------------------------------------------
+
+    def answered(
+        self, question: Question, found: Verdict, now: float, cpu_s: float
+    ) -> Choice | None:
+        """A worker has tried the candidates out; what to follow from now on, if it is another."""
+        if question is not self._asked:
+            return None
+        late_s = now - question.asked_s
+        if late_s > self.portfolio.late_s:
+            self.failed(question, f"the answer came after {late_s:.1f} s", now, cpu_s)
+            return None
+        if not found.vectors:
+            self.failed(question, "no candidate could be tried out", now, cpu_s, found.dropped)
+            return None
+        self._asked = None
+        self._failures = 0
+        self._usual_s += USUAL * (late_s - self._usual_s)
+        self.budget.spend(cpu_s, now)
+        if not question.left:
+            why = "its queries had ended when the answer came"
+            self._tell(question, now, cpu_s, found.dropped, why)
+            return None
+        return self._decide(question, found, now, cpu_s)
+
+    def _decide(
+        self, question: Question, found: Verdict, now: float, cpu_s: float
+    ) -> Choice | None:
+        selector, before = self._selector, self.current
+        whole = selector.scores(found.vectors)
+        # The margin is a share of what can still be changed, not of what was lost before.
+        lost = selector.settings.objective.score(found.lost, selector.usual)
+        bare = {name: max(0.0, score - lost) for name, score in whole.items()}
+        scores = {name: bare[name] * self._reflection.correction(name) for name in bare}
+        # One that could not be tried is not chosen, and not kept if another one can be.
+        for name in found.dropped:
+            scores[name] = math.inf
+        chosen = self._steady(selector.best(scores), scores)
+        margin = self.portfolio.settings.margin
+        near = scores[chosen] / (1 - margin)
+        as_good = [name for name, score in scores.items() if score <= near]
+        self._unchecked = False
+        held = self._memory.learn(question.pattern, chosen, as_good)
+        reason = told(scores, before, chosen, margin, question.queries)
+        if not held:
+            reason += "; what was remembered of such a queue was wrong"
+        record = self._tell(question, now, cpu_s, found.dropped, None, chosen, reason)
+        record.tried = tuple(
+            Tried(name, scores[name], scores[name] / bare[name] if bare[name] else 1.0, vector)
+            for name, vector in found.vectors.items()
+        ) + tuple(Tried(name, dropped=why) for name, why in found.dropped.items())
+        record.complete = all(trial.complete for trial in found.trials.values())
+        record.forecast = bare.get(chosen)
+        choice = None if chosen == before else self._switch(chosen, reason, now)
+        if chosen in found.trials:
+            schedule = found.trials[chosen].schedule
+            self._reflection.expect(question.number, chosen, schedule, question.since_s)
+        return choice
+
+    def _steady(self, best: str, scores: Mapping[str, float]) -> str:
+        """The best one; the first candidate, where it is only as good as the one in force, comes
+        back unless it was clearly behind of late.
+
+        Else two that are nearly as good would take turns, and the next queue would find the worse.
+        """
+        before = self.current
+        is_return = best != before and scores[best] > scores[before] * (
+            1 - self.portfolio.settings.margin
+        )
+        least = min(scores.values())
+        for name, score in scores.items():
+            behind = min(MOST_BEHIND, score / least - 1) if least > 0 else 0.0
+            known = self._behind.get(name, behind)
+            self._behind[name] = known + LATEST * (behind - known)
+        if is_return and self._behind[best] > self._behind[before] + CLEARLY:
+            return before
+        return best
+
+    def failed(
+        self,
+        question: Question,
+        why: str,
+        now: float,
+        cpu_s: float,
+        dropped: Mapping[str, str] | None = None,
+    ) -> None:
+        """A worker died, hung or gave no answer of use: that costs this decision, and no more."""
+        if question is not self._asked:
+            return
+        self._asked = None
+        self.wait_after_failure(now, cpu_s)
+        self._tell(question, now, cpu_s, dropped or {}, why)
+
+    def wait_after_failure(self, now: float, cpu_s: float) -> None:
+        """Ask no worker for a while: one has failed, or has not started."""
+        self._failures += 1
+        wait_s = min(MOST_AGAIN_S, AGAIN_S * 2 ** (min(self._failures, 10) - 1))
+        self._not_before_s = now + wait_s
+        self.budget.spend(cpu_s, now)
+
+    def ended(
+        self, query: str, end_s: float | None, work_s: float = 0.0, held_s: float = 0.0
+    ) -> None:
+        """A query has ended; `end_s` is None if it has failed or was cancelled.
+
+        It has used `work_s` core-seconds in `held_s` slot-seconds.
+        """
+        self._pace.note(work_s, held_s)
+        if self._asked is not None:
+            self._asked.left.discard(query)
+        self._note(self._reflection.ended(query, end_s))
+
+    # --- what is remembered ----------------------------------------------------------------------
+
+    def _switch(self, chosen: str, reason: str, now: float) -> Choice:
+        self._selector.current = chosen
+        self._note(self._reflection.settle(now, chosen))
+        return Choice(chosen, self.portfolio.settings.candidates[chosen], reason)
+
+    def _tell(
+        self,
+        question: Question,
+        now: float,
+        cpu_s: float,
+        dropped: Mapping[str, str],
+        why: str | None,
+        chosen: str | None = None,
+        reason: str = "",
+    ) -> PolicyDecision:
+        record = PolicyDecision(
+            number=question.number,
+            time_s=now,
+            trigger=question.trigger,
+            waiting=question.queries,
+            before=self.current,
+            chosen=chosen or self.current,
+            reason=reason or f"{self.current} stays: {why}",
+            tried=tuple(Tried(name, dropped=reason) for name, reason in dropped.items()),
+            took_s=now - question.asked_s,
+            cpu_s=cpu_s,
+            dropped=why,
+        )
+        self.decisions.append(record)
+        return record
+
+    def _note(self, outcomes: Sequence[Outcome]) -> None:
+        for outcome in outcomes:
+            for record in reversed(self.decisions):
+                if record.number == outcome.number:
+                    record.outcome = outcome
+                    break

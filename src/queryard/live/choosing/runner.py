@@ -1,0 +1,324 @@
+"""The portfolio of a host at work: a thread that looks at the queue, and a process that simulates.
+
+The driver only makes a fork, which is quick. All else happens beside: the fork is written to the
+worker by a thread of its own, piece by piece. A worker that is not heard of in time is killed. The
+next question starts another one.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Any, Protocol, TypeVar
+
+from queryard.core.errors import QueryardError
+from queryard.portfolio.documents import Portfolio
+from queryard.portfolio.present import try_present
+from queryard.portfolio.processes import Answer, Process, ready
+
+from .chooser import Choice, Chooser, Look, Question, View, verdict
+
+T = TypeVar("T")
+# A look follows a submission soon, but not each of many.
+SOON_S = 0.05
+# A look may take this share of the driver's time.
+LOOKING_SHARE = 0.01
+# What one decision may take in all; a long queue is not followed to its end.
+MOST_CPU_S = 2.0
+# The share of a core is kept to by waiting between decisions. One under way is wanted soon.
+NICE = 1
+# How long a worker may take to start: it loads modules.
+START_LATE_S = 30.0
+CLOSE_S = 3.0
+
+
+class Worker(Protocol):
+    """What tries candidates out; a `Process`, or that of a test."""
+
+    def ask(self, request: Callable[..., Any]) -> Answer: ...
+    def cpu_s(self) -> float | None: ...
+    def kill(self) -> None: ...
+
+
+@dataclass(slots=True)
+class _Reply:
+    """What became of a question, or of a start: an answer, or an error."""
+
+    question: Question | None
+    answer: Answer | None = None
+    error: str = ""
+
+
+class Choosing:
+    """`ask` puts a question to the coordinator on its thread, `choose` has a policy followed.
+
+    `now` is the clock of the host, and `failed` is told of errors that are defects. From any
+    thread.
+    """
+
+    def __init__(
+        self,
+        portfolio: Portfolio,
+        ask: Callable[[Callable[[View], Look]], Look],
+        choose: Callable[[Choice], None],
+        now: Callable[[], float],
+        failed: Callable[[BaseException], None],
+        start: Callable[[], Worker] | None = None,
+    ) -> None:
+        self.portfolio = portfolio
+        self._ask = ask
+        self._choose = choose
+        self._now = now
+        self._failed = failed
+        self._start = start or partial(Process, nice=NICE)
+        self._chooser = Chooser(portfolio, now())
+        # Guards the chooser, and is never held for long.
+        self._changed = threading.Condition()
+        self._closed = False
+        self._woken = False
+        self._next_s = math.inf
+        self._worker: Worker | None = None
+        # What the worker of now had used when it was last heard of.
+        self._seen_cpu_s = 0.0
+        self._own_cpu_s = 0.0
+        # Since when a worker starts; never, if none does.
+        self._starting_s = math.inf
+        self._question: Question | None = None
+        self._replies: list[_Reply] = []
+        self._thread = threading.Thread(target=self._run, name="queryard-portfolio", daemon=True)
+        self._thread.start()
+
+    # --- from any thread -------------------------------------------------------------------------
+
+    def wake(self) -> None:
+        """A query was submitted."""
+        if not self._woken:  # without the lock: this is asked for each query
+            with self._changed:
+                self._woken = True
+                self._changed.notify_all()
+
+    def ended(self, query: str, end_s: float | None, work_s: float, held_s: float) -> None:
+        """A query has ended; `end_s` is None if it has failed or was cancelled."""
+        with self._changed:
+            self._chooser.ended(query, end_s, work_s, held_s)
+
+    def decisions(self, limit: int, ahead_s: float) -> list[dict[str, Any]]:
+        """The last ones as plain data, the latest first."""
+        with self._changed:
+            latest = islice(reversed(self._chooser.decisions), max(0, limit))
+            return [each.plain(ahead_s) for each in latest]
+
+    @property
+    def current(self) -> str:
+        """The candidate in force."""
+        return self._chooser.current
+
+    @property
+    def cpu_s(self) -> float:
+        """The processor seconds of all decisions so far, those of workers included."""
+        return self._chooser.budget.spent_s
+
+    @property
+    def worker(self) -> Worker | None:
+        """The process that simulates, once there is one."""
+        return self._worker
+
+    def close(self) -> None:
+        """No choice is made after this returns."""
+        with self._changed:
+            self._closed = True
+            worker, self._worker = self._worker, None
+            self._changed.notify_all()
+        if worker is not None:
+            worker.kill()
+        if self._thread is not threading.current_thread():
+            self._thread.join(CLOSE_S)
+
+    # --- on its thread ---------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        looked_s = -math.inf
+        pause_s = SOON_S
+        while True:
+            with self._changed:
+                if not self._closed and not self._replies:
+                    self._changed.wait(self._timeout_s(looked_s + pause_s))
+                if self._closed:
+                    return
+                replies, self._replies = self._replies, []
+            try:
+                for reply in replies:
+                    self._take(reply)
+                self._give_up_late()
+                now = self._now()
+                if now >= looked_s + pause_s and (self._woken or now >= self._next_s):
+                    pause_s = max(SOON_S, self._look() / LOOKING_SHARE)
+                    looked_s = self._now()
+            except Exception as error:
+                # A host that closes answers no more.
+                if not self._closed:
+                    self._failed(error)
+                self._next_s, looked_s = math.inf, self._now()
+
+    def _timeout_s(self, earliest_s: float) -> float | None:
+        """Until the next look, or until an answer is late."""
+        next_s = max(earliest_s, -math.inf if self._woken else self._next_s)
+        next_s = min(next_s, self._late_s())
+        return None if next_s == math.inf else max(0.0, next_s - self._now())
+
+    def _late_s(self) -> float:
+        """When a worker is late."""
+        if self._question is not None:
+            return self._question.asked_s + self.portfolio.late_s
+        return self._starting_s + START_LATE_S
+
+    def _look(self) -> float:
+        """Look at the queue; how long that has kept the driver."""
+        asked_s, took_s = self._now(), 0.0
+        has_worker = self._worker is not None and self._starting_s == math.inf
+
+        def look(view: View) -> Look:
+            nonlocal took_s
+            began_s = time.thread_time()
+            with self._changed:
+                found = self._chooser.look(asked_s, self._now(), view, has_worker)
+            took_s = time.thread_time() - began_s
+            return found
+
+        self._woken = False
+        found = self._ask(look)
+        with self._changed:
+            self._own_cpu_s += took_s
+            self._next_s = found.next_s
+            if found.choice is not None and not self._closed:
+                self._choose(found.choice)
+        if found.question is not None:
+            self._question = found.question
+            self._beside(found.question)
+        elif found.wants_worker and self._starting_s == math.inf:
+            self._starting_s = self._now()
+            self._beside(None)
+        return took_s
+
+    def _beside(self, question: Question | None) -> None:
+        """Ask a worker something, or start one, on another thread."""
+        work = self._start_worker if question is None else partial(self._put, question)
+        threading.Thread(target=work, name="queryard-trials", daemon=True).start()
+
+    def _take(self, reply: _Reply) -> None:
+        """What a worker has answered."""
+        if reply.question is None:
+            self._take_start(reply)
+        elif reply.question is self._question:  # else it was given up
+            self._question = None
+            if reply.answer is None:
+                self._fail(reply.question, reply.error)
+            else:
+                self._decide(reply.question, reply.answer)
+
+    def _take_start(self, reply: _Reply) -> None:
+        if self._starting_s == math.inf:
+            return  # it was given up
+        if reply.answer is None:
+            self._fail(None, reply.error)
+            return
+        self._starting_s = math.inf
+        # A question that waited for it is asked now.
+        self._next_s = -math.inf
+        with self._changed:
+            self._chooser.budget.spend(self._used_s(reply.answer), self._now())
+
+    def _decide(self, question: Question, answer: Answer) -> None:
+        began_s = time.thread_time()
+        settings = self.portfolio.settings
+        names = list(settings.candidates)
+        found = verdict(settings.objective, names, answer.found, question.since_s)
+        with self._changed:
+            cpu_s = self._used_s(answer) + self._own() + time.thread_time() - began_s
+            choice = self._chooser.answered(question, found, self._now(), cpu_s)
+            # Within the lock: no choice is made once this is closed.
+            if choice is not None and not self._closed:
+                self._choose(choice)
+
+    def _used_s(self, answer: Answer) -> float:
+        """What the worker has used since it was last heard of."""
+        used_s, self._seen_cpu_s = answer.cpu_s - self._seen_cpu_s, answer.cpu_s
+        return max(0.0, used_s)
+
+    def _give_up_late(self) -> None:
+        if self._now() < self._late_s():
+            return
+        question, self._question = self._question, None
+        if question is None:
+            self._fail(None, f"it has not started within {START_LATE_S:g} s")
+        else:
+            self._fail(question, f"the worker gave no answer within {self.portfolio.late_s:g} s")
+
+    def _fail(self, question: Question | None, why: str) -> None:
+        """A worker is of no use any more: end it. The next question starts another one."""
+        began_s = self._starting_s if question is None else question.asked_s
+        with self._changed:
+            worker, self._worker = self._worker, None
+        used_s = None if worker is None else worker.cpu_s()
+        # Where it cannot be seen, it is no more than the time that has passed.
+        cpu_s = self._now() - began_s if used_s is None else max(0.0, used_s - self._seen_cpu_s)
+        self._seen_cpu_s = 0.0
+        self._starting_s = math.inf
+        if worker is not None:
+            worker.kill()
+        with self._changed:
+            cpu_s += self._own()
+            if question is not None:
+                self._chooser.failed(question, why, self._now(), cpu_s)
+                return
+            self._chooser.wait_after_failure(self._now(), cpu_s)
+        self._failed(QueryardError(f"the worker of the portfolio: {why}"))
+
+    def _own(self) -> float:
+        """What this process has used for decisions since it was last asked."""
+        used_s, self._own_cpu_s = self._own_cpu_s, 0.0
+        return used_s
+
+    # --- on a thread per question ----------------------------------------------------------------
+
+    def _start_worker(self) -> None:
+        reply = _Reply(None)
+        try:
+            worker = self._start()
+            with self._changed:
+                if not self._closed:
+                    self._worker = worker
+            if self._closed:
+                worker.kill()
+                return
+            reply.answer = worker.ask(ready)
+        except Exception as error:
+            reply.error = f"it could not be started ({error})"
+        self._hear(reply)
+
+    def _put(self, question: Question) -> None:
+        began_s = time.thread_time()
+        reply = _Reply(question)
+        worker = self._worker
+        try:
+            if worker is None:
+                return  # it is closed
+            kernel = question.fork.without_sharers()
+            candidates = dict(self.portfolio.settings.candidates)
+            request = partial(try_present, kernel, candidates, MOST_CPU_S, question.pace)
+            reply.answer = worker.ask(request)
+        except Exception as error:
+            reply.error = f"the worker failed ({error})"
+        with self._changed:
+            self._own_cpu_s += time.thread_time() - began_s
+        self._hear(reply)
+
+    def _hear(self, reply: _Reply) -> None:
+        with self._changed:
+            self._replies.append(reply)
+            self._changed.notify_all()

@@ -1,0 +1,1 @@
+"""What an admin changes while a server runs: each change is recorded, kept and can be undone."""

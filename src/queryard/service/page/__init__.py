@@ -1,0 +1,1 @@
+"""The page of a server: what it shows and steers, in a browser."""

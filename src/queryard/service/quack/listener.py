@@ -1,0 +1,250 @@
+"""Quack over HTTP, as an ASGI application: one message in a request, one in its reply.
+
+It stands in the server of the HTTP API under its own path, or has an address of its own. Errors
+travel as messages; the status is 200 for all that is Quack.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import platform
+import re
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+from typing import Any
+
+from queryard.core.errors import QueryardError
+
+from ..problems import BY_HEADING, DEFECT, problem_of
+from ..yard import Yard
+from . import envelope
+from .envelope import Kind, read_head, read_hello
+from .errors import QuackError
+from .requests import Disconnect
+from .session import Session
+from .sessions import Sessions
+from .versions import agreed
+from .wire import Reader
+
+PATH = "/quack"
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_MEDIA = b"application/vnd.duckdb"
+# Replies go out in parts, so that a client that takes none is noticed.
+_PART_BYTES = 256 << 10
+# Requests that take longer are watched: their clients may leave.
+_MOMENT_S = 0.05
+_DUCKDB = f"v{version('duckdb')}"
+_PLATFORM = f"{platform.system()}_{platform.machine()}".lower()
+# Browsers may ask from any page: a token is in the message, and nothing comes with a cookie.
+_ANYWHERE = (b"access-control-allow-origin", b"*")
+_HEADING = re.compile(r"^([A-Z][A-Za-z ]+): ")
+_ABOUT = b"Queryard speaks Quack here: ATTACH 'quack:HOST:PORT' AS yard (TOKEN 'qy_...')\n"
+_log = logging.getLogger("queryard.quack")
+
+
+class QuackListener:
+    """An ASGI application for the clients of a yard; `close` at the end."""
+
+    def __init__(self, yard: Yard) -> None:
+        self._yard = yard
+        self.sessions = Sessions(yard)
+        self._threads = ThreadPoolExecutor(
+            yard.config.limits.connections + 16, thread_name_prefix="queryard-quack"
+        )
+
+    def close(self) -> None:
+        """Close all connections; it waits for what runs there."""
+        self.sessions.close()
+        self._threads.shutdown(wait=True, cancel_futures=True)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await _live(receive, send)
+        elif scope["path"] == PATH and scope["method"] == "POST":
+            await self._post(receive, send)
+        elif scope["path"] == PATH and scope["method"] == "OPTIONS":
+            more = [
+                (b"access-control-allow-methods", b"POST"),
+                (b"access-control-allow-headers", b"content-type"),
+            ]
+            await _reply(send, [b""], 204, more)
+        elif scope["path"] == "/" and scope["method"] in ("GET", "HEAD"):
+            await _reply(send, [_ABOUT], 200, [(b"content-type", b"text/plain")])
+        else:
+            words = f"there is nothing at {scope['path']}; Quack is spoken at {PATH}\n"
+            await _reply(send, [words.encode()], 404, [(b"content-type", b"text/plain")])
+
+    async def _post(self, receive: Receive, send: Send) -> None:
+        try:
+            body = await self._body(receive)
+            pieces = await self._answer(body, receive)
+        except _Left:
+            return
+        except Exception as error:
+            pieces = [envelope.error(_told(error))]
+        try:
+            await self._send(pieces, send)
+        except TimeoutError:
+            _log.info("a client of Quack did not take its rows, and was cut off")
+            _abort(send)
+
+    async def _body(self, receive: Receive) -> bytes:
+        limits = self._yard.config.limits
+        parts: list[bytes] = []
+        size = 0
+        while True:
+            async with asyncio.timeout(limits.stall_s):
+                message = await receive()
+            if message["type"] == "http.disconnect":
+                raise _Left
+            part = message.get("body", b"")
+            size += len(part)
+            self._yard.usage.check_size(size)
+            parts.append(part)
+            if not message.get("more_body", False):
+                return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def _answer(self, body: bytes, receive: Receive) -> list[Any]:
+        """The reply to a message; a client that leaves meanwhile is done for good."""
+        reader = Reader(body)
+        head = read_head(reader)
+        loop = asyncio.get_running_loop()
+        if head.kind == Kind.CONNECTION_REQUEST:
+            return await loop.run_in_executor(self._threads, self._connect, reader)
+        session = self.sessions.find(head.connection)
+
+        def work() -> list[Any]:
+            request = session.codec.read(head, reader)
+            if isinstance(request, Disconnect):
+                self.sessions.leave(session, "its client has disconnected")
+                return [envelope.SUCCESS]
+            return session.handle(request)
+
+        job = loop.run_in_executor(self._threads, work)
+        done, _ = await asyncio.wait({job}, timeout=_MOMENT_S)
+        if not done:
+            await self._while_there(job, session, receive)
+        return await job
+
+    async def _while_there(
+        self, job: asyncio.Future[list[Any]], session: Session, receive: Receive
+    ) -> None:
+        """Wait for a request to be answered, as long as its client does."""
+        watch = asyncio.ensure_future(_gone(receive))
+        either: set[asyncio.Future[Any]] = {job, watch}
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            session.abandon()
+            raise
+        finally:
+            watch.cancel()
+        if job.done():
+            return
+        session.abandon()
+        loop = asyncio.get_running_loop()
+        reason = "its client has left"
+        await loop.run_in_executor(self._threads, self.sessions.leave, session, reason)
+        await asyncio.wait({job})
+        if not job.cancelled():
+            job.exception()  # it was for a client that is not there
+        raise _Left
+
+    def _connect(self, reader: Reader) -> list[Any]:
+        hello = read_hello(reader)
+        codec = agreed(hello)
+        principal = self._yard.tokens.check(hello.token)
+        if principal is None:
+            raise QuackError(
+                "Authentication failed: the token is unknown, was revoked or has expired; "
+                "`queryard token add` makes one"
+            )
+        name = self.sessions.open(principal, codec)
+        return [codec.welcome(name, _DUCKDB, _PLATFORM)]
+
+    async def _send(self, pieces: list[Any], send: Send) -> None:
+        size = sum(map(len, pieces))
+        length = (b"content-length", str(size).encode())
+        headers = [(b"content-type", _MEDIA), length, _ANYWHERE]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        left = size
+        for part in _parts(pieces):
+            left -= len(part)
+            async with asyncio.timeout(self._yard.config.limits.stall_s):
+                await send({"type": "http.response.body", "body": part, "more_body": left > 0})
+
+
+def _parts(pieces: list[Any]) -> Iterator[bytes]:
+    """Pieces joined to parts of some size, so that each byte is copied once."""
+    gathered: list[Any] = []
+    size = 0
+    for piece in pieces:
+        gathered.append(piece)
+        size += len(piece)
+        if size >= _PART_BYTES:
+            yield b"".join(gathered)
+            gathered, size = [], 0
+    if gathered:
+        yield b"".join(gathered)
+
+
+class _Left(Exception):
+    """The client is not there any more: there is no reply."""
+
+
+def beside(quack: QuackListener, others: Application) -> Application:
+    """An application in which one path is Quack's."""
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        is_quack = scope["type"] == "http" and scope["path"] == PATH
+        await (quack if is_quack else others)(scope, receive, send)
+
+    return application
+
+
+def _told(error: Exception) -> str:
+    """What a client is told of an error: DuckDB's text without its heading."""
+    if isinstance(error, TimeoutError):
+        return "nothing of the message came for a while; send it as a whole"
+    problem = problem_of(error)
+    if problem.kind is DEFECT and not isinstance(error, QueryardError):
+        _log.error("a request of Quack failed", exc_info=error)
+    found = _HEADING.match(problem.detail)
+    is_heading = found is not None and found[1] in BY_HEADING
+    return problem.detail[found.end() :] if found is not None and is_heading else problem.detail
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _reply(send: Send, body: list[bytes], status: int, headers: list[Any]) -> None:
+    data = b"".join(body)
+    size = (b"content-length", str(len(data)).encode())
+    start = {"type": "http.response.start", "status": status}
+    await send({**start, "headers": [*headers, size, _ANYWHERE]})
+    await send({"type": "http.response.body", "body": data})
+
+
+async def _live(receive: Receive, send: Send) -> None:
+    """The beginning and the end of the application, as ASGI tells them."""
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return
+
+
+def _abort(send: Send) -> None:
+    """Cut a connection off: ASGI has no word for it, but uvicorn's `send` has the transport."""
+    transport = getattr(getattr(send, "__self__", None), "transport", None)
+    if transport is not None:
+        transport.abort()

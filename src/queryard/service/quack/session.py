@@ -1,0 +1,241 @@
+"""One connection of a client: what it runs, what it reads, what it inserts.
+
+Calls block; each request has a thread. A connection has one result at a time.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from typing import Any
+
+from queryard.engine.classify import Classified, classify
+from queryard.engine.describing import gives_rows
+from queryard.engine.settings import Setting
+from queryard.live.handle import Handle
+from queryard.results.answer import Answer
+from queryard.sql.catalog.quoting import identifier
+
+from ..limits import TooMany
+from ..served import ServedClient
+from . import envelope
+from .attaching import Attachable, Scan, is_question, is_scan, written
+from .errors import QuackError
+from .requests import Append, Disconnect, Fetch, Prepare, Request
+from .rows import Rows
+from .versions import Codec
+
+# Arrow has no times with a zone, unless DuckDB is told to give all that it has.
+_LOSSLESS = Setting("arrow_lossless_conversion", "SET arrow_lossless_conversion = true")
+_LOSES = "TIME WITH TIME ZONE"
+# Rows on their way into a table.
+_APPENDED = "queryard appended"
+# The longest wait for a token that sends more statements than it may.
+_MOST_WAIT_S = 1.0
+
+
+class Session:
+    """A client with its connection id."""
+
+    def __init__(self, client: ServedClient, codec: Codec) -> None:
+        self.client = client
+        self.codec = codec
+        self.used_s = time.monotonic()
+        # One statement at a time; rows are fetched beside it.
+        self._working = threading.Lock()
+        self._requests = 0
+        self._rows: Rows | None = None
+        self._running: Handle | None = None
+        self._gone = False
+        # What the client was told when it attached the server, and what it would be told now.
+        self._told: Attachable | None = None
+        self._current: Attachable | None = None
+        self._is_lossless = False
+        self._counting = threading.Lock()
+
+    # --- for the listener ------------------------------------------------------------------------
+
+    def handle(self, request: Request) -> list[Any]:
+        """The reply to a request, in pieces; it blocks until there is one."""
+        with self._counting:
+            self._requests += 1
+        try:
+            match request:
+                case Prepare(sql):
+                    return self._prepare(sql)
+                case Fetch(result):
+                    return self._fetch(result)
+                case Append():
+                    return self._append(request)
+                case Disconnect():
+                    self.close("its client has disconnected")
+                    return [envelope.SUCCESS]
+        finally:
+            with self._counting:
+                self._requests -= 1
+            self.used_s = time.monotonic()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is being answered."""
+        return self._requests > 0
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether others may wait for what it has written."""
+        return self.client.client.in_transaction
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether a result has rows that were not fetched."""
+        rows = self._rows
+        return rows is not None and not rows.ended
+
+    def drop_rows(self) -> None:
+        """Free the rows of a result that is not read."""
+        rows, self._rows = self._rows, None
+        if rows is not None:
+            rows.close()
+
+    def abandon(self) -> None:
+        """The client has left in the middle of a request: stop what runs for it; in a moment."""
+        self._gone = True
+        running = self._running
+        if running is not None:
+            running.cancel()
+
+    def close(self, reason: str) -> None:
+        """Stop what runs, and free everything."""
+        self._gone = True
+        self.drop_rows()
+        self.client.close(reason)
+
+    # --- statements ------------------------------------------------------------------------------
+
+    def _prepare(self, sql: str) -> list[Any]:
+        with self._working:
+            self.drop_rows()
+            if is_question(sql):
+                self._told = attachable = self._attachable()
+                return self._whole(attachable.answer(sql))
+            scan = self._scan(sql)
+            answer = self._answer(sql if scan is None else scan.sql)
+            if scan is not None:
+                self._check_unchanged(scan, answer)
+            rows = Rows(self.codec, answer, uuid.uuid4().int)
+            reply = rows.first()
+            self._rows = rows
+            return reply
+
+    def _attachable(self) -> Attachable:
+        """The catalog as it is now."""
+        catalog, found = self.client.catalog, self._current
+        if found is None or found.version != catalog.version:
+            access = self.client.client.reach.access
+            self._current = found = Attachable(catalog, access, self.codec)
+        return found
+
+    def _scan(self, sql: str) -> Scan | None:
+        """A read of an attached table as it is run; None if it is none."""
+        if self._told is None or not is_scan(sql):
+            return None
+        found = self._attachable().scan(sql)
+        if found is None and self.client.client.reach.access.writes:
+            # The client may have made it a moment ago.
+            self.client.catalog.refresh()
+            found = self._attachable().scan(sql)
+        return found
+
+    def _check_unchanged(self, scan: Scan, answer: Answer) -> None:
+        """The client takes columns for what it was told: another type would be misread."""
+        told = None if self._told is None else self._told.scan(scan.asked)
+        if told is not None and told.types not in (None, tuple(answer.types)):
+            answer.close()
+            raise QuackError(
+                f"table {scan.table} has other columns than when it was attached; DETACH and "
+                "ATTACH the server again"
+            )
+
+    def _whole(self, table: Any) -> list[Any]:
+        """A reply with all rows of a table of texts."""
+        types = ["VARCHAR"] * table.num_columns
+        columns = self.codec.columns(table.column_names, types, table.schema)
+        chunks = [chunk for batch in table.to_batches() for chunk in columns.chunks(batch)]
+        return columns.prepared(chunks, uuid.uuid4().int, more=False)
+
+    def _answer(self, sql: str) -> Answer:
+        """Run all statements of a text: the first with rows answers, else the last."""
+        statements = classify(sql) if sql.strip() else []
+        if not statements:
+            raise QuackError("Query did not return any columns")
+        found: Answer | None = None
+        for place, statement in enumerate(statements, start=1):
+            answer = self._run(statement)
+            if found is None and (answer.returns_rows or place == len(statements)):
+                found = answer
+            else:
+                for _ in answer.batches():
+                    pass
+        assert found is not None
+        return found
+
+    def _run(self, statement: Classified) -> Answer:
+        repeats = statement.reads or statement.only_looks
+        if not repeats and gives_rows(statement):
+            self._lose_nothing()
+        answer = self._submit(statement.sql)
+        if not self._is_lossless and any(_LOSES in kind for kind in answer.types):
+            answer.close()
+            self._lose_nothing()
+            answer = self._submit(statement.sql)
+        return answer
+
+    def _lose_nothing(self) -> None:
+        if not self._is_lossless:
+            self.client.client.with_instance(lambda instance: instance.adopt(_LOSSLESS))
+            self._is_lossless = True
+
+    def _submit(self, sql: str) -> Answer:
+        handle = self.client.submit(sql)
+        self._running = handle
+        try:
+            if self._gone:  # meanwhile
+                handle.cancel()
+            return handle.result()
+        finally:
+            self._running = None
+
+    # --- rows ------------------------------------------------------------------------------------
+
+    def _fetch(self, result: int) -> list[Any]:
+        rows = self._rows
+        if rows is None or rows.result != result:
+            raise QuackError("Result has been closed")
+        return rows.next()
+
+    def _append(self, request: Append) -> list[Any]:
+        with self._working:
+            self.drop_rows()
+            client = self.client.client
+            client.with_instance(lambda instance: instance.take_rows(_APPENDED, request.rows))
+            try:
+                target = written(request.schema, request.table)
+                answer = self._patiently(
+                    f"INSERT INTO {target} SELECT * FROM temp.{identifier(_APPENDED)}"
+                )
+                for _ in answer.batches():
+                    pass
+            finally:
+                client.with_instance(lambda instance: instance.drop_rows(_APPENDED))
+        return [envelope.SUCCESS]
+
+    def _patiently(self, sql: str) -> Answer:
+        """Run a statement, however many there are: a client inserts rows by thousands of them."""
+        while True:
+            try:
+                return self._submit(sql)
+            except TooMany as error:
+                if error.retry_after_s is None or self._gone:
+                    raise
+                time.sleep(min(error.retry_after_s, _MOST_WAIT_S))

@@ -1,0 +1,48 @@
+"""One server per module, with a history and a tenant of each kind."""
+
+from __future__ import annotations
+
+import faulthandler
+import sys
+
+import pytest
+
+pytest.importorskip("fastapi")
+pytest.importorskip("httpx")
+pytest.importorskip("prometheus_client")
+pytest.importorskip("uvicorn")
+
+from service.http.serving import a_server
+
+
+@pytest.fixture(autouse=True)
+def no_hang():
+    """A hang ends the run with all stacks, instead of waiting for ever."""
+    faulthandler.dump_traceback_later(120, exit=True, file=sys.__stderr__)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("observed")
+    with a_server(folder, session={"history": folder / "history.sqlite"}) as made:
+        yield made
+
+
+@pytest.fixture
+def ann(server):
+    with server.client("ann") as client:
+        yield client
+
+
+@pytest.fixture
+def eve(server):
+    with server.client("eve") as client:
+        yield client
+
+
+@pytest.fixture
+def root(server):
+    with server.client("root") as client:
+        yield client

@@ -1,0 +1,136 @@
+"""The present: what runs and waits, why, and what a token may see of it."""
+
+from __future__ import annotations
+
+import json
+import time
+
+from queryard.service.http import models_observing as models
+from service.http.test_queries import LONG, submitted
+from service.http.test_rows_resumed import eventually
+
+
+def long_query(number: int) -> str:
+    """Of different texts, as identical queries are one execution."""
+    return f"SELECT count(*) FROM range(100000000000) r WHERE r.range % 7 = {number}"
+
+
+def finish_all(server) -> None:
+    for query in server.yard.active():
+        server.yard.session.cancel(query.id)
+    assert eventually(lambda: not server.yard.active(), 30)
+
+
+def test_running_and_waiting_queries_are_listed_with_why(server, ann):
+    names = [submitted(ann, long_query(number)) for number in range(4)]
+    try:
+        assert eventually(lambda: ann.get("/v1/now").json()["running"], 20)
+        found = ann.get("/v1/now").json()
+        models.Now.model_validate(found)
+        assert {each["id"] for each in found["running"] + found["waiting"]} == set(names)
+        assert all(each["why"] for each in found["running"] + found["waiting"])
+        assert found["slots"]["total"] == 2
+        assert found["slots"]["busy"] > 0
+        assert found["state"] == "open"
+        assert found["policy"]["name"]
+        assert abs(found["at"] - time.time()) < 5
+        first = found["running"][0]
+        assert found["at"] >= first["started_at"] >= first["submitted_at"]
+        (tenant,) = (each for each in found["tenants"] if each["name"] == "sales")
+        assert tenant["waiting"] + tenant["running"] == 4
+    finally:
+        finish_all(server)
+
+
+def test_a_token_sees_nothing_of_other_tenants(server, ann, eve, root):
+    mine = submitted(ann, "SELECT count(*) AS of_sales FROM range(100000000000)")
+    try:
+        assert eventually(lambda: root.get("/v1/now").json()["running"], 20)
+        seen = eve.get("/v1/now")
+        assert mine not in seen.text
+        assert "sales" not in seen.text
+        assert "of_sales" in root.get("/v1/now").text
+    finally:
+        finish_all(server)
+    assert mine not in eve.get("/v1/now").text
+    ended = ann.get("/v1/now").json()["ended"]
+    assert (ended[0]["id"], ended[0]["status"]) == (mine, "cancelled")
+
+
+def test_waiting_queries_beyond_the_limit_are_counted(server, ann):
+    for number in range(6):
+        submitted(ann, long_query(number))
+    try:
+        assert eventually(lambda: ann.get("/v1/now").json()["running"], 20)
+        found = ann.get("/v1/now", params={"limit": 1}).json()
+        assert len(found["waiting"]) == 1
+        assert len(found["running"]) + 1 + found["more_waiting"] == 6
+    finally:
+        finish_all(server)
+
+
+def test_a_failed_query_is_among_the_last_with_its_reason(server, ann):
+    submitted(ann, "SELECT nothing_there FROM small")
+    assert eventually(lambda: ann.get("/v1/now").json()["ended"][0]["status"] == "failed", 20)
+    assert "nothing_there" in ann.get("/v1/now").json()["ended"][0]["why"]
+
+
+def events(lines, most: int):
+    """The next documents of a stream."""
+    found = []
+    for line in lines:
+        if line.startswith("data: "):
+            found.append(json.loads(line.removeprefix("data: ")))
+            if len(found) == most:
+                return found
+    return found
+
+
+def test_a_stream_tells_changes_and_rests_otherwise(server, ann):
+    with ann.stream("GET", "/v1/now/stream") as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        lines = answer.iter_lines()
+        (first,) = events(lines, 1)
+        models.Now.model_validate(first)
+        assert first["running"] == []
+        query = submitted(server.client("ben"), LONG)
+        try:
+            for _ in range(20):
+                (found,) = events(lines, 1)
+                if [each["id"] for each in found["running"]] == [query]:
+                    break
+            else:
+                raise AssertionError("the query was never told of")
+        finally:
+            finish_all(server)
+
+
+def test_pages_with_the_same_view_get_the_same_bytes_made_once(server, ann, monkeypatch):
+    made = []
+    observer = server.app._app.state.observer
+    real = observer.now
+    monkeypatch.setattr(observer, "now", lambda *given: made.append(given) or real(*given))
+    with (
+        ann.stream("GET", "/v1/now/stream") as one,
+        server.client("ben").stream("GET", "/v1/now/stream") as other,
+    ):
+        ones, others = one.iter_lines(), other.iter_lines()
+        query = submitted(ann, LONG)
+        told = events(ones, 3), events(others, 3)
+        server.yard.session.cancel(query)
+    seen = [{json.dumps(each) for each in each_told} for each_told in told]
+    assert seen[0] & seen[1]
+    assert len(made) <= 6  # not one per page and document
+
+
+def test_a_stream_ends_with_its_token(tmp_path):
+    from service.http.serving import a_server
+
+    with a_server(tmp_path) as server, server.client("ann") as ann:
+        with ann.stream("GET", "/v1/now/stream") as answer:
+            lines = answer.iter_lines()
+            assert events(lines, 1)
+            server.yard.tokens.revoke("ann")
+            submitted(server.client("ben"), "SELECT 1")  # something to tell
+            told = list(lines)
+        assert any("revoked" in line for line in told)
