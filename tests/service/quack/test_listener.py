@@ -210,6 +210,11 @@ def test_what_attach_is_told(client):
             "table",
             'CREATE TABLE "shop"."orders"("id" INTEGER, "item" VARCHAR DEFAULT (\'thing\'));',
         ),
+        (
+            "shop",
+            "table",
+            'CREATE TABLE "shop"."Odd name"("a b" INTEGER, "select" VARCHAR);',
+        ),
         ("shop", "view", "pens"),
         ("shop", "view", "small"),  # the client would take it for that of main
         ("shop", "view", "stamped"),  # the client cannot compute its default
