@@ -176,6 +176,7 @@ class OnPool:
         self, statement: Classified, connection: Connection, names: Set[str]
     ) -> dict[str, Exception]:
         assert self._taken is not None
+        self._taken.instance.expect(statement.sql)
         named = statement.names | names
         if self._attaches:
             self._attach(self._taken, connection, named)

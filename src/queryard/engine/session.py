@@ -387,6 +387,7 @@ class SessionInstance:
     ) -> dict[str, Exception]:
         """Make what must be there before the statement: files as views, frames as tables."""
         self._check(statement)
+        connection.instance.expect(statement.sql)
         self._turning = statement.kind == "TRANSACTION"
         changes = self._attached.changes
         self._attach(connection, statement, names | self._searched())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Sequence
 from typing import Protocol, Unpack
 
@@ -18,6 +19,7 @@ from queryard.live.handle import Handle
 from queryard.live.online import OnlineAnswers, online_wish
 from queryard.live.options import QueryOptions, check_options
 from queryard.live.request import OnlineRequest, checked_tenant
+from queryard.live.ticket import Ticket
 from queryard.results.online import AnswerLog
 from queryard.sql.catalog import Catalog
 
@@ -74,6 +76,8 @@ class ServedClient:
         self._yard = yard
         self._lock = threading.Lock()
         self._active: dict[str, Submitted] = {}
+        # What has rows that only its own connection can read, as far as these are held.
+        self._own: weakref.WeakSet[Ticket] = weakref.WeakSet()
         self._closed = ""
         # Held while a statement is bound on the client's own instance, and while that is freed.
         self._binding = threading.Lock()
@@ -163,6 +167,8 @@ class ServedClient:
         known = self._yard.entered(made)
         with self._lock:
             self._active[ticket.id] = known
+            if known is made and not (kept or self.stateless):
+                self._own.add(ticket)
         ticket.when_over(lambda: self._ended(ticket.id))
         if self._closed:  # meanwhile
             self.client.host.cancel(ticket.id, QueryCancelled(self._closed))
@@ -221,12 +227,24 @@ class ServedClient:
             active = list(self._active.values())
         for submitted in active:
             self.client.host.cancel(submitted.id, QueryCancelled(reason))
+        self._drop_rows()
         self._yard.left(self)
         until_s = time.monotonic() + CLOSE_S
         for submitted in active:
             submitted.ticket.over.wait(max(0.0, until_s - time.monotonic()))
         if not active:
             self._free()  # else the end of the last query does
+
+    def _drop_rows(self) -> None:
+        """Free the rows of ended queries: else they stay until all that refers to them is gone.
+
+        What still runs is cancelled, and loses its rows by that.
+        """
+        with self._lock:
+            own = [ticket for ticket in self._own if ticket.ended or ticket.output.complete]
+        for ticket in own:
+            ticket.output.discard()
+            self.client.host.release(ticket)
 
     def close_unused(self) -> None:
         """Close its own instance if that holds nothing: the memory is wanted elsewhere."""
@@ -237,6 +255,7 @@ class ServedClient:
                 self._binding.release()
 
     def _free(self) -> None:
+        self._drop_rows()
         with self._binding:
             self.client.close()
 

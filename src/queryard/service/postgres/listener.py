@@ -76,10 +76,13 @@ class PostgresListener:
         """Close connections that stall."""
         while True:
             await asyncio.sleep(LOOK_S)
-            limit_s = self._yard.config.limits.stall_s
-            for connection in list(self._connections):
-                if connection.wire.stalls(limit_s):
-                    connection.wire.abort()
+            self._close_stalled()
+
+    def _close_stalled(self) -> None:
+        limit_s = self._yard.config.limits.stall_s
+        for connection in list(self._connections):
+            if connection.wire.stalls(limit_s):
+                connection.wire.abort()
 
     async def close(self, grace_s: float = 0.0) -> None:
         """Take no further connections; those that are idle are closed, others after a while."""
@@ -221,6 +224,11 @@ class _Connection:
             await asyncio.shield(self._free())
 
     async def _free(self) -> None:
+        """Free what the connection holds now: the garbage collector might come much later."""
+        session, self._session = self._session, None
+        if session is not None:
+            with contextlib.suppress(Exception):
+                await session.close()
         if self._client is not None:
             with contextlib.suppress(Exception):
                 await self._listener.call(self._client.close)
