@@ -25,6 +25,17 @@ _INTEGERS = frozenset(
     }
 )
 _MOST_NANOSECONDS = 2**63 // 1000 - 1
+_DAY_US = 86_400_000_000
+# DuckDB's timestamps reach as far as their microseconds do; the last number stands for infinity.
+_INFINITE = 2**63 - 1
+_RANGES: dict[Id, tuple[int, int]] = {
+    Id.TIME: (0, _DAY_US),
+    Id.TIME_NS: (0, _DAY_US * 1000),
+    Id.TIMESTAMP_S: (-(_INFINITE // 10**6), _INFINITE // 10**6),
+    Id.TIMESTAMP_MS: (-(_INFINITE // 10**3), _INFINITE // 10**3),
+}
+# Zones lie up to 16 hours from Greenwich, less a second; they are counted from there.
+_MOST_ZONE_S = 16 * 3600 - 1
 
 
 def _opaque(name: str, storage: Any) -> Any:
@@ -199,11 +210,28 @@ def _fixed(reader: Reader, kind: LogicalType, rows: int, valid: Any) -> Any:
     convert = _CONVERTED.get(kind.id)
     if convert is not None:
         return convert(data, kind, rows, valid)
+    if kind.id in _RANGES or kind.id is Id.TIMETZ:
+        _check_moments(np.frombuffer(data, "<i8"), kind.id, valid)
     arrow = ARROW[kind.id]
     is_extension = isinstance(arrow, pa.BaseExtensionType)
     storage = arrow.storage_type if is_extension else arrow
     found = pa.Array.from_buffers(storage, rows, [_bitmap(valid), pa.py_buffer(data)])
     return pa.ExtensionArray.from_storage(arrow, found) if is_extension else found
+
+
+def _check_moments(numbers: Any, kind: Id, valid: Any) -> None:
+    """Refuse moments that there are none of: DuckDB takes them, and fails on them later."""
+    numbers = numbers if valid is None else numbers[valid]
+    if kind is Id.TIMETZ:
+        zones, numbers = numbers & 0xFFFFFF, numbers.view("<u8") >> 24
+        right = (zones <= 2 * _MOST_ZONE_S) & (numbers <= _DAY_US)
+    else:
+        least, most = _RANGES[kind]
+        right = (numbers >= least) & (numbers <= most)
+        if kind in (Id.TIMESTAMP_S, Id.TIMESTAMP_MS):
+            right |= np.abs(numbers) == _INFINITE
+    if not right.all():
+        raise Malformed(f"a value of type {kind.name} is none that there is")
 
 
 def _booleans(data: bytes, kind: LogicalType, rows: int, valid: Any) -> Any:
