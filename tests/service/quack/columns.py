@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from queryard.service.quack.v1.decoding import ARROW
 from queryard.service.quack.v1.types import (
     Id,
     LogicalType,
@@ -17,6 +16,7 @@ from queryard.service.quack.v1.types import (
     map_of,
     union_of,
 )
+from queryard.service.quack.v1.values import ARROW
 
 _PLAIN = [kind for kind in ARROW if kind not in (Id.FLOAT, Id.DOUBLE, Id.TIME, Id.TIME_NS)]
 _LEAVES = st.one_of(
