@@ -42,19 +42,19 @@ def top(
     console = Console(highlight=False)
     with _source(data) as look:
         if once or not console.is_terminal:
-            console.print(_drawn(look(), None))
+            console.print(_drawn(look(), console.width, None))
             return
         with contextlib.suppress(KeyboardInterrupt), Live(console=console, screen=True) as live:
             while True:
-                live.update(_drawn(_patient(look), console.height))
+                live.update(_drawn(_patient(look), *console.size))
                 time.sleep(every)
 
 
-def _drawn(found: list[Present] | str, height: int | None) -> Group:
+def _drawn(found: list[Present] | str, width: int, height: int | None) -> Group:
     if isinstance(found, str):
         return Group(found)
     room = None if height is None else max(8, height // len(found))
-    return Group(*(screen(present, room) for present in found))
+    return Group(*(screen(present, width, room) for present in found))
 
 
 def _patient(look: Callable[[], list[Present]]) -> list[Present] | str:

@@ -14,8 +14,9 @@ from rich.text import Text
 from queryard.core import readable
 from queryard.core.readable import several
 
-BAR = 8
 WHY = 30
+# Narrower terminals get fewer columns.
+WIDE = 110
 # What a query of a local session waits for; servers tell it as a sentence.
 _HOLDS = {
     "slots": "others have its slots",
@@ -27,8 +28,8 @@ _HOLDS = {
     "cap": "its pool's cap",
     "order": "its turn",
 }
-# Lines of the headings, and of the two tables' own heads.
-_OTHER_LINES = 4
+# The headline, the heads of the two tables, how many more there are, and blank ones.
+_OTHER_LINES = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +152,13 @@ def _held(query: Mapping[str, Any]) -> str:
     return _HOLDS.get(query["hold"], "")
 
 
-def screen(present: Present, height: int | None) -> Group:
+def screen(present: Present, width: int, height: int | None) -> Group:
     """All of it, in so many lines; None: as many as it takes."""
     tenants = _tenants(present)
     room = None
     if height is not None:
         room = max(3, height - _OTHER_LINES - tenants.row_count)
-    return Group(headline(present), tenants, Text(), _queries(present, room), Text())
+    return Group(headline(present), tenants, Text(), _queries(present, room, width >= WIDE), Text())
 
 
 def headline(present: Present) -> Text:
@@ -182,52 +183,46 @@ def _tenants(present: Present) -> Table:
     return table
 
 
-def _queries(present: Present, room: int | None) -> Table:
-    table = _table(
-        ("query", "tenant"), ("slots", "waited", "runs for", "ends in", "due in"), ("progress",)
-    )
+def _queries(present: Present, room: int | None, is_wide: bool) -> Table:
+    numbers = ("slots", "done", "waited", "runs for", "ends in", "due in")
+    table = _table(("query", "tenant"), numbers if is_wide else numbers[:3])
     # These two are cropped: half the name of a query is of no use.
-    table.add_column("why", max_width=WHY)
+    if is_wide:
+        table.add_column("why", max_width=WHY)
     table.add_column("SQL")
     shown = present.rows if room is None else present.rows[:room]
     for row in shown:
         late = row.due_in_s is not None and row.due_in_s < (row.ends_in_s or 0.0)
-        table.add_row(
-            row.id,
+        cells = [
+            Text(row.id),
             Text(row.tenant),
-            str(row.slots) if row.slots else "",
-            _seconds(row.waited_s),
-            _seconds(row.runs_s),
-            _seconds(row.ends_in_s),
-            Text(_seconds(row.due_in_s), style="red" if late else ""),
-            _bar(row),
-            Text(row.why, no_wrap=True, overflow="ellipsis"),
-            Text(" ".join(row.sql.split()), no_wrap=True, overflow="ellipsis"),
-            style="" if row.running else "dim",
-        )
+            Text(str(row.slots) if row.slots else ""),
+            Text(f"{row.progress:.0%}" if row.running else ""),
+            Text(_seconds(row.waited_s)),
+        ]
+        if is_wide:
+            cells += [
+                Text(_seconds(row.runs_s)),
+                Text(_seconds(row.ends_in_s)),
+                Text(_seconds(row.due_in_s), style="red" if late else ""),
+                Text(row.why, no_wrap=True, overflow="ellipsis"),
+            ]
+        cells.append(Text(" ".join(row.sql.split()), no_wrap=True, overflow="ellipsis"))
+        table.add_row(*cells, style="" if row.running else "dim")
     hidden = len(present.rows) - len(shown) + present.more
     if hidden:
         table.add_row("…", f"{hidden} more", style="dim")
     return table
 
 
-def _table(texts: tuple[str, ...], numbers: tuple[str, ...], more: tuple[str, ...] = ()) -> Table:
+def _table(texts: tuple[str, ...], numbers: tuple[str, ...]) -> Table:
     table = Table(box=None, header_style="dim", pad_edge=False)
     for title in texts:
         table.add_column(title, no_wrap=True)
     for title in numbers:
         table.add_column(title, justify="right", no_wrap=True)
-    for title in more:
-        table.add_column(title, no_wrap=True)
     return table
 
 
 def _seconds(value: float | None) -> str:
     return "" if value is None else f"{value:.1f} s"
-
-
-def _bar(row: Row) -> str:
-    if not row.running:
-        return ""
-    done = round(row.progress * BAR)
-    return f"{'━' * done}{'╌' * (BAR - done)} {row.progress:.0%}"

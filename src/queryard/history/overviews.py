@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from . import stretches
 from .reading import HistoryReader
@@ -15,32 +15,36 @@ from .reading import HistoryReader
 Row = Mapping[str, Any]
 
 
-class EndedQuery(NamedTuple):
-    """What became of a query, for sums over many.
-
-    `late_s` is how long after its deadline it ended, below 0 if before; None without a deadline.
-    `is_twin` if it was answered by the execution of another query.
-    """
-
-    tenant: str
-    template: str
-    outcome: str
-    ended_at: float
-    response_s: float
-    work_s: float | None
-    slots: int
-    late_s: float | None
-    foreseen_s: float | None
-    is_twin: int
-
-
 class Overviews(HistoryReader):
     """A reader for stretches of time. `tenant` stands for those below it, too; None for all."""
 
-    def ended(self, since: float, until: float, tenant: str | None, limit: int) -> list[EndedQuery]:
-        """Queries that ended in a stretch of time, the last `limit` of them, the latest first."""
-        values = {"since": since, "until": until, "tenant": tenant, "limit": limit}
-        return [EndedQuery._make(row) for row in self._found(stretches.ENDED, values)]
+    def ended(
+        self, since: float, until: float, tenant: str | None, *, limit: int, characters: int
+    ) -> Any:
+        """Queries that ended in a stretch of time: the last `limit` of them.
+
+        The latest session comes first, and templates are cut. It is an Arrow table: `late_s` is how
+        long after its deadline a query ended, below 0 if before, and null without a deadline;
+        `is_twin` if it was answered by the execution of another query.
+        """
+        import pyarrow as pa
+
+        schema = ended_schema()
+        batches: list[Any] = []
+        for row in self._rows(stretches.SESSIONS, since=since, until=until):
+            values = {
+                "session": row["session"],
+                "since": since,
+                "until": until,
+                "tenant": tenant,
+                "limit": limit - sum(len(batch) for batch in batches),
+                "characters": characters,
+            }
+            for part in self._tuples(stretches.ENDED, values):
+                columns = zip(zip(*part, strict=True), schema, strict=True)
+                arrays = [pa.array(column, field.type) for column, field in columns]
+                batches.append(pa.record_batch(arrays, schema=schema))
+        return pa.Table.from_batches(batches, schema)
 
     def days(self, since: float, until: float) -> list[Row]:
         """Sums by day and tenant."""
@@ -112,3 +116,11 @@ class Overviews(HistoryReader):
                 limit=limit,
             )
         )
+
+
+def ended_schema() -> Any:
+    """The columns of `Overviews.ended`, as Arrow knows them."""
+    import pyarrow as pa
+
+    types = {"FLOAT": pa.float64(), "INTEGER": pa.int64(), "TEXT": pa.string()}
+    return pa.schema([(name, types[kind]) for name, kind in stretches.ENDED_COLUMNS.items()])

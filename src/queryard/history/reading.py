@@ -6,11 +6,12 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
 from queryard.core.codec import decode_command, decode_event
+from queryard.core.events import Event
 from queryard.core.journal import Journal, Step
 from queryard.core.model import JobId
 
@@ -22,6 +23,8 @@ from .presence import is_gone
 from .rows import CostRow, DoneRow, ForecastRow, PastRow, QueryRecord, SessionRecord
 
 PAST_RUNS = 16
+# Rows that are taken from SQLite at once.
+PART = 10_000
 
 
 class HistoryReader:
@@ -91,6 +94,7 @@ class HistoryReader:
         session: str | None = None,
         tenant: str | None = None,
         since: float | None = None,
+        until: float | None = None,
         limit: int | None = None,
         template: str | None = None,
         outcomes: Collection[str] | None = None,
@@ -98,14 +102,16 @@ class HistoryReader:
     ) -> list[QueryRecord]:
         """The last `limit` queries, in the order they were asked for.
 
-        `tenant` stands for those below it, too; `since` is in seconds since 1970. The outcome of a
-        query without an end is "open" while its session lives, and "lost" once that is gone.
+        `tenant` stands for those below it, too; `since` and `until` are in seconds since 1970. The
+        outcome of a query without an end is "open" while its session lives, and "lost" once that is
+        gone.
         """
         chosen = {
             "query": query,
             "session": session,
             "tenant": tenant,
             "since": since,
+            "until": until,
             "template": template,
             "outcomes": None if outcomes is None else json.dumps(list(outcomes)),
         }
@@ -170,6 +176,32 @@ class HistoryReader:
         rows = self._of("policies", session, "time_s")
         return [{**row, "profile": json.loads(row["profile"])} for row in rows]
 
+    # --- of a span of time -------------------------------------------------------------------
+
+    def jobs_of_span(self, session: str, from_s: float, until_s: float) -> list[Mapping[str, Any]]:
+        """Rows of jobs of the queries that were asked in a span of the session's clock."""
+        return list(self._rows(selections.SPAN_JOBS, session=session, low=from_s, high=until_s))
+
+    def task_times(
+        self, session: str, from_s: float, until_s: float
+    ) -> dict[tuple[str, str], float]:
+        """The mean seconds of tasks that gave a result, by job and kind, of such queries."""
+        rows = self._rows(selections.SPAN_TASKS, session=session, low=from_s, high=until_s)
+        return {(row["job"], row["kind"]): row["mean_s"] for row in rows}
+
+    def events(self, session: str, kind: str, from_s: float, until_s: float) -> list[Event]:
+        """Events of one kind, by the name of its class, that are kept of a span."""
+        rows = self._rows(
+            selections.SPAN_EVENTS,
+            session=session,
+            low=from_s,
+            high=until_s,
+            kind=f'%"type":"{kind}"%',
+        )
+        found = [item for row in rows for item in json.loads(row["events"])]
+        where = f"session {session}"
+        return [decode_event(item, where) for item in found if item["type"] == kind]
+
     # --- all of it ---------------------------------------------------------------------------
 
     def export(self, folder: str | os.PathLike[str]) -> dict[str, int]:
@@ -194,11 +226,21 @@ class HistoryReader:
         return list(self._rows(wanted, session=session))
 
     def _rows(self, wanted: str, **values: str | float | None) -> list[dict[str, Any]]:
-        return [dict(row) for row in self._found(wanted, values)]
-
-    def _found(self, wanted: str, values: Mapping[str, str | float | None]) -> list[sqlite3.Row]:
         try:
-            return self._connection.execute(wanted, values).fetchall()
+            return [dict(row) for row in self._connection.execute(wanted, values)]
+        except sqlite3.Error as error:
+            raise HistoryError(reason_of(error, str(self.file))) from error
+
+    def _tuples(
+        self, wanted: str, values: Mapping[str, str | float | None]
+    ) -> Iterator[list[tuple[Any, ...]]]:
+        """Very many rows, some at a time."""
+        try:
+            found = self._connection.cursor()
+            found.row_factory = None
+            found.execute(wanted, values)
+            while part := found.fetchmany(PART):
+                yield part
         except sqlite3.Error as error:
             raise HistoryError(reason_of(error, str(self.file))) from error
 

@@ -80,6 +80,7 @@ _WANTED = {
     "session": "asked.session = :session",
     "tenant": "(tenant = :tenant OR substr(tenant, 1, length(:tenant) + 1) = :tenant || '/')",
     "since": "began_at + asked.time_s >= :since",
+    "until": "began_at + asked.time_s < :until",
     "template": "template = :template",
     "outcomes": (
         "coalesce(ended.outcome, lost.outcome, 'open') IN (SELECT value FROM json_each(:outcomes))"
@@ -127,3 +128,20 @@ def _forecast(order: str) -> str:
         "SELECT rowid FROM forecasts WHERE session = chosen.session AND query = chosen.query "
         f"ORDER BY {order}, rowid LIMIT 1"
     )
+
+
+_SPAN = "session = :session AND asked.time_s >= :low AND asked.time_s < :high"
+SPAN_JOBS = f"""
+SELECT jobs.* FROM asked JOIN jobs USING (session, query)
+WHERE {_SPAN} ORDER BY asked.time_s, jobs.rowid
+"""
+SPAN_TASKS = f"""
+SELECT job, kind, avg(tasks.ended_s - tasks.started_s) AS mean_s
+FROM asked JOIN jobs USING (session, query) JOIN tasks USING (session, job)
+WHERE {_SPAN} AND tasks.outcome = 'finished' GROUP BY job, kind
+"""
+SPAN_EVENTS = """
+SELECT events FROM steps
+WHERE session = :session AND time_s >= :low AND time_s < :high AND events LIKE :kind
+ORDER BY number
+"""

@@ -13,18 +13,36 @@ _OF_TENANT = (
 )
 _IN_STRETCH = "{0}.time_s >= :since - began_at AND {0}.time_s < :until - began_at"
 
-# Queries that ended in a stretch, the latest first.
+# Sessions of a stretch, the latest first.
+SESSIONS = """
+SELECT session FROM sessions WHERE coalesce(closed_at, :until) >= :since AND began_at < :until
+ORDER BY began_at DESC
+"""
+
+# Queries of a session that ended in a stretch, the latest first: in the order of the index, as
+# sorting very many would take longer than finding them.
+ENDED_COLUMNS = {
+    "tenant": "TEXT",
+    "template": "TEXT",
+    "outcome": "TEXT",
+    "ended_at": "FLOAT",
+    "response_s": "FLOAT",
+    "work_s": "FLOAT",
+    "slots": "INTEGER",
+    "late_s": "FLOAT",
+    "foreseen_s": "FLOAT",
+    "is_twin": "INTEGER",
+}
 ENDED = f"""
-SELECT tenant, template, outcome, began_at + ended.time_s AS ended_at,
+SELECT tenant, substr(template, 1, :characters), outcome, began_at + ended.time_s AS ended_at,
     ended.time_s - asked.time_s AS response_s, ended.work_s, sessions.slots,
     ended.time_s - deadline_s AS late_s, coalesce(foreseen_s, predicted_work_s) AS foreseen_s,
     twin_of != '' AS is_twin
 FROM sessions
     CROSS JOIN ended ON ended.session = sessions.session
     CROSS JOIN asked ON asked.session = ended.session AND asked.query = ended.query
-WHERE coalesce(closed_at, :until) >= :since AND began_at < :until
-    AND {_IN_STRETCH.format("ended")} AND {_OF_TENANT}
-ORDER BY ended_at DESC LIMIT :limit
+WHERE sessions.session = :session AND {_IN_STRETCH.format("ended")} AND {_OF_TENANT}
+ORDER BY ended.time_s DESC LIMIT :limit
 """
 
 # By day of UTC and tenant: how many queries ended, and what they took.
@@ -83,8 +101,8 @@ FROM noted WHERE seconds > 0 GROUP BY step ORDER BY step
 # What changed the policy, the latest first; the first policy of a session comes with it.
 POLICIES = """
 SELECT at, session, profile FROM (
-    SELECT began_at + time_s AS at, session, policies.profile FROM sessions
-        CROSS JOIN policies USING (session)
+    SELECT began_at + time_s AS at, sessions.session AS session, policies.profile AS profile
+    FROM sessions CROSS JOIN policies ON policies.session = sessions.session
     UNION ALL SELECT began_at, session, profile FROM sessions
 ) WHERE at < :until ORDER BY at DESC LIMIT :limit
 """

@@ -116,6 +116,25 @@ def test_another_policy_and_back(server: Server, root: httpx.Client):
     assert "was undone already, by change 4" in reply.json()["detail"]
 
 
+def test_a_portfolio_stays_when_shares_change(server: Server, root: httpx.Client):
+    document = {"portfolio": {"objective": "throughput", "candidates": ["fifo", "fair"]}}
+    made = do(root, "profile", profile=document)
+    assert made["text"] == "policy marshal → portfolio"
+    do(root, "tenant", tenant="web", weight=4)
+    found = shown(root)
+    assert found["profile"] == document
+    assert found["portfolio"]["objective"] == "throughput"
+    reply = root.post(
+        "/v1/controls",
+        json={"change": "profile", "profile": {"portfolio": {"candidates": ["nosuch"]}}},
+    )
+    assert (reply.status_code, "nosuch" in reply.json()["detail"]) == (422, True)
+    undo(root, made["id"])
+    found = shown(root)
+    assert (found["profile"], found["portfolio"]) == ("marshal", None)
+    assert server.yard.session.profile["name"] == "marshal"
+
+
 def test_the_older_route_of_policies_is_a_change_too(server: Server, root: httpx.Client):
     assert root.put("/v1/profiles/current", json={"profile": "fifo"}).status_code == 200
     assert shown(root)["changes"][0]["text"] == "policy marshal → fifo"
@@ -149,7 +168,7 @@ def test_shares_and_limits_of_a_tenant(server: Server, root: httpx.Client):
 
 
 def test_a_weight_counts_for_queries_that_wait_already(tmp_path: Path):
-    """Two tenants have twenty queries each waiting; one is given almost everything."""
+    """Two tenants have ten queries each waiting; one is given almost everything."""
     tenants = {"sales": {"weight": 1}, "web": {"weight": 1}}
     options = {"slots": 1, "tenants": tenants}
     with (
@@ -159,9 +178,9 @@ def test_a_weight_counts_for_queries_that_wait_already(tmp_path: Path):
         server.client("eve") as eve,
     ):
         do(root, "pause")
-        sql = "SELECT count(*) FROM range(3000000) WHERE range % {} = 1"
-        mine = [submit(ann, sql.format(n)) for n in range(2, 22)]
-        others = [submit(eve, sql.format(n + 100)) for n in range(2, 22)]
+        sql = "SELECT count(*) FROM range(1000000) WHERE range % {} = 1"
+        mine = [submit(ann, sql.format(n)) for n in range(2, 12)]
+        others = [submit(eve, sql.format(n + 100)) for n in range(2, 12)]
         do(root, "tenant", tenant="web", weight=1000)
         do(root, "resume")
         states = [state_of(eve, query, wait=60) for query in others]
@@ -169,7 +188,7 @@ def test_a_weight_counts_for_queries_that_wait_already(tmp_path: Path):
         before = [
             query for query in mine if state_of(ann, query, wait=60)["timing"]["ended_s"] < ended_s
         ]
-        assert len(before) <= 5, "with equal weights it would be about twenty"
+        assert len(before) <= 4, "with equal weights it would be about ten"
 
 
 def test_what_is_wrong_changes_nothing(server: Server, root: httpx.Client):
@@ -205,7 +224,7 @@ def test_what_is_wrong_changes_nothing(server: Server, root: httpx.Client):
 
 def test_in_a_pause_nothing_starts_and_what_runs_goes_on(server: Server, root: httpx.Client):
     with server.client("ann") as ann:
-        running = submit(ann, "SELECT count(*) FROM range(300000000) WHERE range % 3 = 1")
+        running = submit(ann, "SELECT count(*) FROM range(60000000) WHERE range % 3 = 1")
         until(lambda: state_of(ann, running)["state"] != "waiting")
         do(root, "pause", reason="maintenance")
         assert shown(root)["paused"]["by"] == "root"
@@ -227,7 +246,7 @@ def test_in_a_pause_nothing_starts_and_what_runs_goes_on(server: Server, root: h
 
 def test_draining_takes_no_queries_and_lets_those_there_end(server: Server, root: httpx.Client):
     with server.client("ann") as ann:
-        running = submit(ann, "SELECT count(*) FROM range(100000000) WHERE range % 3 = 1")
+        running = submit(ann, "SELECT count(*) FROM range(60000000) WHERE range % 3 = 1")
         made = do(root, "drain", reason="moving")
         reply = ann.post("/v1/queries", json={"sql": "SELECT 1"})
         assert reply.status_code == 503

@@ -30,14 +30,15 @@ class Server(Ground):
 
 
 @contextmanager
-def a_server(folder: Path, **options: Any) -> Iterator[Server]:
+def a_server(folder: Path, *, port: int = 0, **options: Any) -> Iterator[Server]:
+    """A server on a free port, or on one that was free before."""
     with a_ground(folder, **options) as ground:
         app = create_app(ground.yard)
         config = uvicorn.Config(
             app,
             http=bounded_protocol(ground.yard),
             host="127.0.0.1",
-            port=0,
+            port=port,
             log_level="warning",
             timeout_graceful_shutdown=2,
         )
@@ -48,9 +49,9 @@ def a_server(folder: Path, **options: Any) -> Iterator[Server]:
             while not server.started:
                 assert thread.is_alive()
                 time.sleep(0.005)
-            port = server.servers[0].sockets[0].getsockname()[1]
+            there = server.servers[0].sockets[0].getsockname()[1]
             made = Server(ground.yard, ground.secrets)
-            made.url, made.app = f"http://127.0.0.1:{port}", app
+            made.url, made.app = f"http://127.0.0.1:{there}", app
             yield made
         finally:
             server.should_exit = True

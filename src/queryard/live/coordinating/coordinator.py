@@ -10,7 +10,8 @@ thread calls it (`loop`).
          └──────────────────────────────────────┴── cancelled, failed ────────┘
 
 A query is queued only if it needs its client's own connection, or may see side effects of one that
-does. A native query may join the execution of an identical query.
+does. Clients of a server also wait for their turn at databases that others write (`turns`). A
+native query may join the execution of an identical query.
 """
 
 from __future__ import annotations
@@ -76,6 +77,10 @@ class Coordinator:
             inputs.ChoosePlan: intake.choose_plan,
             inputs.AcquireConnection: intake.acquire_connection,
             inputs.ReleaseConnection: intake.release_connection,
+            inputs.AcquireTurn: intake.acquire_turn,
+            inputs.ReleaseTurn: intake.release_turn,
+            inputs.TurnOverdue: intake.turn_overdue,
+            inputs.ClientLeft: intake.client_left,
             told.RunJoined: intake.joined,
             told.JoinRefused: intake.join_refused,
             inputs.Predicted: running.predicted,
@@ -228,6 +233,10 @@ class Coordinator:
     def knows_key(self, request: QueryRequest) -> bool:
         """Whether a query came with the same idempotency key."""
         return self._intake.knows_key(request)
+
+    def wait_for_turns(self, most_s: float) -> None:
+        """How long queries wait for their turns at databases from now on."""
+        self._intake.turn_wait_s = most_s
 
     def connection_work_s(self, client: ClientPort) -> float:
         """Core-seconds before a client's own connection is free."""

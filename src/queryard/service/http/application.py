@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -26,16 +26,19 @@ from . import (
     events,
     metrics,
     observing,
+    observing_past,
     planning,
     queries,
     sessions,
     submitting,
+    whatif,
 )
 from .context import Context
 from .documents import DESCRIPTION, finished_schema
 from .events import Hub
 from .guard import Guard
 from .metrics import Figures
+from .observing_past import FreshAnswers
 from .observing_stream import NowFeed
 from .replies import PROBLEM, problem_json, problem_reply, to_json
 
@@ -50,6 +53,7 @@ def create_app(yard: Yard) -> Guard:
         yield
         await app.state.hub.close()
         await app.state.feed.close()
+        app.state.observer.close()
         context.close()
 
     app = FastAPI(
@@ -65,11 +69,13 @@ def create_app(yard: Yard) -> Guard:
     app.state.figures = figures = Figures(context)
     app.state.observer = Observer(yard)
     app.state.feed = NowFeed(app.state.observer, context)
-    parts = (submitting, queries, answers, events, planning, sessions, browsing, metrics, observing)
-    for each in parts:
+    app.state.fresh = FreshAnswers()
+    asked = (submitting, queries, answers, events, planning, sessions, browsing, metrics)
+    for each in (*asked, observing, observing_past):
         app.include_router(each.router)
     app.include_router(controls.router)
     app.include_router(page)
+    app.include_router(whatif.router)
     app.add_exception_handler(QueryardError, _problem)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
@@ -98,10 +104,39 @@ async def _invalid(request: Request, error: Exception) -> Response:
     """What is wrong with a request, field by field, in a line."""
     assert isinstance(error, RequestValidationError)
     said = []
-    for each in error.errors():
+    found = error.errors()
+    whole = _wrong_body(request, found)
+    if whole:
+        return problem_reply(InvalidRequest(whole))
+    for each in found:
         where = ".".join(str(part) for part in each["loc"] if part not in ("body", "query", "path"))
         said.append(f"{where}: {each['msg'].lower()}" if where else str(each["msg"]).lower())
     return problem_reply(InvalidRequest("; ".join(dict.fromkeys(said))))
+
+
+def _wrong_body(request: Request, errors: Sequence[Any]) -> str:
+    """What is wrong with a body as a whole; nothing if that is not the problem.
+
+    FastAPI takes a body of another type than JSON for a text.
+    """
+    of_body = [each for each in errors if tuple(each["loc"][:1]) == ("body",)]
+    if not of_body:
+        return ""
+    first = of_body[0]
+    sent_as = request.headers.get("content-type", "")
+    kind = sent_as.partition(";")[0].strip().lower()
+    remedy = "send JSON, with the header 'Content-Type: application/json'"
+    if first["type"] == "json_invalid":
+        reason = str(first.get("ctx", {}).get("error", "")) or "it cannot be read"
+        return f"the body is no valid JSON: {reason} (at character {first['loc'][-1]})"
+    if len(first["loc"]) > 1:
+        return ""
+    if first["type"] == "missing":
+        return f"the request has no body; {remedy}"
+    if kind != "application/json" and not kind.endswith("+json"):
+        told = f"has the type {kind!r}" if kind else "has no type"
+        return f"the body {told}, which is not read here; {remedy}"
+    return f'the body must be a JSON object, as {{"sql": "SELECT 42"}}; {first["msg"].lower()}'
 
 
 async def _http(request: Request, error: Exception) -> Response:

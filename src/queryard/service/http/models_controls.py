@@ -118,3 +118,71 @@ class ControlsState(BaseModel):
     last: int = Field(description="The number of the last change.")
     kept: bool = Field(description="Whether changes survive the server.")
     changes: list[ChangeRecord] = Field(description="The latest first.")
+
+
+class WhatIfBody(BaseModel):
+    """A window of the history, and policies to compare on it."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {"since": "2026-11-18T08:00:00Z", "until": 1794999600, "policies": ["fair", "srtf"]}
+            ]
+        },
+    )
+
+    since: float | str | None = Field(
+        default=None,
+        description="Seconds since 1970, or a time of ISO 8601; an hour before `until` by default.",
+    )
+    until: float | str | None = Field(default=None, description="The same; now by default.")
+    policies: list[str | dict[str, Any]] = Field(
+        description="Names (`all`, `portfolio` and `portfolio:OBJECTIVE` included), or documents.",
+        min_length=1,
+        max_length=100,
+    )
+    slots: int | None = Field(
+        default=None, ge=1, le=100_000, description="As many as there were by default."
+    )
+
+
+class WhatIfState(BaseModel):
+    """How far a what-if is."""
+
+    id: str
+    by: str
+    at: float
+    since: float
+    until: float
+    policies: list[str]
+    slots: int | None
+    state: Literal["waiting", "running", "done", "failed"]
+    progress: float = Field(description="From 0 to 1.")
+    error: str | None
+
+
+class FigureDocument(BaseModel):
+    """A figure; it has no script."""
+
+    title: str
+    svg: str
+
+
+class WhatIfFound(WhatIfState):
+    """A what-if, with all that was found once it is done."""
+
+    title: str
+    rows: list[dict[str, Any]] = Field(
+        description="The table of `queryard compare`: a row per policy, and (`kind` is "
+        "`reference`) what was recorded and two ideals."
+    )
+    table: str = Field(description="The same as text.")
+    verdict: str
+    notes: list[str]
+    estimates: str = Field(description="What policies knew of the work of queries.")
+    figures: list[FigureDocument]
+
+
+class WhatIfList(BaseModel):
+    whatifs: list[WhatIfState]

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 AnyStatus = Literal["waiting", "running", "finished", "failed", "cancelled", "refused", "lost"]
 
-_QUERY: dict[str, Any] = {
+EXAMPLE_QUERY: dict[str, Any] = {
     "id": "5f0c2a91b7de-14",
     "sql": "SELECT count(*) FROM orders",
     "tenant": "sales",
@@ -28,11 +28,17 @@ _QUERY: dict[str, Any] = {
     "eta_s": 2.4,
     "why": "3 waiting queries before it in its pool.",
 }
-_POLICY: dict[str, Any] = {"name": "marshal", "since_at": 1794981600.0, "by": None, "reason": None}
+EXAMPLE_POLICY: dict[str, Any] = {
+    "name": "marshal",
+    "since_at": 1794981600.0,
+    "by": None,
+    "reason": None,
+}
 
 
-def _example(example: dict[str, Any]) -> ConfigDict:
-    return ConfigDict(json_schema_extra={"examples": [example]})
+def example(content: dict[str, Any]) -> ConfigDict:
+    """What OpenAPI shows of a model."""
+    return ConfigDict(json_schema_extra={"examples": [content]})
 
 
 class PolicyInForce(BaseModel):
@@ -85,11 +91,11 @@ class QueryNow(BaseModel):
 class Now(BaseModel):
     """What there is at one moment."""
 
-    model_config = _example(
+    model_config = example(
         {
             "at": 1794985201.75,
             "now_s": 81.21,
-            "policy": _POLICY,
+            "policy": EXAMPLE_POLICY,
             "state": "open",
             "slots": {"total": 4, "busy": 4},
             "memory": {
@@ -99,7 +105,7 @@ class Now(BaseModel):
             },
             "tenants": [{"name": "sales", "waiting": 1, "running": 0, "slots": 0}],
             "running": [],
-            "waiting": [_QUERY],
+            "waiting": [EXAMPLE_QUERY],
             "more_waiting": 0,
             "ended": [],
         }
@@ -124,7 +130,7 @@ Figures = list[float | None]
 class Series(BaseModel):
     """Figures by steps of time. Each list has one number per step, null where none is known."""
 
-    model_config = _example(
+    model_config = example(
         {
             "at": [1794985200.0, 1794985212.0],
             "step_s": 12.0,
@@ -205,7 +211,7 @@ class AnswerPoint(BaseModel):
 class Timeline(BaseModel):
     """One query over time."""
 
-    model_config = _example(
+    model_config = example(
         {
             "id": "5f0c2a91b7de-14",
             "tenant": "sales",

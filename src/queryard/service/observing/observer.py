@@ -10,12 +10,16 @@ from queryard.history import Overviews, QueryRecord
 
 from ..submitted import Submitted
 from ..yard import Yard, unknown_query
+from .archive import Archive, archive_document, bounds_of, page_of
 from .clock import WallClock
+from .cluster import backend_name, changes_document, cluster_document
 from .courses import Courses
 from .ended import EndedQueries
+from .log_ring import Level, LogRing, log_document
 from .memory import resident_bytes
-from .now import Present, now_document
+from .now import Present, now_document, policy_document
 from .past import past
+from .performance import By, performance_document, queries_of
 from .ring import Cell
 from .sampling import Sampler
 from .series import cells_of, planned, series_document
@@ -37,6 +41,10 @@ class Observer:
         self.clock = WallClock(yard.session.now)
         self._ended = EndedQueries(yard.config.redact)
         self._courses = Courses()
+        self._archive = Archive()
+        self._log = LogRing(yard.config.redact)
+        # One long read of the history at a time, so that a few pages do not take all cores.
+        self._reading = threading.Lock()
         self.sampler = Sampler(yard.session)
         self._lock = threading.Lock()
         self._present: Present | None = None
@@ -44,6 +52,7 @@ class Observer:
         yard.watch(self._ended)
         yard.watch(self._courses)
         yard.every_second(self.sampler.look)
+        self._log.attach()
 
     @property
     def version(self) -> tuple[object, ...]:
@@ -87,6 +96,54 @@ class Observer:
                     before = cells_of(rows, since, stretch.step_s)
         return series_document(self.sampler, stretch, before, visibility.is_all)
 
+    # --- the cluster and its policy --------------------------------------------------------------
+
+    def cluster(self, visibility: Visibility) -> dict[str, Any]:
+        """All nodes, with the queries there that a token may see. It asks the scheduler."""
+        host = self.session.host
+        view = host.cluster()
+        seen = {each.id for each in self.yard.active() if visibility.may_see(each.tenant)}
+        is_admin = visibility.is_all
+
+        def sees(query: str) -> bool:
+            return is_admin or query in seen
+
+        return cluster_document(view, backend_name(host.backend), sees, is_admin)
+
+    def scheduler(self, visibility: Visibility, limit: int) -> dict[str, Any]:
+        """The policy in force, how it came to that, and what a portfolio has decided.
+
+        Reasons may name tenants: they are for admins, as the profile with its shares is.
+        """
+        session = self.session
+        state = session.policy_state()
+        found: dict[str, Any] = {"policy": policy_document(state, visibility, self.clock)}
+        if not visibility.is_all:
+            changes = changes_document(session.policy_changes(limit), (), self.clock)
+            hidden = {"by": None, "reason": None}
+            shown = [change | hidden for change in changes]
+            return found | {
+                "profile": {"name": state.name},
+                "portfolio": None,
+                "changes": shown,
+                "decisions": [],
+            }
+        with past(session.host.history_file) as reader:
+            until = self.clock.began_at - 1.0
+            before = [] if reader is None else reader.policy_changes(until, limit)
+        return found | {
+            "profile": dict(session.profile),
+            "portfolio": None if state.portfolio is None else dict(state.portfolio),
+            "changes": changes_document(session.policy_changes(limit), before, self.clock)[:limit],
+            "decisions": session.policy_decisions(limit),
+        }
+
+    def logs(self, after: int | None, level: Level, limit: int) -> dict[str, Any]:
+        """Lines of the log; for admins only."""
+        return log_document(*self._log.lines(after, level, limit))
+
+    # --- the past ----------------------------------------------------------------------------
+
     def timeline(
         self, visibility: Visibility, query: str, submitted: Submitted | None
     ) -> dict[str, Any]:
@@ -104,6 +161,36 @@ class Observer:
             course = self._courses.of(query) if online is None else online.log.course
             now_s = self.session.now() if is_own else None
             return timeline_document(told, reader, now_s, visibility.may_see, course)
+
+    def performance(
+        self, visibility: Visibility, since: float, until: float, by: By
+    ) -> dict[str, Any]:
+        """How the queries did that ended in a stretch of time. It may take a second."""
+        with self._reading, past(self.session.host.history_file) as reader:
+            queries = None if reader is None else queries_of(reader, visibility, since, until)
+        return performance_document(queries, by, since, until)
+
+    def archive(self, visibility: Visibility) -> dict[str, Any]:
+        """All days with queries. It may take a second."""
+        with self._reading, past(self.session.host.history_file) as reader:
+            rows = [] if reader is None else self._archive.rows(reader, time.time())
+        return archive_document(rows, visibility)
+
+    def archived_day(
+        self, visibility: Visibility, day: str, by: By, limit: int, start: int
+    ) -> dict[str, Any]:
+        """One day: how its queries did, and a page of them. It may take a second."""
+        bounds = bounds_of(day)
+        found = self.performance(visibility, *bounds, by)
+        with past(self.session.host.history_file) as reader:
+            page: dict[str, Any] = {"queries": [], "start": start, "next": None, "total": 0}
+            if reader is not None:
+                page = page_of(reader, bounds, visibility, limit, start)
+        return {"day": day, "performance": found, **page}
+
+    def close(self) -> None:
+        """Hear of nothing more."""
+        self._log.detach()
 
 
 def _past_query(reader: Overviews | None, visibility: Visibility, query: str) -> QueryRecord:

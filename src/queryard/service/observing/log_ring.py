@@ -1,0 +1,139 @@
+"""The last lines of the server's log, for its admins; secrets are left out."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import re
+import threading
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+from ..logs import LOGGER
+
+Level = Literal["debug", "info", "warning", "error"]
+KEPT = 5_000
+CHARACTERS = 1_000
+FIELDS = 30
+# Beside our own, libraries that tell what goes wrong.
+LOGGERS = (LOGGER.name, "queryard.http", "uvicorn.error", "asyncio", "py.warnings")
+_SECRET = re.compile(
+    r"qy_[\w-]{6,}|(?<=bearer )\S{6,}|(?<=basic )\S{6,}"
+    r"|(?<=password=)\S+|(?<=secret=)\S+|(?<=token=)qy\S+",
+    re.IGNORECASE,
+)
+HIDDEN = "…"
+
+
+def without_secrets(text: str) -> str:
+    """A text without what looks like a token or a password.
+
+    >>> without_secrets("Authorization: Bearer qy_abcdefgh123, password=x")
+    'Authorization: Bearer …, password=…'
+    """
+    return _SECRET.sub(HIDDEN, text)
+
+
+class Line(NamedTuple):
+    """One event of the log; numbers go up by one."""
+
+    seq: int
+    at: float
+    level: str
+    number: int
+    event: str
+    text: str
+    fields: Mapping[str, Any]
+
+
+class LogRing(logging.Handler):
+    """Keeps the last lines; `attach` it, and `detach` it at the end."""
+
+    def __init__(self, redacts: bool) -> None:
+        super().__init__(logging.INFO)
+        self._redacts = redacts
+        self._numbers = itertools.count(1)
+        self._lines: deque[Line] = deque(maxlen=KEPT)
+        self._guard = threading.Lock()
+        self._last = 0
+
+    def attach(self) -> None:
+        """Hear of what is logged from now on, in this process."""
+        for name in LOGGERS:
+            logging.getLogger(name).addHandler(self)
+        if LOGGER.level == logging.NOTSET:
+            LOGGER.setLevel(logging.INFO)
+
+    def detach(self) -> None:
+        for name in LOGGERS:
+            logging.getLogger(name).removeHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            given = getattr(record, "fields", {})
+            fields = {
+                str(name): _plain(value) for name, value in itertools.islice(given.items(), FIELDS)
+            }
+            event = without_secrets(record.getMessage())[:CHARACTERS]
+            text = " ".join(f"{name}={value}" for name, value in fields.items())
+            if record.exc_info and record.exc_info[1] is not None:
+                text = f"{text} {self._error(record.exc_info[1])}".strip()
+            level = record.levelname.lower()
+            with self._guard:
+                self._last = next(self._numbers)
+                self._lines.append(
+                    Line(
+                        self._last,
+                        round(record.created, 3),
+                        level,
+                        record.levelno,
+                        event,
+                        text[:CHARACTERS],
+                        fields,
+                    )
+                )
+        except Exception:
+            self.handleError(record)
+
+    def _error(self, error: BaseException) -> str:
+        """An error by its kind; what it says may quote values."""
+        kind = type(error).__name__
+        return kind if self._redacts else without_secrets(f"{kind}: {error}")
+
+    def lines(self, after: int | None, level: Level, limit: int) -> tuple[list[Line], int]:
+        """The next lines after a number, or the last ones; and the number of the last of all."""
+        least = getattr(logging, level.upper())
+        with self._guard:
+            found = [line for line in self._lines if line.number >= least]
+            last = self._last
+        if after is None:
+            return found[-limit:], last
+        return [line for line in found if line.seq > after][:limit], last
+
+
+def _plain(value: object) -> Any:
+    """A value of a field as JSON knows it."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return without_secrets(str(value))[:CHARACTERS]
+
+
+def log_document(lines: list[Line], last: int) -> dict[str, Any]:
+    """Lines as plain data, with the fields that pages look for."""
+    return {
+        "lines": [
+            {
+                "seq": line.seq,
+                "at": line.at,
+                "level": line.level,
+                "event": line.event,
+                "text": line.text,
+                "query": line.fields.get("query"),
+                "tenant": line.fields.get("tenant"),
+                "fields": line.fields,
+            }
+            for line in lines
+        ],
+        "last": lines[-1].seq if lines and lines[-1].seq < last else last,
+    }

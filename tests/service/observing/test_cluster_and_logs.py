@@ -1,0 +1,107 @@
+"""Nodes, the policy in force and the log: what each token may see of them."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from queryard.service.http import models_observing_past as models
+from queryard.service.logs import log
+from queryard.service.observing.log_ring import KEPT, LogRing, log_document
+from service.http.test_queries import submitted
+from service.http.test_rows_resumed import eventually
+from service.observing.test_now import finish_all
+
+
+def test_nodes_tell_their_slots_and_the_queries_that_are_seen(server, ann, eve, root):
+    query = submitted(ann, "SELECT count(*) FROM range(100000000000) r WHERE r.range % 3 = 1")
+    try:
+        assert eventually(lambda: ann.get("/v1/now").json()["running"], 20)
+        own = ann.get("/v1/cluster").json()
+        models.Cluster.model_validate(own)
+        assert own["backend"] == "local"
+        assert sum(node["slots"] for node in own["nodes"]) == 2
+        assert any(node["busy"] for node in own["nodes"])
+        assert all(0 <= node["free_bytes"] <= node["memory_bytes"] for node in own["nodes"])
+        assert any(query in node["running"] for node in own["nodes"])
+        other = eve.get("/v1/cluster")
+        assert query not in other.text
+        assert any(node["running_others"] for node in other.json()["nodes"])
+        assert query in root.get("/v1/cluster").text
+    finally:
+        finish_all(server)
+
+
+def test_the_policy_and_its_changes_are_told(server, ann, root):
+    before = root.get("/v1/scheduler").json()["policy"]["name"]
+    server.yard.session.use_profile("fair", by="root", reason="web floods the queue")
+    assert eventually(lambda: root.get("/v1/scheduler").json()["policy"]["name"] == "fair", 20)
+    found = root.get("/v1/scheduler").json()
+    models.SchedulerState.model_validate(found)
+    assert found["policy"]["by"] == "root"
+    assert found["changes"][0]["from"] == before
+    assert found["changes"][0]["to"] == "fair"
+    assert found["changes"][0]["reason"] == "web floods the queue"
+    assert found["profile"]["name"] == "fair"
+    told = ann.get("/v1/scheduler")
+    models.SchedulerState.model_validate(told.json())
+    assert told.json()["policy"]["name"] == "fair"
+    assert "web" not in told.text
+    assert "web" not in ann.get("/v1/now").text
+    assert root.get("/v1/now").json()["policy"]["reason"] == "web floods the queue"
+
+
+def test_the_log_is_for_admins(server, ann, root):
+    log("something happened", query="q-1", tenant="sales", secret_field="Bearer qy_0123456789")
+    assert ann.get("/v1/logs").status_code == 403
+    found = root.get("/v1/logs").json()
+    models.Logs.model_validate(found)
+    line = found["lines"][-1]
+    assert (line["event"], line["query"], line["tenant"]) == ("something happened", "q-1", "sales")
+    assert "0123456789" not in root.get("/v1/logs").text
+    assert root.get("/v1/logs", params={"after": found["last"]}).json()["lines"] == []
+    log("another thing")
+    (next_line,) = root.get("/v1/logs", params={"after": found["last"]}).json()["lines"]
+    assert next_line["seq"] == found["last"] + 1
+
+
+@pytest.fixture
+def ring():
+    made = LogRing(redacts=False)
+    made.attach()
+    yield made
+    made.detach()
+
+
+def test_the_log_keeps_the_last_lines_and_reads_on_where_it_was(ring):
+    for number in range(KEPT + 50):
+        log(f"event {number}", logging.WARNING if number % 10 == 0 else logging.INFO, n=number)
+    lines, last = ring.lines(None, "info", 10**6)
+    assert len(lines) == KEPT
+    assert last == KEPT + 50
+    seen, after = [], 0
+    while True:
+        found = log_document(*ring.lines(after, "info", 700))
+        if not found["lines"]:
+            break
+        seen += [line["seq"] for line in found["lines"]]
+        after = found["last"]
+    assert seen == [line.seq for line in lines]
+    warnings, _ = ring.lines(None, "warning", 10**6)
+    assert {line.level for line in warnings} == {"warning"}
+
+
+def test_errors_are_told_without_values_where_the_server_redacts():
+    for redacts in (True, False):
+        ring = LogRing(redacts)
+        ring.attach()
+        try:
+            raise ValueError("Ann's number is 42")
+        except ValueError:
+            logging.getLogger("queryard.http").exception("GET / failed")
+        finally:
+            ring.detach()
+        (line,) = ring.lines(None, "info", 10)[0]
+        assert ("42" in line.text) != redacts
+        assert "ValueError" in line.text

@@ -1,0 +1,384 @@
+"""The page in a browser: sign-in, every view, cancelling, controls, narrow screens, no script."""
+
+from __future__ import annotations
+
+import re
+
+import httpx
+import pytest
+
+from service.http.serving import a_server
+from service.page.browsing import PHONE, a_browser, a_page, go, signed_in
+
+# Runs for long, on two slots.
+SLOW = "SELECT count(*) FROM numbers a, numbers b, numbers c WHERE (a.n * b.n + c.n) % 7 = 3"
+# Every view, and what shows that its data has come.
+ALL_VIEWS = {
+    "now": "table.ended td:has-text('SELECT * FROM small')",
+    "sql": ".tables-list summary:has-text('numbers')",
+    "performance": "td:has-text('sales')",
+    "scheduler": ".tile-value:has-text('marshal')",
+    "cluster": "td:has-text('local')",
+    "system": "svg.chart path.line",
+    "archive": "td a",
+    "logs": "h1:has-text('Logs')",
+    "whatif": ".policies label:has-text('fifo')",
+    "controls": "th:has-text('sales')",
+}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with a_browser() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page")
+    with a_server(folder, session={"history": folder / "history.sqlite"}) as made:
+        with made.client("ann") as ann:
+            for sql in ("SELECT count(*) FROM numbers", "SELECT * FROM small", "SELECT nothing"):
+                ann.post("/v1/queries?wait=10", json={"sql": sql})
+        yield made
+
+
+@pytest.fixture
+def admin(browser, server):
+    """A page that an admin has signed in to."""
+    with a_page(browser) as page:
+        yield signed_in(page, server.url, server.secrets["root"])
+
+
+@pytest.fixture
+def slow(server):
+    """A query of ann's that is on its way for as long as the test."""
+    with server.client("ann") as ann:
+        query = ann.post("/v1/queries", json={"sql": SLOW}).json()["id"]
+        yield query
+        ann.delete(f"/v1/queries/{query}")
+
+
+# --- sign-in -------------------------------------------------------------------------------------
+
+
+def test_a_token_signs_in_and_stays_in_the_tab_until_it_signs_out(browser, server):
+    with a_page(browser, allowed=("401",)) as page:
+        page.goto(server.url)
+        page.get_by_label("Token").fill("qy_wrong")
+        page.get_by_role("button", name="Sign in").click()
+        page.get_by_role("alert").get_by_text("the token is unknown").wait_for()
+        page.get_by_label("Token").fill(server.secrets["ann"])
+        page.keyboard.press("Enter")
+        page.get_by_role("heading", name=re.compile("Running")).wait_for()
+        page.reload()
+        page.get_by_role("heading", name=re.compile("Running")).wait_for()
+        assert page.evaluate("Object.keys(localStorage).length") == 0
+        page.get_by_role("button", name="Sign out").click()
+        page.get_by_label("Token").wait_for()
+        assert page.evaluate("sessionStorage.getItem('queryard.token')") is None
+
+
+def test_the_token_of_a_link_leaves_the_address(browser, server):
+    with a_page(browser) as page:
+        signed_in(page, server.url, server.secrets["ann"])
+        assert server.secrets["ann"] not in page.url
+        page.get_by_role("link", name="Now").wait_for()
+
+
+def test_a_user_sees_its_own_queries_and_no_controls(browser, server, slow):
+    with a_page(browser) as page:
+        signed_in(page, server.url, server.secrets["eve"])
+        page.get_by_text("No query runs.").wait_for()
+        assert page.get_by_role("link", name="Controls").count() == 0
+        assert page.get_by_text("numbers a, numbers b").count() == 0
+
+
+# --- views ---------------------------------------------------------------------------------------
+
+
+def test_every_view_is_shown_without_an_error(admin):
+    for view, sign in ALL_VIEWS.items():
+        go(admin, view)
+        admin.locator(f"nav a[href='#/{view}'][aria-current=page]").wait_for()
+        admin.locator(sign).first.wait_for(state="attached")
+        assert admin.locator(".notice.bad:visible").count() == 0, (view, admin.inner_text("main"))
+
+
+def test_a_past_day_lists_its_queries(admin):
+    go(admin, "archive")
+    admin.locator("td a").first.click()
+    admin.get_by_role("heading", name="Archive ·").wait_for()
+    admin.locator("td", has_text="SELECT * FROM small").first.wait_for()
+    admin.get_by_text(re.compile("1 to . of . queries")).wait_for()
+
+
+@pytest.mark.long
+def test_what_if_compares_policies_in_a_table_and_figures(admin):
+    go(admin, "whatif")
+    admin.get_by_label(re.compile("^marshal")).wait_for()
+    for name in ("fifo", "swrd"):
+        admin.get_by_label(re.compile(f"^{name} ")).check()
+    admin.get_by_role("button", name="Compare").click()
+    admin.locator("table caption", has_text="Policies compared").wait_for(
+        state="attached", timeout=60_000
+    )
+    assert admin.locator("td", has_text=re.compile("^fifo$")).count() == 1
+
+
+def test_a_running_query_is_shown_opened_and_cancelled(admin, slow):
+    row = admin.locator("table.running tr", has_text="numbers a, numbers b")
+    row.wait_for()
+    assert "sales" in row.inner_text()
+    row.get_by_role("link").first.click()
+    admin.locator("h1", has_text=slow).wait_for()
+    admin.locator("rect.segment.lease").first.wait_for(state="attached")
+    admin.get_by_role("button", name="Cancel").click()
+    admin.get_by_role("button", name="Cancel it").click()
+    admin.locator(".chip.cancelled").wait_for()
+    go(admin, "now")
+    admin.locator("table.ended tr", has_text="cancelled").first.wait_for()
+
+
+def test_cancel_on_the_first_view(admin, slow):
+    admin.get_by_role("button", name=f"Cancel query {slow}").click()
+    admin.get_by_text(f"Query {slow} is cancelled.").wait_for()
+
+
+# --- SQL -----------------------------------------------------------------------------------------
+
+
+def test_a_statement_is_written_run_and_its_rows_are_paged(admin):
+    go(admin, "sql")
+    admin.locator("details", has_text="numbers").wait_for()
+    area = admin.get_by_label("SQL statement")
+    area.fill(
+        "SELECT n, 1234567890123456789012::HUGEINT AS h, 1.50::DECIMAL(9,2) AS d\n"
+        "FROM numbers ORDER BY n"
+    )
+    admin.keyboard.press("Control+Enter")
+    admin.get_by_text("rows 1 to 100", exact=True).wait_for()
+    first = admin.locator("table.result tbody tr").first
+    assert first.locator("td").all_inner_texts() == ["0", "1234567890123456789012", "1.50"]
+    admin.get_by_role("button", name="Next").click()
+    admin.get_by_text("rows 101 to 200", exact=True).wait_for()
+    assert admin.locator("table.result tbody td").first.inner_text() == "100"
+
+
+def test_a_wrong_statement_is_told_with_its_line(admin):
+    go(admin, "sql")
+    admin.get_by_label("SQL statement").fill("SELECT *\nFROM nowhere")
+    admin.get_by_role("button", name="Run", exact=True).click()
+    admin.get_by_text("nowhere does not exist").wait_for()
+
+
+def test_a_statement_is_cancelled_by_the_keyboard(admin):
+    go(admin, "sql")
+    admin.get_by_label("SQL statement").fill(SLOW)
+    admin.keyboard.press("Control+Enter")
+    admin.get_by_role("button", name="Cancel", exact=True).wait_for()
+    admin.locator(".panel .mono", has_text="-").first.wait_for()
+    admin.keyboard.press("Control+.")
+    admin.get_by_text("The query is cancelled.").wait_for()
+
+
+def test_an_online_answer_has_intervals_and_ends_exact(admin):
+    go(admin, "sql")
+    admin.get_by_label("SQL statement").fill(
+        "SELECT n % 3 AS k, avg(n) AS mean FROM numbers GROUP BY k"
+    )
+    admin.get_by_label("online").check()
+    admin.get_by_role("button", name="Run", exact=True).click()
+    admin.locator("table.result tbody tr").nth(2).wait_for()
+    admin.get_by_text(re.compile("Exact after|rows 1 to 3 of 3")).wait_for()
+
+
+# --- controls ------------------------------------------------------------------------------------
+
+
+def test_pausing_is_recorded_seen_everywhere_and_undone(admin, server):
+    go(admin, "controls")
+    admin.get_by_label("reason").fill("maintenance")
+    admin.get_by_role("button", name="Pause").click()
+    admin.locator(".top b", has_text="paused").wait_for()
+    row = admin.locator("tr", has_text="maintenance").first
+    assert "root" in row.inner_text()
+    row.get_by_role("button", name="Undo").click()
+    admin.get_by_role("button", name="Pause").wait_for()
+    with server.client("root") as root:
+        assert root.get("/v1/controls").json()["state"] == "open"
+
+
+def test_a_tenant_gets_another_weight(admin, server):
+    go(admin, "controls")
+    weight = admin.get_by_label("weight of sales")
+    weight.fill("3")
+    weight.press("Enter")
+    admin.locator(".notice.good", has_text="sales").wait_for()
+    with server.client("root") as root:
+        tenants = root.get("/v1/controls").json()["tenants"]
+    assert {each["name"]: each["weight"] for each in tenants}["sales"] == 3
+
+
+# --- by keyboard, on a phone, in the dark --------------------------------------------------------
+
+
+def test_the_keyboard_goes_everywhere(admin):
+    admin.keyboard.press("Tab")
+    assert admin.evaluate("document.activeElement.textContent") == "Skip to the content"
+    admin.keyboard.press("g")
+    admin.keyboard.press("s")
+    admin.get_by_label("SQL statement").wait_for()
+    assert admin.evaluate("document.activeElement.tagName") == "TEXTAREA"
+    admin.keyboard.press("Tab")  # it indents
+    assert admin.evaluate("document.activeElement.value") == "  "
+    admin.keyboard.press("Escape")
+    admin.keyboard.press("Tab")  # and now it leaves
+    assert admin.evaluate("document.activeElement.tagName") != "TEXTAREA"
+    admin.keyboard.press("?")
+    admin.get_by_role("heading", name="Shortcuts").wait_for()
+    admin.keyboard.press("Escape")
+    admin.keyboard.press("t")
+    assert admin.evaluate("document.documentElement.dataset.theme") == "light"
+
+
+def test_nothing_is_wider_than_a_phone(browser, server, slow):
+    with a_page(browser, size=PHONE) as page:
+        signed_in(page, server.url, server.secrets["root"])
+        page.locator("table.running tr", has_text="numbers a").wait_for()
+        for view in (*ALL_VIEWS, f"query/{slow}"):
+            go(page, view)
+            page.locator(ALL_VIEWS.get(view, "h1")).first.wait_for(state="attached")
+            page.wait_for_timeout(50)
+            assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], view
+        page.get_by_role("button", name="Menu").click()
+        page.get_by_role("link", name="Now").click()
+        page.get_by_role("heading", name=re.compile("Running")).wait_for()
+        assert not page.get_by_role("link", name="Cluster").is_visible()
+
+
+def test_dark_is_dark(browser, server):
+    with a_page(browser, color_scheme="dark") as page:
+        signed_in(page, server.url, server.secrets["root"])
+        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert max(map(int, re.findall(r"\d+", ground))) < 60
+
+
+# --- no script from outside ----------------------------------------------------------------------
+
+EVIL = "<img src=x onerror=window.hacked=1>"
+
+
+def test_names_statements_and_errors_are_shown_as_text_and_never_run(browser, tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with a_server(tmp_path, session={"history": tmp_path / "history.sqlite"}) as server:
+        pq.write_table(pa.table({EVIL: [EVIL]}), tmp_path / "data" / f"{EVIL}.parquet")
+        server.yard.session.refresh()
+        secret = server.yard.tokens.add("mallory", EVIL, "admin")
+        head = {"Authorization": f"Bearer {secret}"}
+        with httpx.Client(base_url=server.url, headers=head, timeout=30) as mallory:
+            sqls = (f"SELECT '{EVIL}' AS \"{EVIL}\" -- {EVIL}", f'SELECT "{EVIL}" FROM small')
+            for sql in sqls:
+                mallory.post("/v1/queries?wait=10", json={"sql": sql})
+            slow = mallory.post("/v1/queries", json={"sql": f"{SLOW} -- {EVIL}"}).json()["id"]
+            ended = [each["id"] for each in mallory.get("/v1/now").json()["ended"]]
+            with a_page(browser) as page:
+                signed_in(page, server.url, secret)
+                page.locator("table.running tr", has_text=EVIL).wait_for()
+                for view in (*ALL_VIEWS, f"query/{slow}", *(f"query/{each}" for each in ended)):
+                    go(page, view)
+                    page.locator("main h1").wait_for(state="attached")
+                    page.wait_for_timeout(150)
+                go(page, "sql")
+                page.locator("details", has_text=EVIL).locator("summary").click()
+                page.get_by_label("SQL statement").fill(f'SELECT * FROM "{EVIL}"')
+                page.keyboard.press("Control+Enter")
+                page.locator("table.result td", has_text=EVIL).wait_for()
+                page.get_by_label("SQL statement").fill(f'SELECT "{EVIL}" FROM small')
+                page.keyboard.press("Control+Enter")
+                page.locator(".notice.bad", has_text=EVIL).wait_for()
+                assert page.locator("img[src=x]").count() == 0
+                assert page.evaluate("window.hacked") is None
+            mallory.delete(f"/v1/queries/{slow}")
+
+
+def test_the_policy_refuses_script_that_got_in_all_the_same(browser, server):
+    with a_page(
+        browser, allowed=("Content Security Policy", "TrustedHTML", "TrustedScript")
+    ) as page:
+        signed_in(page, server.url, server.secrets["root"])
+        refused = page.evaluate(
+            """() => {
+                const tried = [];
+                const made = document.createElement("script");
+                try { made.text = "window.hacked = 1"; document.body.append(made); }
+                catch (error) { tried.push(error.name); }
+                try { document.body.innerHTML = "<img src=x onerror=window.hacked=1>"; }
+                catch (error) { tried.push(error.name); }
+                return tried;
+            }"""
+        )
+        page.wait_for_timeout(100)
+        assert refused == ["TypeError", "TypeError"]
+        assert page.evaluate("window.hacked") is None
+
+
+# --- a connection that is lost -------------------------------------------------------------------
+
+
+def test_a_lost_connection_is_told_and_comes_back_by_itself(browser, tmp_path):
+    port = 0
+    with a_page(browser, allowed=("ERR_CONNECTION", "ERR_INCOMPLETE", "ERR_EMPTY")) as page:
+        with a_server(tmp_path) as server:
+            port = int(server.url.rpartition(":")[2])
+            secret = server.secrets["root"]
+            signed_in(page, server.url, secret)
+            page.get_by_text("No query runs.").wait_for()
+        page.get_by_text("The connection is lost").wait_for()
+        with a_server(tmp_path, port=port) as server:
+            page.get_by_text("The connection is lost").wait_for(state="hidden")
+            with httpx.Client(
+                base_url=server.url, headers={"Authorization": f"Bearer {secret}"}
+            ) as client:
+                query = client.post("/v1/queries", json={"sql": SLOW}).json()["id"]
+                page.locator("table.running tr", has_text="numbers a").wait_for()
+                client.delete(f"/v1/queries/{query}")
+
+
+# --- many ----------------------------------------------------------------------------------------
+
+
+def many_waiting(browser, tmp_path, number: int) -> None:
+    from queryard.service.config import ServiceLimits
+
+    limits = ServiceLimits(statements_per_s=1e6, open_results=10_000)
+    with a_server(tmp_path, limits=limits) as server, server.client("root") as root:
+        root.post("/v1/controls", json={"change": "pause"})
+        for each in range(number):
+            root.post("/v1/queries", json={"sql": f"SELECT {each} FROM numbers"})
+        with a_page(browser) as page:
+            signed_in(page, server.url, server.secrets["root"])
+            page.get_by_role(
+                "heading", name=re.compile(f"Waiting · {number:,}".replace(",", "."))
+            ).wait_for()
+            rows = page.locator("table.waiting tbody tr")
+            assert rows.count() == min(200, number)
+            handle = rows.nth(1).element_handle()
+            root.post("/v1/queries", json={"sql": "SELECT 'one more' FROM numbers"})
+            page.get_by_role(
+                "heading", name=re.compile(f"Waiting · {number + 1:,}".replace(",", "."))
+            ).wait_for()
+            assert handle.evaluate("row => row.isConnected"), "rows stay, and are not made anew"
+            root.post("/v1/controls", json={"change": "cancel-tenant", "tenant": "ops"})
+            page.get_by_text("No query waits.").wait_for()
+
+
+def test_many_waiting_queries_are_shown_in_part_and_rows_stay(browser, tmp_path):
+    many_waiting(browser, tmp_path, 250)
+
+
+@pytest.mark.long
+def test_a_thousand_waiting_queries_are_shown_in_part_and_rows_stay(browser, tmp_path):
+    many_waiting(browser, tmp_path, 1000)

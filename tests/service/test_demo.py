@@ -1,0 +1,93 @@
+"""`queryard serve --demo`: its data, its questions, and its users."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from random import Random
+
+import pytest
+
+pytest.importorskip("fastapi")
+pytest.importorskip("httpx")
+pytest.importorskip("uvicorn")
+
+import queryard
+from queryard.core.errors import QueryardError
+from queryard.service import demo
+from queryard.service.sources import Sources
+from queryard.service.tokens import TokenStore
+from service.anywhere import served
+from service.processes import a_process
+
+
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory) -> Path:
+    """The same on a fiftieth of the data."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo, "SCALE", 0.01)
+        try:
+            return demo.prepare(tmp_path_factory.mktemp("demo"))
+        except QueryardError as error:
+            pytest.skip(str(error))
+
+
+def test_the_catalog_names_all_tables_and_the_tenants(catalog):
+    settings = Sources(str(catalog)).read()
+    assert set(settings.session["tenants"]) == {users.tenant for users in demo.USERS}
+    with queryard.connect(catalog, history=False) as session:
+        assert len(session.tables()) == 8
+
+
+def test_every_question_has_an_answer_but_the_mistaken_one(catalog):
+    rng = Random(1)
+    failed = []
+    with queryard.connect(catalog, slots=2, memory="1 GB", history=False) as session:
+        for ask in dict.fromkeys(ask for users in demo.USERS for ask in users.asks):
+            try:
+                session.sql(ask(rng)).fetchall()
+            except QueryardError:
+                failed.append(ask)
+    assert len(failed) == 1
+
+
+def test_all_tenants_ask_until_they_are_stopped(catalog, tmp_path):
+    with (
+        queryard.connect(catalog, slots=2, memory="1 GB", history=tmp_path / "h.sqlite") as session,
+        served(session, tmp_path) as url,
+    ):
+        store = TokenStore(tmp_path / "tokens.json")
+        load = demo.Load()
+        load.start(url, store)
+        wanted = {users.tenant for users in demo.USERS}
+        seen: set[str] = set()
+        until_s = time.monotonic() + 60
+        while not wanted <= seen and time.monotonic() < until_s:
+            seen |= {view.tenant.partition("/")[0] for view in session.queries()}
+            time.sleep(0.005)
+        load.stop()
+        assert wanted <= seen
+
+
+def test_its_users_need_plain_http(tmp_path):
+    from queryard.cli.demo import Demo
+
+    with pytest.raises(QueryardError, match="--demo and --http off"):
+        Demo.prepared(str(tmp_path), None, "off", None)
+
+
+@pytest.mark.long
+def test_one_command_serves_it(tmp_path):
+    import httpx
+
+    demo.prepare(tmp_path / "demo")
+    with a_process(tmp_path, "--demo", "--postgres", "off", tmp_path / "demo") as server:
+        link = server.find(r"page +(\S+)")
+        assert link == f"{server.url}/#token={server.token}"
+        head = {"Authorization": f"Bearer {server.token}"}
+        until_s = time.monotonic() + 30
+        ended: list = []
+        while len(ended) < 5 and time.monotonic() < until_s:
+            ended = httpx.get(f"{server.url}/v1/now", headers=head).json()["ended"]
+            time.sleep(0.2)
+        assert len(ended) >= 5
