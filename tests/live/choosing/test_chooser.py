@@ -204,15 +204,16 @@ def test_trials_know_the_pace_of_the_machine():
         asked.append(question.pace)
         return 0.1, tried(question, candidates)
 
-    choosing = FakeChoosing(FIRST, Script(work_s=lambda run: 4.0), answer)
+    document = {"portfolio": {"objective": "response", "candidates": ["fifo", "swrd"]}}
+    choosing = FakeChoosing(document, Script(work_s=lambda run: 4.0), answer)
     for number in range(8):
         choosing.chooser.ended(f"before{number}", 1.0, work_s=1.0, held_s=3.0)
     crowd(choosing, (4.0, 4.0, 4.0))
     choosing.run(2.0)
     assert asked[0] == pytest.approx(3.0)
-    forecast = choosing.chooser.decisions[0].tried[0].objectives["stretch"]
-    # 24 core-seconds on 2 slots, in turn: the mean response is that of the second.
-    assert forecast == pytest.approx(12.0 / 12.0, rel=0.2)
+    forecast = choosing.chooser.decisions[0].tried[0].objectives["response"]
+    # Three queries of 12 slot-seconds on 2 slots, one after another.
+    assert forecast == pytest.approx((6.0 + 12.0 + 18.0) / 3, rel=0.1)
 
 
 def test_a_late_answer_is_dropped_and_nothing_changes():
