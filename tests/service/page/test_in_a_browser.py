@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 
 import httpx
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from service.http.serving import a_server
 from service.page.browsing import PHONE, a_browser, a_page, go, signed_in
+from service.yard_ground import write_data
 
+LARGE = 400_000
 # Runs for long, on two slots.
 SLOW = "SELECT count(*) FROM numbers a, numbers b, numbers c WHERE (a.n * b.n + c.n) % 7 = 3"
 # Every view, and what shows that its data has come.
@@ -36,6 +40,12 @@ def browser():
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
+    data = folder / "data"
+    data.mkdir()
+    write_data(data)
+    # Enough blocks to estimate from.
+    large = {"g": [n % 3 for n in range(LARGE)], "x": [float(n % 101) for n in range(LARGE)]}
+    pq.write_table(pa.table(large), data / "large.parquet", row_group_size=LARGE // 200)
     with a_server(folder, session={"history": folder / "history.sqlite"}) as made:
         with made.client("ann") as ann:
             for sql in ("SELECT count(*) FROM numbers", "SELECT * FROM small", "SELECT nothing"):
@@ -184,13 +194,22 @@ def test_a_statement_is_cancelled_by_the_keyboard(admin):
 
 def test_an_online_answer_has_intervals_and_ends_exact(admin):
     go(admin, "sql")
-    admin.get_by_label("SQL statement").fill(
-        "SELECT n % 3 AS k, avg(n) AS mean FROM numbers GROUP BY k"
-    )
+    admin.get_by_label("SQL statement").fill("SELECT g, avg(x) AS mean FROM large GROUP BY g")
     admin.get_by_label("online").check()
     admin.get_by_role("button", name="Run", exact=True).click()
-    admin.locator("table.result tbody tr").nth(2).wait_for()
-    admin.get_by_text(re.compile("Exact after|rows 1 to 3 of 3")).wait_for()
+    admin.locator("table.online svg.whisker").nth(2).wait_for(state="attached")
+    admin.get_by_text("Exact after").wait_for()
+    admin.locator(".panel a.mono").first.click()
+    admin.get_by_role("heading", name="Provisional answers").wait_for()
+
+
+def test_what_cannot_be_estimated_runs_exactly_and_says_why(admin):
+    go(admin, "sql")
+    admin.get_by_label("SQL statement").fill("SELECT avg(n) FROM numbers")
+    admin.get_by_label("online").check()
+    admin.get_by_role("button", name="Run", exact=True).click()
+    admin.get_by_text("too few to estimate from").wait_for()
+    admin.get_by_text("rows 1 to 1 of 1").wait_for()
 
 
 # --- controls ------------------------------------------------------------------------------------
@@ -270,9 +289,6 @@ EVIL = "<img src=x onerror=window.hacked=1>"
 
 
 def test_names_statements_and_errors_are_shown_as_text_and_never_run(browser, tmp_path):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     with a_server(tmp_path, session={"history": tmp_path / "history.sqlite"}) as server:
         pq.write_table(pa.table({EVIL: [EVIL]}), tmp_path / "data" / f"{EVIL}.parquet")
         server.yard.session.refresh()
