@@ -3,7 +3,9 @@
 Some processes at a time connect over HTTP or PostgreSQL, ask for small and large answers, and read
 them fast, slowly or not at all; each is killed (SIGKILL) after a random time, and another begins.
 Beside them a client asks the same query all the time and checks its answer. At the end no query is
-active, and memory, open files and threads of the server are as they were after the first tenth.
+active. Memory, open files and threads of the server in the second half of the time are beside those
+of the first half, without its first fifth, in which caches and pools fill: the verdict is whether
+they have grown. Some seconds after the end nothing is held for clients.
 
 python -m bench.service.killed [--seconds 600]
 """
@@ -13,11 +15,13 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import multiprocessing.process
+import re
 import statistics
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import httpx
 
@@ -28,7 +32,17 @@ CLIENTS = 12
 LONGEST_S = 4.0
 COUNT = 1_000_000
 CHECK = "SELECT count(*) AS n, sum(id) AS s FROM rows"
-SETTLE_S = 15.0
+# A query that no client has begun to read runs to its end.
+SETTLE_S = 60.0
+# By how much the medians of two halves may differ.
+MOST_GROWTH = 1.1
+MEASURED = (("memory, MB", 1e6), ("open files", 1), ("threads", 1))
+LEFT = {
+    "queryard_queries": "active queries",
+    "queryard_connections": "connections",
+    "queryard_open_results": "open results",
+    "queryard_result_held_bytes": "bytes of rows",
+}
 ASKED = (
     "SELECT * FROM rows",
     "SELECT name, count(*) AS n, avg(x) AS x FROM rows GROUP BY ALL ORDER BY ALL",
@@ -50,12 +64,13 @@ def bench(given: argparse.Namespace) -> None:
         checked = killed = 0
         clients: list[tuple[multiprocessing.process.BaseProcess, float]] = []
         spawn = multiprocessing.get_context("fork")
+        refused = spawn.Value("i", 0)
         began = time.monotonic()
         with httpx.Client(base_url=served.http, timeout=60) as watching:
             while (now := time.monotonic() - began) < seconds:
                 while len(clients) < CLIENTS:
                     told = rng.random(), rng.choice(ASKED), rng.random()
-                    client = spawn.Process(target=ask, args=(served, *told), daemon=True)
+                    client = spawn.Process(target=live, args=(refused, served, *told), daemon=True)
                     client.start()
                     clients.append((client, now + rng.uniform(0.05, LONGEST_S)))
                 for client, until_s in list(clients):
@@ -71,20 +86,41 @@ def bench(given: argparse.Namespace) -> None:
             for client, _ in clients:
                 client.kill()
                 client.join()
-            left = settled(watching, served.secrets["bench"])
+            left = settled(watching, served)
             _check(watching, served.secrets["check"])
         last = (served.memory_bytes(), served.open_files(), threads(served))
-    rows = [("active queries at the end", left, "", 0)]
-    names = ("memory, MB", "open files", "threads")
-    for place, name in enumerate(names, start=1):
-        scale = 1e6 if place == 1 else 1
-        early = statistics.median(s[place] for s in samples if s[0] < seconds * 0.2) / scale
-        late = statistics.median(s[place] for s in samples if s[0] > seconds * 0.8) / scale
-        rows.append((name, last[place - 1] / scale, early, late))
-    title = f"{killed} clients killed within {seconds:g} s; {checked} answers checked"
-    table(title, ("", "after the end", "first fifth", "last fifth"), rows, given.out)
-    if left:
-        raise SystemExit(f"error: {left} queries are still active after {SETTLE_S:g} s")
+    rows: list[tuple[object, ...]] = []
+    grown = []
+    for place, (name, scale) in enumerate(MEASURED, start=1):
+        early = [s[place] for s in samples if seconds * 0.2 <= s[0] < seconds * 0.5]
+        late = [s[place] for s in samples if s[0] >= seconds * 0.5]
+        if not early or not late:
+            raise SystemExit(f"error: {seconds:g} s were too few to look at the server twice")
+        first, second = statistics.median(early) / scale, statistics.median(late) / scale
+        is_flat = second <= first * MOST_GROWTH
+        if not is_flat:
+            grown.append(name)
+        rows.append((name, first, second, last[place - 1] / scale, "flat" if is_flat else "grows"))
+    rows += [(f"{name} at the end", "", "", count, "") for name, count in left.items()]
+    title = (
+        f"{killed} clients killed within {seconds:g} s, {refused.value} refused by limits; "
+        f"{checked} answers checked"
+    )
+    columns = ("", "first half", "second half", "after the end", "verdict")
+    table(title, columns, rows, given.out)
+    if any(left.values()):
+        raise SystemExit(f"error: {left} is left {SETTLE_S:g} s after the end")
+    if grown and not given.quick:
+        raise SystemExit(f"error: {', '.join(grown)} have grown by more than {MOST_GROWTH - 1:.0%}")
+
+
+def live(refused: Any, *told: Any) -> None:
+    """A client until it is killed. What the server refuses is counted."""
+    try:
+        ask(*told)
+    except Exception:
+        with refused.get_lock():
+            refused.value += 1
 
 
 def ask(served: Served, way: float, sql: str, speed: float) -> None:
@@ -119,15 +155,20 @@ def _check(client: httpx.Client, secret: str) -> None:
         raise SystemExit(f"error: {CHECK} gave {found.text!r}, and {expected} is right")
 
 
-def settled(client: httpx.Client, secret: str) -> int:
-    """How many queries are still active some time after the last client was killed."""
-    headers = {"Authorization": f"Bearer {secret}"}
+def settled(client: httpx.Client, served: Served) -> dict[str, int]:
+    """What is still there for clients some time after the last of them was killed."""
+    headers = {"Authorization": f"Bearer {served.secrets['admin']}"}
     until = time.monotonic() + SETTLE_S
     while True:
-        listed = client.get("/v1/queries", headers=headers).json()
-        active = [one for one in listed["queries"] if one["state"] in ("waiting", "running")]
-        if not active or time.monotonic() > until:
-            return len(active)
+        figures = client.get("/metrics", headers=headers).text
+        found = {
+            words: int(sum(map(float, re.findall(rf"(?m)^{name}(?:{{.*}})? (\S+)$", figures))))
+            for name, words in LEFT.items()
+        }
+        # The request itself is one.
+        found["connections"] -= 1
+        if not any(found.values()) or time.monotonic() > until:
+            return found
         time.sleep(0.2)
 
 

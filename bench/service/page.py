@@ -51,8 +51,8 @@ def bench(given: argparse.Namespace) -> None:
     file = given.data / f"rows-{ROWS}.parquet"
     make(file, ROWS)
     limits = {"open_results": 100_000}
-    with server({"rows": str(file)}, (), admins=("ops",), limits=limits) as served:
-        head = {"Authorization": f"Bearer {served.secrets['ops']}"}
+    with server({"rows": str(file)}, (), limits=limits) as served:
+        head = {"Authorization": f"Bearer {served.secrets['admin']}"}
         with httpx.Client(base_url=served.http, headers=head, timeout=60) as client:
             client.post("/v1/controls", json={"change": "pause"}).raise_for_status()
             for number in range(waiting):
@@ -81,7 +81,7 @@ def _churn(served: Served) -> Iterator[None]:
     over = threading.Event()
 
     def run() -> None:
-        head = {"Authorization": f"Bearer {served.secrets['ops']}"}
+        head = {"Authorization": f"Bearer {served.secrets['admin']}"}
         with httpx.Client(base_url=served.http, headers=head, timeout=60) as client:
             number = 1_000_000
             while not over.wait(CHURN_S):
@@ -103,7 +103,7 @@ def _streams(served: Served) -> Iterator[None]:
     over = threading.Event()
 
     def read() -> None:
-        head = {"Authorization": f"Bearer {served.secrets['ops']}"}
+        head = {"Authorization": f"Bearer {served.secrets['admin']}"}
         with (
             httpx.Client(base_url=served.http, headers=head, timeout=60) as client,
             client.stream("GET", "/v1/now/stream", params={"limit": SHOWN}) as stream,
@@ -154,7 +154,7 @@ def _opened(browser: Browser, served: Served) -> Page:
     """A page of a browser without a cache, with its first rows."""
     page = browser.new_context(viewport={"width": 1280, "height": 860}).new_page()
     page.add_init_script(NOTE % SHOWN)
-    page.goto(f"{served.http}/#token={served.secrets['ops']}")
+    page.goto(f"{served.http}/#token={served.secrets['admin']}")
     until_s = time.monotonic() + PATIENCE_S
     while page.evaluate("window.shownAt ?? null") is None:
         if time.monotonic() > until_s:

@@ -31,7 +31,7 @@ class Served:
     http: str
     postgres_port: int
     secrets: Mapping[str, str]
-    """By the name of the tenant, which is the name of its token, too."""
+    """By the name of the tenant, which is the name of its token, too; "admin" is an admin's."""
 
     def dsn(self, tenant: str) -> str:
         """How libpq's clients connect."""
@@ -64,20 +64,20 @@ def server(
     tables: Mapping[str, str],
     tenants: Sequence[str] = ("bench",),
     *,
-    admins: Sequence[str] = (),
     session: Mapping[str, object] | None = None,
     limits: Mapping[str, object] | None = None,
 ) -> Iterator[Served]:
     """Start `queryard serve` over some tables; it ends with the context.
 
-    The secrets are those of tokens that are called like their tenants; `admins` are of admins.
+    The secrets are those of tokens that are called like their tenants; `admin` is an
+    admin's.
     """
     with tempfile.TemporaryDirectory(prefix="queryard-bench-service-") as folder:
         place = Path(folder)
         http, postgres = free_port(), free_port()
         store = TokenStore(place / "tokens.json")
         secrets = {tenant: store.add(tenant, tenant=tenant) for tenant in tenants}
-        secrets |= {name: store.add(name, tenant=name, role="admin") for name in admins}
+        secrets["admin"] = store.add("admin", tenant="admin", role="admin")
         lines = ["[service]", f'http = "127.0.0.1:{http}"', f'postgres = "127.0.0.1:{postgres}"']
         lines += [f"tokens = {json.dumps(str(place / 'tokens.json'))}"]
         lines += ["[service.limits]", *_toml({"statements_per_s": 10000, **(limits or {})})]

@@ -74,6 +74,11 @@ class Ground:
     """One backend, and all that it has told."""
 
     backend: Backend
+    nodes: tuple[str, ...] = tuple(node.id for node in NODES)
+    # Whether a run can have slots of several nodes.
+    spans = True
+    # Whether a query can join the run of another.
+    shares = True
 
     def __init__(self) -> None:
         self.told: list[Any] = []
@@ -87,15 +92,15 @@ class Ground:
         self.tasks[query] = HeldTasks()
         self.backend.add(query, Staged(self.tasks[query]))
 
-    def grant(self, query: str, slots: int = 1, node: str = "n1") -> None:
-        self.backend.execute(Grant(str(JobId(query, NATIVE_JOB)), node, slots))
+    def grant(self, query: str, slots: int = 1, node: int = 0) -> None:
+        self.backend.execute(Grant(str(JobId(query, NATIVE_JOB)), self.nodes[node], slots))
 
-    def revoke(self, query: str, slots: int = 1, node: str = "n1") -> None:
-        self.backend.execute(Revoke(str(JobId(query, NATIVE_JOB)), node, slots))
+    def revoke(self, query: str, slots: int = 1, node: int = 0) -> None:
+        self.backend.execute(Revoke(str(JobId(query, NATIVE_JOB)), self.nodes[node], slots))
 
-    def launch(self, number: int, query: str, node: str = "n1") -> None:
+    def launch(self, number: int, query: str, node: int = 0) -> None:
         task = TaskId(str(JobId(query, "scan")), "map", number)
-        self.backend.execute(Launch(number, node, (task,)))
+        self.backend.execute(Launch(number, self.nodes[node], (task,)))
 
     def finish(self, run: str, error: BaseException | None = None) -> None:
         """A run that has slots ends."""
@@ -111,6 +116,9 @@ class Ground:
     def quiet(self) -> list[Any]:
         """All that is told although nothing more is to come."""
         raise NotImplementedError
+
+    def close(self) -> bool:
+        return self.backend.close(10.0)
 
     def until_ended(self, slots: int) -> list[Any]:
         """Until so many slots have been told back."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from replay.recorded_runs import keep
 
+import queryard
 from queryard.core.model import Divisible, Job, Node, Query
 from queryard.policies import resolve_profile
 from queryard.sim import simulate
@@ -83,3 +84,27 @@ def test_wrong_options(call, place: Path, options: list[str], told: str) -> None
     ended = call("replay", "--data", place, *options)
     assert ended.code == 2
     assert told in ended.err
+
+
+def test_compare_takes_a_window_of_the_history(call, tmp_path):
+    (tmp_path / "t.csv").write_text("n\n1\n2\n")
+    with queryard.connect(tmp_path, slots=2, memory="300 MB") as qy:
+        for number in range(4):
+            qy.sql(f"SELECT sum(n) + {number} FROM t").fetchall()
+    told = call(
+        "compare", "--history", tmp_path, "--since", "1 h", "--policy", "fifo,srtf", "--json"
+    )
+    assert told.code == 0, told
+    found = json.loads(told.out)
+    assert [row["policy"] for row in found["policies"]] == ["fifo", "srtf"]
+    assert found["references"][0]["name"] == "as recorded"
+    assert found["policies"][0]["scores"]["queries"] == 4
+    for wrong, said in (
+        (("--history", tmp_path, "--since", "soon"), "how long ago"),
+        (("--history", tmp_path, "--demo"), "--history is one by itself"),
+        (("--demo", "--since", "1 h"), "name it with --history"),
+        (("--history", tmp_path, "--until", "2 h"), "no query has run"),
+    ):
+        told = call("compare", *wrong)
+        assert told.code != 0
+        assert said in told.err

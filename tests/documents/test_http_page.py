@@ -55,7 +55,7 @@ def test_the_page_names_every_path_and_figure(server):
     with server.client("root") as root:
         document = root.get("/openapi.json").json()
         figures = root.get("/metrics").text
-    named = PAGE.replace("{id}", "{}").replace("{name}", "{}")
+    named = re.sub(r"\{\w+\}", "{}", PAGE)
     for path in document["paths"]:
         shown = re.sub(r"\{\w+\}", "{}", path).replace("/v1/queries/{}/", "…/")
         last = shown.removeprefix("…")

@@ -47,6 +47,12 @@ class FakeClient:
     def concerns(self, earlier: QueryRequest, later: QueryRequest) -> bool:
         return "writes" in earlier.sql
 
+    def databases(self, request: QueryRequest) -> dict[str, bool]:
+        words = request.sql.split()
+        return {word[3:]: word.startswith("db!") for word in words if word[:3] in ("db!", "db?")}
+
+    in_transaction = False
+
     def not_staged(self, request: QueryRequest) -> str | None:
         return "it is not to be" if "unsplittable" in request.sql else None
 

@@ -23,6 +23,7 @@ PROFILES = ("fifo", "fair", "marshal", "srtf", "tls", "swrd", "s3", "mrshare")
 STATEMENTS = (
     *("reads", "reads", "reads", "own", "own writes", "beside", "impossible", "defect"),
     *("scans", "scans", "scans"),
+    *("db?a", "own writes db!a", "own db?a db!b", "db?b scans"),
 )
 SCANS = (TextScan("t", 4.0, 6.0, 0.2),)
 CLUSTERS = (

@@ -53,9 +53,10 @@ def a_ground(
     *,
     limits: ServiceLimits = NO_OTHER_LIMITS,
     session: Mapping[str, Any] = {},
+    place: Path | None = None,
     **config: Any,
 ) -> Iterator[Ground]:
-    """A session on `folder/data`, made if it is not there, and a yard on it."""
+    """A session on `folder/data`, made if it is not there, or on a place; and a yard on it."""
     data = folder / "data"
     if not data.exists():
         data.mkdir()
@@ -68,7 +69,7 @@ def a_ground(
         if name not in known
     }
     settings = {"slots": 2, "memory": "512 MB", "temp": folder / "temp", "history": False}
-    with queryard.connect(data, **{**settings, **session}) as qy:
+    with queryard.connect(place or data, **{**settings, **session}) as qy:
         yard = Yard(qy, replace(ServiceConfig(limits=limits), **config), tokens)
         try:
             yield Ground(yard, secrets)

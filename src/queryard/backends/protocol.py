@@ -10,7 +10,7 @@ be called from any thread. A worker's failure is an event, never only a line in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -83,6 +83,50 @@ class Staged:
     """Jobs of map and reduce tasks that the kernel launches one by one."""
 
     tasks: TaskSet
+
+
+class Ready(NamedTuple):
+    """A task that finds all its inputs, and what a node must know to run it."""
+
+    task: TaskId
+    spec: Any
+
+
+class PlacedTasks(Protocol):
+    """The tasks of a staged query as data: what they are, and where their rows lie.
+
+    The names of jobs are those within the query.
+    """
+
+    def opening(self, nodes: int) -> Any:
+        """What each node is sent once, before its first task; there are so many nodes."""
+
+    def next_for(self, task: TaskId, attempt: int, making: Set[TaskId]) -> Ready | None:
+        """What to run next so that a launched task can run; at last the task itself.
+
+        Results of other jobs are made again here if they were lost with a node: to the kernel those
+        jobs are done. None if it must wait: for maps that the kernel launches, or for what is being
+        made (`making`). `attempt` is above that of every earlier run of the task.
+        """
+
+    def done(self, task: TaskId, outcome: Any) -> None:
+        """A task has run."""
+
+    def lose_place(self, place: str) -> None:
+        """A node is gone, with the rows there."""
+
+    def lose_pieces(self, task: TaskId, error: BaseException) -> BaseException:
+        """A task has failed, maybe because rows are gone that it reads; the error to tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """As `Staged`, for a backend that runs tasks in other processes."""
+
+    tasks: PlacedTasks
+
+
+Work = Leased | Staged | Spread
 
 
 # --- events --------------------------------------------------------------------------------------
@@ -199,6 +243,17 @@ class BackendReport(NamedTuple):
     restart_s: float = 0.0
 
 
+class NodeNote(NamedTuple):
+    """What a backend knows of a node beside its slots.
+
+    Where it is, for how long it has not answered, and how many outputs of tasks it holds.
+    """
+
+    where: str = ""
+    silent_s: float = 0.0
+    objects: int = 0
+
+
 Post = Callable[[BackendEvent], None]
 BackendCommand = Grant | Revoke | Launch | Kill | Scale | Release
 
@@ -217,7 +272,7 @@ class Backend(Protocol):
     def start(self, post: Post) -> None:
         """Begin: post `NodeJoined` for each node there is, `NodeLost` when one goes."""
 
-    def add(self, query: str, work: Leased | Staged) -> None:
+    def add(self, query: str, work: Work) -> None:
         """Make the work of a query known, before it enters the kernel.
 
         A query that joins a run is answered by `RunJoined` or `JoinRefused`.
@@ -238,6 +293,13 @@ class Backend(Protocol):
         """A query has ended; nothing of it is running."""
 
     def report(self) -> BackendReport: ...
+
+    def notes(self) -> Mapping[str, NodeNote]:
+        """What there is to say of nodes, by name; of a process's own there is nothing."""
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """The nodes that do not take part, each with the reason."""
 
     def close(self, timeout_s: float) -> bool:
         """End everything; False if something goes on for longer than that."""

@@ -10,9 +10,9 @@ from rich.console import Console
 
 from queryard import comparison
 from queryard.comparison import DEFAULT_POLICIES
-from queryard.core.errors import InvalidProfile
+from queryard.core.errors import InvalidProfile, InvalidRecord
 
-from . import options
+from . import options, past_window
 from .progress import tracking
 
 
@@ -32,6 +32,9 @@ def compare(
     trace: options.TraceUse = None,
     generate: options.Generate = None,
     demo: options.Demo = False,
+    history: past_window.History = None,
+    since: past_window.Since = None,
+    until: past_window.Until = None,
     seed: options.Seed = 0,
     nodes: options.Nodes = None,
     estimates: options.Estimates = None,
@@ -60,6 +63,7 @@ def compare(
     - `queryard compare examples/tenants.toml --by-tenant --policy fifo,tls`
     - `queryard compare --demo --policy all --estimates oracle:0.3 --json > results.json`
     - `queryard compare spark-events/app-20260105.zstd`: a Spark event log, as it was and otherwise
+    - `queryard compare --history data/ --since '2 h' --policy fair,srtf`: what was asked there
     - `queryard compare FB-2009.tsv --trace load=0.95,deadlines=0.3 --policy fair,tls,edf`
     """
     figures = figure or []
@@ -75,10 +79,19 @@ def compare(
         task_failure=failures,
         remote_penalty=remote_penalty,
     )
-    options.check_source(workload, generate, demo, trace)
+    past = None
+    if history is None:
+        options.check_source(workload, generate, demo, trace)
+    elif workload is not None or generate is not None or demo or trace is not None:
+        raise InvalidRecord("which workload? --history is one by itself; leave out the others")
+    else:
+        past = past_window.past_window(history, since, until)
+        estimates = estimates or past.estimates
+    if history is None and (since or until):
+        raise InvalidRecord("--since and --until are of a history; name it with --history")
     with tracking() as show:
         found = comparison.compare(
-            workload,
+            workload if past is None else past.trace,
             generate=options.read_mix(generate),
             demo=demo,
             trace=options.read_use(trace),

@@ -18,9 +18,9 @@ ServerOption = Annotated[
     typer.Option(
         "--server",
         metavar="URL",
-        help="Let sql, shell, why, top, cancel and history speak to a server, as http://host:8080. "
-        "Its address and the token may also be in QUERYARD_SERVER and QUERYARD_TOKEN, or in "
-        "~/.config/queryard/server.toml (mode 0600).",
+        help="Let sql, shell, why, top, cancel, history and control speak to a server, as "
+        "http://host:8080. Its address and the token may also be in QUERYARD_SERVER and "
+        "QUERYARD_TOKEN, or in ~/.config/queryard/server.toml (mode 0600).",
         show_default=False,
     ),
 ]

@@ -16,6 +16,7 @@ from pathlib import Path
 from queryard.core.errors import QueryardError
 from queryard.sql.catalog import Catalog
 from queryard.sql.catalog.granted import GrantedCatalog
+from queryard.sql.catalog.open_files import note_writable
 from queryard.sql.catalog.quoting import literal, path_pattern
 
 from .hiding import hidden, without_folders
@@ -137,6 +138,9 @@ class Reach:
             output = self.access.output
             folders = _NOTHING if output is None else frozenset({str(output)})
             held = self._held = version, Seal(frozenset(self._paths()), folders)
+            for database in self.catalog.databases:
+                if database.alias.lower() in self.access.writes:
+                    note_writable(database.path)
         return held[1]
 
     def told(self, error: BaseException) -> BaseException:

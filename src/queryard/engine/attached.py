@@ -10,12 +10,12 @@ from queryard.core.errors import QueryardError
 from queryard.sql.catalog import Catalog
 from queryard.sql.catalog.database import DatabaseTable
 from queryard.sql.catalog.model import AttachedDatabase
-from queryard.sql.catalog.open_files import Claims
+from queryard.sql.catalog.open_files import Claims, FileInUse, is_writable
 from queryard.sql.catalog.quoting import identifier, literal
 
 from .allowed import attaches_to_read
 from .classify import Classified
-from .errors import NotAllowed
+from .errors import DatabaseBusy, NotAllowed
 from .instance import Connection
 
 # How long a sealed client waits for a database that another is writing, or reads.
@@ -48,8 +48,10 @@ class Attached:
         # By alias, the file as it was.
         self._files: dict[str, tuple[int, ...]] = {}
         self._paths: dict[str, str] = {}
+        # Those that are attached for writing.
+        self._written: set[str] = set()
         self.changes = 0
-        """How often a database was attached."""
+        """How often a database was attached or detached."""
 
     def attach(
         self,
@@ -59,43 +61,60 @@ class Attached:
         only_reads: bool = False,
     ) -> None:
         """Attach what is not attached yet: all, or what some names may mean."""
-        wanted = [
-            database
-            for database in catalog.databases
-            if names is None or not names.isdisjoint(_names_in(catalog, database.alias))
-        ]
-        for database in wanted:
+        for database in named_databases(catalog, names):
+            alias = database.alias
+            writes = self._writes_to(database) and not only_reads
             file = _state_of(database.path)
-            held = self._files.get(database.alias)
-            if held is not None and (self._writes_to(database) or held == file):
+            held = self._files.get(alias)
+            if held is not None and writes == (alias in self._written) and (writes or held == file):
                 continue
             if held is not None:
-                connection.run("USE memory")
-                connection.run(f"DETACH {identifier(database.alias)}")
-                self._forget(database.alias)
+                self._detach(connection, alias)
             elif self.claims.holds(database.path):
                 continue  # a statement has attached it, or it has another name as well
-            self._attach(connection, database, self._writes_to(database) and not only_reads)
-            self._files[database.alias] = file
-            self._paths[database.alias] = database.path
+            self._attach(connection, database, writes)
+            self._files[alias] = file
+            self._paths[alias] = database.path
+            if writes:
+                self._written.add(alias)
             self.changes += 1
 
     def _writes_to(self, database: AttachedDatabase) -> bool:
         writes = self._writes
         return writes if isinstance(writes, bool) else database.alias.lower() in writes
 
-    def let_go(self, connection: Connection) -> None:
-        """Detach all, so that others can write them."""
-        for alias in list(self._files):
-            connection.run("USE memory")
-            # Another query may just ask this instance what the database has.
-            self.claims.closing(self._paths[alias])
-            try:
-                connection.run(f"DETACH DATABASE IF EXISTS {identifier(alias)}")
-            except BaseException:
-                self.claims.opened(self._paths[alias])
-                raise
-            self._forget(alias)
+    def let_go(self, connection: Connection, kept: Set[str] = frozenset()) -> None:
+        """Detach all but those that are `kept`, so that others can write them.
+
+        The connection must be free, and its transaction, if it has one, must not have used them.
+        """
+        for alias in self._files.keys() - kept:
+            self._detach(connection, alias)
+
+    def let_go_unused(self, connection: Connection, catalog: Catalog, names: Set[str]) -> None:
+        """Detach what others may write and a statement that names these does not use."""
+        used = {database.alias for database in named_databases(catalog, names)}
+        self.let_go(connection, {a for a in self._files if a in used or not self._may_change(a)})
+
+    def _may_change(self, alias: str) -> bool:
+        return is_writable(self._paths[alias])
+
+    def alias_of(self, path: str) -> str | None:
+        """The name under which a file is attached."""
+        return next((alias for alias, own in self._paths.items() if own == path), None)
+
+    def _detach(self, connection: Connection, alias: str) -> None:
+        connection.run("USE memory")
+        # Another query may just ask this instance what the database has.
+        self.claims.closing(self._paths[alias])
+        try:
+            # A transaction that has not used it can go on.
+            control = connection.instance.control
+            control.run(f"DETACH DATABASE IF EXISTS {identifier(alias)}")
+        except BaseException:
+            self.claims.opened(self._paths[alias])
+            raise
+        self._forget(alias)
 
     def forget_missing(self, connection: Connection) -> None:
         """A transaction was rolled back, and what it had attached went with it."""
@@ -105,6 +124,8 @@ class Attached:
 
     def _forget(self, alias: str) -> None:
         del self._files[alias]
+        self._written.discard(alias)
+        self.changes += 1
         self.claims.release({self._paths.pop(alias)})
 
     @property
@@ -113,7 +134,15 @@ class Attached:
 
     def _attach(self, connection: Connection, database: AttachedDatabase, writes: bool) -> None:
         mode = "" if writes else " (READ_ONLY)"
-        self.claims.claim(database.path, writes, self._wait_s)
+        try:
+            self.claims.claim(database.path, writes, self._wait_s)
+        except FileInUse as error:
+            if not self._wait_s:
+                raise
+            raise DatabaseBusy(
+                f"the database {database.alias} is in use by a transaction or a query of another "
+                "client, and one writes it at a time; try again when that has ended"
+            ) from error
         try:
             alias = identifier(database.alias)
             connection.run(f"ATTACH {literal(database.path)} AS {alias}{mode}")
@@ -139,13 +168,16 @@ class SearchPath:
 
     def __init__(self) -> None:
         self._changes = 0
+        self._is_set = False
 
     def follow(self, connection: Connection, attached: Attached, catalog: Catalog) -> None:
-        """Add databases that were attached since."""
+        """Add databases that were attached since; what was detached cannot be searched."""
         if self._changes != attached.changes:
             self._changes = attached.changes
-            if path := attached.search_path(catalog):
-                connection.run(f"SET search_path = {literal(path)}")
+            path = attached.search_path(catalog)
+            if path or self._is_set:
+                connection.run(f"SET search_path = {literal(path or 'memory')}")
+                self._is_set = bool(path)
 
 
 def claim_by_statement(claims: Claims, statement: Classified, connection: Connection) -> str | None:
@@ -201,6 +233,15 @@ def _state_of(path: str) -> tuple[int, ...]:
     except OSError:
         return ()
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def named_databases(catalog: Catalog, names: Set[str] | None) -> list[AttachedDatabase]:
+    """The databases that some names may mean; all without names."""
+    return [
+        database
+        for database in catalog.databases
+        if names is None or not names.isdisjoint(_names_in(catalog, database.alias))
+    ]
 
 
 def _names_in(catalog: Catalog, alias: str) -> set[str]:

@@ -63,21 +63,32 @@ class Describer:
         self, statement: Classified, parameters: Parameters | None, settings: Settings
     ) -> Described:
         """What it gives and takes, for a client with these settings."""
-        key, version = (statement.sql, settings), self._reach.catalog.version
+        key, shape = (statement.sql, settings), self._reach.catalog.shape
         with self._lock:
-            known = self._known.get(key)
-            if parameters is None and known is not None and known[0] == version:
-                self._known.move_to_end(key)
-                return known[1]
+            known = self._known_by(key, shape) if parameters is None else None
+            if known is not None:
+                return known
             try:
                 found = self._describe(statement, parameters, settings)
             finally:
                 self._place.let_go()
             if parameters is None:
-                self._known[key] = version, found
+                self._known[key] = shape, found
                 if len(self._known) > KEPT:
                     self._known.popitem(last=False)
             return found
+
+    def known(self, statement: Classified, settings: Settings) -> Described | None:
+        """What was found of the same statement, if no table may have other columns by now."""
+        with self._lock:
+            return self._known_by((statement.sql, settings), self._reach.catalog.shape)
+
+    def _known_by(self, key: tuple[str, Settings], shape: int) -> Described | None:
+        known = self._known.get(key)
+        if known is None or known[0] != shape:
+            return None
+        self._known.move_to_end(key)
+        return known[1]
 
     def _describe(
         self, statement: Classified, parameters: Parameters | None, settings: Settings

@@ -7,6 +7,8 @@ from typing import Literal
 
 from queryard.core.errors import QueryardError
 from queryard.results.errors import (
+    DatabaseBusy,
+    Deadlock,
     NoRoom,
     OutOfMemory,
     QueryCancelled,
@@ -16,6 +18,8 @@ from queryard.results.errors import (
 from queryard.sql.catalog.advice import with_way_out
 
 __all__ = [
+    "DatabaseBusy",
+    "Deadlock",
     "InputMissing",
     "NoRoom",
     "NotAllowed",

@@ -21,6 +21,8 @@ from .capi import Handle, Result, library, take_text
 from .errors import failure
 
 MIN_MEMORY_BYTES = 32 << 20
+# As many as DuckDB has for it by itself.
+FETCHING_THREADS = 8
 _CACHES = ("EXTERNAL_FILE_CACHE", "OBJECT_CACHE")
 
 
@@ -55,6 +57,8 @@ class Instance:
             raise
 
         self._temp = temp
+        # Whether it has threads that read files of other machines ahead.
+        self._fetches = False
         self.seal: Seal | None = None
         """What it may open, where it may not open everything."""
 
@@ -71,6 +75,8 @@ class Instance:
         return {
             "threads": str(self.slots),
             "external_threads": str(self.slots),
+            # Each would be idle all the time: local files are read by the slots.
+            "async_threads": "0",
             "scheduler_process_partial": "true",
             "memory_limit": f"{self.memory_bytes} bytes",
             "temp_directory": str(temp),
@@ -86,6 +92,12 @@ class Instance:
                 return False
             self.memory_bytes = wanted
         return True
+
+    def expect(self, sql: str) -> None:
+        """A statement is about to run; one that reads from afar has threads that wait for it."""
+        if "://" in sql and not self._fetches:
+            self._fetches = True
+            self.control.set({"async_threads": str(FETCHING_THREADS)})
 
     @contextmanager
     def lent(self) -> Iterator[None]:

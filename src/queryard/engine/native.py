@@ -25,7 +25,7 @@ from .session import SessionInstance
 from .settings import Settings
 from .spares import Spares
 
-__all__ = ["NativeEngine", "NativeQuery", "NativeStatement", "Parameters"]
+__all__ = ["NativeEngine", "NativeQuery", "NativeStatement", "Parameters", "SentStatement"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,43 @@ class NativeStatement:
     client: SessionInstance
     settings: Settings = ()
     kept: KeptColumns = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SentStatement:
+    """A script that only reads files, as another process can run it: plain data."""
+
+    statements: tuple[tuple[str, str], ...]  # SQL and kind of each
+    parameters: Parameters
+    memory_bytes: int
+    sprints: bool
+    settings: Settings
+    access: Access
+    attaches: bool  # databases that it names
+
+    @classmethod
+    def of(cls, given: NativeStatement) -> SentStatement | None:
+        """None if it needs its client's own instance, or what is kept in this process."""
+        statements, client = given.statements, given.client
+        here = client.must_run(statements) or client.needs_read_connection(statements)
+        if here or given.kept:
+            return None
+        return cls(
+            tuple((each.sql, each.kind) for each in statements),
+            given.parameters,
+            given.memory_bytes,
+            given.sprints and _may_sprint(given),
+            given.settings,
+            client.reach.access,
+            not client.writes,
+        )
+
+
+def _may_sprint(given: NativeStatement) -> bool:
+    """Whether it is one statement that only reads, without parameters."""
+    first = given.statements[0]
+    one_read = len(given.statements) == 1 and first.reads
+    return one_read and not (given.parameters or first.has_parameters)
 
 
 class NativeEngine:
@@ -79,8 +116,7 @@ class NativeEngine:
 
             return OnlineQuery(self._pooled(given, True), given, output, self._circles)
         statements, client = given.statements, given.client
-        may = len(statements) == 1 and statements[0].reads
-        may = may and not (given.parameters or statements[0].has_parameters)
+        may = _may_sprint(given)
         place: Place
         if client.must_run(statements):
             place = OnSession(client)
@@ -90,6 +126,21 @@ class NativeEngine:
         else:
             place = self._pooled(given, not client.writes)
         return NativeQuery(place, statements, output, given.parameters, given.sprints and may)
+
+    def open_sent(self, given: SentStatement, reach: Reach, output: Output) -> NativeQuery:
+        """A query that was sent by another process, whose client has this reach."""
+        nothing_kept = KeptTables(self.segments, ())
+        place = OnPool(
+            self.pool,
+            self.spares,
+            reach,
+            given.memory_bytes,
+            given.settings,
+            attaches=given.attaches,
+            kept=nothing_kept,
+        )
+        statements = [Classified(sql, kind) for sql, kind in given.statements]
+        return NativeQuery(place, statements, output, given.parameters, given.sprints)
 
     def _pooled(self, given: NativeStatement | OnlineStatement, attaches: bool) -> OnPool:
         kept = given.kept if isinstance(given, NativeStatement) else ()

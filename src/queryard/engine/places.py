@@ -150,6 +150,8 @@ class OnPool:
         self._taken: PooledInstance | None = None
         self._own: Connection | None = None
         self._is_reused = True
+        # What its statements have named so far.
+        self._used: Set[str] = frozenset()
 
     def enter(self) -> Connection:
         if self._taken is None:
@@ -174,6 +176,7 @@ class OnPool:
         self, statement: Classified, connection: Connection, names: Set[str]
     ) -> dict[str, Exception]:
         assert self._taken is not None
+        self._taken.instance.expect(statement.sql)
         named = statement.names | names
         if self._attaches:
             self._attach(self._taken, connection, named)
@@ -191,6 +194,8 @@ class OnPool:
         return {**errors, **unusable(self._catalog.unusable, names)}
 
     def _attach(self, taken: PooledInstance, connection: Connection, names: Set[str]) -> None:
+        taken.attached.let_go_unused(connection, self._catalog, names | self._used)
+        self._used |= names
         taken.attached.attach(connection, self._catalog, names)
         path = taken.search_path if self._own is None else SearchPath()
         path.follow(connection, taken.attached, self._catalog)

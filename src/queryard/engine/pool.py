@@ -181,10 +181,14 @@ class InstancePool:
             else:
                 self._idle.append(used)
 
-    def _yield(self, instance: PooledInstance) -> None:
-        """A database that it has attached is to be written: close it, unless a query uses it."""
+    def _yield(self, instance: PooledInstance, path: str) -> None:
+        """A database that it has attached is to be written: let go, unless a query uses it."""
         with self._lock:
-            if instance in self._idle:
+            if instance not in self._idle:
+                return
+            try:
+                instance.attached.let_go(instance.connection)
+            except QueryFailed:
                 self._idle.remove(instance)
                 instance.close()
 

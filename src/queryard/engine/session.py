@@ -18,15 +18,15 @@ from typing import Any, Protocol
 from queryard.sql.catalog import CatalogError
 from queryard.sql.catalog.database import DatabaseTable
 from queryard.sql.catalog.frames import FrameTable
-from queryard.sql.catalog.open_files import Claims, FileInUse, is_same
+from queryard.sql.catalog.open_files import Claims, FileInUse, is_same, is_writable
 from queryard.sql.catalog.quoting import identifier, literal
 
 from .access import Reach, Seal
-from .attached import WAIT_S, Attached, SearchPath, claim_by_statement
+from .attached import WAIT_S, Attached, SearchPath, claim_by_statement, named_databases
 from .classify import Classified, copies_to, target_words
 from .describing import Described, Parameters, describe_on
 from .durability import check_durable
-from .errors import NotAllowed, QueryFailed
+from .errors import DatabaseBusy, NotAllowed, QueryFailed
 from .frames import copy_in, put_in
 from .functions import ScalarFunction, Style, function_name
 from .instance import Connection, Instance
@@ -41,12 +41,17 @@ from .written import refuse_written
 _FUNCTIONS = "SELECT DISTINCT function_name AS name FROM duckdb_functions() WHERE NOT internal"
 # What these mean, or do, depends on the connection.
 _OF_CONNECTION = BY_TEXT | {"nextval", "currval"}
+# Statements that take a moment, whatever they name.
+_SHORT = ("TRANSACTION", "SET", "VARIABLE_SET", "PREPARE")
 # Statements that leave neither names nor settings behind.
 _PLAIN = ("SELECT", "INSERT", "UPDATE", "DELETE", "MERGE_INTO", "COPY", "VACUUM", "ANALYZE")
 _HELD = """
 SELECT current_setting('threads') AS threads, current_setting('external_threads') AS external,
        current_setting('memory_limit') AS memory, current_setting('temp_directory') AS temp
 """
+
+
+_ROLLBACK = Classified("ROLLBACK", "TRANSACTION")
 
 
 class Purse(Protocol):
@@ -100,6 +105,8 @@ class SessionInstance:
         self._frames: dict[str, tuple[str, str]] = {}
         self._claims = Claims(catalog.metadata, self._ask)
         self._claims.is_busy = lambda: bool(self._inside)
+        self._claims.on_wanted = self._give_way
+        self._claims.tells = True
         # A sealed client has databases for a statement or a transaction only.
         self._shares = reach.sealed
         self._attached = self._nothing_attached()
@@ -108,6 +115,12 @@ class SessionInstance:
         # Whether a statement may have left something behind.
         self._is_used = False
         self._in_transaction = False
+        # Databases that the open transaction has come to.
+        self._touched: set[str] = set()
+        # Whether the open transaction has made or dropped something.
+        self._has_made = False
+        # A BEGIN, COMMIT or ROLLBACK that has not ended.
+        self._turning = False
         # A statement of the open transaction has failed: DuckDB may refuse all that follow.
         self._is_aborted = False
         self._held: dict[str, Any] = {}
@@ -116,6 +129,38 @@ class SessionInstance:
         if self._shares:
             return Attached(self._claims, self.reach.access.writes, WAIT_S)
         return Attached(self._claims, self.writes)
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open on its connection."""
+        return self._in_transaction
+
+    def databases(self, statements: Sequence[Classified]) -> dict[str, bool]:
+        """The databases that statements need a turn at, and whether they may write them.
+
+        Clients of a server have them in turns, as each has an instance of its own. A transaction
+        that may write a database has it as one that writes: it cannot change that later.
+        """
+        if not self._shares:
+            return {}
+        writes = self.reach.access.writes
+        acts = self._in_transaction or any(
+            not (each.reads or each.only_looks) for each in statements
+        )
+        searched = self._searched()
+        found: dict[str, bool] = {}
+        for statement in statements:
+            if not statement.reads and statement.only_looks:
+                continue  # what is in use is not listed
+            for database in named_databases(self.catalog, statement.names | searched):
+                alias = database.alias
+                if is_writable(database.path):
+                    found[alias] = acts and alias.lower() in writes
+        return found
+
+    def _searched(self) -> frozenset[str]:
+        late = [setting for setting in self.settings if setting.is_late]
+        return frozenset(name for setting in late for name in setting.names)
 
     # --- where a statement must run ------------------------------------------------------------
 
@@ -287,9 +332,10 @@ class SessionInstance:
 
     def _renew(self) -> None:
         """Open the instance anew if it may now open other files, and nothing would be lost."""
-        if self._instance is None or self._is_used or self._seal() == self._instance.seal:
+        if self._instance is None or self._is_used or self._in_transaction:
             return
-        self._start_anew()
+        if self._seal() != self._instance.seal:
+            self._start_anew()
 
     def close_unused(self) -> None:
         """Close the instance if nothing would be lost, and nothing happens there just now."""
@@ -297,7 +343,8 @@ class SessionInstance:
             return
         try:
             is_open = self._instance is not None
-            if is_open and not (self._is_used or self._inside or self._functions):
+            holds = self._is_used or self._in_transaction or bool(self._functions)
+            if is_open and not (holds or self._inside):
                 self._start_anew()
         finally:
             self._opening.release()
@@ -315,9 +362,21 @@ class SessionInstance:
         return None if seal is None else seal.with_folders([str(self._links.folder)])
 
     def leave(self, query: object) -> None:
+        if self._turning:
+            self._turn_back()
         self._inside.discard(query)
-        if self._shares:
-            self._let_go()
+
+    def _turn_back(self) -> None:
+        """A BEGIN, COMMIT or ROLLBACK was cancelled in the middle: no transaction is open then."""
+        self._claims.redefined()
+        with contextlib.suppress(QueryFailed):  # there may be none
+            self.connection.run("ROLLBACK")
+        self._end_transaction()
+        self._forget_made()
+
+    def _end_transaction(self) -> None:
+        self._in_transaction = self._is_aborted = self._turning = False
+        self._touched.clear()
 
     def shares_instance(self) -> bool:
         """Whether several queries run in this instance."""
@@ -328,13 +387,14 @@ class SessionInstance:
     ) -> dict[str, Exception]:
         """Make what must be there before the statement: files as views, frames as tables."""
         self._check(statement)
-        late = [setting for setting in self.settings if setting.is_late]
-        searched = frozenset(name for setting in late for name in setting.names)
+        connection.instance.expect(statement.sql)
+        self._turning = statement.kind == "TRANSACTION"
         changes = self._attached.changes
-        self._attach(connection, statement, names | searched)
+        self._attach(connection, statement, names | self._searched())
         self._search_path.follow(connection, self._attached, self.catalog)
         if self._shares and changes != self._attached.changes:
-            apply(connection, late)  # what was let go is searched again
+            # What was let go is searched again.
+            apply(connection, [setting for setting in self.settings if setting.is_late])
         if self.writes or self.reach.access.writes:
             check_durable(statement, connection)
         if statement.kind == "ATTACH":
@@ -376,21 +436,32 @@ class SessionInstance:
             elif statement.reads or not statement.only_looks:
                 # A file may be open in one instance that writes it: what is not named is left.
                 named = statement.names | names
-                self._attached.attach(connection, self.catalog, named, statement.reads)
-            else:
+                if not self._in_transaction and statement.kind not in _SHORT:
+                    self._attached.let_go_unused(connection, self.catalog, named)
+                only_reads = statement.reads and not self._in_transaction
+                self._attached.attach(connection, self.catalog, named, only_reads)
+                if self._in_transaction:
+                    self._touched |= {each.alias for each in named_databases(self.catalog, named)}
+            elif not self._in_transaction:
                 # What another client writes just now is not listed.
-                with contextlib.suppress(FileInUse):
+                with contextlib.suppress(FileInUse, DatabaseBusy):
                     self._attached.attach(connection, self.catalog, None, True)
-            if changes != self._attached.changes:
+            if changes != self._attached.changes and not self._shares:
                 self._note_functions(connection)
 
-    def _let_go(self) -> None:
-        """Detach databases that other clients may want, unless a transaction needs them."""
-        # The client may be closed, or ask for more, as soon as its query has ended.
-        with self._opening, contextlib.suppress(QueryFailed):
-            if self._connection is None or self._in_transaction or self._inside:
+    def _give_way(self, path: str) -> None:
+        """Another client wants a database that is attached here: let it go, if nothing uses it."""
+        if not self._opening.acquire(blocking=False):
+            return
+        try:
+            connection = self._connection
+            if connection is None or self._inside or not self._shares:
                 return
-            self._attached.let_go(self._connection)
+            # A transaction that has failed can do nothing, and is rolled back soon.
+            with contextlib.suppress(QueryFailed):
+                self._attached.let_go(connection, self._touched)
+        finally:
+            self._opening.release()
 
     def _note_functions(self, connection: Connection) -> None:
         rows = connection.rows(_FUNCTIONS)
@@ -429,13 +500,12 @@ class SessionInstance:
     def after(self, statement: Classified) -> None:
         """Record the side effects of a statement."""
         kind = statement.kind
-        self._is_used = self._is_used or not (statement.reads or statement.only_looks)
         if kind == "TRANSACTION":
-            self._in_transaction = statement.words[0] in ("begin", "start")
-            self._is_aborted = False
-            if statement.words[0] in ("rollback", "abort"):
-                self._forget_made()
-        elif kind in ("SET", "VARIABLE_SET", "PRAGMA", "LOAD"):
+            self._after_turning(statement)
+            return
+        if not self._shares or kind not in _PLAIN:
+            self._is_used = self._is_used or not (statement.reads or statement.only_looks)
+        if kind in ("SET", "VARIABLE_SET", "PRAGMA", "LOAD"):
             self.settings = noted(self.settings, statement, self._value_of)
             if sets_variable(statement):
                 self._there.add_functions({"getvariable"})
@@ -443,7 +513,35 @@ class SessionInstance:
             self._hold_settings()
             if "macro" in statement.words or "function" in statement.words:
                 self._note_functions(self.connection)
+            self._has_made = self._in_transaction
+            self._claims.redefined()
             self._look_around()
+
+    def _after_turning(self, statement: Classified) -> None:
+        """A transaction has begun, or has ended."""
+        looks = self._has_made or not self._shares
+        self._end_transaction()
+        self._in_transaction = statement.words[0] in ("begin", "start")
+        if statement.words[0] in ("rollback", "abort"):
+            self._forget_made()
+        if looks:
+            self._claims.redefined()
+            self._hold_settings()
+            self._look_around()
+            self._has_made = False
+
+    def roll_back(self) -> None:
+        """Undo the open transaction, if there is one; no statement may use the connection."""
+        if not self._in_transaction:
+            return
+        token = object()
+        self.enter(token)
+        try:
+            with contextlib.suppress(QueryFailed):  # DuckDB may have ended it by itself
+                self.connection.run("ROLLBACK")
+            self._after_turning(_ROLLBACK)
+        finally:
+            self.leave(token)
 
     def _value_of(self, setting: str) -> str:
         rows = self.connection.rows(f"SELECT current_setting({literal(setting)})::VARCHAR AS v")
@@ -451,8 +549,9 @@ class SessionInstance:
 
     def failed(self, statement: Classified) -> None:
         """A transaction that cannot be committed is over as well; a file may not be open."""
+        self._turning = False
         if statement.kind == "TRANSACTION" and statement.words[0] in ("commit", "end"):
-            self._in_transaction = self._is_aborted = False
+            self._end_transaction()
             self._forget_made()
         elif self._in_transaction:
             self._is_aborted = True
@@ -559,6 +658,14 @@ class SessionInstance:
         with contextlib.suppress(QueryFailed):
             self.connection.run(f"DROP TABLE IF EXISTS temp.{identifier(name)}")
 
+    def has_made(self, name: str) -> bool:
+        """Whether the session has an object of this name of its own."""
+        return name.lower() in self._there.made
+
+    def place_for_rows(self) -> Path:
+        """A folder for rows that a client brings, which statements here may read, and no others."""
+        return self._links.place()
+
     # --- functions -----------------------------------------------------------------------------
 
     def create_function(
@@ -578,6 +685,7 @@ class SessionInstance:
         self._there.add_functions({name.lower()})
 
     def _close_instance(self) -> None:
+        self._claims.closing_all()
         with self._asking:
             self.readers.close()
             for connection in (self._asked, self._connection):

@@ -9,6 +9,7 @@ client run in parallel on pooled instances, with its settings.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -30,6 +31,7 @@ from .admission.memory import reservation
 from .amounts import as_seconds, as_time_left
 from .host import Host
 from .request import (
+    Instead,
     OnlineRequest,
     Plan,
     QueryRequest,
@@ -110,13 +112,18 @@ class Client:
         idempotency_key: str = "",
         keep: float | str | None = None,
         online: OnlineRequest | None = None,
+        instead: Instead | None = None,
     ) -> Ticket:
         """Enter a query; the options are those of `Session.submit`.
 
-        With `online` it answers early and often, if that can be done soundly.
+        With `online` it answers early and often, if that can be done soundly. What is run may be
+        something else (`instead`) than the text that is shown.
         """
         check_types(sql, parameters)
-        statements = self.checked(sql)
+        if instead is None:
+            statements = self.checked(sql)
+        else:
+            statements = (classify if instead.trusted else self.checked)(instead.sql)
         left_s = None if deadline is None else as_time_left(deadline, "deadline")
         limit_s = None if time_limit is None else as_seconds(time_limit, "time_limit")
         if not isinstance(idempotency_key, str):
@@ -169,14 +176,24 @@ class Client:
         self.host.look_at_files(statements)
         try:
             if own.must_run(statements):
-                with self.host.own_connection(self):
+                with self.host.own_connection(self), self._turn(statements):
                     return own.describe(statement, parameters)
             if own.needs_read_connection(statements):
                 return own.describe_reading(statement, parameters)
             describer = self.host.describer(self.reach)
-            return describer.describe(statement, parameters, self.settings)
+            if parameters is None:
+                known = describer.known(statement, self.settings)
+                if known is not None:
+                    return known
+            with self._turn(statements):
+                return describer.describe(statement, parameters, self.settings)
         except QueryardError as error:
             raise self.reach.told(error) from None
+
+    def _turn(self, statements: Sequence[Classified]) -> AbstractContextManager[None]:
+        """Hold the databases that statements name while these are bound."""
+        wants = self.instance.databases(statements)
+        return self.host.turn(self, wants) if wants else nullcontext()
 
     def run_program(
         self, program: Program, name: str, *, tenant: str | None = None, priority: float = 0.0
@@ -226,6 +243,13 @@ class Client:
             for statement in later.statements
         )
 
+    def databases(self, request: QueryRequest) -> Mapping[str, bool]:
+        return self.instance.databases(request.statements)
+
+    @property
+    def in_transaction(self) -> bool:
+        return self.instance.in_transaction
+
     def not_staged(self, request: QueryRequest) -> str | None:
         statements = request.statements
         if len(statements) > 1:
@@ -266,7 +290,8 @@ class Client:
         )
         # Clients that may reach other things may get other answers, or errors.
         access = self.reach.access
-        return request.sql, parameters, request.memory_bytes, tables, access.tables, access.sealed
+        texts = tuple(statement.sql for statement in request.statements)
+        return texts, parameters, request.memory_bytes, tables, access.tables, access.sealed
 
     # --- tables and functions --------------------------------------------------------------------
 
@@ -275,9 +300,17 @@ class Client:
         with self.host.own_connection(self):
             change(self.instance)
 
+    def roll_back(self) -> None:
+        """Undo the open transaction, if there is one; unlike a statement it is never refused."""
+        try:
+            self.with_instance(SessionInstance.roll_back)
+        finally:
+            self.host.left(self)
+
     def close(self) -> None:
         """Free its own instance; the host must have ended what runs there."""
         self.instance.close()
+        self.host.left(self)
 
 
 def check_types(sql: object, parameters: object) -> None:

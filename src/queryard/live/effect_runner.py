@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from queryard.backends.protocol import Backend
 from queryard.backends.workers import Workers
@@ -30,6 +30,9 @@ from .ticket import Ticket
 from .tickets import Tickets
 from .work.base import Work
 
+if TYPE_CHECKING:
+    from .work.staged import MakeTasks
+
 
 class EffectRunner:
     """`post` is the loop's mailbox; `background` runs what takes longer than a moment."""
@@ -44,6 +47,7 @@ class EffectRunner:
         recorder: Recorder,
         estimator: Estimator,
         temp: TempSpace,
+        make_tasks: MakeTasks,
         now: Callable[[], float],
         later: Callable[[float, Callable[[], None]], None],
         want_copy: Callable[[str], None],
@@ -57,6 +61,7 @@ class EffectRunner:
         self._recorder = recorder
         self._estimator = estimator
         self._temp = temp
+        self._make_tasks = make_tasks
         self._now = now
         self._later = later
         self._want_copy = want_copy
@@ -143,10 +148,9 @@ class EffectRunner:
     def _start_planning(self, effect: out.StartPlanning) -> None:
         engine = self._engine
         reach = effect.request.reach or engine.reach
-        temp = self._temp.path
         self._plan(
             effect.query,
-            lambda: plan_work(*effect, reach, engine.pool, temp, engine.segments),
+            lambda: plan_work(*effect, reach, self._make_tasks, engine.segments),
             reach,
         )
 

@@ -71,6 +71,8 @@ class QueryFacts:
     # The identical query that shares its execution with this one.
     shares_with: str = ""
     reasons: tuple[str, ...] = ()
+    # A database that other clients use, while it waits for its turn.
+    waits_for: str = ""
     peak_memory_bytes: int | None = None
     work: Work | None = None
 

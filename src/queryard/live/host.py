@@ -56,6 +56,7 @@ from .inputs import ClientPort
 from .loop import Loop, Mailbox
 from .monitor import SessionReport
 from .overview import ClusterView, Load, Overview
+from .planning import tasks_here
 from .recording import COST_EVERY_S, Recorder, hash_of
 from .request import QueryRequest
 from .ticket import Ticket, TimedForecast
@@ -64,6 +65,8 @@ from .why import WaitReport, wait_report
 
 if TYPE_CHECKING:
     from queryard.engine.sampling.making import CopyMaker
+
+    from .work.staged import MakeTasks
 
 T = TypeVar("T")
 CLOSE_S = 10.0
@@ -94,8 +97,12 @@ class Host:
         statistics_bytes: int = 0,
         profile: Mapping[str, Any] | None = None,
         portfolio: Portfolio | None = None,
+        make_tasks: MakeTasks | None = None,
     ) -> None:
-        """`profile` is the one that the kernel was made with; a `portfolio` chooses others."""
+        """`profile` is the one that the kernel was made with; a `portfolio` chooses others.
+
+        `make_tasks` says where tasks of staged queries run; in this process by default.
+        """
         self.owner = Owner()
         self.catalog = catalog
         self._freshness = Freshness(catalog, fresh_s)
@@ -137,6 +144,7 @@ class Host:
             recorder,
             self._estimator,
             temp,
+            make_tasks or tasks_here(engine.pool, temp.path),
             self.now,
             self._later,
             self._want_copy,
@@ -375,6 +383,26 @@ class Host:
         finally:
             self._post(inputs.ReleaseConnection(token, client))
 
+    @contextlib.contextmanager
+    def turn(self, client: ClientPort, wants: Mapping[str, bool]) -> Iterator[None]:
+        """Hold databases: wait until no other client uses them in a way that does not go along."""
+        token = object()
+        self._check_open()
+        try:
+            self._call(token, inputs.AcquireTurn(token, client, wants))
+            yield
+        finally:
+            self._post(inputs.ReleaseTurn(token))
+
+    def wait_for_turns(self, most_s: float) -> None:
+        """How long queries wait for their turn at a database from now on."""
+        self._check_open()
+        self._loop.ask(lambda coordinator: coordinator.wait_for_turns(most_s))
+
+    def left(self, client: ClientPort) -> None:
+        """The transaction of a client is over, and was ended by no query."""
+        self._post(inputs.ClientLeft(client))
+
     def choose(
         self,
         profile: Mapping[str, Any],
@@ -410,7 +438,8 @@ class Host:
     def _query_ended(self, facts: QueryFacts) -> None:
         choosing = self._choosing
         if choosing is not None:
-            choosing.ended(facts.id, facts.ended_s if facts.error is None else None)
+            ended_s = facts.ended_s if facts.error is None else None
+            choosing.ended(facts.id, ended_s, facts.work_s, facts.usage.held_s)
 
     def pause(self, by: str) -> None:
         """Let no waiting query start from now on; what runs goes on."""
@@ -475,7 +504,9 @@ class Host:
 
     def overview(self) -> Overview:
         """All active queries and what holds each; cheaper than `why` of every query."""
-        return self.ask(lambda coordinator: coordinator.overview(self.now()))
+        found = self.ask(lambda coordinator: coordinator.overview(self.now()))
+        facts = (ticket.facts for ticket in self._tickets.active())
+        return found._replace(facts=tuple(each for each in facts if each.ended_s is None))
 
     def load(self) -> Load:
         """How much there is to do."""

@@ -29,6 +29,13 @@ class ClientPort(Protocol):
     def concerns(self, earlier: QueryRequest, later: QueryRequest) -> bool:
         """Whether side effects of a query may change what a later one sees."""
 
+    def databases(self, request: QueryRequest) -> Mapping[str, bool]:
+        """The databases that it needs a turn at, and whether it may write them."""
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open on the client's own connection."""
+
     def not_staged(self, request: QueryRequest) -> str | None:
         """Why the planner is not asked to split a query; None if it is."""
 
@@ -165,6 +172,32 @@ class ReleaseConnection(NamedTuple):
     client: ClientPort
 
 
+class AcquireTurn(NamedTuple):
+    """A caller wants its turn at databases, to look at them; a `Reply` says that it has it."""
+
+    token: Hashable
+    client: ClientPort
+    wants: Mapping[str, bool]
+
+
+class ReleaseTurn(NamedTuple):
+    """The caller that had its turn is done."""
+
+    token: Hashable
+
+
+class TurnOverdue(NamedTuple):
+    """A query, or a caller, has waited for its turn for as long as it may."""
+
+    token: Hashable
+
+
+class ClientLeft(NamedTuple):
+    """The transaction of a client is over: it was closed, or has rolled back."""
+
+    client: ClientPort
+
+
 class Close(NamedTuple):
     """The host ends: every query with it."""
 
@@ -189,6 +222,10 @@ Input = (
     | LearnAnew
     | AcquireConnection
     | ReleaseConnection
+    | AcquireTurn
+    | ReleaseTurn
+    | TurnOverdue
+    | ClientLeft
     | Close
     | Woke
     | BackendEvent

@@ -44,6 +44,8 @@ class SessionOptions(TypedDict, total=False):
     fresh: float | str | None
     slow_start: float | None
     statistics: Collecting | None
+    backend: str | None
+    address: str | None
 
 
 def check_options(given: Iterable[str], known: Iterable[str]) -> None:

@@ -18,7 +18,10 @@ from .request import QueryRequest
 from .work.base import Work
 
 if TYPE_CHECKING:
+    from queryard.engine.staged.reads import SegmentReads
     from queryard.sql.planner import StagedPlan
+
+    from .work.staged import MakeTasks, StagedTaskSet
 
 # What a query that rides reserves at least, and for each byte that is expected of its jobs.
 LEAST_BYTES = 192 << 20
@@ -32,14 +35,13 @@ def plan_work(
     request: QueryRequest,
     memory_bytes: int,
     reach: Reach,
-    pool: InstancePool,
-    temp: Path,
+    make_tasks: MakeTasks,
     segments: SegmentStore,
     aligns: bool = False,
 ) -> Work | KeptColumns:
     """The jobs and tasks of a query; a `QueryardError` says why it cannot be split.
 
-    It sees the tables within its client's reach only.
+    It sees the tables within its client's reach only. `make_tasks` says where its tasks run.
 
     If its plan was left open and all it reads of text is kept in parsed segments, the columns that
     it reads: DuckDB then runs it over these, at less cost than tasks.
@@ -68,7 +70,21 @@ def plan_work(
     reads = SegmentReads(texts, segments, keeps) if texts else None
     if request.memory_bytes is None and plan.scanned().keys() & texts.keys():
         memory_bytes = min(memory_bytes, ridden_bytes(plan))
-    return StagedWork(query, plan, memory_bytes, pool, temp, reads, shares, reach)
+    tasks = make_tasks(plan, query, memory_bytes, reads, reach)
+    return StagedWork(query, plan, memory_bytes, tasks, shares)
+
+
+def tasks_here(pool: InstancePool, temp: Path) -> MakeTasks:
+    """Tasks run in this process, with memory of its pool."""
+
+    def make(
+        plan: StagedPlan, query: str, memory_bytes: int, reads: SegmentReads | None, reach: Reach
+    ) -> StagedTaskSet:
+        from .work.staged import TasksHere
+
+        return TasksHere(plan, query, memory_bytes, pool, temp, reads, reach)
+
+    return make
 
 
 def unsplit_columns(request: QueryRequest, catalog: Catalog, segments: SegmentStore) -> KeptColumns:

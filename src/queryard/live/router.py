@@ -15,6 +15,7 @@ from queryard.core.errors import QueryardError, unknown_name
 from queryard.sim.forecast import Forecast
 
 from .choosing.state import PolicyChange, PolicyState
+from .cluster_view import ClusterView
 from .facts import QueryView
 from .overview import Overview
 from .why import WaitReport
@@ -26,11 +27,17 @@ Reply = dict[str, Any]
 LIMIT = 50
 
 
+Steering = Callable[[Request], Any]
+"""Answers questions about the controls of a server, and makes changes there."""
+
+
 class Askable(Protocol):
     """As much of a session as questions need."""
 
     @property
     def profile(self) -> Mapping[str, Any]: ...
+    @property
+    def steering(self) -> Steering | None: ...
     def now(self) -> float: ...
     def queries(self) -> Sequence[QueryView]: ...
     def overview(self) -> Overview: ...
@@ -41,6 +48,7 @@ class Askable(Protocol):
     def policy_changes(self, limit: int) -> Sequence[PolicyChange]: ...
     def policy_decisions(self, limit: int) -> list[dict[str, Any]]: ...
     def cancel(self, query: str) -> None: ...
+    def cluster(self) -> ClusterView: ...
 
 
 def _queries(session: Askable, request: Request) -> Any:
@@ -91,9 +99,16 @@ def _why(session: Askable, request: Request) -> Any:
 
 
 def _profile(session: Askable, request: Request) -> Any:
-    if request.get("profile") is not None:
-        session.use_profile(request["profile"])
+    profile = request.get("profile")
+    if profile is not None and session.steering is not None:
+        session.steering({"do": "change", "body": {"change": "profile", "profile": profile}})
+    elif profile is not None:
+        session.use_profile(profile)
     return dict(session.profile)
+
+
+def _cluster(session: Askable, request: Request) -> Any:
+    return asdict(session.cluster())
 
 
 def _policy(session: Askable, request: Request) -> Any:
@@ -123,6 +138,15 @@ def _policy(session: Askable, request: Request) -> Any:
     }
 
 
+def _control(session: Askable, request: Request) -> Any:
+    if session.steering is None:
+        raise QueryardError(
+            "the session is not served, and has no controls; its program can call "
+            "Session.pause, use_tenants or use_profile"
+        )
+    return session.steering(request)
+
+
 def _cancel(session: Askable, request: Request) -> Any:
     query = str(request.get("query", ""))
     session.why(query)  # it must be active
@@ -136,8 +160,10 @@ QUESTIONS: Mapping[str, Callable[[Askable, Request], Any]] = {
     "forecasts": _forecasts,
     "why": _why,
     "profile": _profile,
+    "cluster": _cluster,
     "policy": _policy,
     "cancel": _cancel,
+    "control": _control,
 }
 
 

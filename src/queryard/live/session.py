@@ -10,13 +10,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Unpack
 
-from queryard.backends.local import LocalBackend, nodes_of
 from queryard.core.errors import QueryardError, unknown_name
 from queryard.core.model import Node, Tenant
 from queryard.core.readable import several
 from queryard.engine.budget import divide, memory_budget, slot_range
 from queryard.engine.functions import Style
-from queryard.engine.native import NativeEngine, Parameters
+from queryard.engine.native import Parameters
 from queryard.engine.program import Program, Step
 from queryard.engine.segments import SegmentStore
 from queryard.engine.temp import TempSpace
@@ -33,11 +32,12 @@ from queryard.sql.statistics.store import cache_folder
 
 from .admission.gate import Gate
 from .admission.limits import Limits, read_limits
-from .admission.memory import Reservations, kept_bytes, small_sizes
+from .admission.memory import Reservations, small_sizes
 from .admission.tenants import Tenants, read_tenants
 from .amounts import as_age
 from .choosing.state import BY_OPERATOR, PolicyChange, PolicyState
 from .client import Client
+from .cluster_view import ClusterView, node_views, with_notes
 from .control import Control, control_of
 from .facts import QueryView
 from .handle import Handle
@@ -47,8 +47,10 @@ from .online import OnlineAnswers, online_wish
 from .online_planning import has_copies, load_planner
 from .options import QueryOptions, check_options
 from .overview import Overview
+from .placing import Wanted, checked_backend, place_here, place_on_ray
 from .recording import Recorder, history_file, kept_in, read_retention
 from .request import OnlineRequest, Plan, checked_plan
+from .router import Steering
 from .settings import (
     SEGMENTS_DISK_BYTES,
     Collecting,
@@ -87,6 +89,8 @@ def connect(
     fresh: float | str | None = None,
     slow_start: float | None = None,
     statistics: Collecting | None = None,
+    backend: str | None = None,
+    address: str | None = None,
 ) -> Session:
     """Open a session on data.
 
@@ -118,6 +122,11 @@ def connect(
     `slow_start` is the share of the maps of a job after which its reduces may be launched, for
     staged queries: below 1 they take slots early and wait there for the other maps.
 
+    `backend` is where queries run: in this process ("local"), or on a Ray cluster ("ray"). A
+    cluster has an `address`: "auto" is the one that this machine is part of, and "local", the
+    default, starts one on this machine that ends with the session. `slots` and `memory` are then
+    those of each node (docs/cluster.md).
+
     A catalog file may hold all of these under `[session]`, `[tenants]` and `[limits]`; what is
     given here counts first.
     """
@@ -135,6 +144,8 @@ def connect(
         "fresh": fresh,
         "slow_start": slow_start,
         "statistics": statistics,
+        "backend": backend,
+        "address": address,
     }
     chosen = {key: value for key, value in given.items() if value is not None}
     return Session(catalog, write=write, **{**session_settings(catalog.settings), **chosen})
@@ -163,10 +174,13 @@ class Session:
         fresh: float | str = 0,
         slow_start: float = 1.0,
         statistics: Collecting = "auto",
+        backend: str = "local",
+        address: str | None = None,
         nodes: Sequence[Node] | None = None,
     ) -> None:
         """As `connect`; `nodes` stand for unequal machines, each with slots and a speed."""
         plan, fresh_s = checked_plan(plan), as_age(fresh, "fresh")
+        backend = checked_backend(backend, address)
         self.catalog = catalog
         self._slot_range = slot_range(slots)
         self.memory_bytes = memory_budget(memory)
@@ -175,37 +189,49 @@ class Session:
         segments_bytes = kept_segments_bytes(self.memory_bytes, catalog)
         others_bytes = statistics_bytes + segments_bytes
         budget = divide(self.memory_bytes - others_bytes, catalog, write)
-        kept = kept_bytes(budget.pool_bytes)
-        nodes = tuple(nodes or nodes_of(self._slot_range, budget.pool_bytes, kept))
-        self.slots = sum(node.slots for node in nodes)
         self._tenants = read_tenants(tenants)
         self._chosen = profile
         self._profile, self._portfolio = self._resolved(profile)
-        self._limits = read_limits(limits or {}, "limits")
-        gate = Gate(self._limits, self._tenants.limits, self.slots)
+        self._limits, share = read_limits(limits or {}, "limits"), checked_slow_start(slow_start)
         recorder = Recorder(history_file(history, catalog), read_retention(retention))
-        share = checked_slow_start(slow_start)
-        kernel = recorder.kernel(self._profile, self.slots, self.memory_bytes, share)
         space = TempSpace(temp)
         segments = SegmentStore(segments_bytes, SEGMENTS_DISK_BYTES, space.path)
-        engine = NativeEngine(catalog, self.slots, budget.pool_bytes, space.path, segments)
+        wanted = Wanted(
+            catalog,
+            self._slot_range,
+            budget.pool_bytes,
+            space.path,
+            segments,
+            slots is not None,
+            memory is not None,
+        )
+        place = (
+            place_on_ray(wanted, address or "local")
+            if backend == "ray"
+            else place_here(wanted, nodes)
+        )
+        self.slots = place.slots
         self.host = Host(
             catalog,
-            kernel,
-            LocalBackend(engine, nodes),
-            engine,
-            gate,
-            Reservations(budget.pool_bytes),
+            recorder.kernel(self._profile, self.slots, self.memory_bytes, share),
+            place.backend,
+            place.engine,
+            Gate(self._limits, self._tenants.limits, self.slots),
+            Reservations(place.pool_bytes),
             recorder,
             space,
             fresh_s,
             statistics_bytes,
             self._profile,
             self._portfolio,
+            place.make_tasks,
         )
-        engine.spares.keep(small_sizes(budget.pool_bytes), self.host.run_later)
+        if backend == "local":
+            place.engine.spares.keep(small_sizes(place.pool_bytes), self.host.run_later)
         if has_copies(catalog):
             self.host.run_later(lambda: load_planner(catalog))
+        # Where it is served: the controls of the server, for other processes of its user.
+        self.steering: Steering | None = None
         self.own_bytes = budget.session_bytes
         """What its own instance may use, for temporary tables, frames and writes."""
         self.client = Client.open(
@@ -413,6 +439,12 @@ class Session:
     def why(self, query: str) -> WaitReport:
         """What is ahead of an active query, which rule holds it, when it will start and end."""
         return self.host.wait_report(self.host.active_query(query))
+
+    def cluster(self) -> ClusterView:
+        """The nodes on which queries run, and what each does now."""
+        nodes = self.host.ask(lambda coordinator: node_views(coordinator.kernel))
+        backend = self.host.backend
+        return ClusterView(with_notes(nodes, backend.notes()), backend.refused)
 
     def report(self) -> SessionReport:
         """What the session itself has cost so far, and how often slots overstayed."""

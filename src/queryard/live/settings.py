@@ -8,6 +8,8 @@ retention = { days = 7, size = "200 MB" }
 fresh = "1 s"
 slow_start = 0.5
 statistics = "off"
+backend = "ray"
+address = "auto"
 
 [tenants.web]
 weight = 3
@@ -43,6 +45,8 @@ KEYS = (
     "fresh",
     "slow_start",
     "statistics",
+    "backend",
+    "address",
 )
 Collecting = Literal["auto", "off"]
 COLLECTING_BYTES = 128 << 20

@@ -88,6 +88,8 @@ def wait_report(
         forecast, made_s = (None, None) if first is None else first
     elif why is not None:
         reasons = why.reasons
+    elif facts.waits_for:
+        reasons = (f"it waits for its turn at the database {facts.waits_for}: others use it",)
     elif facts.work is None:
         reasons = ("it is queued for its client's own connection, or is being planned",)
     else:

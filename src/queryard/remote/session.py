@@ -34,6 +34,7 @@ from queryard.sim.forecast import Forecast
 from queryard.sql.catalog.quoting import written_name
 
 from .catalog import RemoteCatalog
+from .controls import RemoteControls
 from .credentials import credentials
 from .errors import NotKnown, NotOnServer
 from .handle import RemoteHandle
@@ -408,6 +409,11 @@ class RemoteSession:
         self._owner.check()
         found: dict[str, str] = self._transport.json("GET", "/v1/whoami")
         return found
+
+    @property
+    def controls(self) -> RemoteControls:
+        """What an admin can change of the server: policy, tenants, pause, drain; and what-ifs."""
+        return RemoteControls(self._transport)
 
     def use_profile(self, profile: str | Mapping[str, Any]) -> None:
         """Let the server decide by another policy from now on; for an admin's token."""

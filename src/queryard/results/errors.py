@@ -17,6 +17,14 @@ class NoRoom(QueryFailed):
     """Rows could not be written to a file: the disk is full, or the folder takes nothing."""
 
 
+class DatabaseBusy(QueryFailed):
+    """A query that has waited too long for its turn at a database that others use."""
+
+
+class Deadlock(DatabaseBusy):
+    """A transaction that waits for another one, which waits for it."""
+
+
 class QueryCancelled(QueryFailed):
     """The query was cancelled."""
 

@@ -99,12 +99,18 @@ class ServiceLimits:
     connections_per_token: int = 100
     result_bytes: int = 1_000_000_000
     """Rows held for a token, in memory and on disk, read or not; beyond it its queries pause."""
+    copy_bytes: int = 4_000_000_000
+    """Rows that one COPY … FROM STDIN may bring."""
     result_ttl_s: float = 600.0
     """How long the rows of an ended query are kept for a client that does not read them."""
     idle_s: float = 3600.0
     """How long a connection may do nothing."""
     stall_s: float = 30.0
     """How long a client may stop within a message, or not take what is sent to it."""
+    lock_s: float = 120.0
+    """How long a statement waits for a database that transactions of others use."""
+    transaction_s: float = 60.0
+    """How long a transaction that has written may wait for its client."""
     login_s: float = 10.0
     """How long a client may take to show its token."""
 

@@ -15,6 +15,8 @@ from queryard.engine.parameters import WrongParameters
 from queryard.history.errors import HistoryError
 from queryard.live.admission.limits import AlreadyRan, Refused
 from queryard.results.errors import (
+    DatabaseBusy,
+    Deadlock,
     NoRoom,
     OutOfMemory,
     QueryCancelled,
@@ -58,6 +60,10 @@ class InvalidRequest(QueryardError):
 
 class NotAcceptable(QueryardError):
     """A format in which rows cannot be given."""
+
+
+class Stopped(QueryCancelled):
+    """A query that was cancelled since the server stops, and its grace time is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +115,14 @@ BY_CLASS: tuple[tuple[type[BaseException], Kind], ...] = (
     (TooMany, Kind("too-many", 429, "A limit of the server is reached", "53400")),
     (Refused, Kind("refused", 429, "The query was not admitted", "53400")),
     (AlreadyRan, Kind("already-ran", 409, "The statement has run already", "55000")),
+    (Deadlock, Kind("deadlock", 409, "Two transactions wait for each other", "40P01")),
+    (DatabaseBusy, Kind("database-busy", 409, "Others use the database", "55P03")),
     (Draining, Kind("draining", 503, "The server takes no queries now", "57P03")),
     (WrongParameters, Kind("wrong-parameters", 422, "The parameters do not fit", "22023")),
     (OutOfMemory, Kind("out-of-memory", 422, "The query ran out of memory", "53200")),
     (NoRoom, Kind("no-room", 507, "There is no room for the rows", "53100")),
     (QueryTimedOut, Kind("timed-out", 422, "The query ran into its time limit", "57014")),
+    (Stopped, Kind("stopped", 503, "The server stops", "57P01")),
     (QueryCancelled, Kind("cancelled", 409, "The query was cancelled", "57014")),
     (InvalidProfile, Kind("invalid-profile", 422, "The profile is not valid", "22023")),
     (InputMissing, FAILED),

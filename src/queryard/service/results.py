@@ -2,7 +2,8 @@
 
 A result is open while its query runs or has rows that were not read; a token has a limit of those.
 Results that were read to the end stay for a while, in case the client did not get all of it, and
-make way for others.
+make way for others. A query whose reader has left runs on for as long as its rows would be kept:
+by then the reader is back, or is not coming.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class KeptResult:
         self.used_s = time.monotonic()
         # Whether it was read to the end, or has no rows to read.
         self.done = False
+        # When the last of its readers has left before the end, with no word of a client since.
+        self.left_s: float | None = None
 
     @property
     def id(self) -> str:
@@ -47,6 +50,10 @@ class KeptResult:
     @property
     def token(self) -> str:
         return self.submitted.principal.name
+
+    def leave(self) -> None:
+        """A reader has left before the end; it may come back for a while."""
+        self.left_s = time.monotonic()
 
     @property
     def log(self) -> AnswerLog | None:
@@ -74,6 +81,7 @@ class Results:
         with self._lock:
             found = self._by_id.get(submitted.id)
             if found is not None:
+                found.left_s = None
                 return found
             token = submitted.principal.name
             result = KeptResult(submitted, _TokenRoom(self, token))
@@ -89,6 +97,7 @@ class Results:
             found = self._by_id.get(query)
         if found is None or not principal.may_see(found.submitted.tenant):
             raise unknown_query(query)
+        found.left_s = None
         return found
 
     def all(self, principal: Principal) -> list[KeptResult]:
@@ -133,11 +142,12 @@ class Results:
         with self._lock:
             found = list(self._by_id.values())
         for result in found:
-            # A query that runs is not old; one that waits for a reader is.
+            # A query that runs is not old; one that waits for a reader is, and one that was left.
             waits = result.ticket.ended or result.ticket.output.full
-            if result.readers or not waits:
+            left_s = None if result.ticket.request.has_side_effects else result.left_s
+            if result.readers or (left_s is None and not waits):
                 result.used_s = now_s
-            elif now_s - result.used_s > ttl_s:
+            elif now_s - (result.used_s if left_s is None else left_s) > ttl_s:
                 self.drop(result, f"its rows were not read for {ttl_s:g} s; run the query again")
 
     def close(self) -> None:

@@ -150,6 +150,19 @@ def test_rows_that_are_not_read_expire(tmp_path):
         assert kept.usage.open_results == kept.usage.held_bytes == 0
 
 
+def test_a_query_runs_on_without_a_reader_but_not_for_one_that_has_left(tmp_path):
+    limits = ServiceLimits(result_ttl_s=0.2)
+    long = "SELECT count(*) AS c FROM numbers a, numbers b WHERE hash(a.n, b.n) = 3"
+    with a_server(tmp_path, limits=limits) as server, server.client("ann") as ann:
+        left, never_read = submitted(ann, long), submitted(ann, f"{long} AND a.n >= 0")
+        with pytest.raises(httpx.ReadTimeout):
+            ann.get(f"/v1/queries/{left}/rows", timeout=0.3)
+        assert eventually(lambda: left not in [one.id for one in server.yard.active()])
+        assert [one.id for one in server.yard.active()] == [never_read]
+        assert ann.get(f"/v1/queries/{left}").status_code == 404
+        ann.delete(f"/v1/queries/{never_read}")
+
+
 def test_a_reader_that_stalls_is_cut_off(tmp_path):
     limits = ServiceLimits(stall_s=0.5)
     with a_server(tmp_path, limits=limits) as server, server.client("ann") as ann:

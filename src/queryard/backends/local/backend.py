@@ -7,14 +7,17 @@ slot. All that happens is posted as an event; the loop sets its time.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from queryard.backends.protocol import (
     BackendCommand,
     BackendReport,
     Leased,
+    NodeNote,
     Post,
+    Spread,
     Staged,
+    Work,
     WorkerFailed,
 )
 from queryard.backends.workers import Workers
@@ -33,7 +36,8 @@ class LocalBackend:
     def __init__(self, engine: Engine, nodes: Sequence[Node]) -> None:
         self._nodes = LocalNodes(nodes)
         self._workers = Workers(self._failed)
-        self._leases = LocalLeases(engine, self._workers.start, self._nodes.slots)
+        first = next(iter(nodes)).id
+        self._leases = LocalLeases(engine, self._workers.start, self._nodes.slots, first)
         self._tasks = LocalTasks(self._workers.start, self._nodes.speed)
         self._post: Post | None = None
 
@@ -52,11 +56,14 @@ class LocalBackend:
         self._tasks.begin(post)
         self._nodes.join_all(post)
 
-    def add(self, query: str, work: Leased | Staged) -> None:
-        if isinstance(work, Leased):
-            self._leases.add(query, work)
-        else:
-            self._tasks.add(query, work.tasks)
+    def add(self, query: str, work: Work) -> None:
+        match work:
+            case Leased():
+                self._leases.add(query, work)
+            case Staged():
+                self._tasks.add(query, work.tasks)
+            case Spread():
+                raise AssertionError("tasks of this process are given as they are")
 
     def execute(self, command: BackendCommand) -> None:
         assert self._post is not None, "start comes first"
@@ -91,6 +98,13 @@ class LocalBackend:
 
     def report(self) -> BackendReport:
         return self._leases.report()
+
+    def notes(self) -> Mapping[str, NodeNote]:
+        return {}
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        return ()
 
     def close(self, timeout_s: float = 10.0) -> bool:
         deadline = time.monotonic() + timeout_s

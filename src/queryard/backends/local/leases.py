@@ -27,7 +27,6 @@ from queryard.engine.threads import CoreConfinement
 from queryard.results.fan import Fan
 
 from .member import SOON_S, LeasedExecution, Member, Reporting, Serving, SlotLease
-from .nodes import NODE
 from .watch import Watch
 
 Error = float | None
@@ -54,11 +53,17 @@ class LocalLeases:
     """The executions under way, by run and by job; `start` runs something on a slot's thread."""
 
     def __init__(
-        self, engine: Engine, start: Callable[[Callable[[], None]], None], slots: int
+        self,
+        engine: Engine,
+        start: Callable[[Callable[[], None]], None],
+        slots: int,
+        node: str,
     ) -> None:
+        """`node` is named where a query ends that never had a slot."""
         # Whether a waiting tenant has less than its guarantee.
         self.guarantee_unmet = False
         self._slots = slots
+        self._node = node
         self._report = BackendReport()
         self._engine = engine
         self._start = start
@@ -219,7 +224,7 @@ class LocalLeases:
             for member in untold:
                 member.end_told = True
         for member in untold:
-            self._post(_end(run.query, member.job, member.node or NODE, 0))
+            self._post(_end(run.query, member.job, member.node or self._node, 0))
 
     # --- looking on ----------------------------------------------------------------------------
 

@@ -14,6 +14,8 @@ import pyarrow as pa
 
 from queryard.engine.errors import InputMissing, QueryCancelled
 
+from .cancellation import Cancellation
+
 
 class Partitions(NamedTuple):
     """The number of partitions, and the column that says to which a row goes; it is not kept."""
@@ -99,8 +101,11 @@ class Exchange(Protocol):
     def publish(self, key: str, rows: pa.Table) -> Piece:
         """Put rows that exist already, once for all tasks that read them."""
 
-    def fetch(self, pieces: Sequence[Piece]) -> pa.Table:
-        """The rows of pieces of one shape, in their order; raises `PieceLost`."""
+    def fetch(self, pieces: Sequence[Piece], cancelled: Cancellation | None = None) -> pa.Table:
+        """The rows of pieces of one shape, in their order; raises `PieceLost`.
+
+        Where that takes long, `cancelled` stops it.
+        """
 
     def drop(self, keys: Iterable[str]) -> None:
         """Forget outputs, if they are there."""

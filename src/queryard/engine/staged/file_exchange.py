@@ -13,6 +13,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.ipc as ipc
 
+from .cancellation import Cancellation
 from .exchange import Partitions, Piece, PieceLost, Superseded
 from .partitioning import SLAB_BYTES, Slabs, Tally, kept_schema
 from .spill_file import SpillFile
@@ -45,7 +46,7 @@ class FileExchange:
             (piece,) = writer.commit()
         return piece
 
-    def fetch(self, pieces: Sequence[Piece]) -> pa.Table:
+    def fetch(self, pieces: Sequence[Piece], cancelled: Cancellation | None = None) -> pa.Table:
         schema: pa.Schema | None = None
         batches: list[pa.RecordBatch] = []
         lost: list[Piece] = []

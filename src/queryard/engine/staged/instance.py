@@ -119,7 +119,7 @@ class TaskInstance:
                 return 0.0
             cancelled.check()
             began_s = time.perf_counter()
-            rows = exchange.fetch(build.pieces)
+            rows = exchange.fetch(build.pieces, cancelled)
             fetch_s = time.perf_counter() - began_s
             cursor.register(f"rows_{build.job}", rows)
             del rows  # they are to be freed with the view

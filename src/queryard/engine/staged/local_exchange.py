@@ -9,6 +9,7 @@ from typing import Self
 
 import pyarrow as pa
 
+from .cancellation import Cancellation
 from .exchange import Partitions, Piece, PieceLost, Superseded
 from .partitioning import SLAB_BYTES, Slabs, Tally, kept_schema
 from .store import EntryWriter, Held, MissingRows, Store
@@ -46,7 +47,7 @@ class LocalExchange:
             self._published[key] = rows
         return Piece(key, None, self._place, rows.num_rows, rows.nbytes)
 
-    def fetch(self, pieces: Sequence[Piece]) -> pa.Table:
+    def fetch(self, pieces: Sequence[Piece], cancelled: Cancellation | None = None) -> pa.Table:
         held: list[Held] = []
         lost: list[Piece] = []
         for piece in pieces:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -311,6 +311,36 @@ class StagedQuery:
                 self._maps_done[task.job] -= task.kind == "map"
         return tuple(gone)
 
+    def lost_keys(self, keys: Iterable[str]) -> tuple[TaskId, ...]:
+        """Some outputs are gone, though their places are not. Returns the tasks that made them."""
+        gone_keys = frozenset(keys)
+        with self._lock:
+            gone = [task for task in self._outcomes if self._key(task) in gone_keys]
+            for task in gone:
+                del self._outcomes[task]
+                self._maps_done[task.job] -= task.kind == "map"
+        return tuple(gone)
+
+    def missing(self, task: TaskId) -> tuple[TaskId, ...]:
+        """The tasks of which a task reads the outputs, and which have none (any more)."""
+        with self._lock:
+            return tuple(dict.fromkeys(self._missing(self._read_by(task))))
+
+    def _read_by(self, task: TaskId) -> list[TaskId]:
+        job = self._jobs[task.job]
+        if task.kind == "reduce":
+            found = [TaskId(job.name, "map", index) for index in range(job.map_tasks)]
+            builds = job.reduce_builds
+        else:
+            branch, place = job.branch_of(task.index)
+            found, builds = [], branch.builds
+            if isinstance(branch.read, ChunkRead):
+                results = _results(self._jobs[branch.read.job])
+                found += [results[index] for index in branch.read.groups[place]]
+        for name in builds:
+            found += _results(self._jobs[name])
+        return found
+
     def needed(self) -> tuple[TaskId, ...]:
         """The tasks that must run, or run again, for the answer, in an order that works."""
         found: dict[TaskId, None] = {}
@@ -361,17 +391,42 @@ class StagedQuery:
 
     def result(self, exchange: Exchange) -> pa.RecordBatchReader:
         """The answer, with DuckDB's column names; all jobs must be done."""
+        tasks = self.result_tasks()
         with self._lock:
-            held = [self._held(task) for task in _results(self.plan.jobs[-1])]
-        names = [field.name for field in self.plan.fields]
-        found = exchange.fetch([held[0][0].without_rows()]).schema
-        schema = pa.schema([f.with_name(n) for f, n in zip(found, names, strict=True)])
+            held = [self._held(task) for task in tasks]
+        schema = self.result_schema(exchange.fetch([held[0][0].without_rows()]))
         batches = (
             pa.RecordBatch.from_arrays(batch.columns, schema=schema)
             for pieces in held
             for batch in exchange.fetch(pieces).to_batches()
         )
         return pa.RecordBatchReader.from_batches(schema, batches)
+
+    def result_tasks(self) -> tuple[TaskId, ...]:
+        """The tasks of which the outputs are the answer, one after another."""
+        return tuple(_results(self.plan.jobs[-1]))
+
+    def result_columns(self, exchange: Exchange) -> pa.Table:
+        """The columns of the answer as its first task has made them, without rows."""
+        with self._lock:
+            held = self._held(self.result_tasks()[0])
+        return exchange.fetch([held[0].without_rows()])
+
+    def result_schema(self, columns: pa.Table) -> pa.Schema:
+        """The columns of the answer with DuckDB's names."""
+        names = [field.name for field in self.plan.fields]
+        found = columns.schema
+        return pa.schema([f.with_name(n) for f, n in zip(found, names, strict=True)])
+
+    def has(self, task: TaskId) -> bool:
+        """Whether the output of a task is there, as far as is known."""
+        return task in self._outcomes
+
+    def rows(self, task: TaskId, exchange: Exchange) -> pa.Table:
+        """The output of a task."""
+        with self._lock:
+            held = self._held(task)
+        return exchange.fetch(held)
 
     def keys(self) -> tuple[str, ...]:
         """All keys under which rows of the query may lie, to drop them."""

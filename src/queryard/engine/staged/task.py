@@ -10,8 +10,8 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import astuple, dataclass, fields
-from typing import Any, NamedTuple
+from dataclasses import astuple, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -22,6 +22,9 @@ from queryard.core.model import Kind
 from .cancellation import Cancellation
 from .exchange import Exchange, Partitions, Piece, Writer
 from .instance import Build, TaskInstance
+
+if TYPE_CHECKING:
+    from queryard.sql.planner.plan import StagedPlan
 
 VERSION = 1
 """Of the form of specifications and outcomes; other versions are refused."""
@@ -61,6 +64,17 @@ class TaskSpec:
     batch_rows: int
     memory_bytes: float
     deadline_s: float | None = None
+
+    def without_text(self) -> TaskSpec:
+        """What is left of it for a node that has the plan: `with_text` adds the rest there."""
+        builds = tuple(build._replace(select="") for build in self.builds)
+        return replace(self, sql="", builds=builds)
+
+    def with_text(self, plan: StagedPlan) -> TaskSpec:
+        """The whole specification, with the SQL of the plan that it was made from."""
+        sql = plan.task(self.job, self.kind, self.index).sql
+        builds = tuple(build._replace(select=plan.unpacked(build.job)) for build in self.builds)
+        return replace(self, sql=sql, builds=builds)
 
     def to_bytes(self) -> bytes:
         """The specification as JSON; what `ref` of its pieces holds must be plain."""
@@ -115,7 +129,7 @@ def run_task(
                 instance.build(build, cursor, exchange, cancelled) for build in spec.builds
             )
             fetching_s = time.perf_counter()
-            inputs = {each.name: exchange.fetch(each.pieces) for each in spec.inputs}
+            inputs = {each.name: exchange.fetch(each.pieces, cancelled) for each in spec.inputs}
             fetch_s += time.perf_counter() - fetching_s
             with (
                 _registered(cursor, inputs),

@@ -10,7 +10,8 @@ thread calls it (`loop`).
          └──────────────────────────────────────┴── cancelled, failed ────────┘
 
 A query is queued only if it needs its client's own connection, or may see side effects of one that
-does. A native query may join the execution of an identical query.
+does. Clients of a server also wait for their turn at databases that others write (`turns`). A
+native query may join the execution of an identical query.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from .. import effects as out
 from .. import inputs
 from ..admission.gate import Gate
 from ..admission.memory import Reservations
-from ..choosing.state import PolicyLog
+from ..choosing.state import PolicyLog, is_resizing
 from ..effects import Effect
 from ..facts import QueryView
 from ..inputs import ClientPort, Input
@@ -64,6 +65,7 @@ class Coordinator:
         self.policies = PolicyLog({} if profile is None else profile)
         self._ledger = Ledger(kernel, gate, reservations, width)
         self._guarantee_unmet = False
+        self._most_nodes = 0
         self._running = running = RunningQueries(self._ledger)
         self._ending = ending = Ending(self._ledger)
         self._intake = intake = Intake(self._ledger, running, ending)
@@ -75,6 +77,10 @@ class Coordinator:
             inputs.ChoosePlan: intake.choose_plan,
             inputs.AcquireConnection: intake.acquire_connection,
             inputs.ReleaseConnection: intake.release_connection,
+            inputs.AcquireTurn: intake.acquire_turn,
+            inputs.ReleaseTurn: intake.release_turn,
+            inputs.TurnOverdue: intake.turn_overdue,
+            inputs.ClientLeft: intake.client_left,
             told.RunJoined: intake.joined,
             told.JoinRefused: intake.join_refused,
             inputs.Predicted: running.predicted,
@@ -125,6 +131,7 @@ class Coordinator:
                 self._execute(command)
             self._intake.resume()
         self._note_unmet_guarantees()
+        self._most_nodes = max(self._most_nodes, len(self.kernel.state.nodes))
         return ledger.taken()
 
     def _note_unmet_guarantees(self) -> None:
@@ -159,6 +166,9 @@ class Coordinator:
     def _choose(self, given: inputs.ChoosePolicy) -> None:
         now = self._ledger.now
         self._ledger.tell(ev.PolicyChosen(now, given.profile, given.reason, given.by))
+        if is_resizing(self.policies.profile) and not is_resizing(given.profile):
+            # The nodes that the former policy has given back: this one would never ask for them.
+            self._ledger.do(out.Execute(do.Scale(self._most_nodes)))
         self.policies.chosen(given.profile, now, given.by, given.reason)
 
     def _pause(self, given: inputs.Pause) -> None:
@@ -223,6 +233,10 @@ class Coordinator:
     def knows_key(self, request: QueryRequest) -> bool:
         """Whether a query came with the same idempotency key."""
         return self._intake.knows_key(request)
+
+    def wait_for_turns(self, most_s: float) -> None:
+        """How long queries wait for their turns at databases from now on."""
+        self._intake.turn_wait_s = most_s
 
     def connection_work_s(self, client: ClientPort) -> float:
         """Core-seconds before a client's own connection is free."""

@@ -54,6 +54,8 @@ class Entry:
         self.peak_memory_bytes: int | None = None
         self.shares_with = ""
         self.reasons: tuple[str, ...] = ()
+        # A database that others use, while it waits for its turn.
+        self.waits_for = ""
         # Its engine has finished it without an error; it cannot be cancelled any more.
         self.done = False
         # After its failure, run it again with this much memory.
@@ -104,6 +106,7 @@ class Entry:
             progress=1.0 if self.ended_s is not None else self.progress,
             shares_with=self.shares_with,
             reasons=self.reasons,
+            waits_for=self.waits_for,
             peak_memory_bytes=self.peak_memory_bytes,
             work=self.work,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from queryard.backends.protocol import Leased, Staged
+from queryard.backends import protocol
 from queryard.core.events import EstimateChanged, MemoryChanged, Retry
 from queryard.core.model import Job, Table
 from queryard.core.speedup import Speedup
@@ -46,7 +46,7 @@ class Work(Protocol):
     def planned(self) -> PlannedQuery | None:
         """What its plan expects of its tasks; None where it is not made of tasks."""
 
-    def for_backend(self, output: ResultStream) -> Leased | Staged:
+    def for_backend(self, output: ResultStream) -> protocol.Work:
         """What the backend is given."""
 
     def entered(self) -> Moved:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
+from typing import Protocol
 
-from queryard.backends.protocol import Staged
+import pyarrow as pa
+
+from queryard.backends.protocol import Spread, Staged
 from queryard.core.events import EstimateChanged, MemoryChanged, Retry
 from queryard.core.model import Job, JobId, Table
 from queryard.core.speedup import Speedup
 from queryard.engine.access import Reach
 from queryard.engine.errors import InputMissing, OutOfMemory, failure_kind
-from queryard.engine.pool import InstancePool
 from queryard.engine.staged.explained import staged_explanation
+from queryard.engine.staged.query import JobActuals
 from queryard.engine.staged.reads import SegmentReads
 from queryard.engine.staged.tasks import StagedTasks
 from queryard.engine.staged.times import planned_query, task_seconds
@@ -23,6 +25,34 @@ from queryard.results.streams import ResultStream
 from queryard.sql.planner import StagedPlan
 
 from .base import Moved
+
+
+class StagedTaskSet(Protocol):
+    """The tasks of a staged query: given to the backend, and read from when all have ended."""
+
+    def for_backend(self) -> Staged | Spread:
+        """What the backend is given."""
+
+    def result(self) -> pa.RecordBatchReader:
+        """The answer; all tasks must have ended well."""
+
+    def actuals(self) -> dict[str, JobActuals]:
+        """What every job has done so far."""
+
+    def close(self) -> None:
+        """Free everything, once no task runs."""
+
+
+MakeTasks = Callable[[StagedPlan, str, int, SegmentReads | None, Reach], StagedTaskSet]
+"""Makes the tasks of a plan: for a query, with so much memory, over the segments of text that it
+scans, if it scans any, within a client's reach."""
+
+
+class TasksHere(StagedTasks):
+    """Tasks that run in this process."""
+
+    def for_backend(self) -> Staged:
+        return Staged(self)
 
 
 class StagedWork:
@@ -35,17 +65,14 @@ class StagedWork:
         query: str,
         plan: StagedPlan,
         memory_bytes: int,
-        pool: InstancePool,
-        temp: Path,
-        reads: SegmentReads | None = None,
+        tasks: StagedTaskSet,
         shares: frozenset[str] = frozenset(),
-        reach: Reach | None = None,
     ) -> None:
         """`shares` are the tables of which scans are worth sharing."""
         self.memory_bytes = memory_bytes
         self._query = query
         self._plan = plan
-        self._tasks = StagedTasks(plan, query, memory_bytes, pool, temp, reads, reach)
+        self._tasks = tasks
         self._jobs = tuple(
             job if shares.issuperset(job.scans) else replace(job, scans=())
             for job in plan.to_jobs()
@@ -72,8 +99,8 @@ class StagedWork:
     def planned(self) -> PlannedQuery | None:
         return planned_query(self._plan)
 
-    def for_backend(self, output: ResultStream) -> Staged:
-        return Staged(self._tasks)
+    def for_backend(self, output: ResultStream) -> Staged | Spread:
+        return self._tasks.for_backend()
 
     def entered(self) -> Moved:
         return Moved((), ())

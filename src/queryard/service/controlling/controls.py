@@ -7,6 +7,7 @@ later word counts (`overlay`); after a restart they are made again.
 
 from __future__ import annotations
 
+import getpass
 import logging
 import threading
 import time
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from queryard.core.errors import QueryardError
+from queryard.core.errors import QueryardError, unknown_name
 from queryard.core.model import Tenant
 from queryard.core.tenants import SHARES
 from queryard.live.admission.limits import Limits, read_limits
@@ -23,7 +24,7 @@ from queryard.live.session import Session
 from queryard.results.errors import QueryCancelled
 
 from ..logs import log
-from ..problems import Conflict, UnknownName
+from ..problems import Conflict, InvalidRequest, UnknownName
 from ..tokens import TokenStore
 from .asked import Asked, read_asked
 from .overlay import Overlay, Setting
@@ -62,6 +63,7 @@ class Controls:
         if self._record.unkept:
             log("changes by controls are not kept", logging.WARNING, reason=self._record.unkept)
         self._begin()
+        session.steering = self.answer
 
     # --- what is ---------------------------------------------------------------------------------
 
@@ -70,7 +72,12 @@ class Controls:
         """Whether queries are taken and start."""
         if self._overlay.get(DRAINING) is not None:
             return "draining"
-        return "open" if self._overlay.get(PAUSED) is None else "paused"
+        return "paused" if self.paused else "open"
+
+    @property
+    def paused(self) -> bool:
+        """Whether no waiting query starts."""
+        return self._overlay.get(PAUSED) is not None
 
     @property
     def closed(self) -> str:
@@ -323,6 +330,18 @@ class Controls:
         self._record.add(change)
         log("control", id=number, by=by, what=what, text=text, reason=reason or None)
         return change
+
+    def answer(self, request: Mapping[str, Any]) -> Any:
+        """What another process of the server's own user asks on this machine."""
+        by = f"{getpass.getuser()} (on this machine)"
+        match request.get("do", "show"):
+            case "show":
+                return self.show(int(request.get("limit", 100)))
+            case "change":
+                return self.change(by, request.get("body"))
+            case "undo":
+                return self.undo(by, int(request["id"]), str(request.get("reason") or ""))
+        raise InvalidRequest(unknown_name("request", str(request["do"]), ("change", "undo")))
 
     # --- the file of settings --------------------------------------------------------------------
 

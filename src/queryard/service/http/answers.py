@@ -21,6 +21,7 @@ from .documents import EVENTS_CONTENT, errors
 from .formats import MEDIA, TYPES_KEY, chosen_format, columns_of, rows_json
 from .queries import FormatName, QueryId, Wait
 from .replies import to_json
+from .streaming import while_there
 
 router = APIRouter(tags=["queries"])
 ANSWER_KEY = "queryard:answer"
@@ -73,7 +74,7 @@ async def answers(
     if form == "csv":
         raise NotAcceptable("format: provisional answers come as json, arrow or events, not as csv")
     if wait and log.number <= after:
-        await told(partial(log.when_changed, after), wait)
+        await while_there(request.receive, told(partial(log.when_changed, after), wait))
     found, newest = about(result, log, after)
     if form == "json":
         content = await context.run(_json, found, newest)

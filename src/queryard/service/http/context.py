@@ -111,12 +111,14 @@ class Sessions:
         self._by_id.pop(name, None)
 
     def expire(self) -> None:
-        """Close those in which nothing has happened for long."""
-        idle_s = self._yard.config.limits.idle_s
+        """Close those in which nothing has happened for long, and others may wait for."""
+        limits = self._yard.config.limits
         for name, client in list(self._by_id.items()):
-            is_idle = not client.active and time.monotonic() - client.used_s > idle_s
-            if is_idle:
-                client.close(f"it was idle for {idle_s:g} s")
+            is_open = client.client.in_transaction
+            most_s = min(limits.idle_s, limits.transaction_s) if is_open else limits.idle_s
+            if not client.active and time.monotonic() - client.used_s > most_s:
+                what = "its transaction" if is_open else "it"
+                client.close(f"{what} was idle for {most_s:g} s")
             if client.closed:
                 self._by_id.pop(name, None)
 
@@ -145,6 +147,17 @@ def admin_of(request: Request) -> Principal:
     found = principal_of(request)
     if found.role != "admin":
         raise NotAdmin(f"token {found.name!r} is a user's; use an admin's")
+    return found
+
+
+def figures_of(request: Request) -> Principal:
+    """The same, which may see the figures of all tenants."""
+    found = principal_of(request)
+    if not found.may_see_figures:
+        raise NotAdmin(
+            f"token {found.name!r} is a user's; use one with the role metrics (`queryard token add "
+            "NAME --role metrics`), or an admin's"
+        )
     return found
 
 

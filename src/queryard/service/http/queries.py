@@ -16,9 +16,10 @@ from . import models
 from .context import Context, context_of, principal_of, ready, told
 from .documents import ROWS_CONTENT, errors
 from .formats import chosen_format
+from .guard import CutOff
 from .replies import as_json, problem_reply
 from .states import brief, told_why
-from .streaming import RowStream
+from .streaming import RowStream, while_there
 
 router = APIRouter(tags=["queries"])
 
@@ -82,7 +83,7 @@ async def query(request: Request, query: QueryId, wait: Wait = 0.0) -> Any:
     context, principal = context_of(request), principal_of(request)
     submitted, _ = context.submitted(principal, query)
     if wait and not submitted.ticket.ended:
-        await told(submitted.ticket.when_over, wait)
+        await while_there(request.receive, told(submitted.ticket.when_over, wait))
     return as_json(await context.run(whole_state, context, principal, submitted))
 
 
@@ -154,10 +155,13 @@ async def rows(
         )
     result.used_s = time.monotonic()
     try:
-        if await ready(result.rows, wait) is None:
+        if await while_there(request.receive, ready(result.rows, wait)) is None:
             state = brief(submitted, context.yard.session.now())
             return as_json(state, 202, {"Retry-After": "1"})
     except QueryardError as error:
         return problem_reply(error, query)
+    except CutOff:
+        result.leave()
+        raise
     header = start == 0 if header is None else header
     return RowStream(context, result, form, start=start, limit=limit, header=header)

@@ -57,7 +57,12 @@ class RowStream(Response):
         self._result.rows.asked(self._start)
         try:
             await self._send(send, gone)
+        except CutOff:
+            self._result.leave()
+            raise
         finally:
+            if gone.done():
+                self._result.leave()
             gone.cancel()
             self._result.readers -= 1
             self._result.used_s = time.monotonic()

@@ -49,15 +49,20 @@ class EndedQueries:
         if error is not None and not self._redacts:
             why = problem_of(error).detail.partition("\n")[0][:SQL_CHARACTERS]
         sql = ticket.request.sql
-        row = EndedQuery(
-            id=submitted.id,
-            sql=(without_literals(sql) if self._redacts else sql)[:SQL_CHARACTERS],
-            tenant=submitted.tenant,
-            status=ticket.status,
-            timing=ticket.timing(),
-            deadline_s=ticket.request.deadline_s,
-            why=why,
+        self.keep(
+            EndedQuery(
+                id=submitted.id,
+                sql=(without_literals(sql) if self._redacts else sql)[:SQL_CHARACTERS],
+                tenant=submitted.tenant,
+                status=ticket.status,
+                timing=ticket.timing(),
+                deadline_s=ticket.request.deadline_s,
+                why=why,
+            )
         )
+
+    def keep(self, row: EndedQuery) -> None:
+        """Keep a query, in the place of the oldest of its tenant."""
         with self._lock:
             rows = self._by_tenant.get(row.tenant)
             if rows is None:

@@ -21,6 +21,8 @@ class Block:
     real: bool = False
     # Whether that one ends with the series of messages, since no BEGIN has asked for it.
     implicit: bool = False
+    # Whether an error has undone all that was written in it.
+    undone: bool = False
     writes: int = 0
     # Names, and how many writes there had been.
     savepoints: list[tuple[str, int]] = field(default_factory=list)
@@ -35,6 +37,7 @@ class Block:
 
     def end(self) -> None:
         self.status, self.real, self.implicit, self.writes = b"I", False, False, 0
+        self.undone = False
         self.savepoints.clear()
 
     def fail(self) -> None:
@@ -61,10 +64,16 @@ class Block:
         """Back to a savepoint; possible where nothing was written since."""
         self._check_open("ROLLBACK TO SAVEPOINT")
         place = self._find(name)
-        if self.writes != self.savepoints[place][1] or (self.real and self.status == b"E"):
+        if self.undone:
             raise not_supported(
-                "ROLLBACK TO SAVEPOINT: rows were written since, and DuckDB has no savepoints",
-                hint="roll the whole transaction back",
+                "ROLLBACK TO SAVEPOINT: the error has undone the whole transaction, with what was "
+                "written before the savepoint, since DuckDB has no savepoints",
+                hint="ROLLBACK, and begin the transaction again",
+            )
+        if self.writes != self.savepoints[place][1]:
+            raise not_supported(
+                "ROLLBACK TO SAVEPOINT: something was written since, and DuckDB has no savepoints",
+                hint="ROLLBACK undoes the whole transaction",
             )
         del self.savepoints[place + 1 :]
         self.status = b"T"

@@ -32,9 +32,8 @@ _log = logging.getLogger(__name__)
 
 # Connections that have not logged in, beside those that are allowed.
 STRANGERS = 100
-# How long a client may leave a transaction that has written alone.
-TRANSACTION_IDLE_S = 60.0
 LOOK_S = 0.5
+STOPS = "terminating connection due to administrator command: the server stops"
 VERSION = f"PostgreSQL {SERVER_VERSION} (Queryard, DuckDB)"
 
 
@@ -78,10 +77,13 @@ class PostgresListener:
         """Close connections that stall."""
         while True:
             await asyncio.sleep(LOOK_S)
-            limit_s = self._yard.config.limits.stall_s
-            for connection in list(self._connections):
-                if connection.wire.stalls(limit_s):
-                    connection.wire.abort()
+            self._close_stalled()
+
+    def _close_stalled(self) -> None:
+        limit_s = self._yard.config.limits.stall_s
+        for connection in list(self._connections):
+            if connection.wire.stalls(limit_s):
+                connection.wire.abort()
 
     async def close(self, grace_s: float = 0.0) -> None:
         """Take no further connections; those that are idle are closed, others after a while."""
@@ -210,8 +212,7 @@ class _Connection:
             pass
         except asyncio.CancelledError:
             if self._must_end:
-                words = "terminating connection due to administrator command"
-                self.wire.send(replies.error(FatalError("57P01", words)))
+                self.wire.send(replies.error(FatalError("57P01", STOPS)))
         except Exception as error:
             problem = as_postgres(error)
             if not problem.fatal:
@@ -223,6 +224,11 @@ class _Connection:
             await asyncio.shield(self._free())
 
     async def _free(self) -> None:
+        """Free what the connection holds now: the garbage collector might come much later."""
+        session, self._session = self._session, None
+        if session is not None:
+            with contextlib.suppress(Exception):
+                await session.close()
         if self._client is not None:
             with contextlib.suppress(Exception):
                 await self._listener.call(self._client.close)
@@ -262,7 +268,15 @@ class _Connection:
             "pid": str(self._process),
             "version": VERSION,
         }
-        bridge = Bridge(client, listener.executor, listener.catalogs, settings, identity, zone)
+        bridge = Bridge(
+            client,
+            listener.executor,
+            listener.catalogs,
+            settings,
+            identity,
+            listener.yard.config.limits,
+            zone,
+        )
         session = Session(self.wire, bridge)
         self.wire.send(replies.AUTHENTICATED)
         for name, value in settings.reported().items():
@@ -274,7 +288,7 @@ class _Connection:
     async def _serve(self, session: Session) -> None:
         while True:
             if self._must_end:
-                raise FatalError("57P01", "terminating connection due to administrator command")
+                raise FatalError("57P01", STOPS)
             self._waiting = True
             try:
                 async with asyncio.timeout(self._patience_s(session)):
@@ -287,12 +301,13 @@ class _Connection:
 
     def _patience_s(self, session: Session) -> float:
         """How long a client may say nothing."""
-        idle_s = self._listener.yard.config.limits.idle_s
+        limits = self._listener.yard.config.limits
+        idle_s = limits.idle_s
         own = session.settings["idle_in_transaction_session_timeout"]
         own_s = seconds_of("idle_in_transaction_session_timeout", own)
         if session.block.open and own_s:
             idle_s = min(idle_s, own_s)
-        return min(idle_s, TRANSACTION_IDLE_S) if session.block.real else idle_s
+        return min(idle_s, limits.transaction_s) if session.block.real else idle_s
 
 
 def _idle(session: Session) -> FatalError:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from . import commands as c
 from . import replies
 from .blocks import Block
-from .bridge import Bridge, Plan
+from .bridge import Bridge
 from .errors import PostgresError
 from .portals import Portal, Portals
 
@@ -30,10 +30,9 @@ class Transactions:
             if portal.rows is not None:
                 await self._bridge.call(portal.rows.close)
 
-    async def before_write(self, plan: Plan, *, alone: bool) -> None:
-        """Open a real transaction where a later error or ROLLBACK must undo this statement."""
+    async def before_write(self, what: str, *, alone: bool) -> None:
+        """Open a real transaction where a later error or ROLLBACK must undo a statement."""
         if self._settings.is_on("transaction_read_only"):
-            what = plan.statement.words[0].upper()
             raise PostgresError("25006", f"cannot execute {what} in a read-only transaction")
         block = self.block
         if not block.real and (block.open or not alone):
@@ -49,14 +48,28 @@ class Transactions:
             return
         try:
             if block.real:
-                await self._bridge.run("ROLLBACK" if failed else "COMMIT")
+                await self._end_real(commit=not failed)
         finally:
             block.end()
             await self.drop(self._portals.take_all(held=False))
 
+    async def _end_real(self, *, commit: bool) -> None:
+        """End DuckDB's transaction. One that cannot be committed is rolled back, and never kept."""
+        try:
+            if commit:
+                await self._bridge.run("COMMIT")
+        finally:
+            # After a COMMIT there is nothing to undo.
+            await self._bridge.call(self._bridge.client.roll_back)
+
     async def after_error(self) -> None:
         """Portals of a failed transaction are of no use; outside of a block it ends."""
         await self.drop(self._portals.take_all(held=False))
+        block = self.block
+        if block.open and block.real:
+            # Others need not wait until the client says that it has seen the error.
+            block.real, block.undone = False, True
+            await self._end_real(commit=False)
         await self.end_series(failed=True)
 
     async def end(self, *, commit: bool, chain: bool) -> str:
@@ -71,7 +84,7 @@ class Transactions:
         done = False
         try:
             if block.real:
-                await self._bridge.run("COMMIT" if commit else "ROLLBACK")
+                await self._end_real(commit=commit)
             done = commit
         finally:
             block.end()

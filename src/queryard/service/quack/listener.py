@@ -10,7 +10,7 @@ import asyncio
 import logging
 import platform
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from typing import Any
@@ -89,9 +89,8 @@ class QuackListener:
             return
         except Exception as error:
             pieces = [envelope.error(_told(error))]
-        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         try:
-            await self._send(data, send)
+            await self._send(pieces, send)
         except TimeoutError:
             _log.info("a client of Quack did not take its rows, and was cut off")
             _abort(send)
@@ -170,19 +169,30 @@ class QuackListener:
         name = self.sessions.open(principal, codec)
         return [codec.welcome(name, _DUCKDB, _PLATFORM)]
 
-    async def _send(self, data: bytes, send: Send) -> None:
-        size = str(len(data)).encode()
-        headers = [(b"content-type", _MEDIA), (b"content-length", size), _ANYWHERE]
+    async def _send(self, pieces: list[Any], send: Send) -> None:
+        size = sum(map(len, pieces))
+        length = (b"content-length", str(size).encode())
+        headers = [(b"content-type", _MEDIA), length, _ANYWHERE]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        if len(data) <= _PART_BYTES:
-            await send({"type": "http.response.body", "body": data})
-            return
-        view = memoryview(data)
-        for start in range(0, len(data), _PART_BYTES):
-            part = bytes(view[start : start + _PART_BYTES])
-            more = start + _PART_BYTES < len(data)
+        left = size
+        for part in _parts(pieces):
+            left -= len(part)
             async with asyncio.timeout(self._yard.config.limits.stall_s):
-                await send({"type": "http.response.body", "body": part, "more_body": more})
+                await send({"type": "http.response.body", "body": part, "more_body": left > 0})
+
+
+def _parts(pieces: list[Any]) -> Iterator[bytes]:
+    """Pieces joined to parts of some size, so that each byte is copied once."""
+    gathered: list[Any] = []
+    size = 0
+    for piece in pieces:
+        gathered.append(piece)
+        size += len(piece)
+        if size >= _PART_BYTES:
+            yield b"".join(gathered)
+            gathered, size = [], 0
+    if gathered:
+        yield b"".join(gathered)
 
 
 class _Left(Exception):

@@ -64,6 +64,7 @@ class Catalog:
         self._tables: dict[str, Table] = {}
         self._known = Contents()
         self._version = 0
+        self._shape = 0
         self._take(self._look(None, survey.clock(), always_look))
 
     @property
@@ -75,6 +76,11 @@ class Catalog:
     def version(self) -> int:
         """Another number whenever a table is new, changed or gone."""
         return self._version
+
+    @property
+    def shape(self) -> int:
+        """Another number whenever a table is new, gone, or may have other columns."""
+        return self._shape
 
     def add(self, name: str, value: object) -> None:
         """Name another table: a place or a frame, as in the `tables` of `open_catalog`.
@@ -295,6 +301,8 @@ class Catalog:
             name[-1]: CatalogError(f"two tables are called {'.'.join(name)!r}: {both}")
             for name, both in ambiguous.items()
         }
+        if not _alike(before, tables):
+            self._shape += 1
         # The last, so that none sees a new number with what was there before.
         self._version += 1
 
@@ -316,6 +324,15 @@ def _unchanged(old: Table | None, new: Table) -> Table | None:
         return None
     same = type(old) is type(new) and old.options == new.options and old.files == new.files
     return old if same else None
+
+
+def _alike(before: Mapping[str, Table], after: Mapping[str, Table]) -> bool:
+    """Whether tables differ at most in the rows of databases that were not looked at again."""
+    return before.keys() == after.keys() and all(
+        table is before[key]
+        or (isinstance(table, DatabaseTable) and table.columns is before[key].columns)
+        for key, table in after.items()
+    )
 
 
 def _different_aliases(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any, Literal
 
@@ -51,6 +53,18 @@ class DatabaseTable(Table):
         self._bytes = size_bytes
         self._files = files
         self._declared = declared
+
+    def over(self, files: tuple[DataFile, ...]) -> DatabaseTable:
+        """The same table in another state of its file."""
+        found = copy(self)
+        found._files = files
+        return found
+
+    @property
+    def made_from(self) -> tuple[Any, ...]:
+        """What it was made from, behind its name and its schema."""
+        what = (self.database, self.inner_schema, self._columns, self._rows, self._bytes)
+        return (*what, self._files, self._declared)
 
     @property
     def declared(self) -> Declared:
@@ -127,6 +141,13 @@ def open_database(
         if not _has_magic(path):
             raise CatalogError(f"{path}: is not a DuckDB database file, or cannot be read")
         return database, _opened(database, metadata, schema)
+
+
+def with_files(tables: Sequence[DatabaseTable]) -> list[Table]:
+    """Tables of one database as of now: the same, with the state that the file has by now."""
+    if not tables or (files := _files(tables[0].database.path)) == tables[0].files:
+        return list(tables)
+    return [table.over(files) for table in tables]
 
 
 def _opened(

@@ -12,6 +12,7 @@ pandas / Polars / Arrow frame              a table in memory
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -21,7 +22,7 @@ from queryard.core.errors import unknown_name
 from . import csv_files, json_files
 from .contents import Contents
 from .csv_files import CsvTable
-from .database import is_database, open_database
+from .database import is_database, open_database, with_files
 from .file_table import FileTable
 from .formats import NO_ARROW, Format, format_of, is_arrow
 from .frames import FrameTable, is_frame
@@ -30,6 +31,7 @@ from .listing import Listing, state_of
 from .locations import list_files, local_path, scheme_of
 from .metadata import MetadataReader
 from .model import CatalogError, DataFile, InvalidEntry
+from .open_files import definitions
 from .parquet import ParquetTable
 from .quoting import split_name
 
@@ -217,11 +219,19 @@ def _declare_database(
 def database_contents(
     alias: str, path: Path, schema: str | None, metadata: MetadataReader, listing: Listing
 ) -> Contents:
-    """The tables of a database file, which is opened only if it is not as it was."""
+    """The tables of a database file, which is opened only if it is not as it was.
+
+    While clients of this process write rows and say that they have defined nothing, it is looked at
+    once per second, for its size.
+    """
 
     def read() -> Contents:
-        database, tables = open_database(alias, path, metadata, schema)
-        return Contents(list(tables), [database])
+        number = definitions(path)
+        seen: object = object() if number is None else (number, int(time.monotonic()))
+        database, tables = listing.kept(
+            ("definitions", alias), seen, lambda: open_database(alias, path, metadata, schema)
+        )
+        return Contents(with_files(tables), [database])
 
     return listing.kept(("database", alias), state_of(str(path), f"{path}.wal"), read)
 

@@ -100,6 +100,10 @@ class GrantedCatalog(Catalog):
     def version(self) -> int:
         return self._whole.version
 
+    @property
+    def shape(self) -> int:
+        return self._whole.shape
+
     def _now(self) -> _Seen:
         version = self._whole.version
         if self._seen is None or self._seen.version != version:
@@ -129,7 +133,9 @@ class GrantedCatalog(Catalog):
     def _told(self, name: str, error: CatalogError) -> CatalogError:
         if not self._hides_places:
             return error
-        return CatalogError(f"table {name} cannot be used; the operator of the server sees why")
+        told = CatalogError(f"table {name} cannot be used; the operator of the server sees why")
+        told.__cause__ = error
+        return told
 
     # --- tables ----------------------------------------------------------------------------------
 

@@ -28,12 +28,12 @@ Ask = Callable[[str], list[tuple[Any, ...]]]
 # A look at a file takes milliseconds, an ATTACH may have to replay a log.
 LOOK_S, ATTACH_S = 30.0, 60.0
 # How often a file that is waited for is tried.
-AGAIN_S = 0.02
+AGAIN_S = 0.002
 # … and for how long while the instance that has it does nothing.
 IDLE_S = 0.3
 
 
-def _nothing() -> None:
+def _nothing(path: str) -> None:
     pass
 
 
@@ -65,8 +65,30 @@ class _File:
         self.inodes |= _inode(place)
 
 
+class _Definitions:
+    """What the tables of a file are like, by a number that changes with them."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        # The file as the last writer has left it.
+        self.left: object = None
+
+
 _changed = threading.Condition()
 _files: list[_File] = []
+_definitions: dict[Path, _Definitions] = {}
+# Files that clients of this process may come to write.
+_writable: set[str] = set()
+
+
+def note_writable(path: str) -> None:
+    """A client may write a file: others should not keep it open without need."""
+    _writable.add(path)
+
+
+def is_writable(path: str) -> bool:
+    """Whether a client of this process may come to write a file."""
+    return path in _writable
 
 
 class Claims:
@@ -79,10 +101,12 @@ class Claims:
     def __init__(self, owner: object = None, ask: Ask | None = None) -> None:
         self.owner = owner
         self.ask = ask
-        self.on_wanted: Callable[[], None] = _nothing
-        """Called when another instance wants to write a file that is open here, from its thread."""
+        self.on_wanted: Callable[[str], None] = _nothing
+        """Called when another instance wants a file that is open here, from its thread."""
         self.is_busy: Callable[[], bool] = _yes
         """Whether the instance works now, so that it may be done with its files soon."""
+        self.tells = False
+        """Whether it says by `redefined` when it has changed what tables there are."""
 
     def claim(self, path: str, writes: bool, wait_s: float = 0.0) -> bool:
         """Enter that a file is about to be opened; an error if it is in use elsewhere.
@@ -101,11 +125,12 @@ class Claims:
                     raise
             with _changed:
                 file = _find(resolved(path))
-                others = set() if file is None else file.readers - {self}
                 # One that just attaches or detaches it is at work.
                 writer = file.writer if file is not None and file.attached else None
-            for other in others if writes else ():
-                other.on_wanted()
+                others = set() if file is None else file.readers - {self}
+                others = others if writes or writer is None else {writer}
+            for other in others:
+                other.on_wanted(path)
             if writer is None or writer.is_busy():
                 idle_s = None
             elif idle_s is None:  # it is in a transaction, which may last
@@ -135,6 +160,7 @@ class Claims:
             if writes:
                 # From now on no look at the file begins.
                 file.writer = self
+                _begin_defining(place)
                 if not _changed.wait_for(lambda: not file.looks, LOOK_S):
                     self._leave(file)
                     raise FileInUse(f"{place} is being looked at for too long; try again")
@@ -150,13 +176,31 @@ class Claims:
                 file.attached = file.writer is self
                 _changed.notify_all()
 
+    def redefined(self) -> None:
+        """Tables of the files that are written here may be others from now on."""
+        with _changed:
+            for file in _files:
+                if file.writer is self:
+                    for place in file.paths & _definitions.keys():
+                        _definitions[place].number += 1
+
     def closing(self, path: str) -> None:
         """A file is about to be detached: questions to its writer end first, and looks wait."""
         with _changed:
             file = _find(resolved(path))
             if file is not None and file.writer is self:
-                file.attached = False
-                _changed.wait_for(lambda: not file.questions, LOOK_S)
+                self._no_questions([file])
+
+    def closing_all(self) -> None:
+        """The instance is about to be closed, with all files that it writes."""
+        with _changed:
+            self._no_questions([file for file in _files if file.writer is self])
+
+    @staticmethod
+    def _no_questions(files: list[_File]) -> None:
+        for file in files:
+            file.attached = False
+        _changed.wait_for(lambda: not any(file.questions for file in files), LOOK_S)
 
     def holds(self, path: str) -> bool:
         """Whether a file is entered, by this name or by another."""
@@ -184,6 +228,8 @@ class Claims:
         if file.writer is self:
             file.writer = None
             file.attached = False
+            for place in file.paths & _definitions.keys():
+                _definitions[place].left = _state(place) if self.tells else None
         _forget(file)
         _changed.notify_all()
 
@@ -231,6 +277,42 @@ def _settled(place: Path, path: Path, owner: object) -> _File:
             return file
         if not _changed.wait(ATTACH_S):
             raise FileInUse(f"{path}: is being attached or detached for too long; try again")
+
+
+def definitions(path: str | os.PathLike[str]) -> int | None:
+    """A number that changes whenever the tables of a file may be others; None if that is not known.
+
+    It is known of files that only clients of this process have written since, which say so. Rows
+    come and go without notice.
+    """
+    place = resolved(path)
+    with _changed:
+        known = _definitions.get(place)
+        if known is None:
+            return None
+        file = _find(place)
+        if file is not None and file.writer is not None:
+            return known.number if file.writer.tells else None
+        return known.number if known.left is not None and known.left == _state(place) else None
+
+
+def _begin_defining(place: Path) -> None:
+    known = _definitions.setdefault(place, _Definitions())
+    if known.left is None or known.left != _state(place):
+        known.number += 1
+
+
+def _state(place: Path) -> object:
+    """A file and its log as they are."""
+
+    def like(path: str) -> object:
+        try:
+            found = os.stat(path)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+    return like(str(place)), like(f"{place}.wal")
 
 
 def written() -> tuple[Path, ...]:

@@ -218,7 +218,12 @@ def _decimals(data: bytes, kind: LogicalType, rows: int, valid: Any) -> Any:
         wide[:, 0], wide[:, 1] = low, low >> 63
         data = wide.tobytes()
     arrow = pa.decimal128(kind.width, kind.scale)
-    return pa.Array.from_buffers(arrow, rows, [_bitmap(valid), pa.py_buffer(data)])
+    found = pa.Array.from_buffers(arrow, rows, [_bitmap(valid), pa.py_buffer(data)])
+    try:
+        found.validate(full=True)
+    except pa.ArrowInvalid:
+        raise Malformed(f"a DECIMAL has more than {kind.width} digits") from None
+    return found
 
 
 def _intervals(data: bytes, kind: LogicalType, rows: int, valid: Any) -> Any:
@@ -274,6 +279,9 @@ def _texts(reader: Reader, kind: LogicalType, rows: int, valid: Any) -> Any:
         for place in np.flatnonzero(~valid).tolist():
             found[place] = None
     arrow = _TEXTS[kind.id]
+    check = _CHECKED.get(kind.id)
+    if check is not None and not all(value is None or check(value) for value in found):
+        raise Malformed(f"a value of type {kind.id.name} has no form that it can have")
     values = pa.array(found, pa.binary())
     if isinstance(arrow, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(arrow, values)
@@ -281,6 +289,23 @@ def _texts(reader: Reader, kind: LogicalType, rows: int, valid: Any) -> Any:
         return values.cast(arrow)
     except pa.ArrowInvalid as error:
         raise Malformed(f"a text is no UTF-8: {error}") from None
+
+
+def _is_bits(value: bytes) -> bool:
+    """The number of bits that pad the first byte, which are set, and the bits."""
+    return len(value) >= 2 and value[0] < 8 and value[1] >> (8 - value[0]) == (1 << value[0]) - 1
+
+
+def _is_bignum(value: bytes) -> bool:
+    """Its sign and its number of bytes in three bytes, which are inverted below zero."""
+    if len(value) < 4:
+        return False
+    head = int.from_bytes(value[:3], "big")
+    return len(value) - 3 == (head - 0x800000 if head & 0x800000 else 0x7FFFFF - head)
+
+
+# DuckDB takes these for what they say: bytes of any other form must not come to it.
+_CHECKED: dict[Id, Callable[[bytes], bool]] = {Id.BIT: _is_bits, Id.BIGNUM: _is_bignum}
 
 
 # --- values with parts ---------------------------------------------------------------------------

@@ -76,64 +76,68 @@ class ChunkEncoder:
         return out
 
 
-def write_vector(values: Any, kind: LogicalType, out: list[Piece]) -> None:
-    """The fields of one flat vector, without the end of its object."""
+def write_vector(values: Any, kind: LogicalType, out: list[Piece], hidden: Any = None) -> None:
+    """The fields of one flat vector, without the end of its object.
+
+    Rows that are `hidden` are NULL, whatever is in their place.
+    """
     if pa.types.is_null(values.type):
         values = pa.nulls(len(values), pa.int32())
     if kind.id is Id.VARIANT:
-        _structure(variant_parts(values), kind, out)
+        _structure(variant_parts(values), kind, out, hidden)
         return
     if isinstance(values, pa.ExtensionArray):
         values = values.storage
     if kind.id is Id.GEOMETRY:
         out.append(_GEOMETRY_FORM)
     if kind.id is Id.UNION:
-        _union(values, kind, out)
+        _union(values, kind, out, hidden)
     elif kind.id in STRUCTS:
-        _structure(values, kind, out)
+        _structure(values, kind, out, hidden)
     elif kind.id in LISTS:
-        _list(values, kind, out)
+        _list(values, kind, out, hidden)
     elif kind.id is Id.ARRAY:
-        _array(values, kind, out)
+        _array(values, kind, out, hidden)
     elif kind.id in TEXTS:
-        _texts(values, out)
+        _texts(values, out, hidden)
     else:
-        _fixed(values, kind, out)
+        _fixed(values, kind, out, hidden)
 
 
 # --- validity ------------------------------------------------------------------------------------
 
 
-def _validity(values: Any, out: list[Piece]) -> None:
-    """Which rows are not NULL: one bit each, padded with ones to words of 64 bits."""
-    if not values.null_count:
+def _validity(values: Any, out: list[Piece], hidden: Any) -> Any:
+    """Which rows are not NULL: one bit each, padded with ones to words of 64 bits.
+
+    Returns the same as booleans; None if none is NULL.
+    """
+    if hidden is None and not values.null_count:
         out.append(_ALL_VALID)
-        return
+        return None
+    valid = _valid(values) if hidden is None else _valid(values) & ~hidden
+    return write_mask(valid, out)
+
+
+def _valid(values: Any) -> Any:
+    """Which rows are not NULL, as booleans."""
     bitmap = values.buffers()[0]
-    if bitmap is None:  # nothing but NULL
-        write_mask(np.zeros(len(values), bool), out)
-        return
-    start, count = values.offset, len(values)
-    if start & 7:
-        write_mask(_bits(bitmap, start, count), out)
-        return
-    raw = bytearray(memoryview(bitmap)[start >> 3 : (start + count + 7) >> 3])
-    if count & 7:
-        raw[-1] |= 0xFF << (count & 7) & 0xFF
-    _mask(bytes(raw), count, out)
+    if bitmap is None:
+        return np.full(len(values), not values.null_count)
+    return _bits(bitmap, values.offset, len(values)).view(bool)
 
 
-def write_mask(valid: Any, out: list[Piece]) -> None:
-    """The same from an array of booleans."""
+def write_mask(valid: Any, out: list[Piece]) -> Any:
+    """The validity by an array of booleans, which is returned; None if all are true."""
     count = len(valid)
-    padded = np.ones((count + 7) // 8 * 8, bool)
+    if valid.all():
+        out.append(_ALL_VALID)
+        return None
+    padded = np.ones((count + 63) // 64 * 64, bool)
     padded[:count] = valid
-    _mask(np.packbits(padded, bitorder="little").tobytes(), count, out)
-
-
-def _mask(raw: bytes, count: int, out: list[Piece]) -> None:
-    size = (count + 63) // 64 * 8
-    out.append(_MASKED + unsigned(size) + raw + b"\xff" * (size - len(raw)))
+    raw = np.packbits(padded, bitorder="little").tobytes()
+    out.append(_MASKED + unsigned(len(raw)) + raw)
+    return valid
 
 
 def _bits(buffer: Any, start: int, count: int) -> Any:
@@ -145,20 +149,21 @@ def _bits(buffer: Any, start: int, count: int) -> Any:
 # --- values of one size --------------------------------------------------------------------------
 
 
-def _fixed(values: Any, kind: LogicalType, out: list[Piece]) -> None:
-    _validity(values, out)
+def _fixed(values: Any, kind: LogicalType, out: list[Piece], hidden: Any) -> None:
+    valid = _validity(values, out, hidden)
     size = kind.value_bytes
     convert = _CONVERTED.get(kind.id)
     data = _raw(values, size) if convert is None else convert(values, kind)
     out.append(_DATA + unsigned(len(values) * size))
-    out.append(_without_null(data, values, size) if values.null_count else data)
+    out.append(data if valid is None else _without_null(data, valid, size))
 
 
-def _without_null(data: Piece, values: Any, size: int) -> Piece:
+def _without_null(data: Piece, valid: Any, size: int) -> Piece:
     """Zeros where there is no value: what lies there may be left from anything."""
-    found = np.frombuffer(data, np.uint8).reshape(-1, size).copy()
-    found[np.asarray(values.is_null())] = 0
-    return found.tobytes()
+    word = min(size, 8)
+    found = np.frombuffer(data, f"<u{word}").reshape(-1, size // word)
+    blank = found.dtype.type(0)
+    return np.where(valid[:, None], found, blank).tobytes()
 
 
 def _raw(values: Any, size: int) -> Piece:
@@ -244,11 +249,13 @@ _CONVERTED: dict[Id, Callable[[Any, LogicalType], Piece]] = {
 # --- texts ---------------------------------------------------------------------------------------
 
 
-def _texts(values: Any, out: list[Piece]) -> None:
+def _texts(values: Any, out: list[Piece], hidden: Any) -> None:
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
-    _validity(values, out)
+    valid = _validity(values, out, hidden)
     data, lengths = _joined(values)
+    if valid is not None and lengths[~valid].any():
+        data, lengths = data[np.repeat(valid, lengths)], np.where(valid, lengths, 0)
     out.append(_DATA + unsigned(len(values)))
     out.append(with_lengths(data, lengths))
 
@@ -271,57 +278,58 @@ def _joined(values: Any) -> tuple[Any, Any]:
 # --- values with parts ---------------------------------------------------------------------------
 
 
-def _structure(values: Any, kind: LogicalType, out: list[Piece]) -> None:
-    _validity(values, out)
+def _structure(values: Any, kind: LogicalType, out: list[Piece], hidden: Any) -> None:
+    valid = _validity(values, out, hidden)
     out.append(_CHILDREN + unsigned(len(kind.children)))
     # The parts of a struct that is NULL are NULL, too.
-    parts = values.flatten() if values.null_count else _parts(values)
-    for part, (_, child) in zip(parts, kind.children, strict=True):
-        write_vector(part, child, out)
+    hidden = None if valid is None else ~valid
+    for place, (_, child) in enumerate(kind.children):
+        write_vector(values.field(place), child, out, hidden)
         out.append(END)
 
 
-def _parts(values: Any) -> list[Any]:
-    return [values.field(place) for place in range(values.type.num_fields)]
-
-
-def _union(values: Any, kind: LogicalType, out: list[Piece]) -> None:
+def _union(values: Any, kind: LogicalType, out: list[Piece], hidden: Any) -> None:
     """A tag and all members, of which all but one are NULL."""
-    codes = np.asarray(values.type_codes)
     members = len(kind.children) - 1
     if values.type.type_codes != list(range(members)) or values.type.mode != "sparse":
         raise CannotSend(f"a union of type {values.type} has no form in Quack")
-    fields = [values.field(place) for place in range(members)]
-    chosen = np.zeros(len(values), bool)
-    for place, each in enumerate(fields):
-        chosen |= (codes == place) & np.asarray(each.is_valid())
-    # Arrow does not tell a union that is NULL from one whose member is.
-    if chosen.all():
-        out.append(_ALL_VALID)
-    else:
-        write_mask(chosen, out)
+    codes = _codes(values)
+    parts = [values.field(place) for place in range(members)]
+    chosen = _is_something(values)
+    if hidden is not None:
+        chosen &= ~hidden
+    valid = write_mask(chosen, out)
     out.append(_CHILDREN + unsigned(members + 1))
-    if chosen.all():
-        out.append(_ALL_VALID)
-    else:
-        write_mask(chosen, out)
-    out += [_DATA + unsigned(len(codes)), codes.astype(np.uint8).tobytes(), END]
-    for place, (each, (_, child)) in enumerate(zip(fields, kind.children[1:], strict=True)):
-        write_vector(_hidden(each, codes != place), child, out)
+    write_mask(chosen, out)
+    tags = codes.tobytes() if valid is None else _without_null(codes.tobytes(), valid, 1)
+    out += [_DATA + unsigned(len(codes)), tags, END]
+    for place, (part, (_, child)) in enumerate(zip(parts, kind.children[1:], strict=True)):
+        other = (codes != place) | ~chosen
+        write_vector(part, child, out, other if other.any() else None)
         out.append(END)
 
 
-def _hidden(values: Any, hide: Any) -> Any:
-    """A column with some rows as NULL."""
-    if not hide.any():
-        return values
+def _codes(values: Any) -> Any:
+    """Which member each row has; `type_codes` of a slice are those of the whole."""
+    if not len(values):
+        return np.empty(0, np.uint8)
+    return np.frombuffer(values.buffers()[1], np.uint8, len(values), values.offset)
+
+
+def _is_something(values: Any) -> Any:
+    """Which rows are not NULL.
+
+    Arrow does not tell a union that is NULL from one whose first member is: it is taken for NULL.
+    """
     if isinstance(values, pa.ExtensionArray):
-        return pa.ExtensionArray.from_storage(values.type, _hidden(values.storage, hide))
-    return values.take(pa.array(np.arange(len(values)), mask=hide))
+        values = values.storage
+    if pa.types.is_union(values.type):
+        return (_codes(values) != 0) | _is_something(values.field(0))
+    return _valid(values) if values.null_count else np.full(len(values), True)
 
 
-def _list(values: Any, kind: LogicalType, out: list[Piece]) -> None:
-    _validity(values, out)
+def _list(values: Any, kind: LogicalType, out: list[Piece], hidden: Any) -> None:
+    valid = _validity(values, out, hidden)
     count = len(values)
     is_large = pa.types.is_large_list(values.type)
     dtype = np.dtype("<i8" if is_large else "<i4")
@@ -332,7 +340,10 @@ def _list(values: Any, kind: LogicalType, out: list[Piece]) -> None:
         ends = np.zeros(1, np.int64)
     first, size = int(ends[0]), int(ends[-1] - ends[0])
     out.append(_LIST_ROWS + unsigned(size) + _LIST_ENTRIES + unsigned(count))
-    out.append(list_entries(ends[:-1] - first, np.diff(ends)))
+    lengths = np.diff(ends)
+    if valid is not None:
+        lengths = np.where(valid, lengths, 0)
+    out.append(list_entries(ends[:-1] - first, lengths))
     out.append(_LIST_CHILD)
     if kind.id is Id.MAP:
         parts = (values.keys.slice(first, size), values.items.slice(first, size))
@@ -345,12 +356,10 @@ def _list(values: Any, kind: LogicalType, out: list[Piece]) -> None:
     out.append(END)
 
 
-def _array(values: Any, kind: LogicalType, out: list[Piece]) -> None:
-    _validity(values, out)
+def _array(values: Any, kind: LogicalType, out: list[Piece], hidden: Any) -> None:
+    valid = _validity(values, out, hidden)
     size = kind.size
     out.append(_ARRAY_SIZE + unsigned(size) + _ARRAY_CHILD)
     child = values.values.slice(values.offset * size, len(values) * size)
-    if values.null_count:
-        child = _hidden(child, np.repeat(np.asarray(values.is_null()), size))
-    write_vector(child, kind.child, out)
+    write_vector(child, kind.child, out, None if valid is None else np.repeat(~valid, size))
     out.append(END)

@@ -1,0 +1,192 @@
+"""One node of the cluster: a process that holds a whole local backend.
+
+The driver sends batches of orders and asks for news in a long poll. Both can be repeated without
+harm where an answer was lost on its way: batches are numbered.
+"""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from queryard.backends.local import LocalBackend
+from queryard.backends.protocol import Leased, Staged, WorkerFailed
+from queryard.backends.workers import Workers
+from queryard.core.events import NodeJoined, NodeLost
+from queryard.core.model import JobId, Node, TaskId
+from queryard.engine.errors import QueryFailed
+
+from .messages import (
+    Forget,
+    Lease,
+    Lost,
+    Made,
+    News,
+    NodeFacts,
+    NodeReport,
+    NodeSetting,
+    Obey,
+    Open,
+    Order,
+    Room,
+    RowsCame,
+    Run,
+    Stop,
+    Tables,
+    Unmet,
+)
+from .node_tasks import NodeTasks
+from .rows_out import RowsOut
+from .workplace import OpenWorkplace
+
+# News of at most so many bytes of rows are one answer.
+BATCH_BYTES = 8 << 20
+# Threads of the actor by what they do: news are waited for, and nothing may wait for that.
+GROUPS = {"orders": 1, "news": 1}
+
+
+class Outbox:
+    """News in their order, until the driver has them."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._news: list[News] = []
+        self._sent: list[News] = []
+        self._number = 0
+
+    def put(self, news: News) -> None:
+        with self._changed:
+            self._news.append(news)
+            self._changed.notify_all()
+
+    def take(self, known: int, wait_s: float) -> tuple[int, list[News]]:
+        """The batch behind the batch `known`: the last one again if that was not it."""
+        with self._changed:
+            if known < self._number:
+                return self._number, self._sent
+            self._changed.wait_for(lambda: self._news, wait_s)
+            end, size_bytes = 0, 0
+            while end < len(self._news) and size_bytes < BATCH_BYTES:
+                news = self._news[end]
+                size_bytes += news.bytes if isinstance(news, RowsCame) else 0
+                end += 1
+            self._sent, self._news = self._news[:end], self._news[end:]
+            self._number += 1
+            return self._number, self._sent
+
+
+class NodeActor:
+    """The process of a node; Ray makes an actor of it."""
+
+    def __init__(self, setting: NodeSetting, open_workplace: OpenWorkplace) -> None:
+        self._workplace = open_workplace(setting)
+        self._outbox = Outbox()
+        self._background = Workers(lambda error: self._outbox.put(_told(WorkerFailed(error))))
+        node = Node(setting.name, setting.slots)
+        self._backend = LocalBackend(self._workplace.engine, (node,))
+        self._outputs: dict[str, RowsOut] = {}
+        self._tasks: dict[str, NodeTasks] = {}
+        self._last = 0
+        self._backend.start(self._post)
+
+    def _post(self, event: Any) -> None:
+        # That this node is there is for the driver to tell.
+        if not isinstance(event, NodeJoined | NodeLost):
+            self._outbox.put(_told(event))
+
+    # --- what the driver calls ----------------------------------------------------------------
+
+    def facts(self) -> NodeFacts:
+        """What the driver compares before it lets the node join."""
+        return self._workplace.facts()
+
+    def obey(self, number: int, orders: Sequence[Order]) -> None:
+        """Carry out orders; a batch that came before is left alone."""
+        if number <= self._last:
+            return
+        self._last = number
+        for order in orders:
+            try:
+                self._carry_out(order)
+            except BaseException as error:
+                self._outbox.put(_told(WorkerFailed(error)))
+
+    def news(self, known: int, wait_s: float) -> tuple[int, list[News]]:
+        """What has happened since the batch `known`; waits for something for so long."""
+        return self._outbox.take(known, wait_s)
+
+    def report(self) -> NodeReport:
+        """What it holds now, and what it has cost."""
+        objects = sum(tasks.objects for tasks in list(self._tasks.values()))
+        queries = len(self._tasks) + len(self._outputs)
+        return NodeReport(queries, objects, *self._backend.report())
+
+    def close(self, timeout_s: float) -> bool:
+        """End everything; False if something goes on for longer than that."""
+        stopped = self._backend.close(timeout_s)
+        for tasks in self._tasks.values():
+            tasks.close()
+        if stopped:
+            self._workplace.close()
+        return stopped
+
+    # --- orders -------------------------------------------------------------------------------
+
+    def _carry_out(self, order: Order) -> None:
+        backend = self._backend
+        match order:
+            case Obey():
+                backend.execute(order.command)
+            case Run():
+                query = JobId.of(order.launch.tasks[0].job).query
+                self._tasks[query].expect(order.launch.number, order.spec)
+                backend.execute(order.launch)
+            case Room():
+                if (output := self._outputs.get(order.run)) is not None:
+                    output.has_room(order.bytes)
+            case Lease():
+                self._lease(order)
+            case Open():
+                tell = self._made
+                tasks = self._workplace.open_tasks(order.query, order.opening, tell)
+                self._tasks[order.query] = tasks
+                backend.add(order.query, Staged(tasks))
+            case Stop():
+                backend.stop(order.query, order.error)
+            case Forget():
+                self._forget(order.query)
+            case Lost():
+                for each in self._tasks.values():
+                    each.lose(order.place)
+            case Tables():
+                self._workplace.take(order)
+            case Unmet():
+                backend.set_guarantee_unmet(order.unmet)
+
+    def _made(self, launch: int, task: TaskId, outcome: Any) -> None:
+        self._outbox.put(Made(launch, task, outcome))
+
+    def _lease(self, order: Lease) -> None:
+        output = self._outputs[order.query] = RowsOut(order.query, self._outbox.put)
+        work = Leased(order.query, order.width, output, order.statement)
+        self._backend.add(order.query, work)
+
+    def _forget(self, query: str) -> None:
+        self._backend.forget(query)
+        self._outputs.pop(query, None)
+        if (tasks := self._tasks.pop(query, None)) is not None:
+            self._background.start(tasks.close)
+
+
+def _told(event: Any) -> Any:
+    """An event as it can travel: an error that cannot becomes one that can."""
+    error = getattr(event, "error", None)
+    if not isinstance(error, BaseException):
+        return event
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return event._replace(error=QueryFailed(f"{type(error).__name__}: {error}"))
+    return event

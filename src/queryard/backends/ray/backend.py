@@ -1,0 +1,401 @@
+"""A Ray cluster as a backend.
+
+Native queries run under leases at one node each, tasks of staged queries at all nodes. What cannot
+leave the driver's process (temporary tables, writes, frames, Python functions, online answers)
+runs in it, on slots that nodes lend to it by name only.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from queryard.backends.local.leases import Engine, LocalLeases
+from queryard.backends.protocol import (
+    NATIVE_JOB,
+    BackendCommand,
+    BackendReport,
+    Leased,
+    NodeNote,
+    Post,
+    QueryUsed,
+    Spread,
+    Usage,
+    Work,
+    WorkerFailed,
+)
+from queryard.backends.workers import Workers
+from queryard.core.commands import Grant, Kill, Launch, Release, Revoke, Scale
+from queryard.core.errors import QueryardError
+from queryard.core.events import LeaseEnded, NodeJoined, NodeLost
+from queryard.core.model import JobId, Node, TaskId
+from queryard.engine.errors import QueryCancelled, failure_kind
+from queryard.sql.catalog.carried import carried
+from queryard.sql.catalog.catalog import Catalog
+
+from .cluster import Cluster
+from .launches import Launches
+from .link import Link
+from .members import Members, MemberSetting
+from .messages import News, NodeReport, RowsBegan, RowsCame, RowsEnded, Tables, Unmet
+from .runs import Runs
+from .workplace import DuckWorkplace, OpenWorkplace
+
+# How long a node may take to say what it holds.
+REPORT_S = 2.0
+DRIVER = "driver"
+
+Send = Callable[[Any], Any]
+"""A statement as a node can run it; None if it must run in this process."""
+
+
+class RayBackend:
+    """Slots of the nodes of a Ray cluster."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        setting: MemberSetting,
+        engine: Engine,
+        catalog: Catalog | None,
+        send: Send,
+        open_workplace: OpenWorkplace = DuckWorkplace,
+        ends: Callable[[], None] | None = None,
+    ) -> None:
+        """`engine` runs what cannot be sent. `ends` is called when all of it has ended."""
+        self._cluster = cluster
+        self._ends = ends
+        self._catalog = catalog
+        self._send = send
+        # Guards all that is known of runs and launches; never held while rows are passed on.
+        self._lock = threading.RLock()
+        # Notified when a node has joined, and when a query is not wanted any more.
+        self._changed = threading.Condition(self._lock)
+        self._unwanted: set[str] = set()
+        self._closed = False
+        self._post: Post | None = None
+        self._early: list[NodeJoined | NodeLost] = []
+        self._links: dict[str, Link] = {}
+        self._usage: dict[str, dict[str, Usage]] = {}
+        self._released: dict[str, Link] = {}
+        self._runs = Runs(self._prepare)
+        self._launches = Launches(self._prepare, lambda: len(self._links))
+        self._workers = Workers(self._failed)
+        # Slots that the kernel counts for what runs here, by job and node; and its jobs.
+        self._held_here: Counter[tuple[str, str]] = Counter()
+        self._is_here: set[str] = set()
+        self._members = Members(
+            cluster, setting, open_workplace, self._joined, self._hear, self._gone
+        )
+        self._members.start()
+        if not self._links:
+            reasons = "; ".join(self._members.refused.values()) or "there are no nodes with CPUs"
+            self._members.close(0.0)
+            if ends is not None:
+                ends()
+            raise QueryardError(f"backend ray: no node takes part: {reasons}")
+        self._here = LocalLeases(engine, self._workers.start, self.slots, DRIVER)
+
+    @property
+    def slots(self) -> int:
+        with self._lock:
+            return max(1, sum(link.node.slots for link in self._links.values()))
+
+    @property
+    def width(self) -> int:
+        with self._lock:
+            return max((link.node.slots for link in self._links.values()), default=1)
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes that take part now."""
+        with self._lock:
+            return tuple(link.node for link in self._links.values())
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """The nodes that do not take part, each with the reason."""
+        return tuple(self._members.refused.values())
+
+    def start(self, post: Post) -> None:
+        with self._lock:
+            self._post = post
+            self._runs.begin(post)
+            self._launches.begin(post)
+            self._here.begin(self._heard_here)
+            for event in self._early:
+                post(event)
+            self._early.clear()
+
+    # --- nodes --------------------------------------------------------------------------------
+
+    def _joined(self, link: Link) -> None:
+        with self._lock:
+            self._links[link.name] = link
+            self._tell_node(NodeJoined(0.0, link.node))
+            self._changed.notify_all()
+
+    def _gone(self, link: Link, reason: str) -> None:
+        self._members.lost(link)
+        with self._lock:
+            self._released.pop(link.name, None)
+            if self._links.pop(link.name, None) is None:
+                self._launches.lose(link, self._links.values(), reason)
+                return
+            self._runs.lose(link, reason)
+            self._leave_here(link.name)
+            self._tell_node(NodeLost(0.0, link.name))
+            self._launches.lose(link, self._links.values(), reason)
+
+    def _tell_node(self, event: NodeJoined | NodeLost) -> None:
+        if self._post is None:
+            self._early.append(event)
+        else:
+            self._post(event)
+
+    def _prepare(self, link: Link) -> None:
+        """Let a node know the catalog as it is now."""
+        if self._catalog is None or link.tables_version == self._catalog.version:
+            return
+        link.tables_version = self._catalog.version
+        tables = carried(self._catalog.tables.values())
+        link.send(Tables(tables, self._catalog.databases))
+
+    # --- work ---------------------------------------------------------------------------------
+
+    def add(self, query: str, work: Work) -> None:
+        with self._lock:
+            if isinstance(work, Spread):
+                self._launches.add(query, work.tasks)
+            elif isinstance(work, Leased):
+                self._lease(query, work)
+            else:
+                raise AssertionError("tasks of a cluster are given as data")
+
+    def _lease(self, query: str, work: Leased) -> None:
+        job = str(JobId(query, NATIVE_JOB))
+        if work.statement is None:
+            is_here = str(JobId(work.run, NATIVE_JOB)) in self._is_here
+        else:
+            sent = self._send(work.statement)
+            is_here = sent is None
+            if sent is not None:
+                work = Leased(work.run, work.width, work.output, sent)
+        if is_here:
+            self._is_here.add(job)
+            self._here.add(query, work)
+        else:
+            self._runs.add(query, work)
+
+    def execute(self, command: BackendCommand) -> None:
+        with self._lock:
+            match command:
+                case Grant():
+                    self._grant(command)
+                case Revoke():
+                    self._revoke(command)
+                case Launch():
+                    # Of a node that is gone the kernel has yet to hear.
+                    if (link := self._links.get(command.node)) is not None:
+                        self._launches.launch(command, link)
+                case Kill():
+                    self._launches.kill(command)
+                case Scale():
+                    self._scale(command.nodes)
+                case Release():
+                    self._release(command.node)
+
+    def _grant(self, command: Grant) -> None:
+        link = self._links.get(command.node)
+        if link is None:
+            return
+        if command.job in self._is_here:
+            self._held_here[command.job, command.node] += command.slots
+            self._here.grant(command)
+        else:
+            self._runs.grant(command, link)
+
+    def _revoke(self, command: Revoke) -> None:
+        link = self._links.get(command.node)
+        if command.job in self._is_here:
+            self._here.revoke(command)
+        elif link is not None:
+            self._runs.revoke(command, link)
+
+    def _scale(self, wanted: int) -> None:
+        """Take nodes into use again that were taken out of it."""
+        for name in list(self._released)[: max(0, wanted - len(self._links))]:
+            link = self._links[name] = self._released.pop(name)
+            self._tell_node(NodeJoined(0.0, link.node))
+
+    def _release(self, node: str) -> None:
+        """Take a node out of use; it is idle."""
+        link = self._links.pop(node, None)
+        if link is not None:
+            self._released[node] = link
+            self._tell_node(NodeLost(0.0, node))
+
+    def set_guarantee_unmet(self, unmet: bool) -> None:
+        with self._lock:
+            self._here.guarantee_unmet = unmet
+            for link in self._links.values():
+                link.send(Unmet(unmet))
+
+    def stop(self, query: str, error: BaseException) -> None:
+        with self._lock:
+            self._unwanted.add(query)
+            self._changed.notify_all()
+            self._here.stop(query, error)
+            self._runs.stop(query, error)
+            self._launches.stop(query, error)
+
+    def forget(self, query: str) -> None:
+        with self._lock:
+            job = str(JobId(query, NATIVE_JOB))
+            if job in self._is_here:
+                self._is_here.discard(job)
+                self._here.forget(query)
+            self._runs.forget(query)
+            self._launches.forget(query)
+            self._usage.pop(query, None)
+            self._unwanted.discard(query)
+
+    def make_again(self, query: str, task: TaskId) -> None:
+        """Run a task of a query once more, since its rows were lost before they were read.
+
+        Returns when it has run, or may be tried again; raises if that would be in vain. If no node
+        is there, it waits for one, as every query does.
+        """
+        over = threading.Event()
+        errors: list[BaseException] = []
+
+        def ended(error: BaseException | None) -> None:
+            if error is not None:
+                errors.append(error)
+            over.set()
+
+        with self._changed:
+            self._changed.wait_for(lambda: self._links or self._closed or query in self._unwanted)
+            if self._closed or query in self._unwanted:
+                raise QueryCancelled("cancelled")
+            link = next(iter(self._links.values()))
+            self._launches.make_again(query, task, link, ended)
+        over.wait()
+        for error in errors:
+            if failure_kind(error) == "never":
+                raise error
+
+    # --- what nodes tell ----------------------------------------------------------------------
+
+    def _hear(self, link: Link, news: Sequence[News]) -> None:
+        for each in news:
+            try:
+                self._hear_one(link, each)
+            except Exception as error:
+                self._failed(error)
+
+    def _hear_one(self, link: Link, news: News) -> None:
+        if isinstance(news, RowsBegan | RowsCame | RowsEnded):
+            with self._lock:
+                run = self._runs.find(news.run)
+                is_current = run is not None and run.link is link
+            if run is not None and is_current:
+                run.hear_rows(news)
+            return
+        with self._lock:
+            if link.name not in self._links:
+                return  # what a lost node still says counts no more
+            if isinstance(news, QueryUsed):
+                news = self._summed(link, news)
+            if not self._launches.hear(news):
+                self._runs.hear(news)
+
+    def _summed(self, link: Link, used: QueryUsed) -> QueryUsed:
+        """What a query has cost at all nodes together."""
+        by_node = self._usage.setdefault(used.query, {})
+        by_node[link.name] = used.usage
+        total = Usage()
+        for usage in by_node.values():
+            total = Usage(
+                total.work_s + usage.work_s,
+                total.held_s + usage.held_s,
+                total.burst_s + usage.burst_s,
+                total.slots + usage.slots,
+                total.idling.plus(usage.idling),
+            )
+        return QueryUsed(used.query, total)
+
+    def _heard_here(self, event: Any) -> None:
+        """What runs in this process has posted something."""
+        with self._lock:
+            if isinstance(event, LeaseEnded) and event.slots:
+                held = self._held_here[event.job, event.node]
+                if not held:
+                    return  # its node is lost, and the kernel knows it
+                self._held_here[event.job, event.node] = held - event.slots
+            assert self._post is not None
+            self._post(event)
+
+    def _leave_here(self, node: str) -> None:
+        """A node is lost: what runs here on its slots goes on when the kernel grants others."""
+        for (job, at), held in list(self._held_here.items()):
+            if at == node:
+                del self._held_here[job, at]
+                if held:
+                    self._here.revoke(Revoke(job, node, held))
+
+    def _failed(self, error: BaseException) -> None:
+        if self._post is not None:
+            self._post(WorkerFailed(error))
+
+    # --- looking on, and the end --------------------------------------------------------------
+
+    def reports(self) -> dict[str, NodeReport]:
+        """What each node holds now, of those that answer soon."""
+        ray = self._cluster.ray
+        asked = {link.name: link.actor.report.remote() for link in self._members.links()}
+        found = {}
+        for name, answer in asked.items():
+            try:
+                found[name] = ray.get(answer, timeout=REPORT_S)
+            except (ray.exceptions.RayError, TimeoutError):
+                continue
+        return found
+
+    def notes(self) -> dict[str, NodeNote]:
+        objects = {name: report.objects for name, report in self.reports().items()}
+        return {
+            link.name: NodeNote(link.where, link.silent_s, objects.get(link.name, 0))
+            for link in self._members.links()
+        }
+
+    def report(self) -> BackendReport:
+        total = self._here.report()
+        for report in self.reports().values():
+            total = BackendReport(
+                total.cpu_s + report.cpu_s,
+                total.bursts + report.bursts,
+                total.burst_s + report.burst_s,
+                total.sprints + report.sprints,
+                total.restarts + report.restarts,
+                total.restart_s + report.restart_s,
+            )
+        return total
+
+    def close(self, timeout_s: float = 10.0) -> bool:
+        deadline = time.monotonic() + timeout_s
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._here.cancel_all()
+        stopped = self._members.close(max(0.0, deadline - time.monotonic()))
+        with self._lock:
+            self._launches.close()
+        stopped = self._workers.close(deadline) and stopped
+        self._here.close()
+        if self._ends is not None:
+            self._ends()
+        return stopped

@@ -1,0 +1,135 @@
+"""The Ray cluster that this process is part of: one that is there, or one of its own.
+
+A cluster of its own listens on 127.0.0.1 only, keeps its files in a folder of its own and ends with
+the session. A process can be part of one cluster at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from queryard.core.errors import QueryardError
+
+from .importing import import_on_loopback, import_ray
+
+LOCAL, AUTO = "local", "auto"
+# Of Ray's object store in a cluster of one's own, unless it is said.
+STORE_BYTES = 512 << 20
+
+
+class RayNode(NamedTuple):
+    """A node as Ray knows it; `id` is another one for every start of it."""
+
+    id: str
+    address: str
+    cpus: int
+    store_bytes: int
+
+
+class Cluster:
+    """Ray, joined; `close` leaves it as it was found."""
+
+    def __init__(self, ray: Any, ends: contextlib.ExitStack) -> None:
+        self.ray = ray
+        self._ends = ends
+
+    @classmethod
+    def join(cls, address: str = LOCAL, cpus: int = 1, store_bytes: int = STORE_BYTES) -> Cluster:
+        """Join the cluster at an address; "auto" finds the one that runs on this machine.
+
+        With "local" a cluster is started here, of one node with so many `cpus`.
+        """
+        if address.startswith("ray://"):
+            raise QueryardError(
+                f"address={address!r}: Ray Client is not supported; run the program inside the "
+                "cluster with address='auto', or use a server there (`queryard serve`)"
+            )
+        with contextlib.ExitStack() as ends:
+            if address == LOCAL:
+                ray = _started(cpus, store_bytes, ends)
+            else:
+                ray = _joined(address, ends)
+            return cls(ray, ends.pop_all())
+
+    def nodes(self) -> dict[str, RayNode]:
+        """The nodes that live now, by their ids; those without CPUs are left out."""
+        found = {}
+        for node in self.ray.nodes():
+            resources = node["Resources"]
+            cpus = int(resources.get("CPU", 0))
+            if node["Alive"] and cpus:
+                store = int(resources.get("object_store_memory", 0))
+                name = node["NodeID"]
+                found[name] = RayNode(name, node["NodeManagerAddress"], cpus, store)
+        return found
+
+    def pinned_to(self, node: RayNode) -> Any:
+        """The scheduling strategy of an actor that runs at a node and nowhere else."""
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        return NodeAffinitySchedulingStrategy(node.id, soft=False)
+
+    def close(self) -> None:
+        self._ends.close()
+
+
+def _started(cpus: int, store_bytes: int, ends: contextlib.ExitStack) -> Any:
+    ray = import_on_loopback()
+    _refuse_second(ray, "start one of its own")
+    # Paths of sockets are short: the usual place for temporary files may be deep.
+    folder = Path(tempfile.mkdtemp(prefix="qyray-", dir="/tmp" if Path("/tmp").is_dir() else None))
+    ends.callback(shutil.rmtree, folder, ignore_errors=True)
+    ends.callback(ray.shutdown)
+    try:
+        ray.init(
+            address="local",
+            num_cpus=cpus,
+            object_store_memory=store_bytes,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level="ERROR",
+            configure_logging=False,
+            _node_ip_address="127.0.0.1",
+            _temp_dir=str(folder),
+        )
+    except Exception as error:
+        raise QueryardError(
+            f"address='local': Ray could not be started on this machine: {_first_line(error)}"
+        ) from error
+    return ray
+
+
+def _joined(address: str, ends: contextlib.ExitStack) -> Any:
+    ray = import_ray()
+    if ray.is_initialized():
+        if address not in (AUTO, ray.get_runtime_context().gcs_address):
+            _refuse_second(ray, f"join {address}")
+        return ray  # joined by the program, and left to it
+    try:
+        ray.init(
+            address=address, log_to_driver=False, logging_level="ERROR", configure_logging=False
+        )
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise QueryardError(
+            f"address={address!r}: no Ray cluster can be joined there: {_first_line(error)}; start "
+            "one with `ray start --head`, name the address of another, or use address='local'"
+        ) from None
+    ends.callback(ray.shutdown)
+    return ray
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def _refuse_second(ray: Any, what: str) -> None:
+    if ray.is_initialized():
+        raise QueryardError(
+            f"backend ray: this process is part of a Ray cluster already, and cannot {what}; close "
+            "the other session, call ray.shutdown(), or use address='auto'"
+        )

@@ -1,0 +1,245 @@
+"""Which nodes of the cluster take part: they join, are refused, fall silent, are lost."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from queryard.core.model import Node
+
+from .actor import GROUPS, NodeActor
+from .cluster import Cluster, RayNode
+from .link import Gone, Hear, Link
+from .messages import NodeFacts, NodeSetting
+from .workplace import OpenWorkplace, versions
+
+# How often the nodes of the cluster are looked at.
+LOOK_S = 0.5
+# A node that has been silent for so long is given up, without waiting for Ray's word, which takes
+# between a quarter of a minute and a minute. It may join again as another node.
+GIVE_UP_S = 20.0
+# How long a node may take until it has joined.
+JOIN_S = 60.0
+# A node whose process dies so often within QUICK_S of joining is not asked again.
+MOST_DEATHS = 3
+QUICK_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class MemberSetting:
+    """What is asked of every node.
+
+    `slots` and `memory_bytes` are None for all CPUs that Ray says it has, and a share of its
+    memory. `files` are those that it must see as the driver does.
+    """
+
+    slots: int | None = None
+    memory_bytes: int | None = None
+    temp: str | None = None
+    files: Callable[[], Mapping[str, tuple[int, int]]] = dict
+
+
+class Members:
+    """Keeps a link to every node that takes part; `joined` is told of each new one."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        setting: MemberSetting,
+        open_workplace: OpenWorkplace,
+        joined: Callable[[Link], None],
+        hear: Hear,
+        gone: Gone,
+    ) -> None:
+        self._cluster = cluster
+        self._setting = setting
+        self._open_workplace = open_workplace
+        self._joined = joined
+        self._hear = hear
+        self._gone = gone
+        self._lock = threading.Lock()
+        self._links: dict[str, Link] = {}  # by Ray's id of the node
+        self._joining: set[str] = set()
+        self._incarnations: dict[str, int] = {}
+        self._quick_deaths: Counter[str] = Counter()
+        self.refused: dict[str, str] = {}
+        """Nodes that do not take part, by Ray's id, with the reason."""
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="queryard-nodes", daemon=True)
+
+    def start(self) -> None:
+        """Let all nodes join that are there; returns when each has joined or was refused."""
+        deadline_s = time.monotonic() + JOIN_S
+        self._look()
+        while self._joining and time.monotonic() < deadline_s:
+            self._closed.wait(0.02)
+            if not self._joining and not self.links():
+                self._look()  # once more, where a process has died
+        self._thread.start()
+
+    def links(self) -> tuple[Link, ...]:
+        with self._lock:
+            return tuple(self._links.values())
+
+    # --- looking ------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        while not self._closed.wait(LOOK_S):
+            try:
+                self._look()
+            except Exception:
+                # Ray's head does not answer: its own clients will say so.
+                continue
+
+    def _look(self) -> None:
+        nodes = self._cluster.nodes()
+        for link in self.links():
+            if link.ray_node not in nodes:
+                link.give_up("Ray says that its node is dead")
+            elif link.silent_s > GIVE_UP_S:
+                link.give_up(f"it has not answered for {GIVE_UP_S:g} s")
+        with self._lock:
+            known = self._links.keys() | self._joining | self.refused.keys()
+            new = [node for name, node in nodes.items() if name not in known]
+            self._joining.update(node.id for node in new)
+        for node in new:
+            threading.Thread(
+                target=self._let_join,
+                args=(node,),
+                name=f"queryard-join-{node.id[:8]}",
+                daemon=True,
+            ).start()
+
+    def lost(self, link: Link) -> None:
+        """A link is dead; its node may join again under another name."""
+        with self._lock:
+            if link.lived_s < QUICK_S:
+                self._quick_deaths[link.ray_node] += 1
+            else:
+                del self._quick_deaths[link.ray_node]
+            if self._links.get(link.ray_node) is link:
+                del self._links[link.ray_node]
+
+    # --- joining ------------------------------------------------------------------------------
+
+    def _let_join(self, node: RayNode) -> None:
+        try:
+            link = self._linked(node)
+        except Exception as error:
+            lines = str(error).strip().splitlines()
+            self._died_joining(node, lines[0] if lines else type(error).__name__)
+            return
+        if isinstance(link, str):
+            self._refuse(node, link)
+            return
+        with self._lock:
+            closed = self._closed.is_set()
+            self._joining.discard(node.id)
+            if not closed:
+                self._links[node.id] = link
+        if closed:
+            link.kill()
+            return
+        self._joined(link)
+        link.start()
+
+    def _linked(self, node: RayNode) -> Link | str:
+        """A link to a new process there, or why there is none."""
+        ray = self._cluster.ray
+        number = self._incarnations[node.id] = self._incarnations.get(node.id, 0) + 1
+        if self._quick_deaths[node.id] >= MOST_DEATHS:
+            return f"its process has died {MOST_DEATHS} times soon after it had joined"
+        slots = min(self._setting.slots or node.cpus, node.cpus)
+        name = f"{node.id[:8]}-{number}"
+        setting = NodeSetting(
+            name,
+            slots,
+            self._setting.memory_bytes,
+            node.store_bytes,
+            self._setting.temp,
+            self._setting.files(),
+        )
+        actor = self._actor(node, slots).remote(setting, self._open_workplace)
+        try:
+            facts: NodeFacts = ray.get(actor.facts.remote(), timeout=JOIN_S)
+        except ray.exceptions.GetTimeoutError:
+            ray.kill(actor)
+            return (
+                f"its process was not ready within {JOIN_S:g} s; other work in Ray may hold the "
+                f"{slots} CPUs that it needs"
+            )
+        if (reason := _difference(facts)) is not None:
+            ray.kill(actor)
+            return reason
+        memory_bytes = float(facts.pool_bytes)
+        spec = Node(name, slots, memory_bytes, host=name)
+        return Link(ray, actor, spec, node.id, node.address, facts, self._hear, self._gone)
+
+    def _actor(self, node: RayNode, slots: int) -> Any:
+        """A process at a node; if it dies, all that it held is gone."""
+        return self._cluster.ray.remote(
+            num_cpus=slots,
+            max_restarts=0,
+            max_task_retries=0,
+            concurrency_groups=dict(GROUPS),
+            scheduling_strategy=self._cluster.pinned_to(node),
+        )(NodeActor)
+
+    def _died_joining(self, node: RayNode, reason: str) -> None:
+        """Its process could not be started, or died before it had joined."""
+        with self._lock:
+            self._quick_deaths[node.id] += 1
+            again = self._quick_deaths[node.id] < MOST_DEATHS
+            if again:
+                self._joining.discard(node.id)
+        if not again:
+            self._refuse(node, f"its process could not be started: {reason}")
+
+    def _refuse(self, node: RayNode, reason: str) -> None:
+        with self._lock:
+            self.refused[node.id] = f"node {node.id[:8]} at {node.address}: {reason}"
+            self._joining.discard(node.id)
+
+    # --- the end ------------------------------------------------------------------------------
+
+    def close(self, timeout_s: float) -> bool:
+        """End the processes at all nodes; False if work goes on for longer than that."""
+        self._closed.set()
+        if self._thread.is_alive():
+            self._thread.join(5.0)
+        with self._lock:
+            links, self._links = tuple(self._links.values()), {}
+        stopped: list[bool] = []
+        closing = [
+            threading.Thread(
+                target=lambda link=link: stopped.append(link.close(timeout_s)), daemon=True
+            )
+            for link in links
+        ]
+        for thread in closing:
+            thread.start()
+        for thread in closing:
+            thread.join(timeout_s + 5.0)
+        return len(stopped) == len(closing) and all(stopped)
+
+
+def _difference(facts: NodeFacts) -> str | None:
+    """Why a node cannot take part; None if it can."""
+    mine = versions()
+    other = [
+        f"{name} {facts.versions.get(name, '?')} in place of {version}"
+        for name, version in mine.items()
+        if facts.versions.get(name) != version
+    ]
+    if other:
+        return f"it has {', '.join(other)}; install the same versions on every node"
+    if facts.differing:
+        shown = "; ".join(facts.differing[:3])
+        more = len(facts.differing) - 3
+        rest = f" and {more} more" if more > 0 else ""
+        return f"it does not see the files of the catalog as the driver does: {shown}{rest}"
+    return None

@@ -1,0 +1,156 @@
+"""The driver's side of a staged query of which the tasks run at nodes."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Set
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from queryard.backends.protocol import Ready, Spread
+from queryard.core.model import TaskId
+from queryard.engine.access import Reach
+from queryard.engine.errors import QueryCancelled, QueryFailed
+from queryard.engine.staged.exchange import PieceLost
+from queryard.engine.staged.query import JobActuals, StagedQuery
+from queryard.engine.staged.store import MissingRows
+from queryard.sql.planner.plan import StagedPlan
+
+from .exchange import RayExchange
+from .node_tasks import Opening
+
+DRIVER = "driver"
+"""The place of rows that the driver has put."""
+# So often a task may find its inputs gone before its query fails.
+MOST_LOSSES = 20
+
+MakeAgain = Callable[[str, TaskId], None]
+"""Runs a task of a query once more, beside its slots, and returns when it has run."""
+
+
+class SpreadTasks:
+    """Says what to run and keeps where rows lie. Any thread may call it."""
+
+    def __init__(
+        self,
+        ray: Any,
+        plan: StagedPlan,
+        query: str,
+        memory_bytes: int,
+        nodes: int,
+        reach: Reach,
+        make_again: MakeAgain,
+    ) -> None:
+        """`memory_bytes` is what the query reserves; each of the `nodes` uses a part of it."""
+        share = max(1, memory_bytes // max(1, nodes))
+        # Rows of build sides are never dropped early: a node may join that needs them.
+        self._query = StagedQuery(plan, query, share, nodes=max(2, nodes))
+        self._share = share
+        self._access = reach.access
+        self._reach = reach
+        self._make_again = make_again
+        self._lock = threading.RLock()
+        self._losses: Counter[TaskId] = Counter()
+        # Tasks whose rows are gone from a node that is not: the kernel does not know of it.
+        self._unknown: set[TaskId] = set()
+        self._closed = False
+        self._exchange = RayExchange(ray, DRIVER, 1)
+        self._query.publish(self._exchange)
+
+    # --- for the session ----------------------------------------------------------------------
+
+    def for_backend(self) -> Spread:
+        return Spread(self)
+
+    def actuals(self) -> dict[str, JobActuals]:
+        return self._query.actuals()
+
+    def result(self) -> pa.RecordBatchReader:
+        """The answer, fetched output by output as it is read.
+
+        An output that was lost with its node is made again: its rows were not read yet.
+        """
+        first = self._query.result_tasks()[0]
+        schema = self._query.result_schema(self._fetched(first, self._query.result_columns))
+        return pa.RecordBatchReader.from_batches(schema, self._batches(schema))
+
+    def _batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        for task in self._query.result_tasks():
+            rows = self._fetched(task, partial(self._query.rows, task))
+            for batch in rows.to_batches():
+                yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+    def _fetched(self, task: TaskId, fetch: Callable[[RayExchange], pa.Table]) -> pa.Table:
+        for _ in range(MOST_LOSSES):
+            if self._closed:
+                raise QueryCancelled("cancelled")
+            if not self._query.has(task):
+                self._make_again(self._query.query, task)
+                continue
+            try:
+                return fetch(self._exchange)
+            except PieceLost as error:
+                self._forget_pieces(error)
+            except MissingRows:
+                pass  # they were lost just now
+        raise QueryFailed(
+            f"the rows of task {task} were lost {MOST_LOSSES} times with their nodes, before they "
+            "could be read; run the query again"
+        )
+
+    def close(self) -> None:
+        self._closed = True
+        self._exchange.close()
+
+    # --- for the backend ----------------------------------------------------------------------
+
+    def opening(self, nodes: int) -> Opening:
+        return Opening(self._query.plan, self._share, nodes, self._access)
+
+    def next_for(self, task: TaskId, attempt: int, making: Set[TaskId]) -> Ready | None:
+        with self._lock:
+            found = self._to_run(task, task.job, making)
+            if found is None:
+                return None
+            return Ready(found, self._query.spec(found, attempt).without_text())
+
+    def _to_run(self, task: TaskId, launched: str, making: Set[TaskId]) -> TaskId | None:
+        """The task, or one whose rows it lacks; those of the launched job are the kernel's."""
+        missing = self._query.missing(task)
+        if not missing:
+            return task
+        for each in missing:
+            is_kernels = each.job == launched and each not in self._unknown
+            if not is_kernels and each not in making:
+                found = self._to_run(each, launched, making)
+                if found is not None:
+                    return found
+        return None
+
+    def done(self, task: TaskId, outcome: Any) -> None:
+        with self._lock:
+            self._query.done(task, outcome)
+            self._unknown.discard(task)
+
+    def lose_place(self, place: str) -> None:
+        self._exchange.lose(place)
+        with self._lock:
+            self._unknown.difference_update(self._query.lost(place))
+
+    def lose_pieces(self, task: TaskId, error: BaseException) -> BaseException:
+        if not isinstance(error, PieceLost):
+            return error
+        self._forget_pieces(error)
+        self._losses[task] += 1
+        if self._losses[task] < MOST_LOSSES:
+            return error
+        return QueryFailed(
+            f"task {task} lost the rows that it reads {MOST_LOSSES} times, the last time: {error}"
+        )
+
+    def _forget_pieces(self, error: PieceLost) -> None:
+        with self._lock:
+            self._unknown.update(self._query.lost_keys(error.keys))

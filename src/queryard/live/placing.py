@@ -1,0 +1,106 @@
+"""Where the work of a session runs: in its own process, or on a Ray cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from queryard.backends.local import LocalBackend, nodes_of
+from queryard.backends.protocol import Backend
+from queryard.core.errors import QueryardError, unknown_name
+from queryard.core.model import Node
+from queryard.engine.native import NativeEngine
+from queryard.engine.segments import SegmentStore
+from queryard.sql.catalog import Catalog
+
+from .admission.memory import kept_bytes
+
+if TYPE_CHECKING:
+    from .work.staged import MakeTasks
+
+BACKENDS = ("local", "ray")
+# Of the memory for queries, on a cluster: the part of those that run in the driver's own process.
+DRIVER_SHARE = 0.25
+
+
+class Place(NamedTuple):
+    """What runs work. `pool_bytes` is what one query can reserve at most.
+
+    `make_tasks` is None where tasks of staged queries run in this process.
+    """
+
+    backend: Backend
+    engine: NativeEngine
+    pool_bytes: int
+    slots: int
+    make_tasks: MakeTasks | None = None
+
+
+class Wanted(NamedTuple):
+    """What a session asks for; `memory_bytes` are for queries, at each node of a cluster.
+
+    `given_slots` and `given_memory` say whether these were named: else each node of a cluster has
+    as many slots as CPUs, and a share of its memory.
+    """
+
+    catalog: Catalog
+    slots: tuple[int, int]
+    memory_bytes: int
+    temp: Path
+    segments: SegmentStore
+    given_slots: bool
+    given_memory: bool
+
+
+def place_here(wanted: Wanted, nodes: Sequence[Node] | None) -> Place:
+    """Slots are threads of this process; `nodes` stand for unequal machines."""
+    pool_bytes = wanted.memory_bytes
+    found = tuple(nodes or nodes_of(wanted.slots, pool_bytes, kept_bytes(pool_bytes)))
+    slots = sum(node.slots for node in found)
+    engine = NativeEngine(wanted.catalog, slots, pool_bytes, wanted.temp, wanted.segments)
+    return Place(LocalBackend(engine, found), engine, pool_bytes, slots)
+
+
+def place_on_ray(wanted: Wanted, address: str) -> Place:
+    """Slots are those of the nodes of a Ray cluster."""
+    from queryard.backends.ray.cluster import Cluster
+    from queryard.backends.ray.opening import TasksAtNodes, open_backend
+
+    least, most = wanted.slots
+    if least != most:
+        raise QueryardError(
+            f"slots: {wanted.slots} is a range, and the slots of a Ray cluster are those of its "
+            "nodes; give one number, of slots per node"
+        )
+    here_bytes = int(wanted.memory_bytes * DRIVER_SHARE)
+    engine = NativeEngine(wanted.catalog, most, here_bytes, wanted.temp, wanted.segments)
+    cluster = Cluster.join(address, most)
+    try:
+        backend = open_backend(
+            cluster,
+            engine,
+            wanted.catalog,
+            slots=most if wanted.given_slots else None,
+            memory_bytes=wanted.memory_bytes - here_bytes if wanted.given_memory else None,
+        )
+    except BaseException:
+        cluster.close()
+        engine.close()
+        raise
+    pool_bytes = int(min(node.memory_bytes for node in backend.nodes))
+    make_tasks = TasksAtNodes(cluster.ray, backend)
+    return Place(backend, engine, pool_bytes, backend.slots, make_tasks)
+
+
+def checked_backend(backend: object, address: object) -> str:
+    """The name of a backend that there is; only a cluster has an address."""
+    if backend not in BACKENDS:
+        raise QueryardError(unknown_name("backend", str(backend), BACKENDS))
+    if address is not None and backend != "ray":
+        raise QueryardError(f"address: {address!r} is that of a cluster; say backend='ray' as well")
+    if address is not None and (not isinstance(address, str) or not address):
+        raise QueryardError(
+            f"address: must be 'local', 'auto' or the address of a Ray cluster, got {address!r}"
+        )
+    return str(backend)

@@ -1,0 +1,263 @@
+"""Answers of sessions on a Ray cluster are DuckDB's, also while its nodes die and others join."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from engine.staged.staged_driving import assert_same
+from long_forms import some_of
+
+import queryard
+import queryard.sql.planner
+from queryard.backends.ray.runs import NodeGone
+from queryard.core.events import TaskFinished
+from queryard.workload.tpch import TABLES, generate, query
+
+from .ray_cluster import ray_cluster, skip_without_ray
+
+LIMITED_TIES = {2, 3, 10, 18, 21}
+PATIENCE_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    skip_without_ray()
+    made = tmp_path_factory.mktemp("tpch")
+    generate(made, 0.01)
+    split = tmp_path_factory.mktemp("split")
+    for name in TABLES:
+        table = pq.read_table(made / f"{name}.parquet")
+        rows = max(table.num_rows // 4, 1)
+        pq.write_table(table, split / f"{name}.parquet", row_group_size=rows)
+    return split
+
+
+@pytest.fixture(scope="module")
+def cluster(folder: Path) -> Iterator[Any]:
+    with ray_cluster(1) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def session(cluster: Any, folder: Path) -> Iterator[queryard.Session]:
+    """One node at first; tests that need more add them."""
+    with queryard.connect(
+        folder,
+        backend="ray",
+        address=cluster.address,
+        memory="800 MB",
+        history=False,
+        statistics="off",
+    ) as made:
+        yield made
+
+
+@pytest.fixture
+def cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task per row group, and all joins shuffled."""
+    plan = queryard.sql.planner.plan_staged
+    small = partial(plan, target_bytes=1, partitions=3, broadcast_bytes=0)
+    monkeypatch.setattr(queryard.sql.planner, "plan_staged", lambda *a, **k: small(*a))
+
+
+@pytest.fixture(scope="module")
+def plain(folder: Path) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(config={"threads": 1})
+    for name in TABLES:
+        path = folder / f"{name}.parquet"
+        connection.execute(f"CREATE VIEW {name} AS FROM read_parquet('{path}')")
+    return connection
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not true():
+        assert time.monotonic() < deadline_s, "it does not happen"
+        time.sleep(0.02)
+
+
+def check(session: queryard.Session, plain: Any, number: int, plan: Any) -> None:
+    sql = query(number)
+    handle = session.submit(sql, plan=plan, time_limit=PATIENCE_S)
+    answer = handle.take().arrow()
+    expected = plain.sql(sql).to_arrow_table()
+    ordered = "order by" in sql.lower() and number not in LIMITED_TIES
+    assert_same(answer, expected, ordered)
+
+
+def objects(session: queryard.Session) -> int:
+    reports = session.host.backend.reports().values()
+    return sum(report.objects + report.queries for report in reports)
+
+
+@pytest.mark.parametrize("number", some_of(range(1, 23), 4))
+def test_native_answers_are_duckdbs(session, plain, number):
+    check(session, plain, number, "native")
+
+
+@pytest.mark.parametrize("number", some_of(range(1, 23), 6))
+def test_staged_answers_at_one_node_are_duckdbs(session, plain, cut_small, number):
+    check(session, plain, number, "staged")
+    until(lambda: objects(session) == 0)
+
+
+def test_rows_stream_in_batches_and_a_slow_reader_holds_the_query_up(session):
+    sql = "SELECT a.range AS n, repeat('x', 100) AS text FROM range(2000000) a"
+    handle = session.submit(sql)
+    batches = iter(handle.take().batches())
+    rows = next(batches).num_rows
+    time.sleep(0.5)
+    assert handle.status == "running"
+    for batch in batches:
+        rows += batch.num_rows
+    assert rows == 2_000_000
+    until(lambda: objects(session) == 0)
+
+
+def test_errors_are_told_in_duckdbs_words(session):
+    with pytest.raises(queryard.QueryFailed, match="nonsense"):
+        session.sql("SELECT nonsense FROM lineitem").arrow()
+    with pytest.raises(queryard.QueryFailed, match="Could not convert"):
+        session.sql("SELECT count(CAST(o_comment AS INT)) FROM orders", plan="staged").arrow()
+
+
+def test_what_belongs_to_the_client_runs_with_the_driver(session):
+    session.sql("CREATE TEMP TABLE mine AS SELECT 41 AS n")
+    assert session.sql("SELECT n + 1 AS n FROM mine").fetchall() == [(42,)]
+    session.register("frame", pa.table({"n": [1, 2, 3]}))
+    assert session.sql("SELECT sum(n) FROM frame").fetchall() == [(6,)]
+    assert session.sql("SELECT sum(n) FROM frame", plan="staged").fetchall() == [(6,)]
+
+
+def test_identical_queries_are_all_answered(session, plain):
+    sql = "SELECT count(*) FROM lineitem a, orders b WHERE l_orderkey % 100 = o_orderkey % 100"
+    expected = plain.sql(sql).fetchall()
+    handles = [session.submit(sql) for _ in range(3)]
+    assert [handle.take().fetchall() for handle in handles] == [expected] * 3
+
+
+def test_a_cancelled_query_leaves_nothing(session, cut_small):
+    native = session.submit("SELECT count(*) FROM range(10000000000)")
+    staged = session.submit(query(9), plan="staged")
+    time.sleep(0.2)
+    native.cancel()
+    staged.cancel()
+    until(lambda: not session.queries())
+    until(lambda: objects(session) == 0)
+
+
+# --- two nodes -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def two_nodes(cluster: Any, session: queryard.Session) -> queryard.Session:
+    """A node joins while the session is open."""
+    cluster.add(1)
+    until(lambda: len(session.host.backend.nodes) == 2)
+    return session
+
+
+@pytest.mark.parametrize("number", some_of(range(1, 23), 6))
+def test_staged_answers_at_two_nodes_are_duckdbs(two_nodes, plain, cut_small, number):
+    check(two_nodes, plain, number, "staged")
+
+
+def test_tasks_run_at_both_nodes(two_nodes, plain, cut_small, monkeypatch):
+    places = Places(two_nodes, monkeypatch)
+    check(two_nodes, plain, 9, "staged")
+    assert len(places.seen) == 2
+
+
+class Places:
+    """Where tasks have ended; the process there is killed after so many of them."""
+
+    def __init__(
+        self, session: queryard.Session, monkeypatch: pytest.MonkeyPatch, kill_after: int = 0
+    ) -> None:
+        self.seen: set[str] = set()
+        self.killed = 0
+        self._left = kill_after
+        self._backend = session.host.backend
+        self._post = self._backend._launches._post
+        monkeypatch.setattr(self._backend._launches, "_post", self._hear)
+
+    def _hear(self, event: Any) -> None:
+        if isinstance(event, TaskFinished):
+            self.seen.add(event.place)
+            self._left -= 1
+            if self._left == 0:
+                self.killed = kill(self._backend, event.place)
+        self._post(event)
+
+
+def kill(backend: Any, node: str) -> int:
+    """Kill the process of a node, with all that it holds."""
+    pid = backend._links[node].facts.pid
+    os.kill(pid, signal.SIGKILL)
+    return pid
+
+
+@pytest.mark.parametrize("after", some_of([1, 2, 4, 7, 11, 16, 23], 3))
+@pytest.mark.parametrize("number", some_of([1, 3, 5, 9, 18, 21], 2))
+def test_a_node_dies_in_the_middle_and_answers_are_duckdbs(
+    two_nodes, plain, cut_small, monkeypatch, number, after
+):
+    until(lambda: len(two_nodes.host.backend.nodes) == 2)
+    places = Places(two_nodes, monkeypatch, after)
+    before = {node.id for node in two_nodes.host.backend.nodes}
+    check(two_nodes, plain, number, "staged")
+    if places.killed:
+        until(lambda: len(before - {n.id for n in two_nodes.host.backend.nodes}) >= 1)
+    until(lambda: objects(two_nodes) == 0)
+
+
+def test_a_native_query_without_rows_out_begins_again_elsewhere(two_nodes, plain):
+    backend = two_nodes.host.backend
+    until(lambda: len(backend.nodes) == 2)
+    sql = (
+        "SELECT count(*), sum(a.l_quantity) FROM lineitem a, lineitem b "
+        "WHERE a.l_orderkey % 500 = b.l_orderkey % 500"
+    )
+    handle = two_nodes.submit(sql)
+    until(lambda: any(run.link is not None for run in backend._runs))
+    (run,) = backend._runs
+    time.sleep(0.1)
+    kill(backend, run.link.name)
+    assert handle.take().fetchall() == plain.sql(sql).fetchall()
+
+
+def test_a_native_query_with_rows_out_fails_and_names_the_node(two_nodes):
+    backend = two_nodes.host.backend
+    until(lambda: len(backend.nodes) == 2)
+    handle = two_nodes.submit("SELECT range AS n, repeat('x', 200) AS t FROM range(3000000)")
+    batches = iter(handle.take().batches())
+    next(batches)
+    (run,) = backend._runs
+    name = run.link.name
+    kill(backend, name)
+    with pytest.raises(NodeGone, match=name):
+        for _ in batches:
+            pass
+
+
+def test_a_raylet_dies_and_another_node_joins(two_nodes, cluster, plain, cut_small):
+    backend = two_nodes.host.backend
+    until(lambda: len(backend.nodes) == 2)
+    handle = two_nodes.submit(query(9), plan="staged")
+    cluster.kill(cluster.nodes[-1])
+    answer = handle.take().arrow()
+    assert_same(answer, plain.sql(query(9)).to_arrow_table(), True)
+    until(lambda: len(backend.nodes) == 1)
+    cluster.add(1)
+    until(lambda: len(backend.nodes) == 2)
+    check(two_nodes, plain, 3, "staged")

@@ -1,0 +1,32 @@
+"""One server for all tests that do not ask for limits of their own."""
+
+from __future__ import annotations
+
+import faulthandler
+from collections.abc import Iterator
+
+import pytest
+
+from tests.service.quack.plain_client import Client
+from tests.service.quack.served_quack import Served, a_server
+
+
+@pytest.fixture(autouse=True)
+def no_hang():
+    """A hang ends the run with all stacks, instead of waiting for ever."""
+    faulthandler.dump_traceback_later(300, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory) -> Iterator[Served]:
+    with a_server(tmp_path_factory.mktemp("quack")) as served:
+        yield served
+
+
+@pytest.fixture
+def client(server) -> Iterator[Client]:
+    made = server.client()
+    yield made
+    made.close()
