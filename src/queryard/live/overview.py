@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
+from queryard.backends.protocol import NodeNote
+
 from .choosing.state import PolicyState
 from .facts import QueryFacts
 from .request import QueryRequest
@@ -132,6 +134,14 @@ class NodeGlance(NamedTuple):
     reserved_bytes: float
     since_s: float
     running: tuple[str, ...]
+
+
+class SessionNodes(NamedTuple):
+    """The nodes of a session, what its backend knows of them by name, and why others are not."""
+
+    nodes: tuple[NodeGlance, ...]
+    notes: Mapping[str, NodeNote]
+    refused: tuple[str, ...]
 
 
 class ClusterView(NamedTuple):
