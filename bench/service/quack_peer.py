@@ -4,6 +4,7 @@ This file is run by that environment's Python, so it imports nothing of Queryard
 
 quack_peer.py serve PORT TOKEN TABLES.json
 quack_peer.py ask PORT TOKEN REQUESTS.json OUTCOMES.json
+quack_peer.py measure SERVERS.json SECONDS.json
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ CONNECTIONS_PER_TENANT = 10
 
 
 def main() -> None:
-    what, port, token, *files = sys.argv[1:]
+    what = sys.argv[1]
     import duckdb
     from duckdb_extensions import import_extension
 
@@ -27,6 +28,11 @@ def main() -> None:
     for extension in ("httpfs", "quack"):
         import_extension(extension)
         database.load_extension(extension)
+    if what == "measure":
+        wanted, out = map(Path, sys.argv[2:])
+        out.write_text(json.dumps(measure(database, **json.loads(wanted.read_text()))))
+        return
+    port, token, *files = sys.argv[2:]
     place = f"quack:127.0.0.1:{port}"
     if what == "serve":
         serve(database, place, token, json.loads(Path(files[0]).read_text()))
@@ -77,6 +83,36 @@ def ask(database: Any, place: str, token: str, asked: list[dict[str, Any]]) -> d
     for thread in threads:
         thread.join()
     return outcomes
+
+
+def measure(
+    database: Any, servers: dict[str, list[str]], large: str, times: int, trivial: int
+) -> dict[str, Any]:
+    """Seconds of each server, by what is measured; servers take turns."""
+    database.execute("SET httpfs_connection_caching = true")
+    found: dict[str, Any] = {name: {"rows": [], "attached": [], "alone": []} for name in servers}
+    for name, (place, token) in servers.items():
+        database.execute(f"ATTACH '{place}' AS {name} (TOKEN '{token}')")
+
+    def timed(sql: str) -> float:
+        began = time.perf_counter()
+        database.execute(sql).fetchall()
+        return time.perf_counter() - began
+
+    for turn in range(times + 1):
+        for name, (place, token) in servers.items():
+            asked = f"FROM quack_query('{place}', '{large}', token := '{token}')"
+            took = timed(f"SELECT count(*), max(COLUMNS(*)) FROM ({asked})")
+            if turn:  # the first is not counted
+                found[name]["rows"].append(took)
+    for turn in range(trivial + 10):
+        for name, (place, token) in servers.items():
+            attached = timed(f"FROM {name}.query('SELECT {turn}')")
+            alone = timed(f"FROM quack_query('{place}', 'SELECT {turn}', token := '{token}')")
+            if turn >= 10:
+                found[name]["attached"].append(attached)
+                found[name]["alone"].append(alone)
+    return found
 
 
 if __name__ == "__main__":

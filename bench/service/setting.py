@@ -67,7 +67,11 @@ def server(
     session: Mapping[str, object] | None = None,
     limits: Mapping[str, object] | None = None,
 ) -> Iterator[Served]:
-    """Start `queryard serve` over some tables; it ends with the context."""
+    """Start `queryard serve` over some tables; it ends with the context.
+
+    The secrets are those of tokens that are called like their tenants; `admin` is an
+    admin's.
+    """
     with tempfile.TemporaryDirectory(prefix="queryard-bench-service-") as folder:
         place = Path(folder)
         http, postgres = free_port(), free_port()

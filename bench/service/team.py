@@ -19,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import venv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -34,18 +33,13 @@ from bench.live.verdict import Figure, show
 from queryard.core.model import Tenant
 from queryard.load import LoadSpec, Request, draw
 from queryard.workload.load import Asker
+from tools.quack_environment import Unavailable, environment
 
 from .quack_peer import CONNECTIONS_PER_TENANT
 from .setting import free_port, server, wait_until_ready
 
 TENANTS = tuple(f"team{number:02d}" for number in range(20))
 MOST = 0.5
-QUACK = (
-    "duckdb==1.5.5",
-    "duckdb-extensions==1.5.5",
-    "duckdb-extension-httpfs==1.5.5",
-    "duckdb-extension-quack==1.5.5",
-)
 
 Outcomes = Mapping[str, tuple[float, int, str]]
 """By request: seconds from the start to its last row, its rows, its error."""
@@ -67,7 +61,7 @@ def bench(chosen: Setting) -> None:
     measured = chosen.measure(ground, [load])
     small = tuple(f"{schema(scale)}." for scale in mixes.scales(size)[:2])
     tables = {name: str(path) for name, path in ground.tables.items()}
-    quack = None if chosen.given.without_quack else environment(chosen.data)
+    quack = None if chosen.given.without_quack else quack_python()
     ratios: dict[str, list[float]] = {}
     for seed in range(chosen.seeds):
         asked = draw(load, seed=seed, work_s=measured.work_s, slots=ground.slots)
@@ -190,20 +184,13 @@ def _count(content: bytes) -> int:
 # --- Quack ---------------------------------------------------------------------------------------
 
 
-def environment(folder: Path) -> Path | None:
-    """The Python of an environment with DuckDB's own server; made once. None if it cannot be."""
-    place = folder / "quack-environment"
-    python = place / "bin" / "python"
-    ready = place / ".installed"
-    if not ready.exists():
-        print("making an environment for DuckDB's own server …", flush=True)
-        venv.create(place, with_pip=True, clear=True)
-        done = subprocess.run([python, "-m", "pip", "install", "-q", *QUACK], check=False)
-        if done.returncode:
-            print("DuckDB's own server cannot be installed here: left out")
-            return None
-        ready.touch()
-    return python
+def quack_python() -> Path | None:
+    """The Python of an environment with DuckDB's own server; None where there is none."""
+    try:
+        return environment()
+    except Unavailable as reason:
+        print(f"DuckDB's own server is left out: {reason}")
+        return None
 
 
 def by_quack(asked: Sequence[Request], tables: Mapping[str, str], python: Path) -> Outcomes:

@@ -77,6 +77,8 @@ class Ground:
     nodes: tuple[str, ...] = tuple(node.id for node in NODES)
     # Whether a run can have slots of several nodes.
     spans = True
+    # Whether a query can join the run of another.
+    shares = True
 
     def __init__(self) -> None:
         self.told: list[Any] = []

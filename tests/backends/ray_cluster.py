@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import importlib.util
 import os
 import shutil
 import signal
+import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +31,8 @@ FAST_HEALTH = {
     "health_check_failure_threshold": 3,
 }
 END_S = 20.0
+# A cluster that is there for longer has hung, and the run of the tests with it.
+LIFE_S = 600.0
 
 
 def skip_without_ray() -> None:
@@ -69,7 +74,7 @@ class TestCluster:
 @contextlib.contextmanager
 def ray_cluster(*cpus: int) -> Iterator[TestCluster]:
     """A cluster with a node for each number of CPUs; asserts that nothing of it is left."""
-    with _python_path():
+    with _python_path(), _hard_limit(LIFE_S):
         ray = import_on_loopback()
         assert not ray.is_initialized(), "another test has left its cluster"
         from ray.cluster_utils import Cluster as RayCluster
@@ -103,6 +108,27 @@ def ray_cluster(*cpus: int) -> Iterator[TestCluster]:
         while (left := {pid for pid in started if _lives(pid)}) and time.monotonic() < until:
             time.sleep(0.05)
         assert not left, f"processes are left: {[_command(pid) for pid in left]}"
+
+
+@contextlib.contextmanager
+def _hard_limit(seconds: float) -> Iterator[None]:
+    """End the run if this takes longer, and every process that was started meanwhile."""
+    others = descendants(os.getpid())
+
+    def end() -> None:
+        faulthandler.dump_traceback(file=sys.__stderr__)
+        for pid in descendants(os.getpid()) - others:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        os._exit(1)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 @contextlib.contextmanager

@@ -49,7 +49,7 @@ class SharedRay:
     def busy(self) -> list[int]:
         """Slots that are granted, or hold a task."""
         backend = self.backend
-        held = [sum(run.held.values()) for run in backend._runs._runs.values()]
+        held = [run.held for run in backend._runs]
         return [*held, len(backend._launches._running)]
 
 
@@ -57,6 +57,7 @@ class RayGround(Ground):
     """Nodes of a cluster, and queries that do nothing there."""
 
     spans = False
+    shares = False
 
     def __init__(self, shared: SharedRay, folder: Path) -> None:
         super().__init__()

@@ -139,7 +139,7 @@ def test_what_belongs_to_the_client_runs_with_the_driver(session):
     assert session.sql("SELECT sum(n) FROM frame", plan="staged").fetchall() == [(6,)]
 
 
-def test_identical_queries_share_one_run(session, plain):
+def test_identical_queries_are_all_answered(session, plain):
     sql = "SELECT count(*) FROM lineitem a, orders b WHERE l_orderkey % 100 = o_orderkey % 100"
     expected = plain.sql(sql).fetchall()
     handles = [session.submit(sql) for _ in range(3)]
@@ -229,8 +229,8 @@ def test_a_native_query_without_rows_out_begins_again_elsewhere(two_nodes, plain
         "WHERE a.l_orderkey % 500 = b.l_orderkey % 500"
     )
     handle = two_nodes.submit(sql)
-    until(lambda: any(run.link is not None for run in backend._runs._runs.values()))
-    (run,) = backend._runs._runs.values()
+    until(lambda: any(run.link is not None for run in backend._runs))
+    (run,) = backend._runs
     time.sleep(0.1)
     kill(backend, run.link.name)
     assert handle.take().fetchall() == plain.sql(sql).fetchall()
@@ -242,7 +242,7 @@ def test_a_native_query_with_rows_out_fails_and_names_the_node(two_nodes):
     handle = two_nodes.submit("SELECT range AS n, repeat('x', 200) AS t FROM range(3000000)")
     batches = iter(handle.take().batches())
     next(batches)
-    (run,) = backend._runs._runs.values()
+    (run,) = backend._runs
     name = run.link.name
     kill(backend, name)
     with pytest.raises(NodeGone, match=name):

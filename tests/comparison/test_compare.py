@@ -204,3 +204,10 @@ def test_medians_leave_out_what_does_not_exist_and_stay_in_between(missed):
     assert min(known) <= median.deadlines_missed <= max(known)
     assert sum(n < median.deadlines_missed for n in known) <= len(known) / 2
     assert (median.name, median.deadlines, type(median.deadlines)) == ("fifo", 50, int)
+
+
+def test_a_portfolio_may_be_a_document_and_brings_its_candidates():
+    own = {"mine": {"portfolio": {"objective": "response", "candidates": ["fifo", "srtf"]}}}
+    found = queryard.compare(STALL, policies="mine", profiles=own)
+    assert list(found.scores) == ["fifo", "srtf", "mine"]
+    assert found.results["mine"].decisions

@@ -61,7 +61,7 @@ def test_metrics_of_deadlines_and_leases():
         QueryEnd("c", 0.0, 50.0, 1.0),
     )
     schedule = Schedule(queries, (4.0, 6.0))
-    assert (missed(schedule), lateness(schedule), leased(schedule)) == (0.5, 1.0, 10.0)
+    assert (missed(schedule), lateness(schedule), leased(schedule)) == (0.5, 0.1, 10.0)
 
 
 @pytest.mark.parametrize("words", list(OBJECTIVES))

@@ -34,6 +34,7 @@ slots = 2
 [service]
 http = "0.0.0.0"
 postgres = 6000
+quack = 6001
 tls = { cert = "server.pem", key = "/etc/server.key" }
 insecure = true
 grace = "1 min"
@@ -70,6 +71,7 @@ guarantee = 0.25
     assert service == ServiceConfig(
         http=Address("0.0.0.0", 8080),
         postgres=Address("127.0.0.1", 6000),
+        quack=Address("127.0.0.1", 6001),
         tls=Tls(tmp_path / "server.pem", Path("/etc/server.key")),
         insecure=True,
         grace_s=60.0,
@@ -94,6 +96,16 @@ def test_every_key_is_documented():
 
 def test_no_address_turns_a_listener_off(tmp_path: Path):
     assert _read(tmp_path, "[service]\npostgres = false").service.postgres is None
+    assert _read(tmp_path, "[service]\nquack = false").service.quack is None
+
+
+def test_quack_is_spoken_at_the_address_of_http_or_at_one_of_its_own(tmp_path: Path):
+    assert _read(tmp_path, '[service]\nquack = "http"').service.quack == "http"
+    own = _read(tmp_path, '[service]\nquack = "0.0.0.0"').service
+    assert own.quack == Address("0.0.0.0", 9494)
+    with pytest.raises(QueryardError, match=r"quack: 0.0.0.0:9494 can be reached"):
+        own.check()
+    ServiceConfig(http=None, postgres=None, quack=Address("127.0.0.1", 9494)).check()
 
 
 @pytest.mark.parametrize(
@@ -143,5 +155,5 @@ def test_addresses_of_other_machines_need_tls(tmp_path: Path):
         ServiceConfig(postgres=Address.parse("example.org", "postgres", 5433)).check()
     ServiceConfig(http=Address("0.0.0.0", 8080), insecure=True).check()
     ServiceConfig(http=Address("::", 8080), tls=Tls(tmp_path, tmp_path)).check()
-    with pytest.raises(QueryardError, match="both listeners are off"):
+    with pytest.raises(QueryardError, match="all listeners are off"):
         ServiceConfig(http=None, postgres=None).check()

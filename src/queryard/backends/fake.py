@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from queryard.core.commands import Grant, Kill, Launch, Release, Revoke, Scale
@@ -24,6 +24,7 @@ from .protocol import (
     JoinRefused,
     LaunchFailed,
     Leased,
+    NodeNote,
     Post,
     QueryUsed,
     RunEnded,
@@ -212,6 +213,13 @@ class FakeBackend:
 
     def report(self) -> BackendReport:
         return BackendReport()
+
+    def notes(self) -> Mapping[str, NodeNote]:
+        return {}
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        return ()
 
     def close(self, timeout_s: float) -> bool:
         self._due.clear()

@@ -39,8 +39,7 @@ class Leased:
     """A divisible job: one query that DuckDB plans and runs on slots lent to it.
 
     Several identical queries may share one `run` (an execution, with the id of its first query).
-    Each reads the answer from an `output` of its own, and the slots of each work on the run. A
-    query that joins for its slots only, since its rows come another way, has no output.
+    Each reads the answer from an `output` of its own, and the slots of each work on the run.
     `statement` is what the engine runs; it is None for a query that joins an existing run.
     """
 
@@ -244,6 +243,17 @@ class BackendReport(NamedTuple):
     restart_s: float = 0.0
 
 
+class NodeNote(NamedTuple):
+    """What a backend knows of a node beside its slots.
+
+    Where it is, for how long it has not answered, and how many outputs of tasks it holds.
+    """
+
+    where: str = ""
+    silent_s: float = 0.0
+    objects: int = 0
+
+
 Post = Callable[[BackendEvent], None]
 BackendCommand = Grant | Revoke | Launch | Kill | Scale | Release
 
@@ -283,6 +293,13 @@ class Backend(Protocol):
         """A query has ended; nothing of it is running."""
 
     def report(self) -> BackendReport: ...
+
+    def notes(self) -> Mapping[str, NodeNote]:
+        """What there is to say of nodes, by name; of a process's own there is nothing."""
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """The nodes that do not take part, each with the reason."""
 
     def close(self, timeout_s: float) -> bool:
         """End everything; False if something goes on for longer than that."""

@@ -12,6 +12,7 @@ from queryard.version import __version__
 from .accuracy import accuracy
 from .analyze import analyze
 from .cancel import cancel
+from .cluster import cluster
 from .compare import compare
 from .control import control
 from .experiment import experiment
@@ -58,6 +59,7 @@ app.command(rich_help_panel=_QUERIES)(why)
 app.command(rich_help_panel=_QUERIES)(top)
 app.command(rich_help_panel=_QUERIES)(cancel)
 app.command(rich_help_panel=_QUERIES)(profile)
+app.command(rich_help_panel=_QUERIES)(cluster)
 app.command(rich_help_panel=_QUERIES)(tpch)
 app.command(rich_help_panel=_SERVER)(serve)
 app.add_typer(token, name="token", rich_help_panel=_SERVER)

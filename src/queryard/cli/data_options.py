@@ -84,6 +84,25 @@ Memory = Annotated[
         show_default=False,
     ),
 ]
+Backend = Annotated[
+    str | None,
+    typer.Option(
+        metavar="local|ray",
+        help="Where queries run: in this process, or on a Ray cluster. Default: local.",
+        rich_help_panel=_RUN,
+        show_default=False,
+    ),
+]
+ClusterAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--address",
+        metavar="ADDRESS",
+        help="The Ray cluster: auto, the address of its head, or local for one on this machine.",
+        rich_help_panel=_RUN,
+        show_default=False,
+    ),
+]
 PlanOption = Annotated[
     str,
     typer.Option(

@@ -15,7 +15,7 @@ from queryard.core.errors import QueryardError
 from queryard.core.readable import several
 from queryard.version import __version__
 
-from .data_options import Memory, Slots
+from .data_options import Backend, ClusterAddress, Memory, Slots
 from .demo import Demo
 from .server_place import Config, Tokens, needing_server
 
@@ -116,6 +116,8 @@ def serve(
     ] = None,
     slots: Slots = None,
     memory: Memory = None,
+    backend: Backend = None,
+    address: ClusterAddress = None,
     demo: Annotated[
         bool,
         typer.Option(
@@ -147,7 +149,7 @@ def serve(
         from queryard.service.logs import log as write_log
         from queryard.service.logs import set_up
         from queryard.service.lost import lost_queries
-        from queryard.service.sources import Followed, Settings, Sources
+        from queryard.service.sources import Followed, Settings, Sources, doubtful_grants
         from queryard.service.tokens import TokenStore
     shown = Demo.prepared(data, config, http, tls_cert) if demo else None
     if shown is not None:
@@ -155,7 +157,12 @@ def serve(
         slots, grace = slots or shown.slots, grace or shown.grace
     listeners = {"http": http, "postgres": postgres, "quack": quack}
     options = _service_options(listeners, tls_cert, tls_key, insecure, tokens, grace, log)
-    session_options = {"slots": slots, "memory": memory}
+    session_options = {
+        "slots": slots,
+        "memory": memory,
+        "backend": backend,
+        "address": address,
+    }
     sources = Sources(
         data,
         config,
@@ -168,21 +175,30 @@ def serve(
     store = TokenStore(settings.service.tokens)
     is_first = not store.list()
 
-    def read_again(session: Followed) -> Settings:
-        found = sources.read()
-        sources.follow(session, found)
-        return found
-
     with sources.open(settings) as session:
+
+        def read_again(followed: Followed) -> Settings:
+            found = sources.read()
+            sources.follow(followed, found)
+            tell_of_grants(found)
+            return found
+
+        def tell_of_grants(found: Settings) -> None:
+            for doubt in doubtful_grants(session.catalog, found.grants):
+                write_log("a grant names what is not there", logging.WARNING, grant=doubt)
+
         for query in lost:
             write_log("query lost", logging.WARNING, query=query.query, tenant=query.tenant)
+        tell_of_grants(settings)
         server = process.Server(session, settings.service, store, read_again)
 
         def announce(addresses: Addresses) -> None:
             # Made now, since a server that does not start would not show it.
             secret = store.add(FIRST_TOKEN, role="admin") if is_first else None
             more = _more_tokens(data, config, tokens)
-            _announce(str(sources.place), session, addresses, secret, more)
+            tls = settings.service.tls
+            cert = None if tls is None or not addresses.tls else tls.cert
+            _announce(str(sources.place), session, addresses, secret, more, cert)
             if shown is not None:
                 shown.begin(addresses, store)
 
@@ -241,7 +257,12 @@ def _more_tokens(data: str | None, config: Path | None, tokens: Path | None) -> 
 
 
 def _announce(
-    place: str, session: Session, addresses: Addresses, secret: str | None, more: str
+    place: str,
+    session: Session,
+    addresses: Addresses,
+    secret: str | None,
+    more: str,
+    cert: Path | None,
 ) -> None:
     """Where the server is, and what to try next."""
     from queryard.service.serving import reachable
@@ -264,10 +285,17 @@ def _announce(
             f"  token       {secret}",
             f"              of {FIRST_TOKEN!r}, an admin; it is shown this once",
         ]
+    if cert is not None:
+        lines += [
+            f"  TLS         by {cert}; clients trust it by that file if it has signed itself or",
+            "              holds the authority's certificate as well, else by the authority's",
+        ]
     user = FIRST_TOKEN if secret is not None else "NAME"
     lines += ["", "Try:", f"  export QUERYARD_TOKEN={secret or 'qy_…'}"]
+    if cert is not None:
+        lines.append(f"  export QUERYARD_CA={shlex.quote(str(cert))} PGSSLROOTCERT=$QUERYARD_CA")
     if url is not None:
-        ca = " --cacert CERT" if addresses.tls else ""
+        ca = "" if cert is None else f" --cacert {shlex.quote(str(cert))}"
         lines += [
             f"  curl{ca} '{url}/v1/queries?wait=10' "
             """-H "Authorization: Bearer $QUERYARD_TOKEN" """
@@ -278,8 +306,9 @@ def _announce(
     if postgres is not None:
         where = reachable(postgres)
         host = where.host
+        mode = "" if cert is None else "PGSSLMODE=verify-full "
         lines.append(
-            f"  PGPASSWORD=$QUERYARD_TOKEN psql -h {host} -p {where.port} -U {user} queryard"
+            f"  {mode}PGPASSWORD=$QUERYARD_TOKEN psql -h {host} -p {where.port} -U {user} queryard"
         )
     if addresses.quack is not None:
         lines.append(

@@ -18,6 +18,7 @@ from .data_options import data_option
 from .server_place import Config, Tokens, needing_server
 
 if TYPE_CHECKING:
+    from queryard.service.principal import Role
     from queryard.service.tokens import TokenInfo, TokenStore
 
 token = typer.Typer(
@@ -44,8 +45,17 @@ def add(
     ] = "default",
     admin: Annotated[
         bool,
-        typer.Option("--admin", help="Let it see and cancel the queries of all tenants."),
+        typer.Option("--admin", help="The same as --role admin."),
     ] = False,
+    role: Annotated[
+        str | None,
+        typer.Option(
+            metavar="user|admin|metrics",
+            help="What it may do: put queries; see and cancel those of all tenants, too; or read "
+            "/metrics only, as Prometheus does. Default: user.",
+            show_default=False,
+        ),
+    ] = None,
     expires: Annotated[
         str | None,
         typer.Option(
@@ -66,14 +76,15 @@ def add(
 
     - `queryard token add ann --tenant sales --data data/`
     - `queryard token add grafana --tenant dashboards --expires '90 d' --data data/`
+    - `queryard token add prometheus --role metrics --data data/`
     """
+    if admin and role not in (None, "admin"):
+        raise QueryardError(f"--admin and --role {role}: choose one of them")
     store = _store(data, config, tokens)
-    secret = store.add(name, tenant, "admin" if admin else "user", _when(expires))
+    secret = store.add(name, tenant, _role(role or ("admin" if admin else "user")), _when(expires))
     typer.echo(secret)
-    typer.echo(
-        f"The token {name!r} acts for the tenant {tenant!r}. Its secret is shown this once.",
-        err=True,
-    )
+    may = "may read /metrics" if role == "metrics" else f"acts for the tenant {tenant!r}"
+    typer.echo(f"The token {name!r} {may}. Its secret is shown this once.", err=True)
 
 
 @token.command("list")
@@ -109,6 +120,15 @@ def revoke(name: Name, data: Data = None, config: Config = None, tokens: Tokens 
     """Forget a token; a server that runs refuses it at once."""
     _store(data, config, tokens).revoke(name)
     typer.echo(f"The token {name!r} is revoked.")
+
+
+def _role(given: str) -> Role:
+    from queryard.core.errors import unknown_name
+
+    for known in ("user", "admin", "metrics"):
+        if given == known:
+            return known
+    raise QueryardError(unknown_name("--role", given, ("user", "admin", "metrics")))
 
 
 def _store(data: str | None, config: Path | None, tokens: Path | None) -> TokenStore:

@@ -12,6 +12,7 @@ from queryard.core.model import Tenant
 from queryard.policies import catalogue, for_tenants, load_profiles, resolve_profile
 from queryard.policies.catalogue import profile_name
 from queryard.portfolio import PortfolioSettings, by_themselves, parse_portfolio
+from queryard.portfolio.documents import names_portfolio, read_portfolio
 
 ALL = "all"
 PORTFOLIO = "portfolio"
@@ -24,7 +25,14 @@ def own_profiles(given: Mapping[str, Profile] | Path | str | None) -> dict[str, 
         return {}
     if isinstance(given, str | Path):
         return load_profiles(given)
-    return {name: resolve_profile({"name": name, **table}) for name, table in given.items()}
+    return {name: _own(name, table) for name, table in given.items()}
+
+
+def _own(name: str, table: Profile) -> Profile:
+    """A profile by its table, which may be that of a portfolio."""
+    if names_portfolio(table):
+        return {PORTFOLIO: read_portfolio(table).settings}
+    return resolve_profile({"name": name, **table})
 
 
 def choose_profiles(
@@ -42,7 +50,9 @@ def choose_profiles(
         if name == ALL:
             chosen |= {known: resolve_profile(known) for known in built_in}
         elif name in own:
-            chosen[name] = own[name]
+            # The candidates of a portfolio run by themselves, too.
+            candidates = own[name][PORTFOLIO].candidates if PORTFOLIO in own[name] else {}
+            chosen = {**candidates, **chosen, name: own[name]}
         elif profile_name(name) in built_in:
             chosen[name] = resolve_profile(name)
         elif name.partition(":")[0] == PORTFOLIO and PORTFOLIO in others:

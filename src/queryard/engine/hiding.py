@@ -38,17 +38,38 @@ def hidden(error: BaseException, folders: Iterable[str]) -> BaseException:
         return error
     text = str(error)
     if _REFUSED.search(text):
-        return NotAllowed(
-            "DuckDB was not allowed to open a file or an extension: a client of a server reads the "
-            "tables it was granted, by their names"
+        return because(
+            NotAllowed(
+                "DuckDB was not allowed to open a file or an extension: a client of a server reads "
+                "the tables it was granted, by their names"
+            ),
+            error,
         )
     told = without_folders(text, folders)
     if told == text:
         return error
     try:
-        return type(error)(told)
+        return because(type(error)(told), error)
     except TypeError:  # one that is made of more than a text
-        return QueryardError(told)
+        return because(QueryardError(told), error)
+
+
+def because(told: QueryardError, error: BaseException) -> QueryardError:
+    """An error that is told in place of another one, which the operator of the server may see."""
+    told.__cause__ = error
+    return told
+
+
+def whole_reason(error: BaseException) -> str:
+    """What was not told to a client; empty if all was.
+
+    >>> whole_reason(because(QueryardError("x.csv: broken"), QueryardError("/srv/x.csv: broken")))
+    '/srv/x.csv: broken'
+    """
+    cause = error.__cause__
+    while cause is not None and isinstance(cause.__cause__, QueryardError):
+        cause = cause.__cause__
+    return str(cause) if isinstance(cause, QueryardError) and str(cause) != str(error) else ""
 
 
 class HidingOutput:

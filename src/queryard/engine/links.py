@@ -85,5 +85,11 @@ class Links:
             shutil.copyfile(real, link)
         return link
 
+    def place(self) -> Path:
+        """A new folder for a file, which nothing else knows of; the caller removes it."""
+        folder = self.folder / uuid.uuid4().hex
+        folder.mkdir(parents=True, mode=0o700)
+        return folder
+
     def close(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)

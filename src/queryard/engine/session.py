@@ -673,6 +673,14 @@ class SessionInstance:
         with contextlib.suppress(QueryFailed), self._in_use() as connection:
             connection.run(f"DROP TABLE IF EXISTS temp.{identifier(name)}")
 
+    def has_made(self, name: str) -> bool:
+        """Whether the session has an object of this name of its own."""
+        return name.lower() in self._there.made
+
+    def place_for_rows(self) -> Path:
+        """A folder for rows that a client brings, which statements here may read, and no others."""
+        return self._links.place()
+
     # --- functions -----------------------------------------------------------------------------
 
     def create_function(

@@ -31,6 +31,7 @@ from .admission.memory import reservation
 from .amounts import as_seconds, as_time_left
 from .host import Host
 from .request import (
+    Instead,
     OnlineRequest,
     Plan,
     QueryRequest,
@@ -111,13 +112,18 @@ class Client:
         idempotency_key: str = "",
         keep: float | str | None = None,
         online: OnlineRequest | None = None,
+        instead: Instead | None = None,
     ) -> Ticket:
         """Enter a query; the options are those of `Session.submit`.
 
-        With `online` it answers early and often, if that can be done soundly.
+        With `online` it answers early and often, if that can be done soundly. What is run may be
+        something else (`instead`) than the text that is shown.
         """
         check_types(sql, parameters)
-        statements = self.checked(sql)
+        if instead is None:
+            statements = self.checked(sql)
+        else:
+            statements = (classify if instead.trusted else self.checked)(instead.sql)
         left_s = None if deadline is None else as_time_left(deadline, "deadline")
         limit_s = None if time_limit is None else as_seconds(time_limit, "time_limit")
         if not isinstance(idempotency_key, str):
@@ -284,7 +290,8 @@ class Client:
         )
         # Clients that may reach other things may get other answers, or errors.
         access = self.reach.access
-        return request.sql, parameters, request.memory_bytes, tables, access.tables, access.sealed
+        texts = tuple(statement.sql for statement in request.statements)
+        return texts, parameters, request.memory_bytes, tables, access.tables, access.sealed
 
     # --- tables and functions --------------------------------------------------------------------
 

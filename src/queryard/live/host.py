@@ -438,7 +438,8 @@ class Host:
     def _query_ended(self, facts: QueryFacts) -> None:
         choosing = self._choosing
         if choosing is not None:
-            choosing.ended(facts.id, facts.ended_s if facts.error is None else None)
+            ended_s = facts.ended_s if facts.error is None else None
+            choosing.ended(facts.id, ended_s, facts.work_s, facts.usage.held_s)
 
     def pause(self, by: str) -> None:
         """Let no waiting query start from now on; what runs goes on."""
@@ -503,7 +504,9 @@ class Host:
 
     def overview(self) -> Overview:
         """All active queries and what holds each; cheaper than `why` of every query."""
-        return self.ask(lambda coordinator: coordinator.overview(self.now()))
+        found = self.ask(lambda coordinator: coordinator.overview(self.now()))
+        facts = (ticket.facts for ticket in self._tickets.active())
+        return found._replace(facts=tuple(each for each in facts if each.ended_s is None))
 
     def load(self) -> Load:
         """How much there is to do."""

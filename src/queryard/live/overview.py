@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from .choosing.state import PolicyState
+from .facts import QueryFacts
 from .request import QueryRequest
 
 # What a query waits for; "slots" if it has begun and holds none now, "" if slots work on it.
 Hold = Literal["", "slots", "reader", "entering", "planning", "shared", "memory", "cap", "order"]
+# Of a query that stands in no ranking.
+NO_TURN: tuple[None, float] = (None, math.inf)
 
 
 class Glance(NamedTuple):
@@ -33,11 +38,30 @@ class Glance(NamedTuple):
     turn: float
 
 
+class Standing(NamedTuple):
+    """What the kernel knows of a query that does not merely wait behind others."""
+
+    slots: int
+    hold: Hold
+    memory_bytes: float
+
+
+BEHIND = Standing(0, "order", 0.0)
+JUST_CAME = Standing(0, "entering", 0.0)
+
+
 class Overview(NamedTuple):
-    """What the loop sees between two steps, at `now_s` of the host's clock."""
+    """What the loop sees between two steps, at `now_s` of the host's clock.
+
+    What is known of each query is published by the loop anyway (`facts`, the earliest first), so
+    that it is asked only for `turns`, which are position and turn of waiting queries, and for how
+    those stand that do not wait behind others.
+    """
 
     now_s: float
-    queries: tuple[Glance, ...]
+    facts: tuple[QueryFacts, ...]
+    turns: Mapping[str, tuple[int, float]]
+    standings: Mapping[str, Standing]
     slots: int
     busy_slots: int
     memory_bytes: float
@@ -45,6 +69,34 @@ class Overview(NamedTuple):
     policy: PolicyState
     # On whose word no waiting query starts; None while queries start.
     paused_by: str | None
+
+    @property
+    def queries(self) -> tuple[Glance, ...]:
+        """All active queries, the earliest first."""
+        return tuple(map(self.glance, self.facts))
+
+    def turn(self, facts: QueryFacts) -> float:
+        """When the turn of a query is, among those that wait."""
+        return self.turns.get(facts.id, NO_TURN)[1]
+
+    def glance(self, facts: QueryFacts) -> Glance:
+        """One of them, as it stands."""
+        position, turn = self.turns.get(facts.id, NO_TURN)
+        standing = self.standings.get(facts.id, BEHIND if position else JUST_CAME)
+        return Glance(
+            facts.id,
+            facts.request,
+            facts.submitted_s,
+            facts.started_s,
+            standing.slots,
+            facts.progress,
+            facts.prediction.work_s,
+            facts.work_s,
+            standing.memory_bytes,
+            standing.hold,
+            position,
+            turn,
+        )
 
 
 class Load(NamedTuple):

@@ -76,13 +76,18 @@ def place_on_ray(wanted: Wanted, address: str) -> Place:
     here_bytes = int(wanted.memory_bytes * DRIVER_SHARE)
     engine = NativeEngine(wanted.catalog, most, here_bytes, wanted.temp, wanted.segments)
     cluster = Cluster.join(address, most)
-    backend = open_backend(
-        cluster,
-        engine,
-        wanted.catalog,
-        slots=most if wanted.given_slots else None,
-        memory_bytes=wanted.memory_bytes - here_bytes if wanted.given_memory else None,
-    )
+    try:
+        backend = open_backend(
+            cluster,
+            engine,
+            wanted.catalog,
+            slots=most if wanted.given_slots else None,
+            memory_bytes=wanted.memory_bytes - here_bytes if wanted.given_memory else None,
+        )
+    except BaseException:
+        cluster.close()
+        engine.close()
+        raise
     pool_bytes = int(min(node.memory_bytes for node in backend.nodes))
     make_tasks = TasksAtNodes(cluster.ray, backend)
     return Place(backend, engine, pool_bytes, backend.slots, make_tasks)

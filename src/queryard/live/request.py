@@ -98,6 +98,17 @@ class QueryRequest:
         return all_names(self.statements)
 
 
+@dataclass(frozen=True, slots=True)
+class Instead:
+    """What is run in place of the text that a client has sent, which is what is shown.
+
+    A `trusted` one was made by a listener, and may name files that clients may not.
+    """
+
+    sql: str
+    trusted: bool = False
+
+
 def checked_plan(plan: str) -> Plan:
     """A known way of running queries.
 

@@ -15,6 +15,7 @@ from queryard.core.errors import QueryardError, unknown_name
 from queryard.sim.forecast import Forecast
 
 from .choosing.state import PolicyChange, PolicyState
+from .cluster_view import ClusterView
 from .facts import QueryView
 from .overview import Overview
 from .why import WaitReport
@@ -47,6 +48,7 @@ class Askable(Protocol):
     def policy_changes(self, limit: int) -> Sequence[PolicyChange]: ...
     def policy_decisions(self, limit: int) -> list[dict[str, Any]]: ...
     def cancel(self, query: str) -> None: ...
+    def cluster(self) -> ClusterView: ...
 
 
 def _queries(session: Askable, request: Request) -> Any:
@@ -105,6 +107,10 @@ def _profile(session: Askable, request: Request) -> Any:
     return dict(session.profile)
 
 
+def _cluster(session: Askable, request: Request) -> Any:
+    return asdict(session.cluster())
+
+
 def _policy(session: Askable, request: Request) -> Any:
     """The policy in force, how it came to that, and the last decisions of a portfolio."""
     limit = int(request.get("limit", LIMIT))
@@ -154,6 +160,7 @@ QUESTIONS: Mapping[str, Callable[[Askable, Request], Any]] = {
     "forecasts": _forecasts,
     "why": _why,
     "profile": _profile,
+    "cluster": _cluster,
     "policy": _policy,
     "cancel": _cancel,
     "control": _control,

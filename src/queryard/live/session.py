@@ -37,6 +37,7 @@ from .admission.tenants import Tenants, read_tenants
 from .amounts import as_age
 from .choosing.state import BY_OPERATOR, PolicyChange, PolicyState
 from .client import Client
+from .cluster_view import ClusterView, node_views, with_notes
 from .control import Control, control_of
 from .facts import QueryView
 from .handle import Handle
@@ -438,6 +439,12 @@ class Session:
     def why(self, query: str) -> WaitReport:
         """What is ahead of an active query, which rule holds it, when it will start and end."""
         return self.host.wait_report(self.host.active_query(query))
+
+    def cluster(self) -> ClusterView:
+        """The nodes on which queries run, and what each does now."""
+        nodes = self.host.ask(lambda coordinator: node_views(coordinator.kernel))
+        backend = self.host.backend
+        return ClusterView(with_notes(nodes, backend.notes()), backend.refused)
 
     def report(self) -> SessionReport:
         """What the session itself has cost so far, and how often slots overstayed."""

@@ -52,6 +52,7 @@ LIVE_OBJECTIVE = "small queries fast"
 SIZED_EVERY_S = 2.0
 # A session decides at least this often while queries wait, unless its share of a core is used up.
 PERIOD_S = 5.0
+LEAST_S = 0.1
 LATE_S = 5.0
 
 
@@ -109,7 +110,7 @@ def read_portfolio(given: str | Mapping[str, Any]) -> Portfolio:
         usual,
         margin=_number(table, "margin", usual.margin),
         share=_number(table, "share", usual.share),
-        least_s=_number(table, "least_s", usual.least_s),
+        least_s=_number(table, "least_s", LEAST_S),
         period_s=_number(table, "period_s", PERIOD_S),
     )
     late_s = _number(table, "late_s", LATE_S)

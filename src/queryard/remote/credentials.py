@@ -14,6 +14,7 @@ from queryard.core.errors import QueryardError, unknown_name
 
 SERVER = "QUERYARD_SERVER"
 TOKEN = "QUERYARD_TOKEN"
+CA = "QUERYARD_CA"
 FILE = "QUERYARD_SERVER_FILE"
 _KEYS = ("server", "token", "ca")
 
@@ -81,6 +82,7 @@ def credentials(server: str | None, token: str | None = None, ca: str | None = N
             f"no server is named; give its address, set {SERVER}, or write it into {file}"
         )
     token = token or os.environ.get(TOKEN)
+    ca = ca or os.environ.get(CA) or None
     if not token or ca is None:
         kept = read_file(file) if kept is None else kept
         # A token must not be shown to another server than it was made for.

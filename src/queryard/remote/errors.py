@@ -11,6 +11,8 @@ from queryard.engine.parameters import WrongParameters
 from queryard.history.errors import HistoryError
 from queryard.live.admission.limits import AlreadyRan, Refused
 from queryard.results.errors import (
+    DatabaseBusy,
+    Deadlock,
     NoRoom,
     OutOfMemory,
     QueryCancelled,
@@ -62,6 +64,9 @@ _BY_NAME: Mapping[str, Callable[[str, Mapping[str, Any]], QueryardError]] = {
     "refused": _refused,
     "already-ran": _already_ran,
     "draining": _plain(ServerError),
+    "stopped": _plain(ServerError),
+    "deadlock": _plain(Deadlock),
+    "database-busy": _plain(DatabaseBusy),
     "defect": _plain(ServerError),
     "wrong-parameters": _plain(WrongParameters),
     "out-of-memory": _plain(OutOfMemory),

@@ -50,7 +50,7 @@ class Transport:
         self._draw = random.Random()
         verify: ssl.SSLContext | bool = True
         if ca is not None:
-            verify = ssl.create_default_context(cafile=str(ca))
+            verify = _trusting(ca)
         self._http = httpx.Client(
             base_url=self.url,
             headers={
@@ -133,6 +133,8 @@ class Transport:
                     return response
                 raise _problem(response)
             except httpx.TransportError as error:
+                if (distrust := self._distrust(error)) is not None:
+                    raise distrust from None
                 # A connection that was never made has carried nothing.
                 unsent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
                 if not (may_repeat or unsent) or not next(pauses):
@@ -156,6 +158,25 @@ class Transport:
             f"{self.url}: the server cannot be reached ({str(error) or type(error).__name__}); "
             "look whether it runs (queryard serve), and whether the address is right"
         )
+
+    def _distrust(self, error: BaseException) -> ServerError | None:
+        """What to do about a certificate, or about TLS, on which patience would be wasted."""
+        found: BaseException | None = error
+        while found is not None and not isinstance(found, ssl.SSLError):
+            found = found.__cause__ or found.__context__
+        if isinstance(found, ssl.SSLCertVerificationError):
+            return ServerError(
+                f"{self.url}: the certificate of the server is not trusted "
+                f"({found.verify_message}); name the certificate that has signed it, as a PEM "
+                "file: ca=… in Python, QUERYARD_CA, or ca in the file of the server's address. "
+                "The server's name must be one of the names in the certificate"
+            )
+        if isinstance(found, ssl.SSLError):
+            return ServerError(
+                f"{self.url}: there is no TLS at this address ({found.reason or found}); if the "
+                "server has no certificate, its address begins with http://"
+            )
+        return None
 
     def _check_open(self) -> None:
         if self._closed:
@@ -192,6 +213,19 @@ class Transport:
     @property
     def closed(self) -> bool:
         return self._closed
+
+
+def _trusting(ca: str | Path) -> ssl.SSLContext:
+    """A context that trusts the certificates in a file, and no others."""
+    try:
+        return ssl.create_default_context(cafile=str(Path(ca).expanduser()))
+    except (OSError, ssl.SSLError) as error:
+        reason = error.strerror if isinstance(error, FileNotFoundError) else str(error)
+        raise QueryardError(
+            f"ca: {ca}: no certificates can be read there ({reason}); name a PEM file with the "
+            "certificate that has signed the server's, or with the server's own if it has signed "
+            "itself"
+        ) from None
 
 
 def _checked(url: str) -> str:

@@ -99,6 +99,8 @@ class ServiceLimits:
     connections_per_token: int = 100
     result_bytes: int = 1_000_000_000
     """Rows held for a token, in memory and on disk, read or not; beyond it its queries pause."""
+    copy_bytes: int = 4_000_000_000
+    """Rows that one COPY … FROM STDIN may bring."""
     result_ttl_s: float = 600.0
     """How long the rows of an ended query are kept for a client that does not read them."""
     idle_s: float = 3600.0

@@ -44,6 +44,16 @@ class InvalidConfig(QueryardError):
 
 
 @dataclass(frozen=True, slots=True)
+class Grant:
+    """One name that a tenant was granted, and where that stands."""
+
+    tenant: str
+    key: str
+    name: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
 class ConfigFile:
     """What a file says: settings of the server, settings of the session, and whether it has
     tables.
@@ -52,6 +62,7 @@ class ConfigFile:
     service: ServiceConfig
     session: Mapping[str, object]
     names_tables: bool
+    grants: tuple[Grant, ...] = ()
 
 
 def read_config(file: Path, tokens: Path) -> ConfigFile:
@@ -65,10 +76,12 @@ def read_config(file: Path, tokens: Path) -> ConfigFile:
         raise InvalidConfig(f"{file}: is not text in UTF-8 (byte {error.start})") from error
     except tomllib.TOMLDecodeError as error:
         raise InvalidConfig(f"{file}: not valid TOML: {error}") from error
+    reader = _Reader(file, text)
     return ConfigFile(
-        _Reader(file, text).service(data, ServiceConfig(tokens=tokens)),
+        reader.service(data, ServiceConfig(tokens=tokens)),
         {key: data[key] for key in SETTINGS if key in data},
         any(data.get(key) for key in CATALOG_KEYS),
+        tuple(reader.grants),
     )
 
 
@@ -77,6 +90,7 @@ class _Reader:
         self._file = file
         self._base = file.parent
         self._lines = toml_lines(text)
+        self.grants: list[Grant] = []
 
     def service(self, data: Mapping[str, Any], usual: ServiceConfig) -> ServiceConfig:
         """The server's settings; keys of the session are checked by name only."""
@@ -109,8 +123,23 @@ class _Reader:
                     writes=self._names(place, tenant, "write") or frozenset(),
                     output=self._folder(place, tenant),
                 )
+                self._note_grants(place, tenant, f"{above}{name}")
             below = self._table(tenant, place, "tenants")
             self._tenants(below, (*place, "tenants"), f"{above}{name}/", grants)
+
+    def _note_grants(self, place: Path_, tenant: Mapping[str, Any], name: str) -> None:
+        for key in ("tables", "write"):
+            for number, granted in enumerate(tenant.get(key, ())):
+                self.grants.append(Grant(name, key, granted, self._where((*place, key, number))))
+        if "output" in tenant:
+            folder = str(self.path(tenant["output"]))
+            self.grants.append(Grant(name, "output", folder, self._where((*place, "output"))))
+
+    def _where(self, path: tuple[str | int, ...]) -> str:
+        at = path
+        while at not in self._lines:
+            at = at[:-1]
+        return f"{self._file}, line {self._lines[at]}"
 
     def _names(self, place: Path_, tenant: Mapping[str, Any], key: str) -> frozenset[str] | None:
         if key not in tenant:
@@ -147,13 +176,8 @@ class _Reader:
 
     def fail(self, path: Path_, problem: str, named: Path_ | None = None) -> NoReturn:
         """Raise the error about a setting, with its line."""
-        at: tuple[str | int, ...] = path
-        while at not in self._lines:
-            at = at[:-1]
         where = ".".join(path if named is None else named)
-        raise InvalidConfig(
-            f"{self._file}, line {self._lines[at]}: {where}{': ' if where else ''}{problem}"
-        )
+        raise InvalidConfig(f"{self._where(path)}: {where}{': ' if where else ''}{problem}")
 
     def path(self, text: str) -> Path:
         """A path; relative ones start at the folder of the file."""
@@ -254,6 +278,7 @@ LIMIT_KEYS: Mapping[str, tuple[str, Callable[[Any, _Reader, Path_], Any]]] = {
     "connections": ("connections", _count),
     "connections_per_token": ("connections_per_token", _count),
     "result": ("result_bytes", _bytes),
+    "copy": ("copy_bytes", _bytes),
     "result_ttl": ("result_ttl_s", _time),
     "idle": ("idle_s", _time),
     "stall": ("stall_s", _time),

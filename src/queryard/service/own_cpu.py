@@ -25,6 +25,7 @@ _BY_NAME = (
     ("queryard-http", "threads"),
     ("queryard-look", "threads"),
     ("queryard-postgres", "threads"),
+    ("queryard-quack", "threads"),
     ("queryard-yard", "threads"),
     ("queryard-control", "threads"),
     ("queryard-estimator", "background"),

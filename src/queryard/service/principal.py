@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Role = Literal["user", "admin"]
+Role = Literal["user", "admin", "metrics"]
+"""What a token may do: put queries, see those of all tenants as well, or read figures only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,16 @@ class Principal:
     name: str
     tenant: str
     role: Role = "user"
+
+    @property
+    def may_query(self) -> bool:
+        """Whether it may put queries; a token for figures may not."""
+        return self.role != "metrics"
+
+    @property
+    def may_see_figures(self) -> bool:
+        """Whether the figures of all tenants are shown to it."""
+        return self.role in ("admin", "metrics")
 
     def may_act_for(self, tenant: str) -> bool:
         """Whether queries of a tenant are its own: of its tenant, or of one below it.

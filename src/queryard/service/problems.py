@@ -62,6 +62,10 @@ class NotAcceptable(QueryardError):
     """A format in which rows cannot be given."""
 
 
+class Stopped(QueryCancelled):
+    """A query that was cancelled since the server stops, and its grace time is over."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """One kind of problem: a row of the table."""
@@ -118,6 +122,7 @@ BY_CLASS: tuple[tuple[type[BaseException], Kind], ...] = (
     (OutOfMemory, Kind("out-of-memory", 422, "The query ran out of memory", "53200")),
     (NoRoom, Kind("no-room", 507, "There is no room for the rows", "53100")),
     (QueryTimedOut, Kind("timed-out", 422, "The query ran into its time limit", "57014")),
+    (Stopped, Kind("stopped", 503, "The server stops", "57P01")),
     (QueryCancelled, Kind("cancelled", 409, "The query was cancelled", "57014")),
     (InvalidProfile, Kind("invalid-profile", 422, "The profile is not valid", "22023")),
     (InputMissing, FAILED),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from queryard.engine.hiding import whole_reason
+
 from .logs import log
 from .problems import DEFECT, problem_of
 from .submitted import Submitted
@@ -23,6 +25,7 @@ class QueryLog:
         timing, error = ticket.timing(), ticket.error
         problem = None if error is None else problem_of(error)
         told = None if problem is None or self._redacts else problem.detail.partition("\n")[0]
+        reason = "" if error is None or self._redacts else whole_reason(error)
         log(
             f"query {ticket.status}",
             logging.ERROR if problem is not None and problem.kind is DEFECT else logging.INFO,
@@ -35,6 +38,7 @@ class QueryLog:
             work_s=round(timing.work_s, 3),
             problem=None if problem is None else problem.kind.name,
             error=told,
+            reason=reason or None,
         )
 
 

@@ -18,7 +18,7 @@ from queryard.live.client import Client, check_types
 from queryard.live.handle import Handle
 from queryard.live.online import OnlineAnswers, online_wish
 from queryard.live.options import QueryOptions, check_options
-from queryard.live.request import OnlineRequest, checked_tenant
+from queryard.live.request import Instead, OnlineRequest, checked_tenant
 from queryard.live.ticket import Ticket
 from queryard.results.online import AnswerLog
 from queryard.sql.catalog import Catalog
@@ -50,6 +50,9 @@ class Admission(Protocol):
     def left(self, client: ServedClient) -> None:
         """A client is closed."""
 
+    def hidden(self, principal: Principal, error: QueryardError) -> None:
+        """A statement that became no query has failed for a reason that its client is not told."""
+
 
 class ServedClient:
     """Statements go in by `submit` and `online`, from any thread, within the limits of its token.
@@ -79,8 +82,9 @@ class ServedClient:
         # What has rows that only its own connection can read, as far as these are held.
         self._own: weakref.WeakSet[Ticket] = weakref.WeakSet()
         self._closed = ""
-        # Held while a statement is bound on the client's own instance, and while that is freed.
-        self._binding = threading.Lock()
+        # How many statements are being bound: the client's own instance is not freed meanwhile.
+        self._binding = 0
+        self._bound = threading.Condition()
 
     @property
     def tenant(self) -> str:
@@ -104,13 +108,19 @@ class ServedClient:
     # --- asking ----------------------------------------------------------------------------------
 
     def submit(
-        self, sql: str, parameters: Parameters = (), **options: Unpack[QueryOptions]
+        self,
+        sql: str,
+        parameters: Parameters = (),
+        *,
+        instead: Instead | None = None,
+        **options: Unpack[QueryOptions],
     ) -> Handle:
         """Enter a query, as `Session.submit`; it blocks for milliseconds.
 
-        A tenant below the client's own may be named, and no other.
+        A tenant below the client's own may be named, and no other. What is run may be something
+        else (`instead`) than the text that is shown.
         """
-        return self.enter(sql, parameters, **options).handle()
+        return self.enter(sql, parameters, instead=instead, **options).handle()
 
     def online(
         self,
@@ -138,6 +148,7 @@ class ServedClient:
         online: OnlineRequest | None = None,
         kept: bool = False,
         asker: Principal | None = None,
+        instead: Instead | None = None,
         **options: Unpack[QueryOptions],
     ) -> Submitted:
         """Enter a query; what is given back holds no interest in its rows, its handles do.
@@ -159,7 +170,7 @@ class ServedClient:
                 check_stateless(statement)
         self._yard.admit(who, sql)
         try:
-            ticket = self.client.submit(sql, parameters, online=online, **options)
+            ticket = self.client.submit(sql, parameters, online=online, instead=instead, **options)
         except BaseException:
             self._yard.withdraw(who)
             raise
@@ -176,10 +187,19 @@ class ServedClient:
 
     def describe(self, sql: str, parameters: Parameters | None = None) -> Described:
         """The columns and parameters of a statement, which is bound and not run; it blocks."""
-        with self._binding:
+        with self._bound:
             self._check_open()
             self.used_s = time.monotonic()
+            self._binding += 1
+        try:
             return self.client.describe(sql, parameters)
+        except QueryardError as error:
+            self._yard.hidden(self.principal, error)
+            raise
+        finally:
+            with self._bound:
+                self._binding -= 1
+                self._bound.notify_all()
 
     def roll_back(self) -> None:
         """Undo the open transaction, if there is one; it is never refused. It blocks."""
@@ -248,15 +268,14 @@ class ServedClient:
 
     def close_unused(self) -> None:
         """Close its own instance if that holds nothing: the memory is wanted elsewhere."""
-        if self._binding.acquire(blocking=False):
-            try:
+        with self._bound:
+            if not self._binding:
                 self.client.instance.close_unused()
-            finally:
-                self._binding.release()
 
     def _free(self) -> None:
         self._drop_rows()
-        with self._binding:
+        with self._bound:
+            self._bound.wait_for(lambda: not self._binding, CLOSE_S)
             self.client.close()
 
     def __enter__(self) -> ServedClient:

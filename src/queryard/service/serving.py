@@ -20,6 +20,7 @@ from .http.protocol import bounded_protocol
 from .logs import log
 from .own_cpu import is_listener
 from .postgres.listener import PostgresListener
+from .problems import Stopped
 from .quack.listener import Application, QuackListener, beside
 from .tls import server_context, take_certificate
 from .yard import Yard
@@ -34,6 +35,10 @@ LAST_WORDS_S = 2.0
 # How long rows of queries that have ended may still be read.
 UNREAD_S = 5.0
 STOPPING = "the server is about to stop"
+STOPPED = (
+    "the server stops, and the grace time for queries that run is over: the query was cancelled; "
+    "send it again when the server is back"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +153,15 @@ class Listeners:
 
     async def close(self, grace_s: float) -> None:
         """Tell clients that the server stops, and close their connections."""
+        # Clients that wait for them are told why, before their connections are cut.
+        active = self._yard.active()
+        for query in active:
+            self._yard.session.host.cancel(query.id, Stopped(STOPPED))
+        if active:
+            await asyncio.sleep(LOOK_S)
         if self._postgres is not None:
             await self._postgres.close(grace_s)
             self._postgres = None
-        # Requests that wait for them are answered, before their connections are cut.
-        for query in self._yard.active():
-            self._yard.session.cancel(query.id)
         for server, task in self._http:
             server.should_exit = True
             try:

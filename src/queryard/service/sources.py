@@ -5,21 +5,23 @@ They are read when the server starts, and again when it is told to reload.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Protocol
 
-from queryard.core.errors import QueryardError
+from queryard.core.errors import QueryardError, near_name
 from queryard.history.places import beside
 from queryard.live.session import DEFAULT_PROFILE, Session
 from queryard.live.settings import session_settings
-from queryard.sql.catalog import open_catalog
+from queryard.sql.catalog import Catalog, open_catalog
 
 from .config import ServiceConfig
-from .config_file import ConfigFile, read_config
+from .config_file import ConfigFile, Grant, read_config
 
 TOKENS = "tokens.json"
+_MARKS = frozenset("*?[")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,7 @@ class Settings:
 
     service: ServiceConfig
     session: Mapping[str, Any]
+    grants: tuple[Grant, ...] = ()
 
 
 class Followed(Protocol):
@@ -79,7 +82,8 @@ class Sources:
         session = {} if found is None else session_settings(found.session)
         service = replace(service, **self.service)
         service.check()
-        return Settings(service, {**session, **self.session})
+        grants = () if found is None else found.grants
+        return Settings(service, {**session, **self.session}, grants)
 
     def _file(self) -> Path | None:
         if self.config is not None:
@@ -110,3 +114,27 @@ class Sources:
         profile = given.get("profile", DEFAULT_PROFILE)
         session.use_tenants(given.get("tenants"), given.get("limits"), profile)
         return changed
+
+
+def doubtful_grants(catalog: Catalog, grants: Iterable[Grant]) -> list[str]:
+    """What is granted and is not there, as a rule by a mistake: with its line, and what is near."""
+    databases = [database.alias for database in catalog.databases]
+    # A database is granted as a whole, and may have no tables yet.
+    tables = [*catalog.tables, *(f"{alias}." for alias in databases)]
+    said = []
+    for grant in grants:
+        name, what = grant.name, f"{grant.where}: tenants.{grant.tenant}.{grant.key}"
+        if grant.key == "output":
+            if not Path(name).is_dir():
+                said.append(f"{what}: there is no folder {name}; make it, or COPY … TO fails")
+            continue
+        known = databases if grant.key == "write" else tables
+        if any(fnmatchcase(each.lower(), name.lower()) for each in known):
+            continue
+        kind = "database" if grant.key == "write" else "table"
+        near = near_name(name.lower(), [*databases, *catalog.tables])
+        hint = "" if near is None else f"; did you mean {near!r}?"
+        if not hint and _MARKS.isdisjoint(name) and known:
+            hint = f"; there are {', '.join(sorted(each.rstrip('.') for each in known)[:10])}"
+        said.append(f"{what}: there is no {kind} {name!r} now{hint}")
+    return said

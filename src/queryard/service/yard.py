@@ -12,6 +12,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from queryard.core.errors import QueryardError
+from queryard.engine.errors import NotAllowed
+from queryard.engine.hiding import whole_reason
 from queryard.live.client import Client
 from queryard.live.facts import QueryView
 from queryard.live.handle import Handle
@@ -22,6 +24,7 @@ from .controlling.controls import Controls
 from .controlling.record import NAME as CONTROLS
 from .controlling.whatif import WhatIfs
 from .limits import Draining, Usage
+from .logs import log
 from .own_memory import OwnMemory
 from .principal import Principal
 from .problems import UnknownQuery
@@ -88,6 +91,11 @@ class Yard:
         self, principal: Principal, *, label: str = "", protocol: ProtocolName = "postgres"
     ) -> ServedClient:
         """A client for one connection, with the grants of its tenant; close it at the end."""
+        if not principal.may_query:
+            raise NotAllowed(
+                f"token {principal.name!r} has the role metrics, and may read /metrics only; use a "
+                "user's token for queries"
+            )
         self._check_admission()
         self.usage.connect(principal.name)
         try:
@@ -157,6 +165,18 @@ class Yard:
                 del self._shared[client.principal]
         if counted:
             self.usage.disconnect(client.principal.name)
+
+    def hidden(self, principal: Principal, error: QueryardError) -> None:
+        """Log why a statement that became no query has failed, where its client is not told."""
+        reason = "" if self.config.redact else whole_reason(error)
+        if reason:
+            log(
+                "statement failed",
+                tenant=principal.tenant,
+                token=principal.name,
+                error=str(error).partition("\n")[0],
+                reason=reason,
+            )
 
     # --- queries ---------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from queryard.core.events import PolicyChosen
 from queryard.history import HistoryReader
 from queryard.sim import replay
 
-from ..crowds import ENDLESS, check_empty, check_kernel, spin, spun
+from ..crowds import ENDLESS, check_empty, check_kernel, kernel, spin, spun
 
 PORTFOLIO = {
     "portfolio": {
@@ -133,6 +133,37 @@ def test_a_profile_of_a_catalog_file_may_be_a_portfolio(tmp_path):
         assert session.profile["name"] == "fifo +x"
         assert session.profile["provisioning"]["maximum"] == 2
         assert session.sql("SELECT a FROM t").fetchall() == [(1,)]
+
+
+def slots(session) -> int:
+    return kernel(session, lambda k: sum(1 for n in k.state.nodes.values() if not n.draining))
+
+
+def test_slots_are_given_back_for_low_cost_and_all_are_there_for_a_fixed_policy(tmp_path):
+    file = tmp_path / "history.sqlite"
+    document = {
+        "portfolio": {
+            **PORTFOLIO["portfolio"],
+            "objective": {"leased": 1.0, "response": 0.01},
+            "candidates": ["fifo"],
+            "provisioning": ["+x", "-x"],
+        }
+    }
+    with queryard.connect(tables={}, slots=(1, 3), profile=document, history=file) as session:
+        assert slots(session) == 3
+        # One slot does the same work as three, and costs less.
+        first = session.submit(ENDLESS)
+        wait_until(lambda: slots(session) == 1)
+        assert session.profile["name"] == "fifo -x"
+        check_kernel(session)
+        session.use_profile("fair")
+        wait_until(lambda: slots(session) == 3)
+        first.cancel()
+        assert session.sql(spin(1)).fetchall()[0][1] == spun(1)
+        check_empty(session)
+    with HistoryReader(file) as reader:
+        journal = reader.journal(reader.session(None).session)
+    assert replay(journal, lambda scheduler: scheduler.validate()) is None
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,25 @@ def test_another_policy_and_back(server: Server, root: httpx.Client):
     assert "was undone already, by change 4" in reply.json()["detail"]
 
 
+def test_a_portfolio_stays_when_shares_change(server: Server, root: httpx.Client):
+    document = {"portfolio": {"objective": "throughput", "candidates": ["fifo", "fair"]}}
+    made = do(root, "profile", profile=document)
+    assert made["text"] == "policy marshal → portfolio"
+    do(root, "tenant", tenant="web", weight=4)
+    found = shown(root)
+    assert found["profile"] == document
+    assert found["portfolio"]["objective"] == "throughput"
+    reply = root.post(
+        "/v1/controls",
+        json={"change": "profile", "profile": {"portfolio": {"candidates": ["nosuch"]}}},
+    )
+    assert (reply.status_code, "nosuch" in reply.json()["detail"]) == (422, True)
+    undo(root, made["id"])
+    found = shown(root)
+    assert (found["profile"], found["portfolio"]) == ("marshal", None)
+    assert server.yard.session.profile["name"] == "marshal"
+
+
 def test_the_older_route_of_policies_is_a_change_too(server: Server, root: httpx.Client):
     assert root.put("/v1/profiles/current", json={"profile": "fifo"}).status_code == 200
     assert shown(root)["changes"][0]["text"] == "policy marshal → fifo"

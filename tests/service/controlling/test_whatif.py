@@ -105,8 +105,13 @@ def test_figures_have_no_script_whatever_names_say(server: Server, root: httpx.C
         sql = f"SELECT '{EVIL}'"
         body = {"sql": sql, "tenant": f"ops/{EVIL.replace('/', '')}"}
         assert admin.post("/v1/queries?wait=20", json=body).status_code == 200
-    found = over(root, ask(root, policies=["fifo", {"name": EVIL, "order": "srtf"}]))
+    portfolio = {"portfolio": {"objective": "throughput", "candidates": ["fifo", "fair"]}}
+    wanted = ["fifo", {"name": EVIL, "order": "srtf"}, portfolio]
+    found = over(root, ask(root, policies=wanted))
     assert found["error"] is None
+    # A portfolio runs beside its candidates.
+    names = {row["name"] for row in found["rows"] if row["kind"] == "policy"}
+    assert names == {"fifo", EVIL, "fair", "portfolio"}
     (figure,) = found["figures"]
     assert figure["svg"].count("<svg") == 1
     assert not SCRIPT.search(figure["svg"])

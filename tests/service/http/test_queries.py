@@ -413,3 +413,35 @@ def test_a_granted_database_is_written_and_no_other(tmp_path):
         with server.client("eve") as eve:
             assert run("INSERT INTO shop.things SELECT 9", eve).status_code in (403, 422)
         assert server.yard.usage.open_results == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "words"),
+    [
+        (b'{"sql": ', "application/json", "the body is no valid JSON"),
+        (b"SELECT 1", "text/plain", "has the type 'text/plain'"),
+        (b'{"sql": "SELECT 1"}', "", "has no type"),
+        (b"sql=SELECT+1", "application/x-www-form-urlencoded", "Content-Type: application/json"),
+        (b"[1]", "application/json", "must be a JSON object"),
+        (b"", "application/json", "has no body"),
+    ],
+)
+def test_bodies_that_are_no_json_are_told(ann, content, kind, words):
+    headers = {"Content-Type": kind} if kind else {}
+    answer = ann.post("/v1/queries", content=content, headers=headers)
+    assert answer.status_code == 422
+    assert answer.json()["type"] == "urn:queryard:problem:invalid-request"
+    assert words in answer.json()["detail"]
+
+
+def test_a_token_for_figures_reads_figures_only(server):
+    server.secrets["prometheus"] = server.yard.tokens.add("prometheus", role="metrics")
+    with server.client("prometheus") as scraper:
+        assert scraper.get("/healthz").status_code == 200
+        assert "queryard_slots" in scraper.get("/metrics").text
+        for path in ("/v1/tables", "/v1/whoami", "/v1/queries"):
+            answer = scraper.get(path)
+            assert (answer.status_code, "role metrics" in answer.json()["detail"]) == (403, True)
+    with server.client("ann") as user:
+        answer = user.get("/metrics")
+        assert (answer.status_code, "--role metrics" in answer.json()["detail"]) == (403, True)

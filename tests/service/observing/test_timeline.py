@@ -10,11 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queryard.core.commands import Grant
-from queryard.core.events import LeaseEnded
-from queryard.history import HistoryReader
+from queryard.core.commands import Grant, Launch
+from queryard.core.events import LeaseEnded, QuerySubmitted, TaskFinished
+from queryard.core.journal import Step
+from queryard.core.model import Job, Phase, Query, TaskId
+from queryard.history import AskedRow, EndedRow, History, HistoryReader, Overviews, SessionRow
 from queryard.service.http import models_observing as models
 from queryard.service.observing.segments import Segment, Times, held_s, segments, waits
+from queryard.service.observing.timeline import timeline_document, told_of
+from queryard.service.observing.visibility import Visibility
 from service.http.serving import a_server
 from service.http.test_queries import LONG, submitted
 from service.http.test_rows_resumed import eventually
@@ -226,27 +230,57 @@ def test_tasks_that_others_rode_on_are_rides():
     assert found[2].label == "scan: map 2, finished, with 2 other queries"
 
 
-def test_scans_that_queries_share_are_rides(tmp_path):
-    data = tmp_path / "data"
-    data.mkdir()
-    lines = "\n".join(f"{number},{number % 7}" for number in range(60_000))
-    (data / "events.csv").write_text(f"a,b\n{lines}\n")
-    options = {"session": {"history": tmp_path / "h.sqlite", "slots": 1, "plan": "staged"}}
-    with a_server(tmp_path, **options) as server, server.client("ann") as ann:
-        names = [
-            submitted(ann, f"SELECT b, sum(a) FROM events WHERE a % 11 <> {number} GROUP BY b")
-            for number in range(4)
-        ]
-        for name in names:
-            assert len(ann.get(f"/v1/queries/{name}/rows").json()["rows"]) == 7
-        told = [ann.get(f"/v1/queries/{name}/timeline").json() for name in names]
-        with server.client("eve") as eve:
-            assert eve.get(f"/v1/queries/{names[0]}/timeline").status_code == 404
-    for name, found in zip(names, told, strict=True):
-        models.Timeline.model_validate(found)
-        tasks = [each for each in found["segments"] if each["kind"] in ("task", "ride")]
-        assert tasks
-        rides = [each for each in tasks if each["kind"] == "ride"]
-        assert bool(rides) == bool(found["rode_with"])
-        assert set(found["rode_with"]) <= set(names) - {name}
-        assert all(most <= 1 for most in most_at_once(found["segments"]).values())
+def recorded(file, tenants: dict[str, str]) -> None:
+    """Queries, each with one job of two maps; both are read once for all of them."""
+    session = SessionRow("abc", 1000.0, "1", 1, 2, 1000, {}, {"name": "s3"})
+    asked = {
+        "sql": "SELECT 1",
+        "template": "",
+        "priority": 0.0,
+        "deadline_s": None,
+        "plan": "staged",
+        "memory_bytes": 0,
+        "predicted_work_s": None,
+        "predicted_memory_bytes": None,
+        "predicted_by": "",
+    }
+    history = History.open(file)
+    history.begin(session)
+    for query, tenant in tenants.items():
+        history.asked(AskedRow(query=query, time_s=1.0, tenant=tenant, **asked))
+    came = [QuerySubmitted(1.0, Query(query, (Job("scan", map=Phase(2)),))) for query in tenants]
+    history.step(Step(1.0, tuple(came), ()))
+    for number in (0, 1):
+        tasks = tuple(TaskId(f"{query}/scan", "map", number) for query in tenants)
+        history.step(Step(2.0 + number, (), (Launch(number, "n", tasks),)))
+        history.step(Step(3.0 + number, (TaskFinished(3.0 + number, number),), ()))
+    for query in tenants:
+        row = EndedRow(query, 4.0, 2.0, "finished", "", 1.0, 2.0, None, 1, 0.0)
+        history.ended(row)
+    history.close()
+
+
+def test_scans_that_queries_share_are_rides_and_other_tenants_are_counted(tmp_path):
+    file = tmp_path / "history.sqlite"
+    recorded(file, {"abc-1": "sales", "abc-2": "sales", "abc-3": "web"})
+    sales = Visibility("sales")
+    with Overviews(file) as reader:
+        (record,) = reader.queries(session="abc", query="abc-1")
+        found = timeline_document(told_of(record), reader, None, sales.may_see, ())
+    models.Timeline.model_validate(found)
+    assert [each["kind"] for each in found["segments"]] == ["waiting", "ride", "ride"]
+    assert found["segments"][1]["label"] == "scan: map 1, finished, with 2 other queries"
+    assert found["rode_with"] == ["abc-2"]
+    assert found["rode_with_others"] == 1
+    assert "abc-3" not in str(found)
+    assert found["held_s"] == 2.0
+    assert found["plan"] == "plan: staged\nscan: extract, 2 maps"
+
+
+def test_tasks_of_its_own_that_share_a_read_share_a_slot(tmp_path):
+    task = {"launch": 5, "kind": "map", "task": 0, "node": "n", "outcome": "finished"}
+    tasks = [{**task, "job": f"q/{name}", "started_s": 1.0, "ended_s": 2.0} for name in "ab"]
+    (_, only) = segments(Times(0.0, 1.0, 2.0), [], tasks, {})
+    assert only == Segment(
+        "task", 1.0, 2.0, 1, "n", "a: map 1, finished, with 1 task more of its own"
+    )

@@ -8,10 +8,11 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from queryard.estimate.work import Prediction
 from queryard.live.choosing.state import PolicyState
 from queryard.live.estimates.forecasts import Forecasts
-from queryard.live.facts import Timing
-from queryard.live.overview import ClusterView, Glance, NodeGlance, Overview
+from queryard.live.facts import QueryFacts, Timing
+from queryard.live.overview import ClusterView, NodeGlance, Overview, Standing
 from queryard.live.request import QueryRequest
 from queryard.service.observing.archive import archive_document
 from queryard.service.observing.clock import WallClock
@@ -28,30 +29,43 @@ CLOCK = WallClock(now=lambda: 50.0, unix=lambda: 1_000_050.0)
 
 
 @st.composite
-def glances(draw):
+def queries_of_all(draw):
+    """A query, and how it stands: None if it waits behind others."""
     number = draw(st.integers(0, 10**6))
     tenant = draw(st.sampled_from(TENANTS))
     started = draw(st.booleans())
-    return Glance(
+    facts = QueryFacts(
         id=f"id{number}of:{tenant}:",
         request=QueryRequest(f"SELECT {number} -- of:{tenant}:", (), (), "native", tenant),
         submitted_s=draw(st.floats(0, 40)),
+        prediction=Prediction(1.0, 0, "guess", 2.0),
+        expected_s=1.0,
         started_s=45.0 if started else None,
-        slots=draw(st.integers(0, 4)) if started else 0,
-        progress=0.5,
-        predicted_work_s=1.0,
-        work_s=0.2,
-        memory_bytes=1e6,
-        hold=draw(st.sampled_from(HOLDS)),
-        position=draw(st.none() | st.integers(0, 9)),
-        turn=draw(st.floats(0, 10)),
+        shares_with=draw(st.sampled_from(["", "id77of:zeta:"])),
     )
+    slots = draw(st.integers(0, 4)) if started else 0
+    return facts, Standing(slots, draw(st.sampled_from(HOLDS)), 1e6)
+
+
+EVERY = st.lists(queries_of_all(), max_size=30, unique_by=lambda each: each[0].id)
 
 
 def present(queries) -> Present:
     policy = PolicyState("fair", 1.0, "by of:zeta:", "because of:zeta: floods", None)
-    overview = Overview(50.0, tuple(queries), 4, 3, 1e9, 1e6, policy, None)
-    found = {each.id: Forecast(each.id, 51.0, 52.0) for each in queries}
+    waiting = [facts.id for facts, _ in queries if facts.started_s is None]
+    overview = Overview(
+        now_s=50.0,
+        facts=tuple(facts for facts, _ in queries),
+        turns={query: (place, place / 2) for place, query in enumerate(waiting[::-1])},
+        standings={facts.id: standing for facts, standing in queries},
+        slots=4,
+        busy_slots=3,
+        memory_bytes=1e9,
+        reserved_bytes=1e6,
+        policy=policy,
+        paused_by=None,
+    )
+    found = {facts.id: Forecast(facts.id, 51.0, 52.0) for facts, _ in queries}
     return Present(overview, Forecasts(found, 49.0), False, 1000, TENANTS)
 
 
@@ -63,12 +77,12 @@ def of_others(document, visibility: Visibility) -> list[str]:
 VISIBILITIES = st.sampled_from([*map(Visibility, TENANTS), Visibility(None)])
 
 
-@given(st.lists(glances(), max_size=30), VISIBILITIES, st.integers(1, 10))
+@given(EVERY, VISIBILITIES, st.integers(1, 10))
 def test_the_present_names_what_is_seen_only_and_counts_all_of_it(queries, visibility, limit):
     document = now_document(present(queries), [], visibility, limit, CLOCK)
     assert not of_others(document, visibility)
-    seen = [each for each in queries if visibility.may_see(each.request.tenant)]
-    waiting = sum(each.started_s is None for each in seen)
+    seen = [each for each in queries if visibility.may_see(each[0].request.tenant)]
+    waiting = sum(facts.started_s is None for facts, _ in seen)
     assert len(document["running"]) == len(seen) - waiting
     assert len(document["waiting"]) + document["more_waiting"] == waiting
     assert all(visibility.may_see(each["name"]) for each in document["tenants"])
@@ -76,7 +90,11 @@ def test_the_present_names_what_is_seen_only_and_counts_all_of_it(queries, visib
     for each in document["tenants"]:
         sums.update({name: each[name] for name in ("waiting", "running", "slots")})
     assert sums["waiting"] == waiting
-    assert sums["slots"] == sum(each.slots for each in seen)
+    assert sums["slots"] == sum(standing.slots for _, standing in seen)
+    # Those first whose turn comes first.
+    turns = present(queries).overview.turns
+    shown = [turns[each["id"]] for each in document["waiting"]]
+    assert shown == sorted(shown)
 
 
 def ended(number: int, tenant: str) -> EndedQuery:
@@ -96,12 +114,12 @@ def test_the_last_that_ended_are_the_last_of_those_that_are_seen(tenants, visibi
     assert not of_others(document, visibility)
 
 
-@given(st.lists(glances(), max_size=10, unique_by=lambda each: each.id), VISIBILITIES)
+@given(EVERY, VISIBILITIES)
 def test_nodes_count_what_they_do_not_name(queries, visibility):
-    names = tuple(each.id for each in queries)
+    names = tuple(facts.id for facts, _ in queries)
     node = NodeGlance("n", "n", False, 4, 3, 1.0, 1e9, 1e6, 0.0, names)
     view = ClusterView(50.0, (node,), {"secret_table": 0.5})
-    seen = {each.id for each in queries if visibility.may_see(each.request.tenant)}
+    seen = {facts.id for facts, _ in queries if visibility.may_see(facts.request.tenant)}
     document = cluster_document(view, "local", seen.__contains__, visibility.is_all)
     assert not of_others(document, visibility)
     (found,) = document["nodes"]

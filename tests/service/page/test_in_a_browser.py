@@ -12,7 +12,19 @@ from service.page.browsing import PHONE, a_browser, a_page, go, signed_in
 
 # Runs for long, on two slots.
 SLOW = "SELECT count(*) FROM numbers a, numbers b, numbers c WHERE (a.n * b.n + c.n) % 7 = 3"
-ALL_VIEWS = ("now", "sql", "system", "controls")
+# Every view, and what shows that its data has come.
+ALL_VIEWS = {
+    "now": "table.ended td:has-text('SELECT * FROM small')",
+    "sql": ".tables-list summary:has-text('numbers')",
+    "performance": "td:has-text('sales')",
+    "scheduler": ".tile-value:has-text('marshal')",
+    "cluster": "td:has-text('local')",
+    "system": "svg.chart path.line",
+    "archive": "td a",
+    "logs": "h1:has-text('Logs')",
+    "whatif": ".policies label:has-text('fifo')",
+    "controls": "th:has-text('sales')",
+}
 
 
 @pytest.fixture(scope="module")
@@ -86,14 +98,32 @@ def test_a_user_sees_its_own_queries_and_no_controls(browser, server, slow):
 
 
 def test_every_view_is_shown_without_an_error(admin):
-    for view in ALL_VIEWS:
+    for view, sign in ALL_VIEWS.items():
         go(admin, view)
         admin.locator(f"nav a[href='#/{view}'][aria-current=page]").wait_for()
-        admin.locator("main h1").wait_for(state="attached")
-        admin.wait_for_load_state("networkidle") if view == "archive" else admin.wait_for_timeout(
-            250
-        )
+        admin.locator(sign).first.wait_for(state="attached")
         assert admin.locator(".notice.bad:visible").count() == 0, (view, admin.inner_text("main"))
+
+
+def test_a_past_day_lists_its_queries(admin):
+    go(admin, "archive")
+    admin.locator("td a").first.click()
+    admin.get_by_role("heading", name="Archive ·").wait_for()
+    admin.locator("td", has_text="SELECT * FROM small").first.wait_for()
+    admin.get_by_text(re.compile("1 to . of . queries")).wait_for()
+
+
+@pytest.mark.long
+def test_what_if_compares_policies_in_a_table_and_figures(admin):
+    go(admin, "whatif")
+    admin.get_by_label(re.compile("^marshal")).wait_for()
+    for name in ("fifo", "swrd"):
+        admin.get_by_label(re.compile(f"^{name} ")).check()
+    admin.get_by_role("button", name="Compare").click()
+    admin.locator("table caption", has_text="Policies compared").wait_for(
+        state="attached", timeout=60_000
+    )
+    assert admin.locator("td", has_text=re.compile("^fifo$")).count() == 1
 
 
 def test_a_running_query_is_shown_opened_and_cancelled(admin, slow):
@@ -218,8 +248,8 @@ def test_nothing_is_wider_than_a_phone(browser, server, slow):
         page.locator("table.running tr", has_text="numbers a").wait_for()
         for view in (*ALL_VIEWS, f"query/{slow}"):
             go(page, view)
-            page.locator("main h1").wait_for(state="attached")
-            page.wait_for_timeout(150)
+            page.locator(ALL_VIEWS.get(view, "h1")).first.wait_for(state="attached")
+            page.wait_for_timeout(50)
             assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], view
         page.get_by_role("button", name="Menu").click()
         page.get_by_role("link", name="Now").click()
@@ -260,7 +290,7 @@ def test_names_statements_and_errors_are_shown_as_text_and_never_run(browser, tm
                 for view in (*ALL_VIEWS, f"query/{slow}", *(f"query/{each}" for each in ended)):
                     go(page, view)
                     page.locator("main h1").wait_for(state="attached")
-                    page.wait_for_timeout(200)
+                    page.wait_for_timeout(150)
                 go(page, "sql")
                 page.locator("details", has_text=EVIL).locator("summary").click()
                 page.get_by_label("SQL statement").fill(f'SELECT * FROM "{EVIL}"')

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queryard.service.postgres import oids
-from queryard.service.postgres.copying import CopyOut, CopyRows
+from queryard.service.postgres.copy_options import CopyOut
+from queryard.service.postgres.copying import CopyRows
 from queryard.service.postgres.encoding.rows import COPY_ROW, Sent, encode_rows, pieces_of
 from queryard.service.postgres.errors import PostgresError
 from queryard.service.postgres.types import Column, WireType

@@ -133,7 +133,7 @@ def test_copy_out(connection):
     with cursor.copy("COPY (SELECT 1 WHERE false) TO STDOUT BINARY") as copy:
         assert b"".join(copy) == b"PGCOPY\n\xff\r\n\0" + bytes(8) + b"\xff\xff"
     with (
-        pytest.raises(psycopg.errors.FeatureNotSupported, match="COPY FROM"),
+        pytest.raises(psycopg.errors.InsufficientPrivilege, match="is a table of files"),
         cursor.copy("COPY small FROM STDIN") as copy,
     ):
         copy.write(b"1\tx\n")
@@ -463,3 +463,95 @@ def test_a_database_is_read_right_after_it_was_written(tmp_path):
         for id in range(15):
             made.execute(f"INSERT INTO shop.stock VALUES ({id})")
             assert made.execute("SELECT count(*) FROM shop.stock").fetchone() == (id + 1,)
+
+
+def test_cursors_that_go_back(connection):
+    with connection.transaction():
+        sql = "DECLARE c SCROLL CURSOR FOR SELECT n FROM numbers WHERE n < 5 ORDER BY n"
+        connection.execute(sql)
+
+        def fetched(how):
+            return [row[0] for row in connection.execute(f"FETCH {how} FROM c")]
+
+        assert fetched("FORWARD 2") == [0, 1]
+        assert fetched("PRIOR") == [0]
+        assert fetched("PRIOR") == []
+        assert fetched("ALL") == [0, 1, 2, 3, 4]
+        assert fetched("NEXT") == []
+        assert fetched("BACKWARD 2") == [4, 3]
+        assert fetched("RELATIVE 0") == [3]
+        assert fetched("RELATIVE -2") == [1]
+        assert fetched("LAST") == [4]
+        assert fetched("ABSOLUTE 3") == [2]
+        assert fetched("ABSOLUTE -4") == [1]
+        assert fetched("FIRST") == [0]
+        assert fetched("-1") == []
+        assert connection.execute("MOVE FORWARD ALL FROM c").statusmessage == "MOVE 5"
+        assert fetched("BACKWARD ALL") == [4, 3, 2, 1, 0]
+        with connection.cursor(name="by_driver", scrollable=True) as cursor:
+            cursor.execute("SELECT n FROM numbers ORDER BY n LIMIT 9")
+            cursor.scroll(5)
+            assert cursor.fetchone() == (5,)
+            cursor.scroll(-2)
+            assert cursor.fetchone() == (4,)
+
+
+def test_other_cursors_only_go_forward(connection):
+    with connection.transaction():
+        connection.execute("DECLARE c CURSOR FOR SELECT n FROM numbers ORDER BY n")
+        assert connection.execute("FETCH RELATIVE 3 FROM c").fetchall() == [(2,)]
+        with (
+            pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as found,
+            connection.transaction(),
+        ):
+            connection.execute("FETCH PRIOR FROM c")
+        assert "SCROLL" in found.value.diag.message_hint
+
+
+def test_a_pivot_is_described_once_it_runs(connection):
+    sql = "PIVOT (SELECT n % 2 AS odd, n % 3 AS k FROM numbers) ON odd USING count(*) ORDER BY k"
+    expected = [(0, 5000, 5000), (1, 5000, 5000), (2, 5000, 5000)]
+    cursor = connection.execute(sql, prepare=True)
+    assert [column.name for column in cursor.description] == ["k", "0", "1"]
+    assert cursor.fetchall() == expected
+    assert connection.execute(sql, binary=True).fetchall() == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SET queryard.priority = 'x'", '"queryard.priority": "x"; allowed is a finite number'),
+        ("SET queryard.deadline = 'soon'", '"soon"; allowed is a time from now'),
+        ("SET queryard.plan = 'best'", '"best"; allowed is one of auto, native, staged'),
+        ("SET queryard.progress = 'maybe'", '"queryard.progress" requires a Boolean value, got'),
+        ("SET default_transaction_isolation = 'odd'", "invalid value for parameter"),
+    ],
+)
+def test_wrong_settings_name_what_is_allowed(connection, sql, words):
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match=words):
+        connection.execute(sql)
+    with pytest.raises(psycopg.errors.UndefinedObject) as found:
+        connection.execute("SET queryard.prioritty = 1")
+    assert "queryard.priority" in found.value.diag.message_hint
+
+
+def test_the_history_has_what_the_client_has_sent(tmp_path):
+    sql = "SELECT {'a': 1} AS s, n FROM numbers LIMIT 1"
+    with (
+        a_server(tmp_path, session={"history": tmp_path / "history.sqlite"}) as served,
+        psycopg.connect(served.dsn(), autocommit=True) as made,
+    ):
+        assert made.execute(sql).fetchall() == [({"a": 1}, 0)]
+        until_s = time.monotonic() + 20
+        while sql not in (texts := [row.sql for row in served.ground.yard.session.history()]):
+            assert time.monotonic() < until_s, texts
+            time.sleep(0.1)
+        assert not any("CAST" in text or "to_json" in text for text in texts)
+
+
+def test_a_token_for_figures_puts_no_queries(server):
+    tokens = server.ground.yard.tokens
+    secret = tokens.add("prometheus", role="metrics")
+    login = f"host=127.0.0.1 port={server.port} user=prometheus password={secret} dbname=yard"
+    with pytest.raises(psycopg.OperationalError, match="may read /metrics only"):
+        psycopg.connect(login)

@@ -57,7 +57,11 @@ def write_shop(folder: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def a_server(folder: Path, **options: Any) -> Iterator[Served]:
+def a_server(
+    folder: Path, *, certificate: tuple[Path, Path] | None = None, **options: Any
+) -> Iterator[Served]:
+    """Options are those of the ground; with a certificate and its key, over TLS."""
+    folder.mkdir(exist_ok=True)
     tables = write_shop(folder)
     catalog = folder / "yard.toml"
     lines = ["[tables]", *(f'{name} = "{path}"' for name, path in tables.items())]
@@ -72,6 +76,8 @@ def a_server(folder: Path, **options: Any) -> Iterator[Served]:
             port=0,
             log_level="warning",
             timeout_graceful_shutdown=2,
+            ssl_certfile=None if certificate is None else certificate[0],
+            ssl_keyfile=None if certificate is None else certificate[1],
         )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run)

@@ -346,9 +346,8 @@ def test_a_revoked_token_ends_its_connections(tmp_path):
         wait_until(lambda: not len(server.listener.sessions))
 
 
-def test_connections_that_are_left_alone_end(tmp_path, monkeypatch):
-    limits = replace(ServiceLimits(), result_ttl_s=0.2, idle_s=2.0)
-    monkeypatch.setattr(sessions_module, "TRANSACTION_IDLE_S", 0.2)
+def test_connections_that_are_left_alone_end(tmp_path):
+    limits = replace(ServiceLimits(), result_ttl_s=0.2, idle_s=2.0, transaction_s=0.2)
     with a_server(tmp_path, limits=limits) as server:
         reading, writing = server.client(), server.client()
         reply = reading.prepare("SELECT i FROM range(10_000_000) r(i)")

@@ -7,12 +7,13 @@ slot. All that happens is posted as an event; the loop sets its time.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from queryard.backends.protocol import (
     BackendCommand,
     BackendReport,
     Leased,
+    NodeNote,
     Post,
     Spread,
     Staged,
@@ -97,6 +98,13 @@ class LocalBackend:
 
     def report(self) -> BackendReport:
         return self._leases.report()
+
+    def notes(self) -> Mapping[str, NodeNote]:
+        return {}
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        return ()
 
     def close(self, timeout_s: float = 10.0) -> bool:
         deadline = time.monotonic() + timeout_s

@@ -88,12 +88,10 @@ class LocalLeases:
     def add(self, query: str, work: Leased) -> None:
         run = self._runs.get(work.run)
         if work.statement is None:
-            joins = run is not None and (work.output is None or _has_rows_for(run, work))
+            if run is None or run.query.ended or not run.wanted or not run.fan.join(work.output):
+                self._post(JoinRefused(query))
+                return
             with self._lock:
-                # Without an output it may join until the end is told, and hears of it then.
-                if run is None or not joins or (work.output is None and run.end_posted):
-                    self._post(JoinRefused(query))
-                    return
                 self._enter(run, query, work)
                 self._post(RunJoined(query))
             return
@@ -121,8 +119,7 @@ class LocalLeases:
         run = self._jobs.get(job)
         if run is None:
             return
-        if (output := run.members[job].output) is not None:
-            run.fan.leave(output)
+        run.fan.leave(run.members[job].output)
         run.wanted.discard(query)
         if run.wanted:
             return
@@ -284,11 +281,6 @@ def _end(query: Serving, job: str, node: str, slots: int) -> LeaseEnded:
     if query.error is None:
         return LeaseEnded(0.0, job, node, slots, "finished")
     return LeaseEnded(0.0, job, node, slots, "failed", str(query.error))
-
-
-def _has_rows_for(run: LeasedExecution, work: Leased) -> bool:
-    """Let a query have all rows; False if that is too late."""
-    return not run.query.ended and bool(run.wanted) and run.fan.join(work.output)
 
 
 def _job(query: str) -> str:

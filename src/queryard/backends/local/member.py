@@ -98,7 +98,7 @@ class Member:
         query: str,
         job: str,
         width: int,
-        output: ResultStream | None,
+        output: ResultStream,
         post: Callable[[WidthChanged], None],
     ) -> None:
         self.query = query

@@ -87,7 +87,6 @@ class NodeActor:
         node = Node(setting.name, setting.slots)
         self._backend = LocalBackend(self._workplace.engine, (node,))
         self._outputs: dict[str, RowsOut] = {}
-        self._runs: dict[str, str] = {}  # by query
         self._tasks: dict[str, NodeTasks] = {}
         self._last = 0
         self._backend.start(self._post)
@@ -121,7 +120,7 @@ class NodeActor:
     def report(self) -> NodeReport:
         """What it holds now, and what it has cost."""
         objects = sum(tasks.objects for tasks in list(self._tasks.values()))
-        queries = len(self._tasks) + len(self._runs)
+        queries = len(self._tasks) + len(self._outputs)
         return NodeReport(queries, objects, *self._backend.report())
 
     def close(self, timeout_s: float) -> bool:
@@ -170,18 +169,13 @@ class NodeActor:
         self._outbox.put(Made(launch, task, outcome))
 
     def _lease(self, order: Lease) -> None:
-        output = None
-        if order.statement is not None:
-            output = self._outputs[order.run] = RowsOut(order.run, self._outbox.put)
-        self._runs[order.query] = order.run
-        work = Leased(order.run, order.width, output, order.statement)
+        output = self._outputs[order.query] = RowsOut(order.query, self._outbox.put)
+        work = Leased(order.query, order.width, output, order.statement)
         self._backend.add(order.query, work)
 
     def _forget(self, query: str) -> None:
         self._backend.forget(query)
-        run = self._runs.pop(query, None)
-        if run is not None and run not in self._runs.values():
-            self._outputs.pop(run, None)
+        self._outputs.pop(query, None)
         if (tasks := self._tasks.pop(query, None)) is not None:
             self._background.start(tasks.close)
 

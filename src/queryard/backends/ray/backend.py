@@ -19,6 +19,7 @@ from queryard.backends.protocol import (
     BackendCommand,
     BackendReport,
     Leased,
+    NodeNote,
     Post,
     QueryUsed,
     Spread,
@@ -71,6 +72,10 @@ class RayBackend:
         self._send = send
         # Guards all that is known of runs and launches; never held while rows are passed on.
         self._lock = threading.RLock()
+        # Notified when a node has joined, and when a query is not wanted any more.
+        self._changed = threading.Condition(self._lock)
+        self._unwanted: set[str] = set()
+        self._closed = False
         self._post: Post | None = None
         self._early: list[NodeJoined | NodeLost] = []
         self._links: dict[str, Link] = {}
@@ -131,6 +136,7 @@ class RayBackend:
         with self._lock:
             self._links[link.name] = link
             self._tell_node(NodeJoined(0.0, link.node))
+            self._changed.notify_all()
 
     def _gone(self, link: Link, reason: str) -> None:
         self._members.lost(link)
@@ -240,6 +246,8 @@ class RayBackend:
 
     def stop(self, query: str, error: BaseException) -> None:
         with self._lock:
+            self._unwanted.add(query)
+            self._changed.notify_all()
             self._here.stop(query, error)
             self._runs.stop(query, error)
             self._launches.stop(query, error)
@@ -253,11 +261,13 @@ class RayBackend:
             self._runs.forget(query)
             self._launches.forget(query)
             self._usage.pop(query, None)
+            self._unwanted.discard(query)
 
     def make_again(self, query: str, task: TaskId) -> None:
         """Run a task of a query once more, since its rows were lost before they were read.
 
-        Returns when it has run, or may be tried again; raises if that would be in vain.
+        Returns when it has run, or may be tried again; raises if that would be in vain. If no node
+        is there, it waits for one, as every query does.
         """
         over = threading.Event()
         errors: list[BaseException] = []
@@ -267,9 +277,10 @@ class RayBackend:
                 errors.append(error)
             over.set()
 
-        with self._lock:
-            if not self._links:
-                raise QueryCancelled("no node of the cluster is left")
+        with self._changed:
+            self._changed.wait_for(lambda: self._links or self._closed or query in self._unwanted)
+            if self._closed or query in self._unwanted:
+                raise QueryCancelled("cancelled")
             link = next(iter(self._links.values()))
             self._launches.make_again(query, task, link, ended)
         over.wait()
@@ -300,7 +311,7 @@ class RayBackend:
             if isinstance(news, QueryUsed):
                 news = self._summed(link, news)
             if not self._launches.hear(news):
-                self._runs.hear(link, news)
+                self._runs.hear(news)
 
     def _summed(self, link: Link, used: QueryUsed) -> QueryUsed:
         """What a query has cost at all nodes together."""
@@ -354,9 +365,12 @@ class RayBackend:
                 continue
         return found
 
-    def silent_s(self) -> dict[str, float]:
-        """For how long each node has not answered."""
-        return {link.name: link.silent_s for link in self._members.links()}
+    def notes(self) -> dict[str, NodeNote]:
+        objects = {name: report.objects for name, report in self.reports().items()}
+        return {
+            link.name: NodeNote(link.where, link.silent_s, objects.get(link.name, 0))
+            for link in self._members.links()
+        }
 
     def report(self) -> BackendReport:
         total = self._here.report()
@@ -373,8 +387,13 @@ class RayBackend:
 
     def close(self, timeout_s: float = 10.0) -> bool:
         deadline = time.monotonic() + timeout_s
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
         self._here.cancel_all()
         stopped = self._members.close(max(0.0, deadline - time.monotonic()))
+        with self._lock:
+            self._launches.close()
         stopped = self._workers.close(deadline) and stopped
         self._here.close()
         if self._ends is not None:

@@ -43,6 +43,11 @@ class Cluster:
 
         With "local" a cluster is started here, of one node with so many `cpus`.
         """
+        if address.startswith("ray://"):
+            raise QueryardError(
+                f"address={address!r}: Ray Client is not supported; run the program inside the "
+                "cluster with address='auto', or use a server there (`queryard serve`)"
+            )
         with contextlib.ExitStack() as ends:
             if address == LOCAL:
                 ray = _started(cpus, store_bytes, ends)
@@ -62,6 +67,12 @@ class Cluster:
                 found[name] = RayNode(name, node["NodeManagerAddress"], cpus, store)
         return found
 
+    def pinned_to(self, node: RayNode) -> Any:
+        """The scheduling strategy of an actor that runs at a node and nowhere else."""
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        return NodeAffinitySchedulingStrategy(node.id, soft=False)
+
     def close(self) -> None:
         self._ends.close()
 
@@ -72,18 +83,23 @@ def _started(cpus: int, store_bytes: int, ends: contextlib.ExitStack) -> Any:
     # Paths of sockets are short: the usual place for temporary files may be deep.
     folder = Path(tempfile.mkdtemp(prefix="qyray-", dir="/tmp" if Path("/tmp").is_dir() else None))
     ends.callback(shutil.rmtree, folder, ignore_errors=True)
-    ray.init(
-        address="local",
-        num_cpus=cpus,
-        object_store_memory=store_bytes,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level="ERROR",
-        configure_logging=False,
-        _node_ip_address="127.0.0.1",
-        _temp_dir=str(folder),
-    )
     ends.callback(ray.shutdown)
+    try:
+        ray.init(
+            address="local",
+            num_cpus=cpus,
+            object_store_memory=store_bytes,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level="ERROR",
+            configure_logging=False,
+            _node_ip_address="127.0.0.1",
+            _temp_dir=str(folder),
+        )
+    except Exception as error:
+        raise QueryardError(
+            f"address='local': Ray could not be started on this machine: {_first_line(error)}"
+        ) from error
     return ray
 
 
@@ -98,13 +114,17 @@ def _joined(address: str, ends: contextlib.ExitStack) -> Any:
             address=address, log_to_driver=False, logging_level="ERROR", configure_logging=False
         )
     except (ConnectionError, RuntimeError, ValueError) as error:
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise QueryardError(
-            f"address={address!r}: no Ray cluster can be joined there: {first}; start one with "
-            "`ray start --head`, name the address of another, or use address='local'"
+            f"address={address!r}: no Ray cluster can be joined there: {_first_line(error)}; start "
+            "one with `ray start --head`, name the address of another, or use address='local'"
         ) from None
     ends.callback(ray.shutdown)
     return ray
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
 
 
 def _refuse_second(ray: Any, what: str) -> None:

@@ -34,7 +34,7 @@ def import_ray() -> Any:
 
 def import_on_loopback() -> Any:
     """The module `ray`, such that clusters of this process listen on 127.0.0.1 only."""
-    if "ray" in sys.modules and os.environ.get(LOOPBACK) != "0":
+    if sys.modules.get("ray") is not None and os.environ.get(LOOPBACK) != "0":
         raise RayMissing(
             "address='local': Ray was imported before, and would listen on all interfaces of this "
             f"machine; set the environment variable {LOOPBACK}=0 before the program imports ray, "

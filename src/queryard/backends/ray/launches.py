@@ -215,6 +215,13 @@ class Launches:
                     launched.ended(QueryCancelled(f"node {link.name} was lost: {reason}"))
             self._advance_all(known)
 
+    def close(self) -> None:
+        """Nothing runs any more: what waits for a task to be made again need not wait."""
+        for known in self._queries.values():
+            for launched in known.launched.values():
+                if launched.ended is not None:
+                    launched.ended(QueryCancelled("the session was closed"))
+
 
 def _nothing(event: object) -> None:
     pass

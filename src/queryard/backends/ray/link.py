@@ -6,6 +6,7 @@ orders keep their order and come in batches; one waits for news in a long poll.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -36,12 +37,14 @@ class Link:
         actor: Any,
         node: Node,
         ray_node: str,
+        where: str,
         facts: NodeFacts,
         hear: Hear,
         gone: Gone,
     ) -> None:
         self.node = node
         self.ray_node = ray_node
+        self.where = where
         self.facts = facts
         self.actor = actor
         # The catalog that it knows, by its version.
@@ -159,7 +162,9 @@ class Link:
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        self._ray.kill(self.actor, no_restart=True)
+        # At the end of a program Ray may have ended it already, and itself.
+        with contextlib.suppress(Exception):
+            self._ray.kill(self.actor, no_restart=True)
 
     def close(self, timeout_s: float) -> bool:
         """End what runs there, then its process; False if something did not end in time."""
@@ -170,8 +175,8 @@ class Link:
         try:
             ending = self.actor.close.remote(timeout_s)
             stopped = bool(self._ray.get(ending, timeout=timeout_s + 1.0))
-        except (self._ray.exceptions.RayError, TimeoutError):
-            pass
+        except Exception:
+            pass  # it did not answer in time, or is gone
         self.kill()
         for thread in self._threads:
             if thread is not threading.current_thread():

@@ -73,10 +73,12 @@ class Members:
 
     def start(self) -> None:
         """Let all nodes join that are there; returns when each has joined or was refused."""
-        self._look()
         deadline_s = time.monotonic() + JOIN_S
+        self._look()
         while self._joining and time.monotonic() < deadline_s:
             self._closed.wait(0.02)
+            if not self._joining and not self.links():
+                self._look()  # once more, where a process has died
         self._thread.start()
 
     def links(self) -> tuple[Link, ...]:
@@ -129,7 +131,7 @@ class Members:
             link = self._linked(node)
         except Exception as error:
             lines = str(error).strip().splitlines()
-            self._refuse(node, lines[0] if lines else type(error).__name__)
+            self._died_joining(node, lines[0] if lines else type(error).__name__)
             return
         if isinstance(link, str):
             self._refuse(node, link)
@@ -161,7 +163,7 @@ class Members:
             self._setting.temp,
             self._setting.files(),
         )
-        actor = _actor(ray, node, slots).remote(setting, self._open_workplace)
+        actor = self._actor(node, slots).remote(setting, self._open_workplace)
         try:
             facts: NodeFacts = ray.get(actor.facts.remote(), timeout=JOIN_S)
         except ray.exceptions.GetTimeoutError:
@@ -175,7 +177,27 @@ class Members:
             return reason
         memory_bytes = float(facts.pool_bytes)
         spec = Node(name, slots, memory_bytes, host=name)
-        return Link(ray, actor, spec, node.id, facts, self._hear, self._gone)
+        return Link(ray, actor, spec, node.id, node.address, facts, self._hear, self._gone)
+
+    def _actor(self, node: RayNode, slots: int) -> Any:
+        """A process at a node; if it dies, all that it held is gone."""
+        return self._cluster.ray.remote(
+            num_cpus=slots,
+            max_restarts=0,
+            max_task_retries=0,
+            concurrency_groups=dict(GROUPS),
+            scheduling_strategy=self._cluster.pinned_to(node),
+        )(NodeActor)
+
+    def _died_joining(self, node: RayNode, reason: str) -> None:
+        """Its process could not be started, or died before it had joined."""
+        with self._lock:
+            self._quick_deaths[node.id] += 1
+            again = self._quick_deaths[node.id] < MOST_DEATHS
+            if again:
+                self._joining.discard(node.id)
+        if not again:
+            self._refuse(node, f"its process could not be started: {reason}")
 
     def _refuse(self, node: RayNode, reason: str) -> None:
         with self._lock:
@@ -203,19 +225,6 @@ class Members:
         for thread in closing:
             thread.join(timeout_s + 5.0)
         return len(stopped) == len(closing) and all(stopped)
-
-
-def _actor(ray: Any, node: RayNode, slots: int) -> Any:
-    """A process at a node and nowhere else; if it dies, so does all that it held."""
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    return ray.remote(
-        num_cpus=slots,
-        max_restarts=0,
-        max_task_retries=0,
-        concurrency_groups=dict(GROUPS),
-        scheduling_strategy=NodeAffinitySchedulingStrategy(node.id, soft=False),
-    )(NodeActor)
 
 
 def _difference(facts: NodeFacts) -> str | None:

@@ -26,10 +26,9 @@ class Tables(NamedTuple):
 
 
 class Lease(NamedTuple):
-    """A query runs here on leased slots, or joins a run that does (without a statement)."""
+    """A query runs here on leased slots."""
 
     query: str
-    run: str
     width: int
     statement: Any
 

@@ -63,7 +63,7 @@ class TasksAtNodes:
         from .spread import SpreadTasks
 
         if reads is not None:
-            raise NotStageable("tables of text are not split on a Ray cluster")
+            raise NotStageable("large tables of text are not cut into segments on a Ray cluster")
         nodes = len(self._backend.nodes)
         again = self._backend.make_again
         return SpreadTasks(self._ray, plan, query, memory_bytes, nodes, reach, again)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import os
 import platform
+import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -13,6 +15,7 @@ from queryard.backends.local.member import Serving
 from queryard.engine.access import Access, Reach
 from queryard.engine.budget import memory_budget
 from queryard.engine.native import NativeEngine, SentStatement
+from queryard.engine.staged.instance import open_instance
 from queryard.engine.temp import TempSpace
 from queryard.results.fan import Fan
 from queryard.sql.catalog.carried import arrived
@@ -24,6 +27,8 @@ from .exchange import RayExchange
 from .messages import NodeFacts, NodeSetting, Tables
 from .node_tasks import NodeTasks, Tell
 
+# What small queries reserve: instances of this size are kept ready.
+WARM_BYTES = 128 << 20
 # Of the memory of a node, without Ray's object store: the part of its instances.
 POOL_SHARE = 0.9
 
@@ -85,7 +90,16 @@ class DuckWorkplace(Workplace):
         )
         self.engine = EngineHere(self._native, self._catalog)
 
+    def _warm_up(self) -> None:
+        """Do once what the first query would wait for: imports, and an instance of each kind."""
+        importlib.import_module("queryard.sql.planner")
+        with open_instance(WARM_BYTES, self._space.path) as instance:
+            instance.sql("SELECT 1").to_arrow_table()
+        self._native.pool.open_spare(WARM_BYTES, None)
+        self._native.spares.keep([WARM_BYTES], _beside)
+
     def facts(self) -> NodeFacts:
+        self._warm_up()
         return NodeFacts(
             os.getpid(),
             versions(),
@@ -106,6 +120,11 @@ class DuckWorkplace(Workplace):
     def close(self) -> None:
         self._native.close()
         self._space.close()
+
+
+def _beside(work: Callable[[], None]) -> None:
+    """Run something on a thread of its own."""
+    threading.Thread(target=work, name="queryard-spares", daemon=True).start()
 
 
 def versions() -> dict[str, str]:

@@ -16,11 +16,11 @@ from queryard.core.scheduler import Scheduler
 from queryard.portfolio.budget import Budget
 from queryard.portfolio.documents import Portfolio
 from queryard.portfolio.patterns import Pattern, PatternMemory, pattern_of
-from queryard.portfolio.present import Untried
+from queryard.portfolio.present import Pace, Untried
 from queryard.portfolio.reflection import Outcome, Reflection
 from queryard.portfolio.scores import Objective
 from queryard.portfolio.selection import Selector
-from queryard.portfolio.trials import Trial
+from queryard.portfolio.trials import Trial, takes_s
 
 from ..estimates.forecasts import Fork
 from .decisions import PolicyDecision, Tried, told
@@ -31,6 +31,11 @@ KEPT = 500
 START_S = 0.5
 # After a failure the next decision waits for so long, after the second in turn twice as long.
 AGAIN_S, MOST_AGAIN_S = 1.0, 60.0
+# How far candidates were behind: the latest decision counts like this, up to a limit; and what is
+# no difference.
+LATEST, MOST_BEHIND, CLEARLY = 0.1, 1.0, 0.02
+# What the latest answer counts in how long answers usually take.
+USUAL = 0.2
 REMEMBERED = "remembered pattern"
 CHECK = "check of a remembered choice"
 
@@ -54,6 +59,8 @@ class Question:
     fork: Fork
     queries: int
     left: set[str]
+    # How many slot-seconds a core-second takes at present.
+    pace: float = 1.0
 
     @property
     def since_s(self) -> float:
@@ -126,6 +133,11 @@ class Chooser:
         self._asked: Question | None = None
         self._numbers = 0
         self._failures = 0
+        # How long an answer usually takes.
+        self._usual_s = 0.05
+        # By how much each candidate was behind the best one of late, as a share.
+        self._behind: dict[str, float] = {}
+        self._pace = Pace()
         self._not_before_s = -math.inf
         # Whether a remembered choice is in force that no decision has checked.
         self._unchecked = False
@@ -157,7 +169,9 @@ class Chooser:
         pattern = pattern_of(state)
         choice = self._recall(pattern, asked_s, now, len(state.queries))
         trigger = self._selector.trigger(state, now) or (CHECK if self._unchecked else None)
-        if trigger is None or self._asked is not None or not self._may_ask(now):
+        # A queue that is gone before an answer can come is not worth a question.
+        is_short = not self._sizes and takes_s(state) * self._pace.value < 2 * self._usual_s
+        if trigger is None or is_short or self._asked is not None or not self._may_ask(now):
             return Look(choice, None, next_s)
         if not has_worker:
             return Look(choice, None, next_s, wants_worker=True)
@@ -167,7 +181,9 @@ class Chooser:
         # Of no use in a trial, and there may be many.
         fork.kernel.state.keys.clear()
         left = set(state.queries)
-        self._asked = Question(self._numbers, now, trigger, pattern, fork, len(left), left)
+        self._asked = Question(
+            self._numbers, now, trigger, pattern, fork, len(left), left, self._pace.value
+        )
         return Look(choice, self._asked, next_s)
 
     def _may_ask(self, now: float) -> bool:
@@ -214,6 +230,7 @@ class Chooser:
             return None
         self._asked = None
         self._failures = 0
+        self._usual_s += USUAL * (late_s - self._usual_s)
         self.budget.spend(cpu_s, now)
         if not question.left:
             why = "its queries had ended when the answer came"
@@ -233,7 +250,7 @@ class Chooser:
         # One that could not be tried is not chosen, and not kept if another one can be.
         for name in found.dropped:
             scores[name] = math.inf
-        chosen = selector.best(scores)
+        chosen = self._steady(selector.best(scores), scores)
         margin = self.portfolio.settings.margin
         near = scores[chosen] / (1 - margin)
         as_good = [name for name, score in scores.items() if score <= near]
@@ -254,6 +271,25 @@ class Chooser:
             schedule = found.trials[chosen].schedule
             self._reflection.expect(question.number, chosen, schedule, question.since_s)
         return choice
+
+    def _steady(self, best: str, scores: Mapping[str, float]) -> str:
+        """The best one; the first candidate, where it is only as good as the one in force, comes
+        back unless it was clearly behind of late.
+
+        Else two that are nearly as good would take turns, and the next queue would find the worse.
+        """
+        before = self.current
+        is_return = best != before and scores[best] > scores[before] * (
+            1 - self.portfolio.settings.margin
+        )
+        least = min(scores.values())
+        for name, score in scores.items():
+            behind = min(MOST_BEHIND, score / least - 1) if least > 0 else 0.0
+            known = self._behind.get(name, behind)
+            self._behind[name] = known + LATEST * (behind - known)
+        if is_return and self._behind[best] > self._behind[before] + CLEARLY:
+            return before
+        return best
 
     def failed(
         self,
@@ -277,8 +313,14 @@ class Chooser:
         self._not_before_s = now + wait_s
         self.budget.spend(cpu_s, now)
 
-    def ended(self, query: str, end_s: float | None) -> None:
-        """A query has ended; `end_s` is None if it has failed or was cancelled."""
+    def ended(
+        self, query: str, end_s: float | None, work_s: float = 0.0, held_s: float = 0.0
+    ) -> None:
+        """A query has ended; `end_s` is None if it has failed or was cancelled.
+
+        It has used `work_s` core-seconds in `held_s` slot-seconds.
+        """
+        self._pace.note(work_s, held_s)
         if self._asked is not None:
             self._asked.left.discard(query)
         self._note(self._reflection.ended(query, end_s))

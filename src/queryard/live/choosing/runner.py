@@ -102,10 +102,10 @@ class Choosing:
                 self._woken = True
                 self._changed.notify_all()
 
-    def ended(self, query: str, end_s: float | None) -> None:
+    def ended(self, query: str, end_s: float | None, work_s: float, held_s: float) -> None:
         """A query has ended; `end_s` is None if it has failed or was cancelled."""
         with self._changed:
-            self._chooser.ended(query, end_s)
+            self._chooser.ended(query, end_s, work_s, held_s)
 
     def decisions(self, limit: int, ahead_s: float) -> list[dict[str, Any]]:
         """The last ones as plain data, the latest first."""
@@ -310,7 +310,8 @@ class Choosing:
                 return  # it is closed
             kernel = question.fork.without_sharers()
             candidates = dict(self.portfolio.settings.candidates)
-            reply.answer = worker.ask(partial(try_present, kernel, candidates, MOST_CPU_S))
+            request = partial(try_present, kernel, candidates, MOST_CPU_S, question.pace)
+            reply.answer = worker.ask(request)
         except Exception as error:
             reply.error = f"the worker failed ({error})"
         with self._changed:

@@ -14,6 +14,7 @@ AT_START = "start"
 BY_PORTFOLIO = "portfolio"
 BY_OPERATOR = "operator"
 UNNAMED = "of your own"
+FIXED = "fixed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +65,14 @@ def name_of(profile: Mapping[str, Any]) -> str:
     ('tls', 'of your own')
     """
     return str(profile.get("name", UNNAMED))
+
+
+def is_resizing(profile: Mapping[str, Any]) -> bool:
+    """Whether a policy changes the number of slots.
+
+    >>> is_resizing({"order": "fifo"}), is_resizing({"provisioning": {"name": "+x"}})
+    (False, True)
+    """
+    rule = profile.get("provisioning", FIXED)
+    name = rule.get("name", FIXED) if isinstance(rule, Mapping) else rule
+    return bool(name != FIXED)

@@ -34,7 +34,7 @@ from .. import effects as out
 from .. import inputs
 from ..admission.gate import Gate
 from ..admission.memory import Reservations
-from ..choosing.state import PolicyLog
+from ..choosing.state import PolicyLog, is_resizing
 from ..effects import Effect
 from ..facts import QueryView
 from ..inputs import ClientPort, Input
@@ -65,6 +65,7 @@ class Coordinator:
         self.policies = PolicyLog({} if profile is None else profile)
         self._ledger = Ledger(kernel, gate, reservations, width)
         self._guarantee_unmet = False
+        self._most_nodes = 0
         self._running = running = RunningQueries(self._ledger)
         self._ending = ending = Ending(self._ledger)
         self._intake = intake = Intake(self._ledger, running, ending)
@@ -130,6 +131,7 @@ class Coordinator:
                 self._execute(command)
             self._intake.resume()
         self._note_unmet_guarantees()
+        self._most_nodes = max(self._most_nodes, len(self.kernel.state.nodes))
         return ledger.taken()
 
     def _note_unmet_guarantees(self) -> None:
@@ -164,6 +166,9 @@ class Coordinator:
     def _choose(self, given: inputs.ChoosePolicy) -> None:
         now = self._ledger.now
         self._ledger.tell(ev.PolicyChosen(now, given.profile, given.reason, given.by))
+        if is_resizing(self.policies.profile) and not is_resizing(given.profile):
+            # The nodes that the former policy has given back: this one would never ask for them.
+            self._ledger.do(out.Execute(do.Scale(self._most_nodes)))
         self.policies.chosen(given.profile, now, given.by, given.reason)
 
     def _pause(self, given: inputs.Pause) -> None:

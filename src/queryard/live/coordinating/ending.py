@@ -135,5 +135,7 @@ class Ending:
 def _as_it_was(last: BaseException | None, cause: str) -> QueryFailed:
     """The kernel's cause, with the class of the last attempt's error if that is the cause."""
     if isinstance(last, QueryFailed) and str(last) in cause:
-        return type(last)(cause)
+        found = type(last)(cause)
+        found.__cause__ = last.__cause__
+        return found
     return QueryFailed(cause)

@@ -6,7 +6,6 @@ once for all its queries, up to a number of them.
 
 from __future__ import annotations
 
-import math
 from heapq import merge
 
 from queryard.core.entities import QueryState
@@ -16,7 +15,7 @@ from queryard.core.pools import Pool
 from queryard.core.state import State
 
 from ..choosing.state import PolicyState
-from ..overview import ClusterView, Glance, Hold, Load, NodeGlance, Overview
+from ..overview import NO_TURN, ClusterView, Hold, Load, NodeGlance, Overview, Standing
 from .entry import Entry
 from .ledger import Ledger
 
@@ -25,13 +24,20 @@ MOST_RANKED = 2_000
 
 
 def overview(ledger: Ledger, policy: PolicyState, now_s: float) -> Overview:
-    """All active queries, the earliest first."""
+    """How all active queries stand; the host adds the facts that were published of them."""
     kernel = ledger.kernel
     state = kernel.state
     turns = _turns(kernel)
     return Overview(
         now_s=now_s,
-        queries=tuple(_glance(entry, kernel, turns) for entry in ledger.entries.values()),
+        facts=(),
+        turns=turns,
+        # Behind others a query waits for them, whatever else it will wait for.
+        standings={
+            name: _standing(entry, state.queries.get(name), kernel)
+            for name, entry in ledger.entries.items()
+            if not turns.get(name, NO_TURN)[0]
+        },
         slots=state.total_slots,
         busy_slots=state.busy_slots,
         memory_bytes=state.memory_bytes,
@@ -49,24 +55,9 @@ def load(ledger: Ledger) -> Load:
     return Load(state.total_slots, state.busy_slots, waiting, running, state.reserved_bytes)
 
 
-def _glance(entry: Entry, kernel: Kernel, turns: dict[str, tuple[int, float]]) -> Glance:
-    known = kernel.state.queries.get(entry.id)
-    position, turn = turns.get(entry.id, (None, math.inf))
-    return Glance(
-        entry.id,
-        entry.request,
-        entry.submitted_s,
-        entry.started_s,
-        0 if known is None else known.slots,
-        entry.progress,
-        entry.prediction.work_s,
-        entry.work_s,
-        entry.memory_bytes,
-        # Behind others it waits for them, whatever else it will wait for.
-        "order" if position else _hold(entry, known, kernel),
-        position,
-        turn,
-    )
+def _standing(entry: Entry, known: QueryState | None, kernel: Kernel) -> Standing:
+    slots = 0 if known is None else known.slots
+    return Standing(slots, _hold(entry, known, kernel), entry.memory_bytes)
 
 
 def _hold(entry: Entry, known: QueryState | None, kernel: Kernel) -> Hold:

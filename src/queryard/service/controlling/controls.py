@@ -72,7 +72,12 @@ class Controls:
         """Whether queries are taken and start."""
         if self._overlay.get(DRAINING) is not None:
             return "draining"
-        return "open" if self._overlay.get(PAUSED) is None else "paused"
+        return "paused" if self.paused else "open"
+
+    @property
+    def paused(self) -> bool:
+        """Whether no waiting query starts."""
+        return self._overlay.get(PAUSED) is not None
 
     @property
     def closed(self) -> str:

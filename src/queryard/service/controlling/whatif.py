@@ -213,7 +213,7 @@ class WhatIfs:
     def _start(self, one: WhatIf) -> subprocess.Popen[str]:
         package = Path(__file__).resolve().parents[3]
         process = subprocess.Popen(
-            [sys.executable, "-c", _BOOT, str(package)],
+            [sys.executable, "-P", "-c", _BOOT, str(package)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -12,6 +12,7 @@ from queryard.comparison import PORTFOLIO, choose_profiles, own_profiles
 from queryard.core.errors import QueryardError
 from queryard.core.model import Tenant
 from queryard.core.tenants import SHARES
+from queryard.portfolio.documents import names_portfolio
 
 from ..problems import InvalidRequest
 from .whatif_job import Job
@@ -33,7 +34,8 @@ def read_job(given: Mapping[str, Any], history: Path, tenants: Sequence[Tenant])
         raise InvalidRequest('policies: name at least one, as ["fair", "srtf"]')
     for number, policy in enumerate(wanted, 1):
         if isinstance(policy, Mapping):
-            name = str(policy.get("name") or f"policy {number}")
+            usual = PORTFOLIO if names_portfolio(policy) else f"policy {number}"
+            name = str(policy.get("name") or usual)
             profiles[name] = {key: value for key, value in policy.items() if key != "name"}
             policy = name
         names.append(policy)

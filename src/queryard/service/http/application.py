@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -104,10 +104,39 @@ async def _invalid(request: Request, error: Exception) -> Response:
     """What is wrong with a request, field by field, in a line."""
     assert isinstance(error, RequestValidationError)
     said = []
-    for each in error.errors():
+    found = error.errors()
+    whole = _wrong_body(request, found)
+    if whole:
+        return problem_reply(InvalidRequest(whole))
+    for each in found:
         where = ".".join(str(part) for part in each["loc"] if part not in ("body", "query", "path"))
         said.append(f"{where}: {each['msg'].lower()}" if where else str(each["msg"]).lower())
     return problem_reply(InvalidRequest("; ".join(dict.fromkeys(said))))
+
+
+def _wrong_body(request: Request, errors: Sequence[Any]) -> str:
+    """What is wrong with a body as a whole; nothing if that is not the problem.
+
+    FastAPI takes a body of another type than JSON for a text.
+    """
+    of_body = [each for each in errors if tuple(each["loc"][:1]) == ("body",)]
+    if not of_body:
+        return ""
+    first = of_body[0]
+    sent_as = request.headers.get("content-type", "")
+    kind = sent_as.partition(";")[0].strip().lower()
+    remedy = "send JSON, with the header 'Content-Type: application/json'"
+    if first["type"] == "json_invalid":
+        reason = str(first.get("ctx", {}).get("error", "")) or "it cannot be read"
+        return f"the body is no valid JSON: {reason} (at character {first['loc'][-1]})"
+    if len(first["loc"]) > 1:
+        return ""
+    if first["type"] == "missing":
+        return f"the request has no body; {remedy}"
+    if kind != "application/json" and not kind.endswith("+json"):
+        told = f"has the type {kind!r}" if kind else "has no type"
+        return f"the body {told}, which is not read here; {remedy}"
+    return f'the body must be a JSON object, as {{"sql": "SELECT 42"}}; {first["msg"].lower()}'
 
 
 async def _http(request: Request, error: Exception) -> Response:

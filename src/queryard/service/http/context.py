@@ -150,6 +150,17 @@ def admin_of(request: Request) -> Principal:
     return found
 
 
+def figures_of(request: Request) -> Principal:
+    """The same, which may see the figures of all tenants."""
+    found = principal_of(request)
+    if not found.may_see_figures:
+        raise NotAdmin(
+            f"token {found.name!r} is a user's; use one with the role metrics (`queryard token add "
+            "NAME --role metrics`), or an admin's"
+        )
+    return found
+
+
 async def told(tell: Callable[[Callable[[], None]], None], timeout_s: float | None) -> bool:
     """Wait until something that tells by a call, from any thread, has told; False if it has not."""
     loop = asyncio.get_running_loop()

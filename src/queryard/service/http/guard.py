@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from queryard.core.errors import QueryardError
+from queryard.engine.errors import NotAllowed
 
 from ..limits import TooLarge
 from ..page.routes import is_page
@@ -28,6 +29,8 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 # What may be asked without a token.
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json"})
+# What a token with the role metrics may ask.
+FIGURES = ("/metrics",)
 _log = logging.getLogger("queryard.http")
 
 
@@ -94,6 +97,11 @@ class Guard:
         found = self._yard.tokens.check(secret.strip())
         if found is None:
             raise Unauthorized(f"the token is unknown, was revoked or has expired; {remedy}")
+        if not found.may_query and scope["path"] not in FIGURES:
+            raise NotAllowed(
+                f"token {found.name!r} has the role metrics, and may read {', '.join(FIGURES)} "
+                "only; use a user's token for this"
+            )
         return found
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:

@@ -26,7 +26,7 @@ from queryard.version import __version__
 
 from ..own_cpu import own_cpu
 from ..submitted import Submitted
-from .context import Context, admin_of, context_of
+from .context import Context, context_of, figures_of
 from .documents import errors
 
 router = APIRouter(tags=["server"])
@@ -140,6 +140,7 @@ class Figures(Collector):
                 self._context.results.memory.used_bytes,
             ),
             ("draining", "1 while no queries are taken.", int(yard.draining)),
+            ("paused", "1 while no waiting query starts.", int(yard.controls.paused)),
         ):
             yield GaugeMetricFamily(f"queryard_{name}", text, value)
         yield CounterMetricFamily(
@@ -201,8 +202,11 @@ class Figures(Collector):
     summary="Figures for Prometheus",
 )
 async def metrics(request: Request) -> Response:
-    """Queue, response, slots, memory and predictions, by tenant. For an admin's token."""
-    admin_of(request)
+    """Queue, response, slots, memory and predictions, by tenant.
+
+    For a token with the role `metrics`, or an admin's.
+    """
+    figures_of(request)
     figures: Figures = request.app.state.figures
     content = await context_of(request).run(generate_latest, figures.registry)
     return Response(content, media_type=MEDIA_TYPE)

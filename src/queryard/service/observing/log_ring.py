@@ -14,7 +14,7 @@ from ..logs import LOGGER
 
 Level = Literal["debug", "info", "warning", "error"]
 KEPT = 5_000
-CHARACTERS = 2_000
+CHARACTERS = 1_000
 FIELDS = 30
 # Beside our own, libraries that tell what goes wrong.
 LOGGERS = (LOGGER.name, "queryard.http", "uvicorn.error", "asyncio", "py.warnings")

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from queryard.live.choosing.state import PolicyState
 from queryard.live.estimates.forecasts import Forecasts
+from queryard.live.facts import QueryFacts
 from queryard.live.overview import Glance, Overview
 
 from .clock import WallClock
@@ -55,13 +56,14 @@ def now_document(
     overview = present.overview
     over = {each.id for each in ended}  # some of them since the overview was made
     seen = [
-        each
-        for each in overview.queries
-        if visibility.may_see(each.request.tenant) and each.id not in over
+        facts
+        for facts in overview.facts
+        if visibility.may_see(facts.request.tenant) and facts.id not in over
     ]
-    running = [each for each in seen if each.started_s is not None]
-    waiting = [each for each in seen if each.started_s is None]
-    waiting.sort(key=lambda each: (each.turn, each.submitted_s))
+    running = [overview.glance(facts) for facts in seen if facts.started_s is not None]
+    waiting = [facts for facts in seen if facts.started_s is None]
+    waiting.sort(key=lambda facts: (overview.turn(facts), facts.submitted_s))
+    first = [overview.glance(facts) for facts in waiting[:limit]]
     shown = _Shown(present, clock)
     return {
         "at": clock.at(overview.now_s),
@@ -74,20 +76,24 @@ def now_document(
             "reserved_bytes": int(overview.reserved_bytes),
             "process_bytes": present.process_bytes,
         },
-        "tenants": _tenants(seen, filter(visibility.may_see, present.tenants)),
+        "tenants": _tenants(running, waiting, filter(visibility.may_see, present.tenants)),
         "running": [shown.active(each) for each in running],
-        "waiting": [shown.active(each) for each in waiting[:limit]],
+        "waiting": [shown.active(each) for each in first],
         "more_waiting": max(0, len(waiting) - limit),
         "ended": [shown.ended(each) for each in ended],
     }
 
 
-def _tenants(queries: Iterable[Glance], named: Iterable[str]) -> list[dict[str, Any]]:
+def _tenants(
+    running: Iterable[Glance], waiting: Iterable[QueryFacts], named: Iterable[str]
+) -> list[dict[str, Any]]:
     """How many queries of each tenant wait and run, and the slots they hold."""
     counts: dict[str, list[int]] = {name: [0, 0, 0] for name in named}
-    for query in queries:
+    for facts in waiting:
+        counts.setdefault(facts.request.tenant, [0, 0, 0])[0] += 1
+    for query in running:
         found = counts.setdefault(query.request.tenant, [0, 0, 0])
-        found[query.started_s is not None] += 1
+        found[1] += 1
         found[2] += query.slots
     return [
         {"name": name, "waiting": waiting, "running": running, "slots": slots}

@@ -55,15 +55,30 @@ def segments(
         slots = row["slots"]
         label = f"{several(slots, 'slot')}, {row['outcome'] or 'held'}"
         found.append(Segment("lease", *span(row), slots, row["node"], label))
+    launches: dict[int, list[Row]] = {}
     for row in tasks:
-        others = riders.get(row["launch"], 0)
-        what = f"{JobId.of(row['job']).name}: {row['kind']} {row['task'] + 1}"
-        how = row["outcome"] or "running"
-        company = f", with {several(others, 'other query')}" if others else ""
+        launches.setdefault(row["launch"], []).append(row)
+    for launch, rows in launches.items():
+        # Tasks of one launch share its slot, those of other queries, too.
+        others = riders.get(launch, 0)
         kind: Kind = "ride" if others else "task"
-        found.append(Segment(kind, *span(row), 1, row["node"], f"{what}, {how}{company}"))
+        begin_s, end_s = min(map(span, rows)), max(map(span, rows), key=lambda each: each[1])
+        label = _task_label(rows, others)
+        found.append(Segment(kind, begin_s[0], end_s[1], 1, rows[0]["node"], label))
     found.sort(key=lambda each: (each.from_s, each.to_s))
     return [*_without_slots(times, found), *found]
+
+
+def _task_label(rows: list[Row], others: int) -> str:
+    """The tasks of a launch in words, and how many other queries rode along."""
+    first = rows[0]
+    name = JobId.of(first["job"]).name
+    parts = [f"{name}: {first['kind']} {first['task'] + 1}", first["outcome"] or "running"]
+    if len(rows) > 1:
+        parts.append(f"with {several(len(rows) - 1, 'task')} more of its own")
+    if others:
+        parts.append(f"with {several(others, 'other query')}")
+    return ", ".join(parts)
 
 
 def _without_slots(times: Times, busy: list[Segment]) -> list[Segment]:

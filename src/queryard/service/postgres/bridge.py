@@ -16,9 +16,11 @@ from queryard.core.errors import QueryardError
 from queryard.engine.classify import Classified, classify
 from queryard.engine.describing import CannotDescribe
 from queryard.live.handle import Handle
+from queryard.live.request import Instead
 from queryard.results.answer import Answer
 from queryard.sql.catalog.quoting import literal
 
+from ..config import ServiceLimits
 from ..served import ServedClient
 from . import oids
 from .catalog.answers import CatalogAnswer
@@ -42,23 +44,33 @@ class Activity:
     def __init__(self) -> None:
         self.cancelled = False
         self._handle: Handle | None = None
+        self._waiting: asyncio.Future[Any] | None = None
 
     def runs(self, handle: Handle | None) -> None:
         self._handle = handle
         if self.cancelled and handle is not None:
             handle.cancel()
 
+    def waits(self, waiting: asyncio.Future[Any] | None) -> None:
+        """It waits for the client, and not for a query."""
+        self._waiting = waiting
+        if self.cancelled and waiting is not None:
+            waiting.cancel()
+
     def cancel(self) -> None:
         self.cancelled = True
+        if self._waiting is not None:
+            self._waiting.cancel()
         if self._handle is not None:
             self._handle.cancel()
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A statement for DuckDB: its text with casts, and the columns that it gives, if any."""
+    """A statement for DuckDB, and the columns that it gives, if any; some are cast on their way."""
 
     sql: str
+    """As the client has sent it."""
     statement: Classified
     columns: tuple[Column, ...]
     # Whether its columns are known only once it runs.
@@ -88,6 +100,7 @@ class Bridge:
         catalogs: Catalogs,
         settings: Settings,
         identity: Mapping[str, str],
+        limits: ServiceLimits,
         zone: str = "UTC",
     ) -> None:
         """`identity` is what is known of the session and is no setting: user, database, pid …
@@ -96,6 +109,7 @@ class Bridge:
         """
         self.client = client
         self.settings = settings
+        self.limits = limits
         self._executor = executor
         self._catalogs = catalogs
         self._identity = dict(identity)
@@ -144,7 +158,7 @@ class Bridge:
 
     async def plan(self, sql: str) -> Plan:
         """Bind a statement, and cast the columns that need it. Nothing is run."""
-        await self._follow_settings()
+        await self.follow_settings()
         return await self.call(self._plan, sql)
 
     def _plan(self, sql: str) -> Plan:
@@ -165,7 +179,7 @@ class Bridge:
                 f"column {awkward[0]!r} of {statement.kind} has a type that PostgreSQL lacks",
                 hint="cast it in the statement, for example to VARCHAR",
             )
-        return Plan(with_casts(statement.sql, columns), statement, columns)
+        return Plan(statement.sql, statement, columns)
 
     # --- running ---------------------------------------------------------------------------------
 
@@ -173,7 +187,8 @@ class Bridge:
         self, plan: Plan, activity: Activity, tell: Callable[[str], Any] | None = None
     ) -> Started:
         """Submit a statement and wait for its first rows, or for its end if it gives none."""
-        handle = await self._submit(plan.sql)
+        runs = with_casts(plan.sql, plan.columns)
+        handle = await self._submit(plan.sql, None if runs == plan.sql else Instead(runs))
         activity.runs(handle)
         answer = await (handle if tell is None else self._told(handle, tell))
         if not answer.returns_rows:
@@ -182,7 +197,7 @@ class Bridge:
             columns = columns_of(tuple(answer.columns), tuple(answer.types))
             if any(column.type.cast for column in columns):
                 await self.call(answer.close)
-                again = Plan(with_casts(plan.sql, columns), plan.statement, columns)
+                again = Plan(plan.sql, plan.statement, columns)
                 return await self.start(again, activity, tell)
             plan = Plan(plan.sql, plan.statement, columns)
         columns = plan.columns
@@ -195,10 +210,16 @@ class Bridge:
         answer = await handle
         await self.call(_changed, answer)
 
-    async def _submit(self, sql: str) -> Handle:
-        await self._follow_settings()
+    async def load(self, sql: str, runs: str, activity: Activity) -> None:
+        """Insert the rows of a COPY by a statement that names their file."""
+        handle = await self._submit(sql, Instead(runs, trusted=True))
+        activity.runs(handle)
+        await self.call(_changed, await handle)
+
+    async def _submit(self, sql: str, instead: Instead | None = None) -> Handle:
+        await self.follow_settings()
         options = self.settings.query_options()
-        return await self.call(lambda: self.client.submit(sql, **options))
+        return await self.call(lambda: self.client.submit(sql, instead=instead, **options))
 
     async def _told(self, handle: Handle, tell: Callable[[str], Any]) -> Answer:
         waiting = asyncio.ensure_future(_ready(handle))
@@ -209,7 +230,7 @@ class Bridge:
         finally:
             waiting.cancel()
 
-    async def _follow_settings(self) -> None:
+    async def follow_settings(self) -> None:
         """Tenant and time zone are the client's: they follow when a setting has changed."""
         tenant = self.settings["queryard.tenant"] or self.client.principal.tenant
         if tenant != self.client.tenant:

@@ -13,7 +13,8 @@ from . import oids, replies
 from .bridge import Activity, Bridge
 from .errors import PostgresError, not_supported
 from .portals import Portal, Portals
-from .rows import Rows, data_rows, no_rows
+from .rows import Encoder, Rows, data_rows, no_rows
+from .scrolling import Scroll
 from .sending import Outlet, Sender
 from .settings import UnknownSetting
 from .texts import Text
@@ -179,6 +180,7 @@ class Commander:
                 raise PostgresError("42P11", "cursors can only be declared for queries")
             portal = Portal(text, plan)
         portal.hold, portal.binary = command.hold, command.binary
+        portal.scrolls = command.scroll
         self._portals.add(command.name, portal)
         return "DECLARE CURSOR"
 
@@ -189,16 +191,30 @@ class Commander:
         await self._sender.start(cursor, activity, alone=True)
         rows = cursor.rows
         assert rows is not None
-        if command.moves:
-            sent, _ = await self._sender.stream(rows, command.rows, no_rows)
-            self._outlet.send(replies.complete(f"MOVE {sent}"))
-            return
         forms = (cursor if cursor.binary else portal).forms_for(rows.columns)
-        if describes:
+        if describes and not command.moves:
             self._sender.describe(rows.columns, forms)
         encode = data_rows(rows.columns, forms, self._settings["timezone"])
-        sent, _ = await self._sender.stream(rows, command.rows, encode)
-        self._outlet.send(replies.complete(f"FETCH {sent}"))
+        if command.moves:
+            encode = no_rows
+        if cursor.scrolls:
+            sent = await self._scroll(cursor, command, encode)
+        else:
+            skipped, most = _forward(command)
+            if skipped:
+                await self._sender.stream(rows, skipped, no_rows)
+            sent, _ = await self._sender.stream(rows, most, encode)
+        self._outlet.send(replies.complete(f"{'MOVE' if command.moves else 'FETCH'} {sent}"))
+
+    async def _scroll(self, cursor: Portal, command: c.Fetch, encode: Encoder) -> int:
+        assert cursor.rows is not None
+        if cursor.scroll is None:
+            cursor.scroll = Scroll(cursor.rows)
+        chunk = await self._bridge.call(cursor.scroll.fetch, command.how, command.rows, encode)
+        for data in chunk.data:
+            self._outlet.send(data)
+            await self._outlet.drain()
+        return chunk.rows
 
     async def _close_cursor(self, name: str | None) -> str:
         if name is None:
@@ -215,6 +231,17 @@ class Commander:
         if not self._forget(name):
             await self._bridge.run(f"DEALLOCATE {identifier(name)}")
         return "DEALLOCATE"
+
+
+def _forward(command: c.Fetch) -> tuple[int, int | None]:
+    """How many rows a cursor that only goes forward passes over, and how many it then gives."""
+    if command.how == "forward":
+        return 0, command.rows
+    if command.how == "relative" and command.rows is not None and command.rows > 0:
+        return command.rows - 1, 1
+    raise PostgresError(
+        "55000", "cursor can only scan forward", hint="declare it with SCROLL to go back"
+    )
 
 
 def show_columns(name: str) -> tuple[Column, ...]:

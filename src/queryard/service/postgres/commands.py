@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
+
+Direction = Literal["forward", "backward", "absolute", "relative"]
+DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +81,17 @@ class Declare:
     query: str
     hold: bool
     binary: bool
+    scroll: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Rows of a cursor; None is all that are left. A MOVE drops them."""
+    """Rows of a cursor: how many, None for all; or which one. A MOVE drops them."""
 
     name: str
     rows: int | None
     moves: bool
+    how: Direction = "forward"
 
 
 @dataclass(frozen=True, slots=True)

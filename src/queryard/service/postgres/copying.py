@@ -1,26 +1,19 @@
-"""COPY … TO STDOUT: what is asked for, and rows as PostgreSQL's text and CSV formats have them."""
+"""COPY … TO STDOUT: rows as PostgreSQL's text, CSV and binary formats have them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import accumulate
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from queryard.engine.classify import unquoted
-
+from .copy_options import SIGNATURE, CopyOut
 from .encoding.cells import as_binary, matrix, nulls_of
 from .encoding.rows import COPY_ROW, Sent, bytes_of, cells_of, encode_rows
-from .errors import PostgresError, not_supported
 from .replies import copy_data
-from .texts import Text
 from .types import Column
 
-Format = Literal["text", "csv", "binary"]
-_SIGNATURE = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _TRAILER = b"\xff\xff"
 # What COPY's text format writes with a backslash; the backslash itself comes first.
 _ESCAPES = {
@@ -32,127 +25,6 @@ _ESCAPES = {
     b"\t": b"\\t",
     b"\v": b"\\v",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class CopyOut:
-    """Rows of a query, and how they are written."""
-
-    query: str
-    format: Format = "text"
-    delimiter: str = "\t"
-    null: str = "\\N"
-    header: bool = False
-    quote: str = '"'
-    escape: str = '"'
-    force_quote: tuple[str, ...] = ()  # "*" for all columns
-
-
-def copy_of(text: Text) -> CopyOut | None:
-    """What a COPY TO STDOUT asks for; None for all other statements.
-
-    >>> copy_of(Text("COPY (SELECT 1) TO STDOUT (FORMAT csv, HEADER)"))
-    ... # doctest: +NORMALIZE_WHITESPACE
-    CopyOut(query='SELECT 1', format='csv', delimiter=',', null='', header=True, quote='"',
-            escape='"', force_quote=())
-    """
-    words = text.words
-    if text.first != "copy":
-        return None
-    depths = accumulate((word == "(") - (word == ")") for word in words)
-    outside = [place for place, depth in enumerate(depths) if depth == 0]
-    at = next((place for place in outside if words[place] in ("to", "from")), 0)
-    target = words[at + 1 : at + 2]
-    if words[at] == "from" and target in (("stdin",), ("program",)):
-        raise not_supported(
-            "COPY FROM STDIN: this server takes no rows from clients",
-            hint="insert them, or put a file beside the tables of the server",
-        )
-    if words[at] != "to" or target not in (("stdout",), ("program",)):
-        return None
-    if target == ("program",):
-        raise PostgresError("42501", "COPY TO PROGRAM: clients run no programs on the server")
-    if words[1] == "(":
-        query = text.between(2, at - 1)
-    else:
-        opened = words.index("(", 1, at) if "(" in words[1:at] else at
-        names = text.between(opened + 1, at - 1) if opened < at else "*"
-        query = f"SELECT {names} FROM {text.between(1, opened)}"
-    return _with_options(query, text, at + 2)
-
-
-def _with_options(query: str, text: Text, at: int) -> CopyOut:
-    if text.words[at : at + 1] == ("with",):
-        at += 1
-    options: dict[str, Any] = {}
-    if text.words[at : at + 1] == ("(",):
-        _listed(text, at + 1, options)
-    else:
-        _in_a_row(text, at, options)
-    form = options.pop("format", "text")
-    if form not in ("text", "csv", "binary"):
-        raise PostgresError("22023", f'COPY format "{form}" not recognized')
-    if form == "csv":
-        options = {"delimiter": ",", "null": "", **options}
-        options.setdefault("escape", options.get("quote", '"'))
-    allowed = {"binary": set(), "text": {"delimiter", "null", "header"}}.get(form)
-    for name in options:
-        if allowed is not None and name not in allowed:
-            raise PostgresError("42601", f"COPY {name} is not possible in {form} format")
-    delimiter = options.get("delimiter", ",")
-    if len(delimiter.encode()) != 1 or delimiter in "\n\r":
-        raise PostgresError("0A000", "COPY delimiter must be a single one-byte character")
-    return CopyOut(query, form, **options)
-
-
-def _listed(text: Text, at: int, options: dict[str, Any]) -> None:
-    """(FORMAT csv, HEADER true …)"""
-    while at < len(text.words) and text.words[at] != ")":
-        name = text.name(at)
-        end, depth = at + 1, 0
-        while end < len(text.words) and (depth or text.words[end] not in (",", ")")):
-            depth += (text.words[end] == "(") - (text.words[end] == ")")
-            end += 1
-        _put(options, name, [text.tokens.texts[place] for place in range(at + 1, end)])
-        at = end + (text.words[end : end + 1] == (",",))
-
-
-def _in_a_row(text: Text, at: int, options: dict[str, Any]) -> None:
-    """BINARY, or CSV HEADER DELIMITER AS ';' …: as it was written before version 9."""
-    words = text.words
-    while at < len(words):
-        word = words[at]
-        at += 1
-        if word in ("binary", "csv"):
-            options["format"] = word
-        elif word == "header":
-            options["header"] = True
-        elif word in ("delimiter", "delimiters", "null", "quote", "escape"):
-            at += words[at : at + 1] == ("as",)
-            if at >= len(words):
-                raise PostgresError("42601", "syntax error at end of input")
-            _put(options, word.removesuffix("s"), [text.tokens.texts[at]])
-            at += 1
-        else:
-            raise PostgresError("42601", f"syntax error at or near {word!r}")
-
-
-def _put(options: dict[str, Any], name: str, values: list[str]) -> None:
-    value = unquoted(values[0].removeprefix("E")) if values else ""
-    if name == "format":
-        options["format"] = value.lower()
-    elif name == "header":
-        options["header"] = value.lower() not in ("false", "off", "0")
-    elif name == "force_quote":
-        names = [unquoted(word).strip() for word in values if word not in ("(", ")", ",")]
-        options["force_quote"] = tuple(names)
-    elif name in ("delimiter", "null", "quote", "escape"):
-        options[name] = "\t" if value == "\\t" else value
-    elif name == "encoding":
-        if value.lower().replace("-", "") not in ("utf8", "unicode", "sql_ascii"):
-            raise not_supported(f"COPY: encoding {value!r}", hint="this server speaks UTF8")
-    else:
-        raise PostgresError("42601", f'option "{name}" not recognized')
 
 
 class CopyRows:
@@ -176,7 +48,7 @@ class CopyRows:
         self._begun = True
         data = memoryview(rows).cast("B")
         first = 1 + int.from_bytes(data[1:5], "big")
-        return [copy_data(_SIGNATURE + bytes(data[5:first])), data[first:]]
+        return [copy_data(SIGNATURE + bytes(data[5:first])), data[first:]]
 
     def head(self) -> bytes:
         copy = self._copy
@@ -192,7 +64,7 @@ class CopyRows:
     def tail(self) -> bytes:
         if self._copy.format != "binary":
             return b""
-        return copy_data((b"" if self._begun else _SIGNATURE) + _TRAILER)
+        return copy_data((b"" if self._begun else SIGNATURE) + _TRAILER)
 
     def _lines(self, batch: Any) -> Any:
         parts: list[Any] = []

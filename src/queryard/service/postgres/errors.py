@@ -10,8 +10,11 @@ class PostgresError(QueryardError):
 
     fatal = False
 
-    def __init__(self, sqlstate: str, text: str, *, detail: str = "", hint: str = "") -> None:
+    def __init__(
+        self, sqlstate: str, text: str, *, detail: str = "", hint: str = "", where: str = ""
+    ) -> None:
         super().__init__(text)
+        self.where = where
         self.sqlstate = sqlstate
         self.detail = detail
         self.hint = hint

@@ -9,9 +9,9 @@ from . import replies
 from .blocks import Block
 from .bridge import Activity, Bridge, Plan
 from .commanding import Commander, show_columns
-from .copying import CopyOut
-from .errors import not_supported
+from .copy_options import CopyIn, CopyOut
 from .portals import Portal, Portals
+from .receiving import Receiver
 from .sending import Outlet, Sender
 from .transactions import Transactions
 from .types import Column
@@ -36,12 +36,19 @@ class Executor:
         self._portals = portals
         self.transactions = Transactions(bridge, block, portals, outlet.send)
         self._sender = Sender(outlet, bridge, self.transactions)
+        self._receiver = Receiver(outlet, bridge, self.transactions)
         self._commander = Commander(
             outlet, bridge, portals, self._sender, self.transactions, forget
         )
 
-    async def columns(self, portal: Portal) -> tuple[Column, ...]:
-        """The columns that a portal gives; none for what gives no rows."""
+    async def columns(
+        self, portal: Portal, activity: Activity, *, keeps: bool = True
+    ) -> tuple[Column, ...]:
+        """The columns that a portal gives; none for what gives no rows.
+
+        A statement whose columns are known only once it runs, as a PIVOT, is begun here; unless
+        the portal is kept for its rows (`keeps`), it is ended again.
+        """
         work = portal.work
         if portal.rows is not None:
             return portal.rows.columns
@@ -49,16 +56,24 @@ class Executor:
             return (await self._sender.ask_catalog(portal)).columns
         if isinstance(work, Plan):
             if work.opaque:
-                raise not_supported(
-                    "the columns of this statement are known only once it runs",
-                    hint="send it in the simple protocol, or select from it as a subquery",
-                )
+                return await self._begun(portal, activity, keeps=keeps)
             return work.columns
         if isinstance(work, c.Show):
             return show_columns(work.name)
         if isinstance(work, c.Fetch) and not work.moves:
-            return await self.columns(self._portals.cursor(work.name))
+            return await self.columns(self._portals.cursor(work.name), activity)
         return ()
+
+    async def _begun(
+        self, portal: Portal, activity: Activity, *, keeps: bool
+    ) -> tuple[Column, ...]:
+        self._block.check()
+        await self._sender.start(portal, activity, alone=False)
+        if portal.rows is None:
+            return ()
+        if not keeps:
+            await self.transactions.drop([portal])
+        return portal.rows.columns
 
     async def execute(
         self,
@@ -76,6 +91,9 @@ class Executor:
         elif isinstance(work, CopyOut):
             self._block.check()
             await self._sender.copy(work, activity)
+        elif isinstance(work, CopyIn):
+            self._block.check()
+            await self._receiver.copy(work, portal.text, activity, alone=alone)
         elif isinstance(work, Plan) or portal.catalog_values is not None:
             self._block.check()
             await self._sender.start(portal, activity, alone=alone)

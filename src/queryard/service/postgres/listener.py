@@ -33,6 +33,7 @@ _log = logging.getLogger(__name__)
 # Connections that have not logged in, beside those that are allowed.
 STRANGERS = 100
 LOOK_S = 0.5
+STOPS = "terminating connection due to administrator command: the server stops"
 VERSION = f"PostgreSQL {SERVER_VERSION} (Queryard, DuckDB)"
 
 
@@ -211,8 +212,7 @@ class _Connection:
             pass
         except asyncio.CancelledError:
             if self._must_end:
-                words = "terminating connection due to administrator command"
-                self.wire.send(replies.error(FatalError("57P01", words)))
+                self.wire.send(replies.error(FatalError("57P01", STOPS)))
         except Exception as error:
             problem = as_postgres(error)
             if not problem.fatal:
@@ -268,7 +268,15 @@ class _Connection:
             "pid": str(self._process),
             "version": VERSION,
         }
-        bridge = Bridge(client, listener.executor, listener.catalogs, settings, identity, zone)
+        bridge = Bridge(
+            client,
+            listener.executor,
+            listener.catalogs,
+            settings,
+            identity,
+            listener.yard.config.limits,
+            zone,
+        )
         session = Session(self.wire, bridge)
         self.wire.send(replies.AUTHENTICATED)
         for name, value in settings.reported().items():
@@ -280,7 +288,7 @@ class _Connection:
     async def _serve(self, session: Session) -> None:
         while True:
             if self._must_end:
-                raise FatalError("57P01", "terminating connection due to administrator command")
+                raise FatalError("57P01", STOPS)
             self._waiting = True
             try:
                 async with asyncio.timeout(self._patience_s(session)):

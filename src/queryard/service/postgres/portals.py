@@ -13,9 +13,10 @@ from queryard.live.handle import Handle
 
 from .bridge import Plan
 from .commands import Command
-from .copying import CopyOut
+from .copy_options import CopyIn, CopyOut
 from .errors import BadMessage, PostgresError
 from .rows import Rows
+from .scrolling import Scroll
 from .texts import Text
 from .types import Column
 
@@ -37,7 +38,7 @@ class Portal:
     """
 
     text: Text
-    work: Plan | Command | CopyOut | None
+    work: Plan | Command | CopyOut | CopyIn | None
     catalog_values: list[Any] | None = None
     forms: tuple[int, ...] = ()
     hold: bool = False
@@ -46,6 +47,9 @@ class Portal:
     handle: Handle | None = None
     started: bool = False
     tag: str = ""
+    # Of a cursor that goes back.
+    scrolls: bool = False
+    scroll: Scroll | None = None
 
     def forms_for(self, columns: Sequence[Column]) -> tuple[int, ...]:
         """The format of each column: one for all, or one for each."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from queryard.engine.classify import unquoted
 
 from .commands import (
+    DIRECTIONS,
     Begin,
     CloseCursor,
     Command,
     Commit,
     Deallocate,
     Declare,
+    Direction,
     Discard,
     Fetch,
     Nothing,
@@ -231,42 +233,49 @@ def _declare(text: Text) -> Command:
     cursor = words.index("cursor")
     begin = words.index("for", cursor) + 1
     traits, holds = words[2:cursor], words[cursor + 1 : begin - 1]
-    scrolls = "scroll" in traits and "no" not in traits
-    if scrolls:
-        raise not_supported("cursors move forward only", hint="declare it with NO SCROLL")
     query = text.rest(begin)
     if not query:
         raise PostgresError("42601", "syntax error at end of input")
-    return Declare(text.name(1), query, holds == ("with", "hold"), "binary" in traits)
+    scrolls = "scroll" in traits and "no" not in traits
+    return Declare(text.name(1), query, holds == ("with", "hold"), "binary" in traits, scrolls)
 
 
-_BACKWARD = ("prior", "backward", "first", "last")
+# What a word says by itself: the direction, and how many rows, or which.
+_STEPS: dict[str, tuple[Direction, int]] = {
+    "next": ("forward", 1),
+    "prior": ("backward", 1),
+    "first": ("absolute", 1),
+    "last": ("absolute", -1),
+}
 
 
 def _fetch(text: Text) -> Command:
     words = text.words[1:]
-    moves = text.first == "move"
-    at, rows = 0, 1
-    every = False
-    if words[:1] and words[0] in _BACKWARD:
-        raise PostgresError("55000", "cursor can only scan forward", hint="fetch FORWARD only")
-    if words[:1] == ("absolute",):
-        raise not_supported("FETCH ABSOLUTE: cursors count rows from where they are")
-    if words[:1] and words[0] in ("next", "forward", "relative"):
-        at = 1
-    if words[at : at + 1] == ("all",):
-        every, at = True, at + 1
-    elif words[at : at + 1] == ("-",):
-        raise PostgresError("55000", "cursor can only scan forward", hint="fetch FORWARD only")
-    elif words[at : at + 1] and words[at].isdigit():
-        rows, at = int(words[at]), at + 1
-    if words[:1] == ("relative",) and rows != 1:
-        raise not_supported("FETCH RELATIVE: move first, then fetch")
+    at = 0
+    how: Direction = "forward"
+    rows: int | None = 1
+    if words[:1] and words[0] in _STEPS:
+        (how, rows), at = _STEPS[words[0]], 1
+    else:
+        for known in DIRECTIONS:
+            if words[:1] == (known,):
+                how, at = known, 1
+        if words[at : at + 1] == ("all",):
+            rows, at = None, at + 1
+        else:
+            sign = -1 if words[at : at + 1] == ("-",) else 1
+            at += sign < 0
+            if words[at : at + 1] and words[at].isdigit():
+                rows, at = sign * int(words[at]), at + 1
+            elif sign < 0 or how in ("absolute", "relative"):
+                raise PostgresError("42601", f"{text.first.upper()}: a number was expected")
     if words[at : at + 1] and words[at] in ("from", "in"):
         at += 1
-    if rows == 0:
-        raise not_supported("FETCH 0: rows that were fetched are not kept")
-    return Fetch(text.name(at + 1), None if every else rows, moves)
+    if how in ("forward", "backward") and rows is not None and rows < 0:
+        how, rows = ("backward" if how == "forward" else "forward"), -rows
+    if rows == 0 and how != "absolute":
+        how = "relative"  # the row at which the cursor is
+    return Fetch(text.name(at + 1), rows, text.first == "move", how)
 
 
 def _close(text: Text) -> Command:

@@ -101,6 +101,11 @@ def copy_out(columns: int, binary: bool) -> bytes:
     return message(b"H", struct.pack(f"!bH{columns}h", int(binary), columns, *formats))
 
 
+def copy_in(columns: int, binary: bool) -> bytes:
+    formats = [int(binary)] * columns
+    return message(b"G", struct.pack(f"!bH{columns}h", int(binary), columns, *formats))
+
+
 def copy_data(data: bytes) -> bytes:
     return message(b"d", data)
 
@@ -108,7 +113,7 @@ def copy_data(data: bytes) -> bytes:
 def error(problem: PostgresError) -> bytes:
     severity = "FATAL" if problem.fatal else "ERROR"
     fields = _fields(severity, problem.sqlstate, str(problem))
-    for letter, more in ((b"D", problem.detail), (b"H", problem.hint)):
+    for letter, more in ((b"D", problem.detail), (b"H", problem.hint), (b"W", problem.where)):
         if more:
             fields += letter + text(more)
     return message(b"E", fields + b"\0")

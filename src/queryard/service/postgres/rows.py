@@ -45,7 +45,7 @@ class Rows:
         data: list[Any] = []
         rows = 0
         while rows < FEW_ROWS and (most is None or rows < most):
-            piece = self._take()
+            piece = self.take()
             if piece is None:
                 return Chunk(tuple(data), rows, True)
             if most is not None and piece.num_rows > most - rows:
@@ -55,7 +55,8 @@ class Rows:
             rows += piece.num_rows
         return Chunk(tuple(data), rows, False)
 
-    def _take(self) -> Any:
+    def take(self) -> Any:
+        """The next rows as they come; None at the end. It waits for the query."""
         piece, self._rest = self._rest, None
         return next(self._pieces, None) if piece is None else piece
 

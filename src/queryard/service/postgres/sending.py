@@ -7,8 +7,10 @@ from typing import Any, Protocol
 
 from . import replies
 from .bridge import Activity, Bridge, Plan
-from .copying import CopyOut, CopyRows
+from .copy_options import CopyOut
+from .copying import CopyRows
 from .errors import PostgresError, not_supported
+from .frames import Frame
 from .portals import Portal, tag_of
 from .rows import Chunk, Encoder, Rows, data_rows
 from .texts import Text
@@ -21,6 +23,7 @@ class Outlet(Protocol):
 
     def send(self, data: Any) -> None: ...
     async def drain(self) -> None: ...
+    async def receive(self) -> Frame: ...
 
 
 class Sender:
@@ -43,7 +46,7 @@ class Sender:
         assert isinstance(portal.work, Plan)
         plan = portal.work
         if plan.writes:
-            await self._transactions.before_write(plan, alone=alone)
+            await self._transactions.before_write(plan.statement.words[0].upper(), alone=alone)
         portal.started = True
         tell = self._tell if self._settings.is_on("queryard.progress") else None
         started = await self._bridge.start(plan, activity, tell)

@@ -15,7 +15,7 @@ from . import messages as m
 from . import replies
 from .blocks import Block
 from .bridge import Activity, Bridge
-from .copying import copy_of
+from .copy_options import copy_of
 from .errors import FatalError, PostgresError, not_supported
 from .executing import Executor
 from .frames import Frame
@@ -36,6 +36,9 @@ class Link(Protocol):
 
     async def drain(self) -> None:
         """Wait until the client has taken most of it."""
+
+    async def receive(self) -> Frame:
+        """The next message, of a COPY that takes rows."""
 
     def upcoming(self) -> int | None:
         """The letter of the next message, if it has come already."""
@@ -94,7 +97,7 @@ class Session:
         elif isinstance(message, m.Bind):
             await self._bind(message, activity)
         elif isinstance(message, m.Describe):
-            await self._describe(message)
+            await self._describe(message, activity)
         elif isinstance(message, m.Execute):
             await self._execute(message, activity)
         elif isinstance(message, m.Close):
@@ -225,19 +228,21 @@ class Session:
             return Portal(text, None, values, forms)
         return Portal(bound, await self._bridge.plan(bound.sql), forms=forms)
 
-    async def _describe(self, message: m.Describe) -> None:
+    async def _describe(self, message: m.Describe, activity: Activity) -> None:
         if message.target == "portal":
             portal = self.portals[message.name]
-            columns = await self._executor.columns(portal)
+            columns = await self._executor.columns(portal, activity)
             self._send_columns(columns, portal.forms_for)
             return
         prepared = self._statement(message.name)
         self._check_block(prepared.text)
-        types, columns = await self._described(prepared)
+        types, columns = await self._described(prepared, activity)
         self._link.send(replies.parameter_description([kind or 25 for kind in types]))
         self._send_columns(columns, lambda columns: (0,) * len(columns))
 
-    async def _described(self, prepared: Prepared) -> tuple[tuple[int, ...], tuple[Column, ...]]:
+    async def _described(
+        self, prepared: Prepared, activity: Activity
+    ) -> tuple[tuple[int, ...], tuple[Column, ...]]:
         """The types of the parameters, and the columns, of a statement that is not bound."""
         text = prepared.text
         if await self._asks_catalog(text):
@@ -247,7 +252,7 @@ class Session:
         types = await self._bridge.parameter_types(text, prepared.given)
         sample = Text(text.filled(lambda number: null_of(types[number - 1])))
         portal = await self._portal(sample, sample, [], ())
-        return types, await self._executor.columns(portal)
+        return types, await self._executor.columns(portal, activity, keeps=False)
 
     def _send_columns(
         self, columns: tuple[Column, ...], forms: Callable[[tuple[Column, ...]], tuple[int, ...]]

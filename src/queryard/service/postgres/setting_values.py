@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from queryard.core.errors import QueryardError
 from queryard.live.amounts import as_time_left
-from queryard.live.request import checked_plan, checked_priority, checked_tenant
+from queryard.live.request import PLANS, checked_plan, checked_priority, checked_tenant
 
 from .errors import PostgresError
 
@@ -110,6 +110,7 @@ USUAL = {
     "queryard.progress": "off",
     "queryard.tenant": "",
 }
+ISOLATION = ("serializable", "repeatable read", "read committed", "read uncommitted")
 _TRUE, _FALSE = ("on", "true", "yes", "1", "t", "y"), ("off", "false", "no", "0", "f", "n")
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "": 1e-3}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*")
@@ -117,7 +118,11 @@ _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*")
 
 def _switch(name: str, value: str) -> str:
     if value.lower() not in (*_TRUE, *_FALSE):
-        raise PostgresError("22023", f'parameter "{name}" requires a Boolean value')
+        raise PostgresError(
+            "22023",
+            f'parameter "{name}" requires a Boolean value, got "{value}"',
+            hint="write on or off",
+        )
     return "on" if value.lower() in _TRUE else "off"
 
 
@@ -188,15 +193,22 @@ def seconds_of(name: str, value: str) -> float:
     return float(found.group(1)) * _UNITS[found.group(2)]
 
 
-def _asked(check: Callable[[str], object]) -> Callable[[str, str], str]:
-    """A check of Queryard's own; an empty text means: not set."""
+def _asked(check: Callable[[str], object], allowed: str) -> Callable[[str, str], str]:
+    """A check of Queryard's own, and what is allowed; an empty text means: not set.
+
+    >>> _asked(float, "a number, as 2.5")("queryard.priority", "x")
+    Traceback (most recent call last):
+    queryard.service.postgres.errors.PostgresError: invalid value for parameter \
+"queryard.priority": "x"; allowed is a number, as 2.5
+    """
 
     def checked(name: str, value: str) -> str:
         try:
             if value:
                 check(value)
-        except (QueryardError, ValueError) as error:
-            raise PostgresError("22023", f'invalid value for parameter "{name}": {error}') from None
+        except (QueryardError, ValueError):
+            words = f'invalid value for parameter "{name}": "{value}"; allowed is {allowed}'
+            raise PostgresError("22023", words) from None
         return value
 
     return checked
@@ -212,12 +224,19 @@ CHECKS: Mapping[str, Callable[[str, str], str]] = {
     "statement_timeout": _duration,
     "idle_in_transaction_session_timeout": _duration,
     "lock_timeout": _duration,
+    "idle_session_timeout": _duration,
+    "transaction_isolation": _only(*ISOLATION),
+    "default_transaction_isolation": _only(*ISOLATION),
     "transaction_read_only": _switch,
     "default_transaction_read_only": _switch,
     "role": _only("none"),
     "queryard.progress": _switch,
-    "queryard.deadline": _asked(lambda value: as_time_left(value, "deadline")),
-    "queryard.plan": _asked(checked_plan),
-    "queryard.priority": _asked(lambda value: checked_priority(float(value))),
-    "queryard.tenant": _asked(checked_tenant),
+    "queryard.deadline": _asked(
+        lambda value: as_time_left(value, "deadline"), "a time from now, as '10 s' or '5 min'"
+    ),
+    "queryard.plan": _asked(checked_plan, f"one of {', '.join(PLANS)}"),
+    "queryard.priority": _asked(
+        lambda value: checked_priority(float(value)), "a finite number, as 0 or 2.5"
+    ),
+    "queryard.tenant": _asked(checked_tenant, "a name, or names from above, as 'sales/emea'"),
 }

@@ -20,7 +20,9 @@ class UnknownSetting(PostgresError):
     """A name that is no setting of PostgreSQL's or Queryard's; it may be one of DuckDB's."""
 
     def __init__(self, name: str) -> None:
-        super().__init__("42704", f'unrecognized configuration parameter "{name}"')
+        own = [known for known in USUAL if known.startswith("queryard.")]
+        hint = f"there are {', '.join(own)}" if name.lower().startswith("queryard.") else ""
+        super().__init__("42704", f'unrecognized configuration parameter "{name}"', hint=hint)
 
 
 class Settings:

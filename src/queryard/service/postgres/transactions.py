@@ -7,7 +7,7 @@ from collections.abc import Callable
 from . import commands as c
 from . import replies
 from .blocks import Block
-from .bridge import Bridge, Plan
+from .bridge import Bridge
 from .errors import PostgresError
 from .portals import Portal, Portals
 
@@ -30,10 +30,9 @@ class Transactions:
             if portal.rows is not None:
                 await self._bridge.call(portal.rows.close)
 
-    async def before_write(self, plan: Plan, *, alone: bool) -> None:
-        """Open a real transaction where a later error or ROLLBACK must undo this statement."""
+    async def before_write(self, what: str, *, alone: bool) -> None:
+        """Open a real transaction where a later error or ROLLBACK must undo a statement."""
         if self._settings.is_on("transaction_read_only"):
-            what = plan.statement.words[0].upper()
             raise PostgresError("25006", f"cannot execute {what} in a read-only transaction")
         block = self.block
         if not block.real and (block.open or not alone):

@@ -42,7 +42,6 @@ class Session:
         self.client = client
         self.codec = codec
         self.used_s = time.monotonic()
-        self.in_transaction = False
         # One statement at a time; rows are fetched beside it.
         self._working = threading.Lock()
         self._requests = 0
@@ -81,6 +80,11 @@ class Session:
     def busy(self) -> bool:
         """Whether a request is being answered."""
         return self._requests > 0
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether others may wait for what it has written."""
+        return self.client.client.in_transaction
 
     @property
     def has_rows(self) -> bool:
@@ -168,8 +172,6 @@ class Session:
         found: Answer | None = None
         for place, statement in enumerate(statements, start=1):
             answer = self._run(statement)
-            if statement.kind == "TRANSACTION":
-                self.in_transaction = statement.words[0] in ("begin", "start")
             if found is None and (answer.returns_rows or place == len(statements)):
                 found = answer
             else:

@@ -20,8 +20,6 @@ from .errors import QuackError
 from .session import Session
 from .versions import Codec
 
-# How long a client may leave an open transaction alone.
-TRANSACTION_IDLE_S = 60.0
 # A connection that was idle for so long makes way for another one of its token.
 MAKES_WAY_S = 60.0
 
@@ -99,11 +97,11 @@ class Sessions:
             if session.busy:
                 continue
             idle_s = now_s - session.used_s
-            most_s = (
-                min(limits.idle_s, TRANSACTION_IDLE_S) if session.in_transaction else limits.idle_s
-            )
+            is_open = session.in_transaction
+            most_s = min(limits.idle_s, limits.transaction_s) if is_open else limits.idle_s
             if idle_s > most_s:
-                self.leave(session, f"it was idle for {most_s:g} s")
+                what = "its transaction" if is_open else "it"
+                self.leave(session, f"{what} was idle for {most_s:g} s")
             elif session.has_rows and idle_s > limits.result_ttl_s:
                 session.drop_rows()
 

@@ -133,7 +133,9 @@ class GrantedCatalog(Catalog):
     def _told(self, name: str, error: CatalogError) -> CatalogError:
         if not self._hides_places:
             return error
-        return CatalogError(f"table {name} cannot be used; the operator of the server sees why")
+        told = CatalogError(f"table {name} cannot be used; the operator of the server sees why")
+        told.__cause__ = error
+        return told
 
     # --- tables ----------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 // Charts as SVG, drawn anew for the width that they have.
 
 import { h, s, fill, say } from "./dom.js";
-import { clock, day, MISSING, seconds } from "./format.js";
+import { clock, day, MISSING, onAxis, seconds } from "./format.js";
 
 const LEFT = 54;
 const RIGHT = 10;
@@ -41,6 +41,7 @@ export function timeChart({ title, series, format, height = 132, least = 0, stac
     return value;
   });
   const node = h("figure", { class: "chart-box" }, note, svg);
+  const axis = onAxis(format);
   let xs = [];
   let columns = series.map(() => []);
   let ends = null;
@@ -73,7 +74,7 @@ export function timeChart({ title, series, format, height = 132, least = 0, stac
     const parts = [];
     for (const mark of marks) {
       parts.push(s("line", { class: "grid", x1: LEFT, x2: right, y1: y(mark), y2: y(mark) }));
-      parts.push(s("text", { class: "tick", x: LEFT - 6, y: y(mark) + 3.5, "text-anchor": "end" }, format(mark)));
+      parts.push(s("text", { class: "tick", x: LEFT - 6, y: y(mark) + 3.5, "text-anchor": "end" }, axis(mark)));
     }
     if (xs.length) {
       const { step, found } = timeTicks(from, to, Math.max(2, Math.floor(width / 90)));

@@ -57,7 +57,7 @@ export function share(value, digits = 0) {
 
 export function factor(value) {
   if (value === null || value === undefined || !Number.isFinite(value)) return MISSING;
-  return `${significant(value)} ×`;
+  return `${Math.abs(value) >= 1000 ? count(value) : significant(value)} ×`;
 }
 
 const two = (value) => String(value).padStart(2, "0");
@@ -116,4 +116,16 @@ export function measured(name, value) {
 // `peak_memory_bytes` → "peak memory"
 export function titled(name) {
   return name.replace(/_(s|bytes|at|ms)$/, "").replaceAll("_", " ");
+}
+
+// The same for the marks of an axis: short, in one unit, without zeros at the end.
+export function onAxis(format) {
+  return (value) => (format === seconds ? axisSeconds(value) : format(value)).replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");
+}
+
+function axisSeconds(value) {
+  if (value >= 2 * 86400) return `${significant(value / 86400, 2)} d`;
+  if (value >= 2 * 3600) return `${significant(value / 3600, 2)} h`;
+  if (value >= 300) return `${significant(value / 60, 2)} min`;
+  return value >= 1 ? `${significant(value, 3)} s` : seconds(value);
 }

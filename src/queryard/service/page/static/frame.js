@@ -61,6 +61,7 @@ export class Frame {
       clearInterval(this.countdown);
       this.leave?.abort();
     });
+    if (live.doc !== null) this.beat();
   }
 
   // --- views -------------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ export const SHOWN = 200;
 export const live = Object.assign(new EventTarget(), { doc: null, heardAt: 0, points: [] });
 
 export function start(signal) {
-  live.doc = null;
-  live.points = [];
-  seed(signal);
+  stopped();
+  // What was before comes after what is now.
+  live.addEventListener("now", () => seed(signal), { once: true, signal });
   follow(() => address("/v1/now/stream", { limit: SHOWN }), heed, signal);
 }
 

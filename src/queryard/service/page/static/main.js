@@ -1,9 +1,9 @@
 // The beginning: sign-in, then the frame with the view that the address names.
 
-import { connection, get, Lost, Problem, signOut, takeTokenFromAddress, token } from "./api.js";
+import { connection, get, Lost, Problem, takeTokenFromAddress, token } from "./api.js";
 import { fill } from "./dom.js";
 import { Frame } from "./frame.js";
-import { live, start, stopped } from "./live.js";
+import { start, stopped } from "./live.js";
 import { signInView } from "./signin.js";
 
 takeTokenFromAddress();
@@ -14,18 +14,22 @@ async function begin() {
     signInView("", begin);
     return;
   }
+  // The stream and the first view are asked for at once, not one after another.
+  const mine = (running = new AbortController());
+  start(mine.signal);
+  import("./views/now.js");
   let who;
   try {
     who = await get("/v1/whoami");
   } catch (error) {
+    mine.abort();
     if (error instanceof Problem && error.status === 401) return; // told by "signed-out"
     const text = error instanceof Lost ? "The server does not answer." : error.message;
     signInView(text, begin, token() ?? "");
     return;
   }
-  running = new AbortController();
-  start(running.signal);
-  const frame = new Frame(who, running.signal);
+  if (mine.signal.aborted) return;
+  const frame = new Frame(who, mine.signal);
   fill(document.body, frame.node);
   frame.route();
 }
@@ -48,4 +52,3 @@ addEventListener("hashchange", () => {
 });
 
 begin();
-export { live, signOut };

@@ -14,31 +14,35 @@ export function queryLink(id, text = shortId(id)) {
   return h("a", { class: "mono", href: `#/query/${encodeURIComponent(id)}`, title: id }, text);
 }
 
-// A line for what goes wrong, and for what was done.
+// A line for what goes wrong, and for what was done. `polled` is for what is asked again and again:
+// its errors go away when it succeeds, those of what a person did stay.
 export function notice() {
   const node = h("p", { class: "notice", role: "status", "aria-live": "polite", hidden: true });
+  let isPolled = false;
+
+  function put(kind, text, polled = false) {
+    isPolled = polled;
+    node.className = `notice ${kind}`;
+    say(node, text);
+    show(node, Boolean(text));
+  }
+
+  function error(problem, polled = false) {
+    // The frame tells of a lost connection.
+    if (problem instanceof Lost || problem.name === "AbortError") return;
+    put("bad", problem instanceof Problem ? problem.message : `The page fails: ${problem.message}`, polled);
+    if (!(problem instanceof Problem)) reportError(problem);
+  }
+
   return {
     node,
-    error(error) {
-      if (error === null) {
-        if (node.classList.contains("bad")) show(node, false);
-        return;
-      }
-      // The frame tells of a lost connection.
-      if (error instanceof Lost || error.name === "AbortError") return;
-      node.className = "notice bad";
-      say(node, error instanceof Problem ? error.message : `The page fails: ${error.message}`);
-      show(node, true);
-      if (!(error instanceof Problem)) reportError(error);
+    error: (problem) => error(problem),
+    polled(problem) {
+      if (problem !== null) error(problem, true);
+      else if (isPolled) put("bad", "");
     },
-    good(text) {
-      node.className = "notice good";
-      say(node, text);
-      show(node, Boolean(text));
-    },
-    clear() {
-      show(node, false);
-    },
+    good: (text) => put("good", text),
+    clear: () => put("good", ""),
   };
 }
 

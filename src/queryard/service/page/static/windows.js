@@ -8,8 +8,11 @@ export function windowChoice(value, changed, most = Infinity) {
   return choice("the last", WINDOWS.filter(([size]) => Number(size) <= most), value, changed);
 }
 
-// From seconds to the ends of the window, as the API wants them.
+const STEP_S = 2;
+
+// From seconds to the ends of the window, as the API wants them; in steps, so that what is asked by
+// several pages at once is the same.
 export function ends(size) {
-  const until = Date.now() / 1000;
+  const until = Math.ceil(Date.now() / 1000 / STEP_S) * STEP_S;
   return { since: until - Number(size), until };
 }

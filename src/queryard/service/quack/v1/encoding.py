@@ -295,10 +295,7 @@ def _union(values: Any, kind: LogicalType, out: list[Piece], hidden: Any) -> Non
         raise CannotSend(f"a union of type {values.type} has no form in Quack")
     codes = _codes(values)
     parts = [values.field(place) for place in range(members)]
-    # Arrow does not tell a union that is NULL from one whose member is.
-    chosen = np.zeros(len(values), bool)
-    for place, part in enumerate(parts):
-        chosen |= (codes == place) & _is_something(part)
+    chosen = _is_something(values)
     if hidden is not None:
         chosen &= ~hidden
     valid = write_mask(chosen, out)
@@ -320,16 +317,15 @@ def _codes(values: Any) -> Any:
 
 
 def _is_something(values: Any) -> Any:
-    """Which rows of a member are not NULL; a union within a union is as NULL as its member."""
+    """Which rows are not NULL.
+
+    Arrow does not tell a union that is NULL from one whose first member is: it is taken for NULL.
+    """
     if isinstance(values, pa.ExtensionArray):
         values = values.storage
-    if not pa.types.is_union(values.type):
-        return np.full(len(values), True) if not values.null_count else _valid(values)
-    codes = _codes(values)
-    found = np.zeros(len(values), bool)
-    for place in range(values.type.num_fields):
-        found |= (codes == place) & _is_something(values.field(place))
-    return found
+    if pa.types.is_union(values.type):
+        return (_codes(values) != 0) | _is_something(values.field(0))
+    return _valid(values) if values.null_count else np.full(len(values), True)
 
 
 def _list(values: Any, kind: LogicalType, out: list[Piece], hidden: Any) -> None:

@@ -61,10 +61,10 @@ function oneDay(root, told, { argument: day, signal }) {
       performance_.set(found.performance.rows);
       queries.set(found.queries);
       const last = start + found.queries.length;
-      const all = found.total ?? null;
-      where.textContent = all === null ? "" : `${count(Math.min(start + 1, last))} to ${count(last)} of ${several(all, "query", "queries")}`;
+      const all = found.total;
+      where.textContent = `${count(Math.min(start + 1, last))} to ${count(last)} of ${several(all, "query", "queries")}`;
       before.disabled = start === 0;
-      after.disabled = all === null ? found.queries.length < PAGE : last >= all;
+      after.disabled = found.next === null;
     } catch (error) {
       told.error(error);
     }

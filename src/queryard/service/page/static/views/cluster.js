@@ -2,9 +2,9 @@
 
 import { get, repeat } from "../api.js";
 import { meter } from "../charts.js";
-import { h } from "../dom.js";
+import { h, show } from "../dom.js";
 import { bytes, factor, measured, share, titled } from "../format.js";
-import { chip, dataTable, notice, queryLink, tile } from "../parts.js";
+import { chip, dataTable, notice, panel, queryLink, tile } from "../parts.js";
 
 export const title = "Cluster";
 
@@ -25,16 +25,29 @@ export function mount(root, { signal }) {
     { name: "Caches", cell: (node) => Object.entries(node.caches ?? {}).map(([name, value]) => `${titled(name)} ${measured(name, value)}`).join(", ") },
     { name: "Runs", cell: (node) => running(node) },
   ], { empty: "There are no nodes.", caption: "Nodes" });
-  root.append(h("h1", {}, "Cluster"), told.node, h("div", { class: "tiles" }, [backend, nodes, slots, memory].map((each) => each.node)), h("section", { class: "panel" }, table.node));
+  const keptTable = dataTable([
+    { name: "Table", cell: (each) => h("span", { class: "mono" }, each.name) },
+    { name: "Kept parsed", class: "num", cell: (each) => share(each.part) },
+  ], { caption: "Tables that are kept parsed" });
+  const keptPanel = panel("Kept for shared scans", keptTable.node);
+  show(keptPanel, false);
+  root.append(h("h1", {}, "Cluster"), told.node, h("div", { class: "tiles" }, [backend, nodes, slots, memory].map((each) => each.node)), h("section", { class: "panel" }, table.node), keptPanel);
   repeat(1, async () => {
     const found = await get("/v1/cluster", { signal });
     const sum = (name) => found.nodes.reduce((all, node) => all + (node[name] ?? 0), 0);
     backend.set(found.backend);
     nodes.set(String(found.nodes.filter((node) => node.state === "up").length), `of ${found.nodes.length} are up`);
     slots.set(`${sum("busy")} / ${sum("slots")}`);
-    memory.set(bytes(sum("free_bytes")), `of ${bytes(sum("memory_bytes"))}`);
+    // Nodes of one host share its memory.
+    const hosts = [...new Map(found.nodes.map((node) => [node.host ?? node.name, node])).values()];
+    const free = hosts.reduce((all, node) => all + (node.free_bytes ?? 0), 0);
+    const whole = hosts.reduce((all, node) => all + (node.memory_bytes ?? 0), 0);
+    memory.set(bytes(free), `of ${bytes(whole)}`);
+    const kept = Object.entries(found.kept_tables ?? {});
+    show(keptPanel, kept.length > 0);
+    keptTable.set(kept.map(([name, part]) => ({ name, part })));
     table.set(found.nodes);
-  }, told.error, signal);
+  }, told.polled, signal);
 }
 
 function loadBar(node) {
@@ -45,7 +58,7 @@ function loadBar(node) {
 }
 
 function running(node) {
-  const shown = (node.running ?? []).slice(0, 8).flatMap((id, i) => [i ? " " : "", queryLink(id)]);
-  const more = (node.running ?? []).length - 8;
+  const shown = node.running.slice(0, 8).flatMap((id, i) => [i ? " " : "", queryLink(id)]);
+  const more = Math.max(0, node.running.length - 8) + (node.running_others ?? 0);
   return more > 0 ? [...shown, ` and ${more} more`] : shown;
 }

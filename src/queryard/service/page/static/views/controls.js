@@ -1,7 +1,7 @@
 // What an admin can change while the server runs; each change is recorded and can be undone.
 
-import { get, post, Problem, repeat } from "../api.js";
-import { fill, h, say, show } from "../dom.js";
+import { get, post, repeat } from "../api.js";
+import { fill, h, Keyed, say, show } from "../dom.js";
 import { bytes, moment } from "../format.js";
 import { button, chip, choice, confirmed, dataTable, field, notice, panel } from "../parts.js";
 
@@ -64,9 +64,7 @@ export function mount(root, { signal }) {
     }, { class: "small", "aria-label": `Undo: ${each.text}` });
   }
 
-  repeat(2, load, (error) => {
-    if (error !== null || !(error instanceof Problem)) told.error(error);
-  }, signal);
+  repeat(2, load, told.polled, signal);
 }
 
 // --- open, paused, draining; models ----------------------------------------------------------------
@@ -164,7 +162,7 @@ function policyControls(change, signal, told) {
 // --- tenants -----------------------------------------------------------------------------------------
 
 const SHARES = ["weight", "guarantee", "cap"];
-const LIMITS = [["waiting", "waiting"], ["wait", "wait_s"], ["memory", "memory_bytes"]];
+const LIMITS = ["waiting", "wait", "memory"];
 const HINTS = { weight: "1", guarantee: "0", cap: "1", waiting: "any", wait: "any", memory: "any" };
 
 function tenantControls(change) {
@@ -175,64 +173,86 @@ function tenantControls(change) {
     h("div", { class: "table-box" }, h("table", {}, h("caption", { class: "unseen" }, "Tenants"),
       h("thead", {}, h("tr", {}, head.map((each) => h("th", { scope: "col" }, each)))), body)),
     h("div", { class: "row" }, name.node, button("Add", () => add(), { class: "small" })));
+  let tenants = [];
+  const rows = new Keyed(body, (tenant) => tenantRow(tenant, change), (row, tenant) => row.set(tenant), (tenant) => tenant.name);
 
   function add() {
     const wanted = name.input.value.trim();
     if (!wanted) return;
-    body.append(row({ name: wanted, weight: null, guarantee: null, cap: null, limits: {} }));
+    tenants = [...tenants.filter((each) => each.name !== wanted), { name: wanted, limits: {} }];
+    rows.set(tenants);
     name.input.value = "";
     body.lastChild.querySelector("input").focus();
   }
 
-  function row(tenant) {
-    const limits = tenant.limits ?? {};
-    const before = {
-      ...Object.fromEntries(SHARES.map((key) => [key, shown(tenant[key])])),
-      waiting: shown(limits.waiting),
-      wait: limits.wait_s ?? limits.wait ? `${limits.wait_s ?? limits.wait} s` : "",
-      memory: limits.memory_bytes ?? limits.memory ? bytes(limits.memory_bytes ?? limits.memory) : "",
-    };
-    const inputs = {};
-    const apply = button("Apply", () => send(), { class: "small main", hidden: true });
-    const edited = () => show(apply, Object.keys(inputs).some((key) => inputs[key].value.trim() !== before[key]));
-    const cells = [...SHARES, ...LIMITS.map(([key]) => key)].map((key) => {
-      inputs[key] = h("input", {
-        class: "short", value: before[key], placeholder: HINTS[key], oninput: edited, "aria-label": `${key} of ${tenant.name}`,
-        onkeydown: (event) => event.key === "Enter" && send(),
-      });
-      return h("td", {}, inputs[key]);
+  return {
+    node,
+    set(found) {
+      const names = new Set(found.map((each) => each.name));
+      // Those that were added here stay until they have a setting.
+      tenants = [...found, ...tenants.filter((each) => !names.has(each.name) && each.weight === undefined)];
+      rows.set(tenants);
+    },
+  };
+}
+
+// What a tenant has now, as it is written.
+function settingsOf(tenant) {
+  const limits = tenant.limits ?? {};
+  return {
+    ...Object.fromEntries(SHARES.map((key) => [key, shown(tenant[key])])),
+    waiting: shown(limits.waiting),
+    wait: limits.wait_s == null ? "" : `${limits.wait_s} s`,
+    memory: limits.memory_bytes == null ? "" : bytes(limits.memory_bytes),
+  };
+}
+
+// A row of inputs; what is being written stays when the rest is brought up to date.
+function tenantRow(tenant, change) {
+  let before = settingsOf(tenant);
+  const inputs = {};
+  const apply = button("Apply", () => send(), { class: "small main", hidden: true });
+  const edited = () => show(apply, Object.keys(inputs).some((key) => inputs[key].value.trim() !== before[key]));
+  const cells = [...SHARES, ...LIMITS].map((key) => {
+    inputs[key] = h("input", {
+      class: "short", value: before[key], placeholder: HINTS[key], oninput: edited, "aria-label": `${key} of ${tenant.name}`,
+      onkeydown: (event) => event.key === "Enter" && send(),
     });
+    return h("td", {}, inputs[key]);
+  });
 
-    async function send() {
-      const wanted = { change: "tenant", tenant: tenant.name };
-      for (const key of SHARES) {
-        const text = inputs[key].value.trim();
-        if (text !== before[key] && text !== "") wanted[key] = Number(text);
-      }
-      for (const [key] of LIMITS) {
-        const text = inputs[key].value.trim();
-        if (text === before[key]) continue;
-        wanted.limits ??= {};
-        wanted.limits[key] = text === "" ? null : key === "waiting" ? Number(text) : text;
-      }
-      await change(wanted);
+  async function send() {
+    const wanted = { change: "tenant", tenant: tenant.name };
+    const texts = Object.fromEntries(Object.keys(inputs).map((key) => [key, inputs[key].value.trim()]));
+    for (const key of SHARES) {
+      if (texts[key] !== before[key] && texts[key] !== "") wanted[key] = Number(texts[key]);
     }
+    for (const key of LIMITS) {
+      if (texts[key] === before[key]) continue;
+      wanted.limits ??= {};
+      wanted.limits[key] = texts[key] === "" ? null : key === "waiting" ? Number(texts[key]) : texts[key];
+    }
+    if (await change(wanted)) {
+      for (const key of Object.keys(inputs)) inputs[key].value = before[key];
+      edited();
+    }
+  }
 
-    return h("tr", {},
-      h("th", { scope: "row" }, tenant.name), cells,
-      h("td", { class: "num" }, apply, button("Cancel all", async () => {
-        if (await confirmed(`Cancel all queries of ${tenant.name}?`, "Cancel them", "Those that run and those that wait. This cannot be undone.")) {
-          change({ change: "cancel-tenant", tenant: tenant.name });
-        }
-      }, { class: "small quiet danger", "aria-label": `Cancel all queries of ${tenant.name}` })));
+  async function cancel() {
+    const sure = await confirmed(`Cancel all queries of ${tenant.name}?`, "Cancel them", "Those that run and those that wait. This cannot be undone.");
+    if (sure) change({ change: "cancel-tenant", tenant: tenant.name });
   }
 
   return {
-    node,
-    set(tenants) {
-      // A row in which something is being written stays as it is.
-      if (body.contains(document.activeElement) && document.activeElement.matches("input")) return;
-      fill(body, tenants.map(row));
+    node: h("tr", {}, h("th", { scope: "row" }, tenant.name), cells,
+      h("td", { class: "num" }, apply, button("Cancel all", cancel, { class: "small quiet danger", "aria-label": `Cancel all queries of ${tenant.name}` }))),
+    set(found) {
+      const after = settingsOf(found);
+      for (const key of Object.keys(inputs)) {
+        if (inputs[key].value.trim() === before[key] && after[key] !== before[key]) inputs[key].value = after[key];
+      }
+      before = after;
+      edited();
     },
   };
 }

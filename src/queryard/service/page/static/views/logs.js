@@ -8,7 +8,6 @@ import { chip, choice, notice, queryLink } from "../parts.js";
 export const title = "Logs";
 const KEPT = 1000;
 const PIECE = 200;
-const KNOWN = new Set(["seq", "at", "level", "event", "text", "query"]);
 
 export function mount(root, { signal }) {
   const told = notice();
@@ -49,16 +48,11 @@ export function mount(root, { signal }) {
 
   repeat(1, async () => {
     if (follow.checked || after === null) await load();
-  }, told.error, signal);
-}
-
-function details(line) {
-  return Object.entries(line).filter(([name, value]) => !KNOWN.has(name) && value !== null)
-    .map(([name, value]) => `${name}=${typeof value === "object" ? JSON.stringify(value) : value}`).join(" ");
+  }, told.polled, signal);
 }
 
 function textOf(line) {
-  return [line.level, line.event, line.query, line.text || details(line)].filter(Boolean).join(" ");
+  return [line.level, line.event, line.query, line.text].filter(Boolean).join(" ");
 }
 
 function row(line) {
@@ -67,5 +61,5 @@ function row(line) {
     h("td", {}, line.level === "info" ? h("span", { class: "quiet" }, line.level) : chip(line.level)),
     h("td", {}, line.event),
     h("td", {}, line.query ? queryLink(line.query) : ""),
-    h("td", { class: "k-text" }, line.text || details(line)));
+    h("td", { class: "k-text" }, line.query ? line.text.replace(`query=${line.query} `, "") : line.text));
 }

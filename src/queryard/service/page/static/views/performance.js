@@ -3,7 +3,7 @@
 import { address, get, repeat } from "../api.js";
 import { timeChart } from "../charts.js";
 import { h, say } from "../dom.js";
-import { count, factor, seconds } from "../format.js";
+import { count, factor, seconds, several } from "../format.js";
 import { choice, dataTable, notice } from "../parts.js";
 import { ends, windowChoice } from "../windows.js";
 
@@ -13,7 +13,7 @@ export const KEYS = [["tenant", "tenant"], ["template", "template"], ["size", "s
 
 export function performanceColumns(by) {
   return [
-    { name: by, class: "key-cell", cell: (row) => (by === "template" ? h("span", { class: "mono" }, row.key) : row.key) },
+    { name: by[0].toUpperCase() + by.slice(1), cell: (row) => (by === "template" ? h("span", { class: "mono" }, row.key) : row.key) },
     { name: "Queries", class: "num", cell: (row) => count(row.queries) },
     { name: "Failed", class: "num", cell: (row) => (row.failed ? h("span", { class: "bad" }, count(row.failed)) : "0") },
     { name: "Mean response", class: "num", cell: (row) => seconds(row.mean_response_s) },
@@ -55,14 +55,17 @@ export function mount(root, { signal }) {
       shown = key;
     }
     table.set(found.rows);
-    say(summary, `${count(found.rows.reduce((sum, row) => sum + row.queries, 0))} queries`);
+    const { all } = found;
+    say(summary, found.queries
+      ? `${several(found.queries, "query", "queries")}${found.is_cut ? " (the latest)" : ""}, mean response ${seconds(all.mean_response_s)}, mean slowdown ${factor(all.mean_slowdown)}${found.more_rows ? `; ${several(found.more_rows, "more row")}` : ""}`
+      : "");
     const over = found.over_time;
     const limits = [window_.since, window_.until];
     response.set(over.at, [over.mean_response_s, over.p95_response_s], limits);
     prediction.set(over.at, [over.prediction_error], limits);
   }
 
-  repeat(5, load, told.error, signal);
+  repeat(5, load, told.polled, signal);
   const now = () => load().catch(told.error);
   by.select.addEventListener("change", now);
   size.select.addEventListener("change", now);

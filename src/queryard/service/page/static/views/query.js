@@ -103,7 +103,7 @@ export function mount(root, { argument: id, signal }) {
       followAnswers();
     }
     if (!active) leave.abort();
-  }, told.error, both);
+  }, told.polled, both);
 
   async function followAnswers() {
     try {

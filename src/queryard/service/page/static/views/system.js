@@ -37,6 +37,6 @@ export function mount(root, { signal, isAdmin }) {
     queue.set(found.at, [found.waiting, found.running], limits);
   }
 
-  repeat(2, load, told.error, signal);
+  repeat(2, load, told.polled, signal);
   size.select.addEventListener("change", () => load().catch(told.error));
 }

@@ -1,6 +1,6 @@
 // What if another policy had been in force: a window of the history, simulated under several.
 
-import { get, post, remove, repeat } from "../api.js";
+import { get, post, Problem, remove, repeat } from "../api.js";
 import { meter } from "../charts.js";
 import { fill, h, say, show } from "../dom.js";
 import { bytes, count, factor, seconds, share, significant } from "../format.js";
@@ -23,6 +23,10 @@ const COLUMNS = [
   ["mean_error_cut_s", "Error −70 %", seconds, Math.min],
   ["scan_bytes_saved", "Scans saved", bytes, Math.max],
 ];
+
+function isReference(row) {
+  return row.kind === "reference";
+}
 
 export function mount(root, { signal }) {
   const told = notice();
@@ -53,9 +57,13 @@ export function mount(root, { signal }) {
 
   get("/v1/profiles", { signal }).then((found) => {
     const inForce = found.current.name;
-    fill(policies, found.profiles.map((profile) => h("label", { title: profile.composition },
-      h("input", { type: "checkbox", value: profile.name, checked: USUAL.includes(profile.name) || profile.name === inForce }),
-      h("span", {}, h("b", {}, profile.name), " ", h("small", {}, profile.summary)))));
+    const portfolio = { name: "portfolio", summary: "The policy is chosen again and again, by simulating the queue.", composition: "" };
+    const wanted = (profile) => profile.name === inForce || USUAL.includes(profile.name);
+    const all = [portfolio, ...found.profiles.filter((profile) => profile.name !== "portfolio")];
+    const order = [...all.filter(wanted), ...all.filter((profile) => !wanted(profile))];
+    fill(policies, order.map((profile) => h("label", { title: profile.composition },
+      h("input", { type: "checkbox", value: profile.name, checked: wanted(profile) }),
+      h("span", {}, h("b", {}, profile.name), profile.name === inForce ? " (in force) " : " ", h("small", {}, profile.summary)))));
   }).catch(told.error);
 
   function sift() {
@@ -100,7 +108,7 @@ export function mount(root, { signal }) {
       if (found.state === "failed") fail(found.error);
       else draw(found);
     }, (error) => {
-      told.error(error);
+      told.polled(error);
       if (error?.status) {
         leave.abort();
         busy(false);
@@ -109,11 +117,7 @@ export function mount(root, { signal }) {
   }
 
   function fail(error) {
-    told.error(Object.assign(new Error(), { name: "AbortError" }));
-    told.good("");
-    told.node.className = "notice bad";
-    say(told.node, typeof error === "string" ? error : error?.detail ?? "It failed.");
-    show(told.node, true);
+    told.error(new Problem({ detail: error ?? "It failed." }, 422));
   }
 
   async function cancel() {
@@ -138,23 +142,23 @@ export function mount(root, { signal }) {
     const rows = found.rows;
     const shown = COLUMNS.filter(([key]) => rows.some((row) => row[key] !== null && row[key] !== undefined && !(key === "scan_bytes_saved" && !row[key])));
     const best = Object.fromEntries(shown.map(([key, , write, better]) => {
-      const values = rows.filter((row) => !row.reference).map((row) => row[key]).filter((value) => value !== null && value !== undefined);
+      const values = rows.filter((row) => !isReference(row)).map((row) => row[key]).filter((value) => value !== null && value !== undefined);
       const texts = new Set(values.map(write));
       return [key, texts.size > 1 ? write(better(...values)) : null];
     }));
     const made = dataTable([
-      { name: "Policy", cell: (row) => (row.reference ? h("i", {}, row.name) : h("b", {}, row.name)) },
+      { name: "Policy", cell: (row) => (isReference(row) ? h("i", { class: "quiet" }, row.name) : h("b", {}, row.name)) },
       ...shown.map(([key, name, write]) => ({
         name,
         class: "num",
-        cell: (row) => (row[key] === null || row[key] === undefined ? "" : write(row[key]) === best[key] && !row.reference ? h("b", { class: "good" }, write(row[key])) : write(row[key])),
+        cell: (row) => (row[key] === null || row[key] === undefined ? "" : write(row[key]) === best[key] && !isReference(row) ? h("b", { class: "good" }, write(row[key])) : write(row[key])),
       })),
     ], { empty: "There was no query in this window.", caption: "Policies compared" });
     made.set(rows);
-    fill(table, made.node);
+    fill(table, h("p", {}, found.verdict), made.node, [found.title, found.estimates && `What policies knew of the work: ${found.estimates}`, ...(found.notes ?? [])].filter(Boolean).map((note) => h("p", { class: "quiet" }, note)));
     // Drawings are shown as images, in which no script runs.
     fill(figures, (found.figures ?? []).map((figure) => h("figure", { class: "plain" },
-      h("figcaption", {}, figure.title),
+      figure.title === found.title ? null : h("figcaption", {}, figure.title),
       h("img", { alt: figure.title, src: `data:image/svg+xml;charset=utf-8,${encodeURIComponent(figure.svg)}` }))));
     show(result, true);
   }

@@ -1,0 +1,88 @@
+"""How long a decision takes: over fifty waiting queries, and from memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import queryard
+from queryard.live import Handle, Session
+
+WAITING = 50
+# One that has every slot, and does not end.
+ENDLESS = "SELECT count(*) FROM range(100000000000) AS r(i) WHERE hash(i) % 7 = {}"
+SHORT = "SELECT count(*) FROM range({}) AS r(i) WHERE hash(i) % 7 < 9"
+MILLION = 1_000_000
+LARGE = "SELECT count(*) FROM range(40000000) AS r(i) WHERE hash(i) % 7 < 9 + {}"
+SMALL = "SELECT sum(i) FROM range(1000000) AS r(i) WHERE i % 7 < 9 + {}"
+PATIENCE_S = 120.0
+
+
+def over_fifty(slots: int, decisions: int) -> list[float]:
+    """Seconds from the look at a queue of fifty to the choice, all candidates tried.
+
+    Another session keeps the machine busy meanwhile.
+    """
+    with queryard.connect(tables={}, slots=slots, history=False) as other:
+        busy = other.submit(ENDLESS.format(1))
+        try:
+            return _over_fifty(slots, decisions)
+        finally:
+            _end([busy])
+
+
+def _over_fifty(slots: int, decisions: int) -> list[float]:
+    document = {"portfolio": {"period_s": 1.0, "share": 1.0, "patterns": 0}}
+    with queryard.connect(tables={}, slots=slots, profile=document, history=False) as session:
+        session.pause("the bench")
+        handles = [session.submit(ENDLESS.format(0))]
+        handles += [session.submit(SHORT.format(n * MILLION)) for n in range(1, WAITING)]
+
+        def found() -> list[float]:
+            return [
+                each["took_s"]
+                for each in session.policy_decisions(1000)
+                if each["dropped"] is None and each["waiting"] >= WAITING
+            ]
+
+        # In a pause nothing of the queue is served, and it stays as long as it is.
+        _wait(lambda: len(found()) >= decisions)
+        _end(handles)
+        return found()[:decisions]
+
+
+def from_memory(slots: int, times: int) -> list[float]:
+    """Seconds from the look at a queue that was seen before to the choice."""
+    document = {
+        "portfolio": {"candidates": ["fifo", "swrd"], "period_s": 0.5, "share": 1.0, "late_s": 20.0}
+    }
+    with queryard.connect(tables={}, slots=slots, profile=document, history=False) as session:
+        for sql in (LARGE, SMALL):  # what they take is known from now on
+            session.sql(sql.format(0)).fetchall()
+        session.pause("the bench")
+        for _ in range(times + 1):
+            _queue(session, [LARGE, *[SMALL] * 5], "swrd")
+            _queue(session, [LARGE] * 3, "fifo")
+        return [each["took_s"] for each in session.policy_decisions(1000) if each["remembered"]]
+
+
+def _queue(session: Session, asked: list[str], best: str) -> None:
+    """A queue for which a policy is the best, until that is in force."""
+    handles = [session.submit(sql.format(number)) for number, sql in enumerate(asked)]
+    _wait(lambda: session.policy_state().name == best)
+    _end(handles)
+
+
+def _end(handles: list[Handle]) -> None:
+    for handle in handles:
+        handle.cancel()
+    for handle in handles:
+        handle.wait(PATIENCE_S)
+
+
+def _wait(true: Callable[[], bool]) -> None:
+    until_s = time.monotonic() + PATIENCE_S
+    while not true():
+        if time.monotonic() > until_s:
+            raise SystemExit(f"error: no decision within {PATIENCE_S:g} s")
+        time.sleep(0.02)

@@ -1,0 +1,269 @@
+"""Ray in one process: actors are objects, and die when a test says so. Nothing is started.
+
+What the backend uses of Ray is here, with the rules that matter: values are pickled on their way,
+an object dies with the actor that put it, and calls of an actor that is dead fail.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as LateError
+from typing import Any
+
+import pytest
+
+from queryard.backends.ray import members
+from queryard.backends.ray.cluster import Cluster
+from queryard.backends.ray.exchange import RayExchange
+
+
+class RayError(Exception):
+    pass
+
+
+class RayActorError(RayError):
+    pass
+
+
+class ActorUnavailableError(RayActorError):
+    pass
+
+
+class ObjectLostError(RayError):
+    pass
+
+
+class GetTimeoutError(RayError, TimeoutError):
+    pass
+
+
+class ObjectRef:
+    """Names an object; equal where it travelled."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ObjectRef) and other.number == self.number
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+class _Actor:
+    """An object with threads by group, and the objects that it has put."""
+
+    def __init__(self, ray: FakeRay, node: str, make: Callable[[], Any], groups: Any) -> None:
+        self.ray = ray
+        self.node = node
+        self.alive = True
+        self.place = ""
+        self.puts: set[int] = set()
+        self.calls: set[Future[Any]] = set()
+        self.pools = {name: self._pool(size) for name, size in {"": 1, **groups}.items()}
+        self.target = self.pools[""].submit(make)
+
+    def _pool(self, size: int) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(size)
+
+    def call(self, group: str, name: str, given: bytes) -> Future[Any]:
+        answer: Future[Any] = Future()
+        self.calls.add(answer)
+        answer.add_done_callback(self.calls.discard)
+        if not self.alive:
+            answer.set_exception(RayActorError("the actor is dead"))
+            return answer
+        self.pools[group].submit(self._run, name, given, answer)
+        return answer
+
+    def _run(self, name: str, given: bytes, answer: Future[Any]) -> None:
+        try:
+            found = getattr(self.target.result(), name)(*pickle.loads(given))
+            told = pickle.dumps(found)
+        except BaseException as error:
+            _settle(answer, error)
+        else:
+            _settle(answer, None if self.alive else RayActorError("it has died"), told)
+
+    def die(self, reason: str) -> None:
+        self.alive = False
+        for number in self.puts:
+            self.ray.objects.pop(number, None)
+        for answer in list(self.calls):
+            _settle(answer, RayActorError(reason))
+        for pool in self.pools.values():
+            pool.shutdown(wait=False)
+        # A process would be gone; what it held in this one is freed beside.
+        threading.Thread(target=self._free, daemon=True).start()
+
+    def _free(self) -> None:
+        with contextlib.suppress(Exception):
+            self.target.result().close(5.0)
+
+
+def _settle(answer: Future[Any], error: BaseException | None, told: bytes = b"") -> None:
+    try:
+        if error is not None:
+            answer.set_exception(error)
+        else:
+            answer.set_result(told)
+    except Exception:
+        pass  # it is settled already
+
+
+class _Method:
+    def __init__(self, actor: _Actor, name: str, group: str = "") -> None:
+        self._actor, self._name, self._group = actor, name, group
+
+    def options(self, concurrency_group: str) -> _Method:
+        return _Method(self._actor, self._name, concurrency_group)
+
+    def remote(self, *given: Any) -> Future[Any]:
+        return self._actor.call(self._group, self._name, pickle.dumps(given))
+
+
+class _Handle:
+    def __init__(self, actor: _Actor) -> None:
+        self.actor = actor
+
+    def __getattr__(self, name: str) -> _Method:
+        return _Method(self.actor, name)
+
+
+class FakeCluster:
+    """What the backend knows of a cluster."""
+
+    def __init__(self, ray: FakeRay) -> None:
+        self.ray = ray
+
+    nodes = Cluster.nodes
+
+    def pinned_to(self, node: Any) -> Any:
+        return types.SimpleNamespace(node_id=node.id)
+
+    def close(self) -> None:
+        self.ray.shutdown()
+
+
+@contextlib.contextmanager
+def ray_faked(*cpus: int) -> Iterator[FakeRay]:
+    """Sessions on Ray have nodes of this process."""
+    fake = FakeRay(*cpus)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setitem(sys.modules, "ray", fake)
+        patched.setattr(Cluster, "join", lambda *given: FakeCluster(fake))
+        patched.setattr(RayExchange, "put", lambda self, rows: fake.put(rows, self.place))
+        patched.setattr(members, "LOOK_S", 0.02)
+        yield fake
+
+
+class FakeRay(types.ModuleType):
+    """Stands for the module `ray` and for a cluster."""
+
+    def __init__(self, *cpus: int) -> None:
+        super().__init__("ray")
+        self.objects: dict[int, Any] = {}
+        self.actors: list[_Actor] = []
+        self.exceptions = types.SimpleNamespace(
+            RayError=RayError,
+            RayActorError=RayActorError,
+            ActorUnavailableError=ActorUnavailableError,
+            ObjectLostError=ObjectLostError,
+            GetTimeoutError=GetTimeoutError,
+        )
+        self._nodes: dict[str, dict[str, Any]] = {}
+        self._lock = threading.Lock()
+        self._last = 0
+        for number in cpus:
+            self.add(number)
+
+    # --- nodes --------------------------------------------------------------------------------
+
+    def add(self, cpus: int) -> str:
+        name = f"{len(self._nodes):08d}fake"
+        self._nodes[name] = {
+            "NodeID": name,
+            "Alive": True,
+            "NodeManagerAddress": "127.0.0.1",
+            "Resources": {"CPU": cpus, "object_store_memory": 1 << 20},
+        }
+        return name
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return list(self._nodes.values())
+
+    def lose(self, node: str) -> None:
+        """A node dies, with its actors."""
+        self._nodes[node]["Alive"] = False
+        for actor in self.actors:
+            if actor.node == node and actor.alive:
+                actor.die("its node has died")
+
+    # --- actors -------------------------------------------------------------------------------
+
+    def remote(self, **options: Any) -> Callable[[Any], Any]:
+        def make(cls: Any) -> Any:
+            def started(*given: Any) -> _Handle:
+                packed = pickle.dumps(given)
+                actor = _Actor(
+                    self,
+                    options["scheduling_strategy"].node_id,
+                    lambda: cls(*pickle.loads(packed)),
+                    options["concurrency_groups"],
+                )
+                actor.place = given[0].name
+                self.actors.append(actor)
+                return _Handle(actor)
+
+            return types.SimpleNamespace(remote=started)
+
+        return make
+
+    def kill(self, handle: _Handle, no_restart: bool = True) -> None:
+        if handle.actor.alive:
+            handle.actor.die("it was killed")
+
+    # --- objects ------------------------------------------------------------------------------
+
+    def put(self, value: Any, place: str = "") -> ObjectRef:
+        """Keep a value; it is lost with the actor of its place."""
+        with self._lock:
+            self._last += 1
+            number = self._last
+        for actor in self.actors:
+            if actor.place == place:
+                if not actor.alive:
+                    return ObjectRef(number)
+                actor.puts.add(number)
+        self.objects[number] = value
+        return ObjectRef(number)
+
+    def get(self, asked: Any, timeout: float | None = None) -> Any:
+        if isinstance(asked, ObjectRef):
+            try:
+                return self.objects[asked.number]
+            except KeyError:
+                raise ObjectLostError(f"object {asked.number}") from None
+        try:
+            return pickle.loads(asked.result(timeout))
+        except LateError:
+            raise GetTimeoutError("too late") from None
+
+    def wait(self, refs: Sequence[ObjectRef], num_returns: int, timeout: float) -> Any:
+        return list(refs), []
+
+    # --- the module ---------------------------------------------------------------------------
+
+    def is_initialized(self) -> bool:
+        return True
+
+    def shutdown(self) -> None:
+        for actor in self.actors:
+            if actor.alive:
+                actor.die("shut down")

@@ -1,0 +1,165 @@
+"""Random histories of a cluster in one process: nodes die and join, and answers are DuckDB's."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+from engine.staged.staged_driving import assert_same
+from long_forms import some_of
+
+import queryard
+import queryard.sql.planner
+from queryard.workload.tpch import TABLES, generate, query
+
+from .fake_ray import FakeRay, ray_faked
+
+PATIENCE_S = 60.0
+UNORDERED = {2, 3, 10, 18, 21}  # ORDER BY may leave rows in any order
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("tpch")
+    generate(made, 0.002)
+    split = tmp_path_factory.mktemp("split")
+    for name in TABLES:
+        table = pq.read_table(made / f"{name}.parquet")
+        rows = max(table.num_rows // 4, 1)
+        pq.write_table(table, split / f"{name}.parquet", row_group_size=rows)
+    return split
+
+
+@pytest.fixture(scope="module")
+def expected(folder: Path) -> Callable[[int], Any]:
+    connection = duckdb.connect(config={"threads": 1})
+    for name in TABLES:
+        path = folder / f"{name}.parquet"
+        connection.execute(f"CREATE VIEW {name} AS FROM read_parquet('{path}')")
+    return lambda number: connection.sql(query(number)).to_arrow_table()
+
+
+@pytest.fixture
+def ray() -> Iterator[FakeRay]:
+    with ray_faked(2, 2) as fake:
+        yield fake
+
+
+@pytest.fixture
+def session(ray: FakeRay, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    plan = queryard.sql.planner.plan_staged
+    small = partial(plan, target_bytes=1, partitions=3, broadcast_bytes=0)
+    monkeypatch.setattr(queryard.sql.planner, "plan_staged", lambda *a, **k: small(*a))
+    options: Any = {"memory": "1 GB", "history": False, "statistics": "off"}
+    with queryard.connect(folder, backend="ray", address="auto", **options) as made:
+        yield made
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not true():
+        assert time.monotonic() < deadline_s, "it does not happen"
+        time.sleep(0.01)
+
+
+def nodes(session: Any) -> list[str]:
+    return [node.id for node in session.host.backend.nodes]
+
+
+def nothing_left(session: Any, ray: FakeRay) -> bool:
+    reports = session.host.backend.reports().values()
+    return not any(report.objects or report.queries for report in reports)
+
+
+def check(number: int, answer: Any, expected: Callable[[int], Any]) -> None:
+    ordered = "order by" in query(number).lower() and number not in UNORDERED
+    assert_same(answer, expected(number), ordered)
+
+
+@pytest.mark.parametrize("seed", some_of(range(40), 4))
+def test_answers_are_duckdbs_while_nodes_die_and_join(session, ray, expected, seed):
+    draw = random.Random(seed)
+    numbers = [draw.randint(1, 22) for _ in range(4)]
+    handles = [
+        (number, session.submit(query(number), plan=draw.choice(["staged", "staged", "native"])))
+        for number in numbers
+    ]
+    for _ in range(draw.randint(1, 4)):
+        time.sleep(draw.random() * 0.4)
+        alive = [actor for actor in ray.actors if actor.alive]
+        if draw.random() < 0.5 and alive:
+            draw.choice(alive).die("killed by the test")
+        elif alive:
+            ray.lose(draw.choice(alive).node)
+            ray.add(draw.choice([1, 2]))
+    for number, handle in handles:
+        check(number, handle.take(PATIENCE_S).arrow(), expected)
+    session.host.ask(lambda coordinator: coordinator.kernel.validate())
+    until(lambda: not session.queries())
+    until(lambda: nothing_left(session, ray))
+
+
+def test_every_incarnation_is_a_node_of_its_own(session, ray):
+    before = nodes(session)
+    ray.actors[0].die("killed by the test")
+    until(lambda: len(nodes(session)) == 2 and nodes(session) != before)
+    assert len({*before, *nodes(session)}) == 3
+
+
+def test_rows_that_are_lost_before_they_were_handed_over_are_made_again(
+    session, ray, expected, monkeypatch
+):
+    """The last tasks have ended for the kernel; then the node with their rows dies."""
+    from queryard.backends.ray.spread import SpreadTasks
+
+    handed_over = SpreadTasks.result
+
+    def result(self: Any) -> Any:
+        for actor in [actor for actor in ray.actors if actor.alive]:
+            actor.die("killed by the test")
+        until(lambda: len(nodes(session)) == 2)
+        return handed_over(self)
+
+    monkeypatch.setattr(SpreadTasks, "result", result)
+    check(5, session.sql(query(5), plan="staged").arrow(), expected)
+
+
+def test_objects_that_are_lost_from_a_living_node_are_made_again(session, ray, expected):
+    """Nobody dies; the object store has lost everything, again and again."""
+    handle = session.submit(query(9), plan="staged")
+    for _ in range(5):
+        time.sleep(0.05)
+        ray.objects.clear()
+    check(9, handle.take(PATIENCE_S).arrow(), expected)
+
+
+def test_the_last_node_dies_and_queries_wait_for_another(session, ray, expected):
+    for node in ray.nodes():
+        ray.lose(node["NodeID"])
+    until(lambda: not nodes(session))
+    handles = [(n, session.submit(query(n), plan=p)) for n, p in ((6, "native"), (3, "staged"))]
+    time.sleep(0.2)
+    ray.add(1)
+    for number, handle in handles:
+        check(number, handle.take(PATIENCE_S).arrow(), expected)
+
+
+def test_early_reduces_wait_for_their_maps(ray, folder, expected, monkeypatch):
+    plan = queryard.sql.planner.plan_staged
+    small = partial(plan, target_bytes=1, partitions=3, broadcast_bytes=0)
+    monkeypatch.setattr(queryard.sql.planner, "plan_staged", lambda *a, **k: small(*a))
+    options: Any = {"memory": "1 GB", "history": False, "statistics": "off", "slow_start": 0.2}
+    with queryard.connect(folder, backend="ray", address="auto", **options) as session:
+        for number in (1, 9):
+            handle = session.submit(query(number), plan="staged")
+            time.sleep(0.1)
+            ray.actors[-1].die("killed by the test")
+            check(number, handle.take(PATIENCE_S).arrow(), expected)
+            until(lambda: len(nodes(session)) == 2)

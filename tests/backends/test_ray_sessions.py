@@ -1,0 +1,310 @@
+"""Sessions on a cluster: which nodes take part, what runs where, and what is said if not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from typer.testing import CliRunner
+
+import queryard
+from queryard.backends.ray import link as links
+from queryard.backends.ray import members, workplace
+from queryard.backends.ray.workplace import DuckWorkplace
+from queryard.cli.app import app
+from queryard.core.errors import QueryardError
+from queryard.engine.access import Access
+from queryard.live.client import Client
+
+from .fake_ray import FakeRay, ray_faked
+
+PATIENCE_S = 30.0
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    duckdb.sql(f"COPY (SELECT range AS n FROM range(1000)) TO '{tmp_path}/numbers.parquet'")
+    duckdb.sql(f"COPY (SELECT range AS n FROM range(500)) TO '{tmp_path}/lines.csv'")
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as shop:
+        shop.execute("CREATE TABLE orders AS SELECT range AS n FROM range(200)")
+    return tmp_path
+
+
+@pytest.fixture
+def ray() -> Iterator[FakeRay]:
+    with ray_faked(2, 1) as fake:
+        yield fake
+
+
+def connect(folder: Path, **options: Any) -> queryard.Session:
+    given: dict[str, Any] = {"memory": "1 GB", "history": False, "statistics": "off", **options}
+    return queryard.connect(folder, backend="ray", address="auto", **given)
+
+
+@pytest.fixture
+def session(ray: FakeRay, folder: Path) -> Iterator[queryard.Session]:
+    with connect(folder) as made:
+        yield made
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not true():
+        assert time.monotonic() < deadline_s, "it does not happen"
+        time.sleep(0.01)
+
+
+# --- what runs where -----------------------------------------------------------------------------
+
+
+def ran_at_nodes(session: queryard.Session, ask: Callable[[], Any]) -> tuple[Any, bool]:
+    """The answer, and whether a node was asked for it."""
+    backend: Any = session.host.backend
+    seen: list[Any] = []
+    sent = links.Link.send
+
+    def send(self: Any, order: Any) -> None:
+        seen.append(type(order).__name__)
+        sent(self, order)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(links.Link, "send", send)
+        answer = ask()
+    assert backend.slots == 3
+    return answer, "Lease" in seen or "Run" in seen
+
+
+@pytest.mark.parametrize(
+    ("sql", "plan", "rows", "at_nodes"),
+    [
+        ("SELECT sum(n) FROM numbers", "native", [(499500,)], True),
+        ("SELECT sum(n) FROM numbers", "staged", [(499500,)], True),
+        ("SELECT sum(n) FROM lines", "native", [(124750,)], True),
+        ("SELECT count(*) FROM shop.orders", "native", [(200,)], True),
+        ("SELECT count(*) FROM numbers a JOIN shop.orders b USING (n)", "native", [(200,)], True),
+        ("SELECT 41 + 1", "native", [(42,)], True),
+        ("SET VARIABLE x = 7", "native", [], False),
+        ("SELECT count(*) FROM duckdb_settings() WHERE name = 'threads'", "native", [(1,)], False),
+    ],
+)
+def test_reads_of_files_run_at_nodes_and_the_rest_with_the_driver(
+    session, sql, plan, rows, at_nodes
+):
+    answer, asked = ran_at_nodes(session, lambda: session.sql(sql, plan=plan).fetchall())
+    assert (answer, asked) == (rows, at_nodes)
+
+
+def test_parameters_settings_and_scripts_travel(session):
+    assert session.sql("SELECT count(*) FROM numbers WHERE n < ?", [10]).fetchall() == [(10,)]
+    session.sql("SET TimeZone = 'Asia/Tokyo'")
+    assert session.sql("SELECT current_setting('TimeZone')").fetchall() == [("Asia/Tokyo",)]
+    script = "SELECT 1; SELECT max(n) FROM numbers"
+    assert session.sql(script).fetchall() == [(999,)]
+
+
+def test_large_text_is_read_natively_and_the_reason_is_told(session, folder, monkeypatch):
+    monkeypatch.setattr(session.host.engine.segments, "target_bytes", 200.0)
+    handle = session.submit("SELECT sum(n) FROM lines", plan="staged")
+    assert handle.take().fetchall() == [(124750,)]
+    (reason,) = handle.reasons
+    assert "large tables of text are not cut into segments on a Ray cluster" in reason
+
+
+def test_files_that_change_are_read_as_they_are(session, folder):
+    assert session.sql("SELECT count(*) FROM numbers").fetchall() == [(1000,)]
+    duckdb.sql(f"COPY (SELECT range AS n FROM range(77)) TO '{folder}/numbers.parquet'")
+    for plan in ("native", "staged"):
+        assert session.sql("SELECT count(*) FROM numbers", plan=plan).fetchall() == [(77,)]
+    session.register("more", str(folder / "numbers.parquet"))
+    assert session.sql("SELECT count(*) FROM more").fetchall() == [(77,)]
+
+
+@pytest.mark.parametrize("plan", ["native", "staged"])
+def test_sealed_clients_reach_granted_tables_only(session, folder, plan):
+    access = Access(tables=frozenset(["numbers"]), sealed=True)
+    client = Client.open(session.host, memory_bytes=1 << 27, access=access)
+    try:
+        ticket = client.submit("SELECT sum(n) FROM numbers", plan=plan)
+        assert [batch.to_pylist() for batch in ticket.output] == [[{"sum(n)": 499500}]]
+        with pytest.raises(QueryardError):
+            client.submit("SELECT * FROM lines", plan=plan).output.schema(PATIENCE_S)
+        path = folder / "lines.csv"
+        with pytest.raises(QueryardError):
+            client.submit(f"SELECT * FROM '{path}'", plan=plan).output.schema(PATIENCE_S)
+    finally:
+        client.close()
+
+
+def test_online_answers_and_programs_run_with_the_driver(session):
+    steps: list[int] = []
+    handle = session.iterate(lambda step: steps.append(step) or 0.5, 3, work_s=0.01)
+    assert handle.wait(PATIENCE_S)
+    assert steps == [1, 2, 3]
+    answers = list(session.online("SELECT sum(n) FROM numbers"))
+    assert answers[-1].arrow().to_pylist() == [{"sum(n)": 499500}]
+
+
+def test_a_statement_of_the_drivers_survives_the_node_that_lent_its_slot(session, ray):
+    backend: Any = session.host.backend
+    session.create_function("slowly", lambda n: time.sleep(0.02) or n, ["BIGINT"], "BIGINT")
+    handle = session.submit("SELECT sum(slowly(n)) FROM numbers WHERE n < 40")
+    until(lambda: bool(+backend._held_here))
+    for actor in list(ray.actors):
+        actor.die("killed by the test")
+    assert handle.take(PATIENCE_S).fetchall() == [(780,)]
+
+
+# --- which nodes take part -----------------------------------------------------------------------
+
+
+def test_a_node_with_other_versions_is_refused(ray, folder, monkeypatch):
+    mine = workplace.versions()
+    seen: list[int] = []
+
+    def facts(self: Any) -> Any:
+        found = _facts(self)
+        seen.append(1)
+        other = {**mine, "duckdb": "1.0.0"} if len(seen) == 1 else mine
+        return found._replace(versions=other)
+
+    _facts = DuckWorkplace.facts
+    monkeypatch.setattr(DuckWorkplace, "facts", facts)
+    with connect(folder) as session:
+        view = session.cluster()
+        assert len(view.nodes) == 1
+        assert "it has duckdb 1.0.0 in place of" in view.refused[0]
+        assert "install the same versions on every node" in view.refused[0]
+
+
+def test_a_node_that_sees_other_files_is_refused_and_a_session_needs_a_node(
+    ray, folder, monkeypatch
+):
+    monkeypatch.setattr(workplace, "_differing", lambda setting: [f"{folder}/x: No such file"])
+    with pytest.raises(QueryardError, match="no node takes part") as told:
+        connect(folder)
+    assert "it does not see the files of the catalog as the driver does" in str(told.value)
+    assert f"{folder}/x: No such file" in str(told.value)
+    assert not any(actor.alive for actor in ray.actors)
+
+
+def test_files_are_compared_by_size_and_time(session, folder):
+    from queryard.backends.ray.messages import NodeSetting
+    from queryard.backends.ray.opening import _files
+
+    found = _files(session.catalog)
+    assert {Path(path).name for path in found} >= {"numbers.parquet", "lines.csv"}
+    setting = NodeSetting("n", 1, None, 0, None, found)
+    assert workplace._differing(setting) == []
+    (folder / "lines.csv").write_text("n\n1\n")
+    (folder / "numbers.parquet").unlink()
+    told = sorted(workplace._differing(setting))
+    assert told == [
+        f"{folder}/lines.csv: has another size or time of change there",
+        f"{folder}/numbers.parquet: No such file or directory",
+    ]
+
+
+def test_a_node_whose_process_dies_at_once_again_and_again_is_not_asked_for_ever(session, ray):
+    until(lambda: len(session.cluster().nodes) == 2)
+    node = ray.nodes()[0]["NodeID"]
+
+    def killed_all() -> bool:
+        for actor in ray.actors:
+            if actor.node == node and actor.alive and actor.target.done():
+                actor.die("killed by the test")
+        return bool(session.host.backend.refused)
+
+    until(killed_all)
+    (reason,) = session.cluster().refused
+    assert "its process" in reason
+    assert len(session.cluster().nodes) == 1
+
+
+def test_a_silent_node_gets_no_orders_and_is_given_up_in_the_end(session, ray, monkeypatch):
+    backend: Any = session.host.backend
+    monkeypatch.setattr(links, "SUSPECT_S", 0.1)
+    link = next(iter(backend._links.values()))
+    stopped = list(backend._links.values())
+    for each in stopped:  # frozen: they say nothing, and are not dead
+        monkeypatch.setattr(each, "_heard_s", time.monotonic() - 1.0)
+        each._hear = lambda link, news: time.sleep(5.0)
+    until(lambda: link.is_suspect)
+    monkeypatch.setattr(members, "GIVE_UP_S", 1.5)
+    until(lambda: link.name not in backend._links)
+    until(lambda: len(backend.nodes) == 2)
+    assert session.sql("SELECT count(*) FROM numbers").fetchall() == [(1000,)]
+
+
+# --- what is said --------------------------------------------------------------------------------
+
+
+def test_the_nodes_are_shown(ray, folder):
+    with connect(folder, history=None) as session:
+        _check_shown(session, folder)
+
+
+def _check_shown(session: queryard.Session, folder: Path) -> None:
+    view = session.cluster()
+    assert sorted((node.slots, node.busy, node.where) for node in view.nodes) == [
+        (1, 0, "127.0.0.1"),
+        (2, 0, "127.0.0.1"),
+    ]
+    shown = CliRunner().invoke(app, ["cluster", "--data", str(folder)])
+    assert shown.exit_code == 0, shown.output
+    assert "2 nodes, 3 slots" in shown.output
+    assert "0 of 2 slots in use" in shown.output
+
+
+def test_a_session_of_one_process_is_one_node(folder):
+    with queryard.connect(folder, slots=2, memory="1 GB", history=False) as session:
+        (node,) = session.cluster().nodes
+        assert (node.name, node.slots, node.busy) == ("local", 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"backend": "rey"}, "unknown backend 'rey'; did you mean 'ray'"),
+        ({"address": "auto"}, "is that of a cluster; say backend='ray' as well"),
+        ({"backend": "ray", "address": 7}, "address: must be 'local', 'auto' or the address"),
+        ({"backend": "ray", "slots": (1, 4)}, r"slots: \(1, 4\) is a range"),
+    ],
+)
+def test_options_that_cannot_be_meant_are_refused(folder, options, told):
+    with pytest.raises(QueryardError, match=told):
+        queryard.connect(folder, history=False, **options)
+
+
+def test_without_ray_it_is_said_how_to_install_it(folder):
+    program = f"""
+import sys
+sys.modules["ray"] = None
+import queryard
+try:
+    queryard.connect({str(folder)!r}, backend="ray", history=False)
+except queryard.QueryardError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "pip install 'queryard[ray]'" in done.stdout
+
+
+def test_a_session_without_a_cluster_does_not_import_ray(folder):
+    program = f"""
+import sys, queryard
+with queryard.connect({str(folder)!r}, history=False) as session:
+    session.sql("SELECT 1").fetchall()
+print("ray" in sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.strip() == "False"
