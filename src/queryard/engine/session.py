@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -104,6 +104,7 @@ class SessionInstance:
         self._links = Links(temp)
         self.readers = ReadConnections()
         self._inside: set[object] = set()
+        self._closed = False
         # Files that are no longer attached, but may still be open.
         self._detached: set[str] = set()
         self._views = Views()
@@ -315,6 +316,7 @@ class SessionInstance:
             return self._connection or self._open()
 
     def _open(self) -> Connection:
+        self._check_open()
         if isinstance(self._memory, int):
             memory_bytes = self._memory
         else:
@@ -337,6 +339,7 @@ class SessionInstance:
     def enter(self, query: object) -> None:
         """A query runs in this instance from now on."""
         with self._opening:
+            self._check_open()
             if not self._inside:
                 self._renew()
             self._inside.add(query)
@@ -376,6 +379,19 @@ class SessionInstance:
         if self._turning:
             self._turn_back()
         self._inside.discard(query)
+        # In this order: `close` looks the other way round, so that one of both sees the other.
+        if self._closed:
+            self._free_if_left()
+
+    @contextlib.contextmanager
+    def _in_use(self) -> Iterator[Connection]:
+        """The connection, which is not closed within the context."""
+        token = object()
+        self.enter(token)
+        try:
+            yield self.connection
+        finally:
+            self.leave(token)
 
     def _turn_back(self) -> None:
         """A BEGIN, COMMIT or ROLLBACK was cancelled in the middle: no transaction is open then."""
@@ -621,22 +637,19 @@ class SessionInstance:
 
     def describe(self, statement: Classified, parameters: Parameters | None) -> Described:
         """What a statement gives and takes, on the one connection; no statement may use it."""
-        token = object()
-        self.enter(token)
-        try:
-            errors = self.prepare(statement, self.connection, statement.names)
-            return self._described(self.connection, statement, parameters, errors)
-        finally:
-            self.leave(token)
+        with self._in_use() as connection:
+            errors = self.prepare(statement, connection, statement.names)
+            return self._described(connection, statement, parameters, errors)
 
     def describe_reading(self, statement: Classified, parameters: Parameters | None) -> Described:
         """The same on a further connection, for a read of what this instance writes."""
-        reader = self.reader(self.settings)
-        try:
-            errors = self.prepare_reader(reader, statement.names)
-            return self._described(reader.connection, statement, parameters, errors)
-        finally:
-            self.readers.give_back(reader)
+        with self._in_use():
+            reader = self.reader(self.settings)
+            try:
+                errors = self.prepare_reader(reader, statement.names)
+                return self._described(reader.connection, statement, parameters, errors)
+            finally:
+                self.readers.give_back(reader)
 
     def _described(
         self,
@@ -654,7 +667,8 @@ class SessionInstance:
 
     def adopt(self, setting: Setting) -> None:
         """Make a setting that is not the client's to make; no statement may use the connection."""
-        self.connection.run(setting.sql)
+        with self._in_use() as connection:
+            connection.run(setting.sql)
         self._is_used = True
         others = tuple(each for each in self.settings if each.name != setting.name)
         self.settings = (*others, setting)
@@ -662,12 +676,13 @@ class SessionInstance:
     def take_rows(self, name: str, rows: Any) -> None:
         """Copy a record batch into a temporary table, for the statement that comes next."""
         self._is_used = True
-        put_in(self.connection, name, rows)
+        with self._in_use() as connection:
+            put_in(connection, name, rows)
 
     def drop_rows(self, name: str) -> None:
         """Drop it again; a transaction that has failed takes it along."""
-        with contextlib.suppress(QueryFailed):
-            self.connection.run(f"DROP TABLE IF EXISTS temp.{identifier(name)}")
+        with contextlib.suppress(QueryFailed), self._in_use() as connection:
+            connection.run(f"DROP TABLE IF EXISTS temp.{identifier(name)}")
 
     def has_made(self, name: str) -> bool:
         """Whether the session has an object of this name of its own."""
@@ -714,7 +729,21 @@ class SessionInstance:
             self._taken_bytes = 0
 
     def close(self) -> None:
+        """Take no further statement, and free everything with the last that leaves.
+
+        A query that has ended for its reader may still have a slot in DuckDB: a step there cannot
+        be interrupted, and what it works on must not go away meanwhile.
+        """
+        self._closed = True
+        self._free_if_left()
+
+    def _free_if_left(self) -> None:
         with self._opening:
-            self._close_instance()
-        self._links.close()
-        self._claims.release()
+            if not self._inside:
+                self._close_instance()
+                self._links.close()
+                self._claims.release()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise QueryFailed("the session is closed; connect again")
