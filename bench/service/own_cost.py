@@ -2,8 +2,8 @@
 
 First 1,000 queries wait over HTTP and PostgreSQL behind long ones. Then small queries arrive, 50
 per second, half of them over each. The processor time of the server's threads (`own_cpu`) is
-compared with the time that passes. Slots are not in it; nor is what runs in the background, which is shown
-beside: it predicts queries that have not run before. Targets: 5 % and 25 % of a core.
+compared with the time that passes. Slots are not in it; nor is what runs in the background, which
+is shown beside: it predicts queries that have not run before. Targets: 5 % and 25 % of a core.
 
 python -m bench.service.own_cost [--seconds 20]: about a minute.
 """
