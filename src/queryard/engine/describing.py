@@ -56,6 +56,7 @@ class Describer:
     def __init__(self, reach: Reach) -> None:
         self._reach = reach
         self._lock = threading.Lock()
+        self._closed = False
         self._place = SmallInstance(reach.catalog, reach.seal)
         self._known: OrderedDict[tuple[str, Settings], tuple[int, Described]] = OrderedDict()
 
@@ -126,6 +127,7 @@ class Describer:
 
     def close(self) -> None:
         with self._lock:
+            self._closed = True
             self._place.close()
 
 

@@ -101,10 +101,10 @@ class OnReadConnection:
         pass
 
     def leave(self) -> None:
-        self._session.leave(self)
         if self._reader is not None:
             self._session.readers.give_back(self._reader)
             self._reader = None
+        self._session.leave(self)
 
     def shares_instance(self) -> bool:
         return self._session.shares_instance()

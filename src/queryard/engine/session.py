@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,7 +22,14 @@ from queryard.sql.catalog.open_files import Claims, FileInUse, is_same, is_writa
 from queryard.sql.catalog.quoting import identifier, literal
 
 from .access import Reach, Seal
-from .attached import WAIT_S, Attached, SearchPath, claim_by_statement, named_databases
+from .attached import (
+    WAIT_S,
+    Attached,
+    SearchPath,
+    claim_by_statement,
+    is_named,
+    named_databases,
+)
 from .classify import Classified, copies_to, target_words
 from .describing import Described, Parameters, describe_on
 from .durability import check_durable
@@ -97,6 +104,7 @@ class SessionInstance:
         self._links = Links(temp)
         self.readers = ReadConnections()
         self._inside: set[object] = set()
+        self._closed = False
         # Files that are no longer attached, but may still be open.
         self._detached: set[str] = set()
         self._views = Views()
@@ -147,16 +155,20 @@ class SessionInstance:
         acts = self._in_transaction or any(
             not (each.reads or each.only_looks) for each in statements
         )
-        searched = self._searched()
-        found: dict[str, bool] = {}
-        for statement in statements:
-            if not statement.reads and statement.only_looks:
-                continue  # what is in use is not listed
-            for database in named_databases(self.catalog, statement.names | searched):
-                alias = database.alias
-                if is_writable(database.path):
-                    found[alias] = acts and alias.lower() in writes
-        return found
+        names = self._searched().union(
+            *(
+                statement.names
+                for statement in statements
+                # What is in use is not listed.
+                if statement.reads or not statement.only_looks
+            )
+        )
+        shared = [each for each in self.catalog.databases if is_writable(each.path)]
+        return {
+            each.alias: acts and each.alias.lower() in writes
+            for each in shared
+            if is_named(self.catalog, each, names)
+        }
 
     def _searched(self) -> frozenset[str]:
         late = [setting for setting in self.settings if setting.is_late]
@@ -304,6 +316,7 @@ class SessionInstance:
             return self._connection or self._open()
 
     def _open(self) -> Connection:
+        self._check_open()
         if isinstance(self._memory, int):
             memory_bytes = self._memory
         else:
@@ -326,6 +339,7 @@ class SessionInstance:
     def enter(self, query: object) -> None:
         """A query runs in this instance from now on."""
         with self._opening:
+            self._check_open()
             if not self._inside:
                 self._renew()
             self._inside.add(query)
@@ -365,6 +379,19 @@ class SessionInstance:
         if self._turning:
             self._turn_back()
         self._inside.discard(query)
+        # In this order: `close` looks the other way round, so that one of both sees the other.
+        if self._closed:
+            self._free_if_left()
+
+    @contextlib.contextmanager
+    def _in_use(self) -> Iterator[Connection]:
+        """The connection, which is not closed within the context."""
+        token = object()
+        self.enter(token)
+        try:
+            yield self.connection
+        finally:
+            self.leave(token)
 
     def _turn_back(self) -> None:
         """A BEGIN, COMMIT or ROLLBACK was cancelled in the middle: no transaction is open then."""
@@ -610,22 +637,19 @@ class SessionInstance:
 
     def describe(self, statement: Classified, parameters: Parameters | None) -> Described:
         """What a statement gives and takes, on the one connection; no statement may use it."""
-        token = object()
-        self.enter(token)
-        try:
-            errors = self.prepare(statement, self.connection, statement.names)
-            return self._described(self.connection, statement, parameters, errors)
-        finally:
-            self.leave(token)
+        with self._in_use() as connection:
+            errors = self.prepare(statement, connection, statement.names)
+            return self._described(connection, statement, parameters, errors)
 
     def describe_reading(self, statement: Classified, parameters: Parameters | None) -> Described:
         """The same on a further connection, for a read of what this instance writes."""
-        reader = self.reader(self.settings)
-        try:
-            errors = self.prepare_reader(reader, statement.names)
-            return self._described(reader.connection, statement, parameters, errors)
-        finally:
-            self.readers.give_back(reader)
+        with self._in_use():
+            reader = self.reader(self.settings)
+            try:
+                errors = self.prepare_reader(reader, statement.names)
+                return self._described(reader.connection, statement, parameters, errors)
+            finally:
+                self.readers.give_back(reader)
 
     def _described(
         self,
@@ -643,7 +667,8 @@ class SessionInstance:
 
     def adopt(self, setting: Setting) -> None:
         """Make a setting that is not the client's to make; no statement may use the connection."""
-        self.connection.run(setting.sql)
+        with self._in_use() as connection:
+            connection.run(setting.sql)
         self._is_used = True
         others = tuple(each for each in self.settings if each.name != setting.name)
         self.settings = (*others, setting)
@@ -651,12 +676,13 @@ class SessionInstance:
     def take_rows(self, name: str, rows: Any) -> None:
         """Copy a record batch into a temporary table, for the statement that comes next."""
         self._is_used = True
-        put_in(self.connection, name, rows)
+        with self._in_use() as connection:
+            put_in(connection, name, rows)
 
     def drop_rows(self, name: str) -> None:
         """Drop it again; a transaction that has failed takes it along."""
-        with contextlib.suppress(QueryFailed):
-            self.connection.run(f"DROP TABLE IF EXISTS temp.{identifier(name)}")
+        with contextlib.suppress(QueryFailed), self._in_use() as connection:
+            connection.run(f"DROP TABLE IF EXISTS temp.{identifier(name)}")
 
     def has_made(self, name: str) -> bool:
         """Whether the session has an object of this name of its own."""
@@ -703,7 +729,21 @@ class SessionInstance:
             self._taken_bytes = 0
 
     def close(self) -> None:
+        """Take no further statement, and free everything with the last that leaves.
+
+        A query that has ended for its reader may still have a slot in DuckDB: a step there cannot
+        be interrupted, and what it works on must not go away meanwhile.
+        """
+        self._closed = True
+        self._free_if_left()
+
+    def _free_if_left(self) -> None:
         with self._opening:
-            self._close_instance()
-        self._links.close()
-        self._claims.release()
+            if not self._inside:
+                self._close_instance()
+                self._links.close()
+                self._claims.release()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise QueryFailed("the session is closed; connect again")

@@ -81,10 +81,17 @@ class Overview(NamedTuple):
         """When the turn of a query is, among those that wait."""
         return self.turns.get(facts.id, NO_TURN)[1]
 
+    def hold(self, facts: QueryFacts) -> Hold:
+        """What a query waits for."""
+        return self._standing(facts.id, self.turns.get(facts.id, NO_TURN)[0]).hold
+
+    def _standing(self, query: str, position: int | None) -> Standing:
+        return self.standings.get(query, BEHIND if position else JUST_CAME)
+
     def glance(self, facts: QueryFacts) -> Glance:
         """One of them, as it stands."""
         position, turn = self.turns.get(facts.id, NO_TURN)
-        standing = self.standings.get(facts.id, BEHIND if position else JUST_CAME)
+        standing = self._standing(facts.id, position)
         return Glance(
             facts.id,
             facts.request,
@@ -109,6 +116,9 @@ class Load(NamedTuple):
     waiting: int
     running: int
     reserved_bytes: float
+    # How often the kernel has decided so far, and the processor seconds of that.
+    decisions: int = 0
+    decide_s: float = 0.0
 
 
 class NodeGlance(NamedTuple):
