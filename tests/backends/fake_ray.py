@@ -64,6 +64,7 @@ class _Actor:
         self.node = node
         self.alive = True
         self.place = ""
+        self.freeing: threading.Thread | None = None
         self.puts: set[int] = set()
         self.calls: set[Future[Any]] = set()
         self.pools = {name: self._pool(size) for name, size in {"": 1, **groups}.items()}
@@ -100,7 +101,8 @@ class _Actor:
         for pool in self.pools.values():
             pool.shutdown(wait=False)
         # A process would be gone; what it held in this one is freed beside.
-        threading.Thread(target=self._free, daemon=True).start()
+        self.freeing = threading.Thread(target=self._free, daemon=True)
+        self.freeing.start()
 
     def _free(self) -> None:
         with contextlib.suppress(Exception):
@@ -161,6 +163,9 @@ def ray_faked(*cpus: int) -> Iterator[FakeRay]:
         patched.setattr(RayExchange, "put", lambda self, rows: fake.put(rows, self.place))
         patched.setattr(members, "LOOK_S", 0.02)
         yield fake
+    for actor in fake.actors:  # no test is to find threads of another
+        if actor.freeing is not None:
+            actor.freeing.join(10.0)
 
 
 class FakeRay(types.ModuleType):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -126,9 +127,11 @@ class NodeActor:
 
     def close(self, timeout_s: float) -> bool:
         """End everything; False if something goes on for longer than that."""
+        deadline_s = time.monotonic() + timeout_s
         stopped = self._backend.close(timeout_s)
         for tasks in self._tasks.values():
             tasks.close()
+        stopped = self._background.close(deadline_s) and stopped
         if stopped:
             self._workplace.close()
         return stopped
