@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import venv
+import zipfile
 from pathlib import Path
 
 # A command that hangs is a failure, too.
@@ -53,7 +54,9 @@ class Trial:
         quiet = ["--quiet", "--disable-pip-version-check"]
         wheels = self._folder / "wheels"
         self._run("python", "-m", "pip", "wheel", *quiet, "--no-deps", "-w", wheels, self._root)
-        self._run("python", "-m", "pip", "install", *quiet, *wheels.glob("*.whl"))
+        made = next(wheels.glob("*.whl"))
+        check_page(made, self._root)
+        self._run("python", "-m", "pip", "install", *quiet, made)
 
     def queryard(self, *words: str) -> str:
         """What a command prints; its failure is the failure of all."""
@@ -72,6 +75,17 @@ class Trial:
             check=True,
         )
         return found.stdout
+
+
+def check_page(wheel: Path, root: Path) -> None:
+    """The files of the page, which are no Python, are in the wheel."""
+    source = root / "src"
+    files = (source / "queryard" / "service" / "page" / "static").rglob("*.*")
+    wanted = {file.relative_to(source).as_posix() for file in files}
+    with zipfile.ZipFile(wheel) as held:
+        missing = wanted - set(held.namelist())
+    assert wanted, "the page has no files"
+    assert not missing, f"the wheel lacks {sorted(missing)}"
 
 
 def main(root: Path) -> None:

@@ -103,11 +103,13 @@ def ray_cluster(*cpus: int) -> Iterator[TestCluster]:
         finally:
             ray.shutdown()
             cluster.shutdown()
-            shutil.rmtree(folder, ignore_errors=True)
         until = time.monotonic() + END_S
         while (left := {pid for pid in started if _lives(pid)}) and time.monotonic() < until:
             time.sleep(0.05)
+        # Not before: processes that end still write there.
+        shutil.rmtree(folder, ignore_errors=True)
         assert not left, f"processes are left: {[_command(pid) for pid in left]}"
+        assert not os.path.exists(folder)
 
 
 @contextlib.contextmanager

@@ -79,6 +79,15 @@ def test_the_legend_of_responses_in_an_image_is_beside_them(runs: Sequence[Figur
     assert labels == ["", "", *["time since the first submission (s)"] * 2]  # one axis: one label
 
 
+def test_names_with_dollars_are_no_formulas(runs: Sequence[FigureRun], tmp_path: Path) -> None:
+    path = tmp_path / "out.svg"
+    named = [FigureRun("$x^{$", runs[0].journal), runs[1]]
+    save_figure(str(path), named, {"$y_{$": {"a": 1.0}}, title="5 $ and 6 $")
+    image = path.read_text(encoding="utf-8")
+    for text in ("5 $ and 6 $", "$x^{$", "$y_{$"):
+        assert text in image
+
+
 def test_an_image_has_its_texts(runs: Sequence[FigureRun], tmp_path: Path) -> None:
     path = tmp_path / "out.svg"
     save_figure(str(path), runs, REFERENCES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ def test_what_runs_goes_on_and_what_waits_starts_when_it_is_resumed(tmp_path: Pa
     with queryard.connect(tmp_path, slots=2, memory="300 MB") as qy:
         running = qy.submit(LONG.format(1))
         while running.status == "waiting":
-            pass
+            time.sleep(0.002)
         qy.pause("ann")
         assert qy.paused_by == "ann"
         waiting = [qy.submit(f"SELECT {n}") for n in range(4)]
@@ -70,16 +71,17 @@ def test_what_was_learnt_is_forgotten_also_for_queries_that_wait(tmp_path: Path)
     slow = "SELECT count(*) FROM t, range(3000000) r(i) WHERE i % {} = 1 AND n < 9"
     with queryard.connect(tmp_path, slots=1, memory="300 MB") as qy:
         for number in range(2, 5):
-            qy.sql(slow.format(number))
+            qy.sql(slow.format(number)).fetchall()
         assert qy.estimate(slow.format(5)).by == "template"
         qy.pause("ann")
         waiting = qy.submit(slow.format(6))
         assert waiting.timing.predicted_by == "template"
         qy.reset_models(["templates"])
         while waiting.timing.predicted_by == "template":
-            pass
+            time.sleep(0.002)
         qy.resume()
-        waiting.result()
+        waiting.result().fetchall()
+        waiting.wait()
         assert qy.estimate(slow.format(5)).by == "template", "learnt anew"
         with pytest.raises(QueryardError, match="unknown model"):
             qy.reset_models(["weather"])
@@ -90,7 +92,7 @@ def test_the_past_before_a_reset_does_not_come_back_with_the_next_session(tmp_pa
     slow = "SELECT count(*) FROM t, range(3000000) r(i) WHERE i % {} = 1 AND n < 9"
     with queryard.connect(tmp_path, slots=1, memory="300 MB") as qy:
         for number in range(2, 5):
-            qy.sql(slow.format(number))
+            qy.sql(slow.format(number)).fetchall()
     with queryard.connect(tmp_path, slots=1, memory="300 MB") as qy:
         assert qy.estimate(slow.format(5)).by == "template"
     with queryard.connect(tmp_path, slots=1, memory="300 MB") as qy:

@@ -133,6 +133,21 @@ def test_plans_are_corrected_by_what_others_have_taken(predictor):
     assert predictor.first(asked("SELECT max(key * 2) FROM facts")).by == "bytes"
 
 
+def test_after_a_reset_all_is_as_at_the_start(predictor):
+    other, unplanned = asked("SELECT sum(small) FROM facts"), asked("SELECT min(small) FROM facts")
+    start_s = predictor.refine(other).work_s, predictor.first(unplanned).work_s
+    for number in range(12):
+        seen = asked(f"SELECT sum(amount) AS a{number} FROM facts WHERE small > 3")
+        predictor.learn(seen, 10 * predictor.refine(seen).work_s)
+    assert predictor.first(seen).by == "template"
+    assert predictor.refine(other).work_s > 2 * start_s[0]
+    predictor.reset(templates=True, prices=False)
+    assert predictor.first(seen).by == "plan"
+    assert predictor.refine(other).work_s > 2 * start_s[0]
+    predictor.reset(templates=False, prices=True)
+    assert (predictor.refine(other).work_s, predictor.first(unplanned).work_s) == start_s
+
+
 def test_one_template_asked_all_day_does_not_speak_for_others(predictor):
     before = predictor.refine(asked(SUM)).work_s
     often = asked("SELECT sum(amount) FROM facts")

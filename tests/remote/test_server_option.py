@@ -91,6 +91,32 @@ def test_looking_on_and_cancelling(call, server, monkeypatch: pytest.MonkeyPatch
     assert "unknown query" in call("cancel", "5f0c2a91b7de-14").err
 
 
+def test_why_the_server_follows_its_policy(call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from queryard.service.tokens import TokenStore
+
+    (tmp_path / "t.csv").write_text("n\n1\n")
+    portfolio = {"portfolio": {"objective": "throughput", "candidates": ["fifo", "fair"]}}
+    with (
+        queryard.connect(tmp_path, slots=1, memory="300 MB", profile=portfolio) as session,
+        served(session, tmp_path) as url,
+    ):
+        monkeypatch.setenv("QUERYARD_SERVER", url)
+        monkeypatch.setenv("QUERYARD_TOKEN", token_of(tmp_path))
+        ended = call("why", "--policy")
+        assert ended.code == 0, ended.err
+        assert f"{url} follows fifo, since" in ended.out
+        assert 'A portfolio chooses it, for "throughput"' in ended.out
+        (told,) = json.loads(call("why", "--policy", "--json").out)
+        assert told["portfolio"]["candidates"] == ["fifo", "fair"]
+        # Reasons and decisions are for admins.
+        user = TokenStore(tmp_path / "tokens.json").add("eve", "default")
+        monkeypatch.setenv("QUERYARD_TOKEN", user)
+        ended = call("why", "--policy")
+        assert (ended.code, f"{url} follows fifo" in ended.out) == (0, True)
+        assert "throughput" not in ended.out
+        assert "for an admin's token" in ended.out
+
+
 def test_the_shell_on_a_server(call, server, monkeypatch: pytest.MonkeyPatch):
     import io
     import sys

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from queryard.core.errors import QueryardError
 from queryard.engine.access import Access
 from queryard.service.config import Address, ServiceConfig, ServiceLimits, Tls
 from queryard.service.config_file import LIMIT_KEYS, SERVICE_KEYS, ConfigFile, read_config
+from queryard.service.sources import doubtful_grants
+from queryard.sql.catalog import open_catalog
 
 
 def _read(tmp_path: Path, text: str) -> ConfigFile:
@@ -48,8 +51,11 @@ open_results = 6
 connections = 7
 connections_per_token = 3
 result = "2 GB"
+copy = "3 GB"
 result_ttl = "2 min"
 idle = "1 h"
+lock = "8 s"
+transaction = "9 s"
 stall = 4
 login = "5 s"
 [tenants.sales]
@@ -78,7 +84,21 @@ guarantee = 0.25
         tokens=tmp_path / "secret/tokens.json",
         redact=True,
         log="json",
-        limits=ServiceLimits(1_000_000, 5.0, 6, 7, 3, 2_000_000_000, 120.0, 3600.0, 4.0, 5.0),
+        limits=ServiceLimits(
+            request_bytes=1_000_000,
+            statements_per_s=5.0,
+            open_results=6,
+            connections=7,
+            connections_per_token=3,
+            result_bytes=2_000_000_000,
+            copy_bytes=3_000_000_000,
+            result_ttl_s=120.0,
+            idle_s=3600.0,
+            stall_s=4.0,
+            lock_s=8.0,
+            transaction_s=9.0,
+            login_s=5.0,
+        ),
         grants={"sales": sales, "sales/emea": emea},
     )
     assert service.access("sales/apac/x") == sales
@@ -92,6 +112,36 @@ def test_every_key_is_documented():
     page = Path(__file__).parents[2].joinpath("docs/service.md").read_text()
     for key in (*SERVICE_KEYS, *LIMIT_KEYS, "tables", "write", "output"):
         assert f"`{key}`" in page, key
+
+
+def test_grants_of_what_is_not_there_are_told(tmp_path: Path):
+    with duckdb.connect(str(tmp_path / "shop.duckdb")):
+        pass
+    (tmp_path / "orders.csv").write_text("n\n1\n")
+    (tmp_path / "there").mkdir()
+    found = _read(
+        tmp_path,
+        """
+[tenants.sales]
+tables = ["ORDERS", "shop.*",
+          "order", "bill?"]
+write = ["shop", "shops"]
+output = "there"
+[tenants.sales.tenants.emea]
+output = "gone"
+""",
+    )
+    said = doubtful_grants(open_catalog(tmp_path), found.grants)
+    file = tmp_path / "yard.toml"
+    assert said == [
+        f"{file}, line 4: tenants.sales.tables: there is no table 'order' now; did you mean "
+        "'orders'?",
+        f"{file}, line 4: tenants.sales.tables: there is no table 'bill?' now",
+        f"{file}, line 5: tenants.sales.write: there is no database 'shops' now; did you mean "
+        "'shop'?",
+        f"{file}, line 8: tenants.sales/emea.output: there is no folder {tmp_path / 'gone'}; make "
+        "it, or COPY … TO fails",
+    ]
 
 
 def test_no_address_turns_a_listener_off(tmp_path: Path):

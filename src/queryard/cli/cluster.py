@@ -45,7 +45,7 @@ def _line(node: dict[str, Any]) -> str:
         parts.append("takes no new work")
     if node["silent_s"] > SUSPECT_S:
         parts.append(f"has not answered for {node['silent_s']:.0f} s")
-    if node["queries"]:
-        parts.append(f"runs {', '.join(node['queries'])}")
+    if node["running"]:
+        parts.append(f"runs {', '.join(node['running'])}")
     where = f" at {node['where']}" if node["where"] else ""
     return f"{node['name']}{where}: {', '.join(parts)}"

@@ -40,6 +40,9 @@ def _told(name: str, told: Found, now: float) -> list[RenderableType]:
     shown: list[RenderableType] = [Text(f"{head}, by {by}" if by else head)]
     if policy.get("reason"):
         shown.append(Text(f"  {policy['reason']}"))
+    if policy.get("by") is None:
+        shown.append(Text("  Why is for an admin's token."))
+        return shown
     if portfolio is None:
         shown.append(Text("  It is fixed: no portfolio chooses it."))
         return shown

@@ -311,9 +311,8 @@ def _announce(
             f"  {mode}PGPASSWORD=$QUERYARD_TOKEN psql -h {host} -p {where.port} -U {user} queryard"
         )
     if addresses.quack is not None:
-        lines.append(
-            f"  duckdb -c {shlex.quote(_attach(reachable(addresses.quack), addresses.tls))}"
-        )
+        attach = _attach(reachable(addresses.quack), addresses.tls)
+        lines.append(f'  duckdb -c "{attach}"')
     lines += ["", f"More tokens: {more}", ""]
     typer.echo("\n".join(lines))
     sys.stdout.flush()

@@ -240,8 +240,13 @@ def named_databases(catalog: Catalog, names: Set[str] | None) -> list[AttachedDa
     return [
         database
         for database in catalog.databases
-        if names is None or not names.isdisjoint(_names_in(catalog, database.alias))
+        if names is None or is_named(catalog, database, names)
     ]
+
+
+def is_named(catalog: Catalog, database: AttachedDatabase, names: Set[str]) -> bool:
+    """Whether some names may mean a database, or tables of it."""
+    return not names.isdisjoint(_names_in(catalog, database.alias))
 
 
 def _names_in(catalog: Catalog, alias: str) -> set[str]:

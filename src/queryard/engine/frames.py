@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes as c
 import itertools
+import json
 from typing import Any
 
 import pyarrow as pa
@@ -54,7 +55,7 @@ def put_in(connection: Connection, name: str, rows: Any) -> None:
             duck.schema_from_arrow(handle, c.byref(raw_schema), c.byref(converted))
         ) or error_of(duck.data_chunk_from_arrow(handle, c.byref(raw), converted, c.byref(chunk)))
         if error is not None:
-            raise failure(error)
+            raise failure(_plain(error))
         vectors = (duck.data_chunk_get_vector(chunk, i) for i in range(rows.num_columns))
         types = [type_name(duck.vector_get_column_type(vector)) for vector in vectors]
         columns = ", ".join(f"c{place} {kind}" for place, kind in enumerate(types))
@@ -64,6 +65,19 @@ def put_in(connection: Connection, name: str, rows: Any) -> None:
         duck.destroy_data_chunk(c.byref(chunk))
         duck.destroy_arrow_converted_schema(c.byref(converted))
         pa.Schema._import_from_c(c.addressof(raw_schema))  # takes it over, and frees it
+
+
+def _plain(error: str) -> str:
+    """What DuckDB says of data that it cannot convert, which is JSON.
+
+    >>> _plain('{"exception_type": "Invalid Input", "exception_message": "no key"}')
+    'Invalid Input Error: no key'
+    """
+    try:
+        said = json.loads(error)
+        return f"{said['exception_type']} Error: {said['exception_message']}"
+    except (ValueError, KeyError, TypeError):
+        return error
 
 
 def _append(connection: Connection, name: str, chunk: Handle) -> None:

@@ -22,7 +22,14 @@ from queryard.sql.catalog.open_files import Claims, FileInUse, is_same, is_writa
 from queryard.sql.catalog.quoting import identifier, literal
 
 from .access import Reach, Seal
-from .attached import WAIT_S, Attached, SearchPath, claim_by_statement, named_databases
+from .attached import (
+    WAIT_S,
+    Attached,
+    SearchPath,
+    claim_by_statement,
+    is_named,
+    named_databases,
+)
 from .classify import Classified, copies_to, target_words
 from .describing import Described, Parameters, describe_on
 from .durability import check_durable
@@ -148,16 +155,20 @@ class SessionInstance:
         acts = self._in_transaction or any(
             not (each.reads or each.only_looks) for each in statements
         )
-        searched = self._searched()
-        found: dict[str, bool] = {}
-        for statement in statements:
-            if not statement.reads and statement.only_looks:
-                continue  # what is in use is not listed
-            for database in named_databases(self.catalog, statement.names | searched):
-                alias = database.alias
-                if is_writable(database.path):
-                    found[alias] = acts and alias.lower() in writes
-        return found
+        names = self._searched().union(
+            *(
+                statement.names
+                for statement in statements
+                # What is in use is not listed.
+                if statement.reads or not statement.only_looks
+            )
+        )
+        shared = [each for each in self.catalog.databases if is_writable(each.path)]
+        return {
+            each.alias: acts and each.alias.lower() in writes
+            for each in shared
+            if is_named(self.catalog, each, names)
+        }
 
     def _searched(self) -> frozenset[str]:
         late = [setting for setting in self.settings if setting.is_late]

@@ -38,7 +38,7 @@ def draw(sheet: Sheet, path: str) -> None:
         height_in = TOP_IN + ROW_IN * rows + EDGE_IN
         figure = Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
         FigureCanvasAgg(figure)
-        figure.suptitle(sheet.title, fontsize=14, fontweight="bold")
+        figure.suptitle(_plain(sheet.title), fontsize=14, fontweight="bold")
         # Each with margins of its own: the legend of the upper part takes no room from the lower.
         parts: Any = figure.subfigures(2, 1, height_ratios=(TOP_IN, height_in - TOP_IN))
         upper, lower = parts
@@ -54,9 +54,10 @@ def draw(sheet: Sheet, path: str) -> None:
             plot(left, panels[0])
             plot(right, panels[1])
         _label_once(plots, sheet)
-        handles = [Patch(color=key.colour, label=key.name) for key in sheet.keys]
+        handles = [Patch(color=key.colour, label=_plain(key.name)) for key in sheet.keys]
         beside = dict(zip(*reversed(right.get_legend_handles_labels()), strict=True))
-        beside = {name: drawn for name, drawn in beside.items() if name not in explained(sheet)}
+        known = {_plain(name) for name in explained(sheet)}
+        beside = {name: drawn for name, drawn in beside.items() if name not in known}
         longest = max((len(key.name) for key in sheet.keys), default=1)
         letters = KEY_LETTERS // 2 if beside else KEY_LETTERS
         most = max(1, min(MOST_KEYS, letters // (longest + 4)))
@@ -85,7 +86,7 @@ def plot(axes: Any, panel: Panel, letters: int = TITLE_LETTERS) -> None:
     """One panel on one set of axes."""
     from matplotlib.collections import PolyCollection
 
-    axes.set_title(fill(panel.title, letters), loc="left", fontsize=9.5)
+    axes.set_title(fill(_plain(panel.title), letters), loc="left", fontsize=9.5)
     _scale(axes.xaxis, axes.set_xlim, axes.set_xscale, panel.x)
     _scale(axes.yaxis, axes.set_ylim, axes.set_yscale, panel.y)
     axes.spines[["top", "right"]].set_visible(False)
@@ -112,7 +113,7 @@ def plot(axes: Any, panel: Panel, letters: int = TITLE_LETTERS) -> None:
         axes.stackplot(
             panel.areas[0].x,
             *layers,
-            labels=[area.name for area in panel.areas],
+            labels=[_plain(area.name) for area in panel.areas],
             colors=[area.colour for area in panel.areas],
             step="post",
             linewidth=0,
@@ -120,27 +121,44 @@ def plot(axes: Any, panel: Panel, letters: int = TITLE_LETTERS) -> None:
     for dots in panel.dots:
         size = max(4.0, min(20.0, 4_000.0 / max(1, len(dots.x))))
         axes.scatter(
-            dots.x, dots.y, s=size, color=dots.colour, label=dots.name, alpha=0.6, linewidths=0
+            dots.x,
+            dots.y,
+            s=size,
+            color=dots.colour,
+            label=_plain(dots.name),
+            alpha=0.6,
+            linewidths=0,
         )
     for line in panel.lines:
         axes.plot(
             line.x,
             line.y,
             drawstyle="default" if line.straight else "steps-post",
-            label=line.name,
+            label=_plain(line.name),
             color=line.colour,
             linestyle=DASHES[line.dash],
             linewidth=(1.8 if line.dash == "solid" else 1.4) * line.weight,
         )
     if panel.note:
-        axes.text(0.5, 0.5, panel.note, transform=axes.transAxes, ha="center", color=INK)
+        axes.text(0.5, 0.5, _plain(panel.note), transform=axes.transAxes, ha="center", color=INK)
 
 
 def _scale(ticks: Any, set_limits: Any, set_scale: Any, axis: Axis) -> None:
-    ticks.set_label_text(axis.label)
+    ticks.set_label_text(_plain(axis.label))
     set_scale(axis.scale)
     set_limits(axis.low, axis.high)
     if axis.scale == "log":
         ticks.set_major_formatter("{x:g}")
     if axis.ticks:
-        ticks.set_ticks([place for place, _ in axis.ticks], [name for _, name in axis.ticks])
+        ticks.set_ticks(
+            [place for place, _ in axis.ticks], [_plain(name) for _, name in axis.ticks]
+        )
+
+
+def _plain(text: str) -> str:
+    """A text as it is written: what stands between two dollars is no formula.
+
+    >>> _plain("5 $ or 6 $")
+    '5 \\\\$ or 6 \\\\$'
+    """
+    return text.replace("$", r"\$")

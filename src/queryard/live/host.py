@@ -412,10 +412,14 @@ class Host:
     ) -> None:
         """Follow another policy from now on; what runs is not disturbed.
 
-        A `portfolio` goes on choosing from then on. One that was there before chooses no more.
+        A `portfolio` goes on choosing from then on. One that was there before chooses no more; the
+        same one goes on, with what it has learnt.
         """
         self._check_open()
         with self._choosing_lock:
+            now = self._choosing
+            if now is not None and now.portfolio == portfolio:
+                return
             self._stop_choosing()
             self._post(inputs.ChoosePolicy(profile, reason, by))
             if portfolio is not None:
@@ -510,7 +514,8 @@ class Host:
 
     def load(self) -> Load:
         """How much there is to do."""
-        return self.ask(Coordinator.load)
+        found = self.ask(Coordinator.load)
+        return found._replace(decisions=self._loop.decisions, decide_s=self._loop.decide_s)
 
     def cluster(self) -> ClusterView:
         """All nodes, and the queries that run there."""

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
+from queryard.backends.protocol import NodeNote
+
 from .choosing.state import PolicyState
 from .facts import QueryFacts
 from .request import QueryRequest
@@ -79,10 +81,17 @@ class Overview(NamedTuple):
         """When the turn of a query is, among those that wait."""
         return self.turns.get(facts.id, NO_TURN)[1]
 
+    def hold(self, facts: QueryFacts) -> Hold:
+        """What a query waits for."""
+        return self._standing(facts.id, self.turns.get(facts.id, NO_TURN)[0]).hold
+
+    def _standing(self, query: str, position: int | None) -> Standing:
+        return self.standings.get(query, BEHIND if position else JUST_CAME)
+
     def glance(self, facts: QueryFacts) -> Glance:
         """One of them, as it stands."""
         position, turn = self.turns.get(facts.id, NO_TURN)
-        standing = self.standings.get(facts.id, BEHIND if position else JUST_CAME)
+        standing = self._standing(facts.id, position)
         return Glance(
             facts.id,
             facts.request,
@@ -107,6 +116,9 @@ class Load(NamedTuple):
     waiting: int
     running: int
     reserved_bytes: float
+    # How often the kernel has decided so far, and the processor seconds of that.
+    decisions: int = 0
+    decide_s: float = 0.0
 
 
 class NodeGlance(NamedTuple):
@@ -122,6 +134,14 @@ class NodeGlance(NamedTuple):
     reserved_bytes: float
     since_s: float
     running: tuple[str, ...]
+
+
+class SessionNodes(NamedTuple):
+    """The nodes of a session, what its backend knows of them by name, and why others are not."""
+
+    nodes: tuple[NodeGlance, ...]
+    notes: Mapping[str, NodeNote]
+    refused: tuple[str, ...]
 
 
 class ClusterView(NamedTuple):

@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 
+from queryard.backends.protocol import NodeNote
 from queryard.core.errors import QueryardError, unknown_name
 from queryard.sim.forecast import Forecast
 
 from .choosing.state import PolicyChange, PolicyState
-from .cluster_view import ClusterView
 from .facts import QueryView
-from .overview import Overview
+from .overview import Overview, SessionNodes
 from .why import WaitReport
 
 Request = Mapping[str, Any]
@@ -48,7 +48,7 @@ class Askable(Protocol):
     def policy_changes(self, limit: int) -> Sequence[PolicyChange]: ...
     def policy_decisions(self, limit: int) -> list[dict[str, Any]]: ...
     def cancel(self, query: str) -> None: ...
-    def cluster(self) -> ClusterView: ...
+    def cluster(self) -> SessionNodes: ...
 
 
 def _queries(session: Askable, request: Request) -> Any:
@@ -108,7 +108,12 @@ def _profile(session: Askable, request: Request) -> Any:
 
 
 def _cluster(session: Askable, request: Request) -> Any:
-    return asdict(session.cluster())
+    found = session.cluster()
+    nodes = [
+        {**node._asdict(), **found.notes.get(node.name, NodeNote())._asdict()}
+        for node in found.nodes
+    ]
+    return {"nodes": nodes, "refused": list(found.refused)}
 
 
 def _policy(session: Askable, request: Request) -> Any:

@@ -37,7 +37,6 @@ from .admission.tenants import Tenants, read_tenants
 from .amounts import as_age
 from .choosing.state import BY_OPERATOR, PolicyChange, PolicyState
 from .client import Client
-from .cluster_view import ClusterView, node_views, with_notes
 from .control import Control, control_of
 from .facts import QueryView
 from .handle import Handle
@@ -46,7 +45,7 @@ from .monitor import SessionReport
 from .online import OnlineAnswers, online_wish
 from .online_planning import has_copies, load_planner
 from .options import QueryOptions, check_options
-from .overview import Overview
+from .overview import Overview, SessionNodes
 from .placing import Wanted, checked_backend, place_here, place_on_ray
 from .recording import Recorder, history_file, kept_in, read_retention
 from .request import OnlineRequest, Plan, checked_plan
@@ -440,11 +439,10 @@ class Session:
         """What is ahead of an active query, which rule holds it, when it will start and end."""
         return self.host.wait_report(self.host.active_query(query))
 
-    def cluster(self) -> ClusterView:
+    def cluster(self) -> SessionNodes:
         """The nodes on which queries run, and what each does now."""
-        nodes = self.host.ask(lambda coordinator: node_views(coordinator.kernel))
         backend = self.host.backend
-        return ClusterView(with_notes(nodes, backend.notes()), backend.refused)
+        return SessionNodes(self.host.cluster().nodes, backend.notes(), backend.refused)
 
     def report(self) -> SessionReport:
         """What the session itself has cost so far, and how often slots overstayed."""

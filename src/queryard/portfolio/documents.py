@@ -51,7 +51,7 @@ LIVE_OBJECTIVE = "small queries fast"
 # Sizes of a cluster are asked for this often: queries of a session take seconds, not minutes.
 SIZED_EVERY_S = 2.0
 # A session decides at least this often while queries wait, unless its share of a core is used up.
-PERIOD_S = 5.0
+PERIOD_S = 1.0
 LEAST_S = 0.1
 LATE_S = 5.0
 

@@ -144,8 +144,11 @@ def serve(share: float, nice: int) -> None:
             found = str(error)
         except Exception as error:
             found = f"a candidate could not be tried out ({type(error).__name__}: {error})"
-        pickle.dump(Answer(found, time.process_time()), sink, pickle.HIGHEST_PROTOCOL)
-        sink.flush()
+        try:
+            pickle.dump(Answer(found, time.process_time()), sink, pickle.HIGHEST_PROTOCOL)
+            sink.flush()
+        except BrokenPipeError:
+            os._exit(1)  # nothing waits for it any more, and there is nothing to flush
         if gc.get_count()[0] > GARBAGE:
             gc.collect()
 

@@ -34,6 +34,10 @@ class Outlook:
     since_s: float
     until_s: float
     ends_s: dict[str, float | None] = field(default_factory=dict)
+    left: set[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.left = {query.id for query in self.schedule.queries}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +95,10 @@ class Reflection:
         """A query has ended; None if it failed or was cancelled. Outcomes that are known now."""
         done = []
         for outlook in self._open.values():
-            if any(query == other.id for other in outlook.schedule.queries):
+            if query in outlook.left:
+                outlook.left.discard(query)
                 outlook.ends_s[query] = end_s
-                if len(outlook.ends_s) == len(outlook.schedule.queries):
+                if not outlook.left:
                     done.append(outlook)
         return self._judge(done)
 

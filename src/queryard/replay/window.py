@@ -78,14 +78,13 @@ def window(
         raise QueryardError(
             f"the window begins at {_moment(since)} and ends at {_moment(until)}; let it end later"
         )
-    asked = [
-        record for record in reader.queries(since=since, until=until) if record.outcome != "refused"
-    ]
-    if len(asked) > most:
+    found = reader.queries(since=since, until=until, limit=most + 1)
+    if len(found) > most:
         raise QueryardError(
-            f"{len(asked):,} queries were asked in this window, and at most {most:,} can be "
+            f"more than {most:,} queries were asked in this window, which are too many to be "
             "compared; choose a shorter one"
         )
+    asked = [record for record in found if record.outcome != "refused"]
     parts = _parts(reader, asked, until)
     built = [_arrival(part, record) for part in parts for record in part.records.values()]
     arrivals = [arrival for arrival in built if arrival is not None]

@@ -154,11 +154,10 @@ class Listeners:
     async def close(self, grace_s: float) -> None:
         """Tell clients that the server stops, and close their connections."""
         # Clients that wait for them are told why, before their connections are cut.
-        active = self._yard.active()
-        for query in active:
+        for query in self._yard.active():
             self._yard.session.host.cancel(query.id, Stopped(STOPPED))
-        if active:
-            await asyncio.sleep(LOOK_S)
+        until_s = time.monotonic() + LAST_WORDS_S
+        await _wait_while(lambda: bool(self._yard.active()), until_s, asyncio.Event())
         if self._postgres is not None:
             await self._postgres.close(grace_s)
             self._postgres = None

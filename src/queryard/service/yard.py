@@ -74,7 +74,7 @@ class Yard:
         beside = tokens.path if history is None else history
         self.controls = Controls(session, beside.with_name(CONTROLS), tokens)
         self.whatifs = WhatIfs()
-        session.host.wait_for_turns(config.limits.lock_s)
+        self._share_databases(config)
         if config.redact:
             session.host.redact_history()
         self._sweeper = threading.Thread(target=self._sweep, name="queryard-yard", daemon=True)
@@ -287,10 +287,10 @@ class Yard:
 
     def reload(self, config: ServiceConfig) -> None:
         """Follow other settings: grants and limits hold for new connections and requests."""
+        self._share_databases(config)
         with self._lock:
             old, self.config = self.config, config
             self.usage.limits = config.limits
-            self.session.host.wait_for_turns(config.limits.lock_s)
             changed = [
                 client
                 for principal, client in self._shared.items()
@@ -299,6 +299,15 @@ class Yard:
             for client in changed:
                 # What runs for it goes on; the next request has a new client.
                 del self._shared[client.principal]
+
+    def _share_databases(self, config: ServiceConfig) -> None:
+        """Databases that some tenant may write are used in turns from the first query on."""
+        host = self.session.host
+        host.wait_for_turns(config.limits.lock_s)
+        for access in config.grants.values():
+            # A grant that makes no sense is told to the clients of its tenant.
+            with contextlib.suppress(QueryardError):
+                host.reach(access).seal()
 
     def close(self) -> None:
         """Close all clients; the session is its owner's to close. It blocks."""

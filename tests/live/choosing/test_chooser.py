@@ -74,23 +74,25 @@ def test_a_query_that_is_alone_needs_no_decision():
 
 
 def test_what_was_decided_for_such_a_queue_is_used_again_at_once_and_checked():
-    asked = []
+    better, asked = ["swrd"], []
 
     def answer(question, candidates):
         asked.append(question.trigger)
-        return 1.0, tried(question, candidates)
+        ends = {name: (1.0 if name == better[0] else 9.0) for name in candidates}
+        return 1.0, [trial(question, name, end) for name, end in ends.items()]
 
-    sizes = {"q1": 20.0, "q5": 4.0, "q6": 4.0, "q7": 4.0, "q8": 20.0}
-    choosing = FakeChoosing(FIRST, by_work(sizes), answer)
+    choosing = FakeChoosing(FIRST, by_work({"q1": 20.0, "q8": 20.0}), answer)
     crowd(choosing)
+    choosing.tick()
     choosing.run(40.0)
     choosing.host.check_idle()
-    # The first candidate is back once nothing else is better.
+    better[0] = "fifo"
     crowd(choosing, (4.0, 4.0, 4.0))
-    choosing.run(45.0)
-    assert choosing.in_force == "fifo"
+    choosing.tick()
     choosing.run(60.0)
+    assert choosing.in_force == "fifo"
     choosing.host.check_idle()
+    better[0] = "swrd"
     asked.clear()
     before = choosing.host.now_s
     crowd(choosing)
@@ -100,6 +102,7 @@ def test_what_was_decided_for_such_a_queue_is_used_again_at_once_and_checked():
     assert record.remembered
     assert record.time_s == before
     assert not record.tried
+    # A real decision checks it.
     assert len(asked) == 1
     choosing.run(before + 1.5)
     assert choosing.in_force == "swrd"
@@ -174,6 +177,43 @@ def test_forecasts_are_compared_with_what_came_and_candidates_corrected():
     assert all(outcome.observed > 2 * outcome.forecast for outcome in swrd)
     reflection = choosing.chooser._reflection
     assert reflection.correction("swrd") >= reflection.correction("fifo")
+
+
+def test_one_that_was_behind_of_late_does_not_come_back_for_being_as_good():
+    """The first candidate is as good on some queues; on others it is worse by far."""
+    seen: list[str] = []
+
+    def answer(question, candidates):
+        takes_s = 9.0 if question.queries == 4 else 1.0
+        found = [trial(question, "fifo", takes_s), trial(question, "swrd", 1.0)]
+        return 0.0, found
+
+    choosing = FakeChoosing(FIRST, Script(work_s=lambda run: 4.0), answer)
+    for number in (4, 3, 4, 3):
+        crowd(choosing, (4.0,) * number)
+        choosing.run(choosing.host.now_s + 1.0)
+        seen.append(choosing.in_force)
+        choosing.run(choosing.host.now_s + 20.0)
+    assert seen == ["swrd"] * 4
+
+
+def test_trials_know_the_pace_of_the_machine():
+    asked = []
+
+    def answer(question, candidates):
+        asked.append(question.pace)
+        return 0.1, tried(question, candidates)
+
+    document = {"portfolio": {"objective": "response", "candidates": ["fifo", "swrd"]}}
+    choosing = FakeChoosing(document, Script(work_s=lambda run: 4.0), answer)
+    for number in range(8):
+        choosing.chooser.ended(f"before{number}", 1.0, work_s=1.0, held_s=3.0)
+    crowd(choosing, (4.0, 4.0, 4.0))
+    choosing.run(2.0)
+    assert asked[0] == pytest.approx(3.0)
+    forecast = choosing.chooser.decisions[0].tried[0].objectives["response"]
+    # Three queries of 12 slot-seconds on 2 slots, one after another.
+    assert forecast == pytest.approx((6.0 + 12.0 + 18.0) / 3, rel=0.1)
 
 
 def test_a_late_answer_is_dropped_and_nothing_changes():

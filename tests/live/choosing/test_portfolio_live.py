@@ -110,7 +110,12 @@ def test_a_portfolio_can_be_taken_up_and_left_while_queries_run():
         assert session.policy_state().name == "marshal"
         assert session.policy_state().portfolio["objective"] == "small queries fast"
         assert session.chosen_profile == "portfolio"
+        choosing = session.host._choosing
+        session.use_profile("portfolio")  # the same one goes on
+        assert session.host._choosing is choosing
+        assert session.policy_state().by == "token ops"
         session.use_tenants({"web": {"weight": 2}})
+        assert session.host._choosing is not choosing
         assert session.portfolio is not None
         assert "web" in session.profile["pools"]["children"]
         session.use_profile("fair")

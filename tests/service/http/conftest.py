@@ -16,9 +16,10 @@ from service.http.serving import a_server
 
 
 @pytest.fixture(autouse=True)
-def no_hang():
+def no_hang(request):
     """A hang ends the run with all stacks, instead of waiting for ever."""
-    faulthandler.dump_traceback_later(120, exit=True, file=sys.__stderr__)
+    limit_s = 3600 if request.node.get_closest_marker("long") else 120
+    faulthandler.dump_traceback_later(limit_s, exit=True, file=sys.__stderr__)
     yield
     faulthandler.cancel_dump_traceback_later()
 

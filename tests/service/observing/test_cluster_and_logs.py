@@ -6,8 +6,10 @@ import logging
 
 import pytest
 
+from queryard.live.overview import ClusterView, NodeGlance
 from queryard.service.http import models_observing_past as models
 from queryard.service.logs import log
+from queryard.service.observing.cluster import cluster_document, suspects
 from queryard.service.observing.log_ring import KEPT, LogRing, log_document
 from service.http.test_queries import submitted
 from service.http.test_rows_resumed import eventually
@@ -31,6 +33,23 @@ def test_nodes_tell_their_slots_and_the_queries_that_are_seen(server, ann, eve, 
         assert query in root.get("/v1/cluster").text
     finally:
         finish_all(server)
+
+
+class Silent:
+    """As much of a backend as tells of nodes that do not answer."""
+
+    def silent_s(self):
+        return {"a": 0.1, "b": 12.0}
+
+
+def test_nodes_that_do_not_answer_are_suspect_and_drained_ones_told():
+    nodes = [NodeGlance(name, name, name == "c", 2, 1, 1.0, 9e8, 1e8, 0.0, ()) for name in "abc"]
+    view = ClusterView(50.0, tuple(nodes), {})
+    assert suspects(Silent()) == {"b"}
+    found = cluster_document(view, "ray", lambda query: True, True, suspects(Silent()))
+    models.Cluster.model_validate(found)
+    assert [node["state"] for node in found["nodes"]] == ["up", "suspect", "draining"]
+    assert found["nodes"][0]["free_bytes"] == 800_000_000
 
 
 def test_the_policy_and_its_changes_are_told(server, ann, root):

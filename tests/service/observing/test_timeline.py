@@ -17,7 +17,7 @@ from queryard.core.model import Job, Phase, Query, TaskId
 from queryard.history import AskedRow, EndedRow, History, HistoryReader, Overviews, SessionRow
 from queryard.service.http import models_observing as models
 from queryard.service.observing.segments import Segment, Times, held_s, segments, waits
-from queryard.service.observing.timeline import timeline_document, told_of
+from queryard.service.observing.timeline import Seen, timeline_document, told_of
 from queryard.service.observing.visibility import Visibility
 from service.http.serving import a_server
 from service.http.test_queries import LONG, submitted
@@ -202,7 +202,13 @@ def test_waits_tell_planning_slots_and_pauses_apart():
     found = segments(times, leases, [], {})
     assert [each.kind for each in found] == ["waiting", "paused", "paused", "lease", "lease"]
     assert found[3] == Segment("lease", 3.0, 4.0, 2, "n", "2 slots, revoked")
-    assert waits(times, [{"submitted_s": 11.0}], found) == [
+    jobs = [{"submitted_s": 11.0}]
+    held = waits(times, jobs, found, {"memory": 1.0, "the cap of its pool": 3.0})
+    assert held[1:3] == [
+        {"reason": "memory", "s": 0.5},
+        {"reason": "the cap of its pool", "s": 1.5},
+    ]
+    assert waits(times, jobs, found, {}) == [
         {"reason": "planning, or its client's own connection", "s": 1.0},
         {"reason": "its first slot", "s": 2.0},
         {"reason": "slots, after it had begun", "s": 2.0},
@@ -266,7 +272,7 @@ def test_scans_that_queries_share_are_rides_and_other_tenants_are_counted(tmp_pa
     sales = Visibility("sales")
     with Overviews(file) as reader:
         (record,) = reader.queries(session="abc", query="abc-1")
-        found = timeline_document(told_of(record), reader, None, sales.may_see, ())
+        found = timeline_document(told_of(record), reader, None, Seen(sales.may_see))
     models.Timeline.model_validate(found)
     assert [each["kind"] for each in found["segments"]] == ["waiting", "ride", "ride"]
     assert found["segments"][1]["label"] == "scan: map 1, finished, with 2 other queries"
@@ -284,3 +290,19 @@ def test_tasks_of_its_own_that_share_a_read_share_a_slot(tmp_path):
     assert only == Segment(
         "task", 1.0, 2.0, 1, "n", "a: map 1, finished, with 1 task more of its own"
     )
+
+
+def test_a_query_tells_what_it_waited_for(server, ann):
+    server.yard.session.pause()
+    query = submitted(ann, "SELECT min(n) FROM numbers")
+    try:
+
+        def told():
+            return ann.get(f"/v1/queries/{query}/timeline").json()["waits"]
+
+        paused = "the server, which was paused"
+        assert eventually(lambda: paused in [each["reason"] for each in told()], 20)
+    finally:
+        server.yard.session.resume()
+    assert ann.get(f"/v1/queries/{query}/rows").json()["rows"]
+    assert paused in [each["reason"] for each in told()]

@@ -28,18 +28,24 @@ HOLDS = ("", "slots", "reader", "entering", "planning", "shared", "memory", "cap
 CLOCK = WallClock(now=lambda: 50.0, unix=lambda: 1_000_050.0)
 
 
+def a_query(name: str, tenant: str = "acme", **more) -> QueryFacts:
+    """What is published of a query."""
+    request = QueryRequest(f"SELECT '{name}' -- of:{tenant}:", (), (), "native", tenant)
+    prediction = Prediction(1.0, 0, "guess", 2.0)
+    values = {"submitted_s": 0.0, "prediction": prediction, "expected_s": 1.0, **more}
+    return QueryFacts(id=name, request=request, **values)
+
+
 @st.composite
 def queries_of_all(draw):
     """A query, and how it stands: None if it waits behind others."""
     number = draw(st.integers(0, 10**6))
     tenant = draw(st.sampled_from(TENANTS))
     started = draw(st.booleans())
-    facts = QueryFacts(
-        id=f"id{number}of:{tenant}:",
-        request=QueryRequest(f"SELECT {number} -- of:{tenant}:", (), (), "native", tenant),
+    facts = a_query(
+        f"id{number}of:{tenant}:",
+        tenant,
         submitted_s=draw(st.floats(0, 40)),
-        prediction=Prediction(1.0, 0, "guess", 2.0),
-        expected_s=1.0,
         started_s=45.0 if started else None,
         shares_with=draw(st.sampled_from(["", "id77of:zeta:"])),
     )

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from queryard.service.quack.v1.decoding import ARROW
 from queryard.service.quack.v1.types import (
     Id,
     LogicalType,
@@ -17,6 +16,7 @@ from queryard.service.quack.v1.types import (
     map_of,
     union_of,
 )
+from queryard.service.quack.v1.values import ARROW
 
 _PLAIN = [kind for kind in ARROW if kind not in (Id.FLOAT, Id.DOUBLE, Id.TIME, Id.TIME_NS)]
 _LEAVES = st.one_of(
@@ -109,6 +109,14 @@ def _leaf(kind: LogicalType, rows: int, chance: np.random.Generator, valid: Any)
             return pa.array(chance.normal(size=rows), ARROW[kind.id], mask=mask)
         case Id.TIME | Id.TIME_NS:
             return pa.array(chance.integers(0, 86_400_000_000, rows), ARROW[kind.id], mask=mask)
+        case Id.TIMESTAMP_S | Id.TIMESTAMP_MS:
+            return pa.array(chance.integers(-(10**12), 10**12, rows), ARROW[kind.id], mask=mask)
+        case Id.TIMETZ:
+            made = chance.integers(0, 86_400_000_000, rows) << 24
+            made |= chance.integers(0, 2 * 57_599, rows)
+            raw = pa.py_buffer(made.astype("<i8").tobytes())
+            found = pa.Array.from_buffers(pa.binary(8), rows, [_bitmap(valid), raw])
+            return pa.ExtensionArray.from_storage(ARROW[kind.id], found)
         case Id.DECIMAL:
             most = min(10**kind.width, 2**62)
             numbers = chance.integers(-most + 1, most, rows)

@@ -25,6 +25,8 @@ CREATE VIEW pens AS SELECT * FROM orders WHERE item = 'pen';
 CREATE TABLE small(z INTEGER);
 CREATE TABLE stamped(i INTEGER, made TIMESTAMP DEFAULT now());
 CREATE TABLE later(t TIMESTAMPTZ_NS);
+CREATE TABLE "Odd name"("a b" INTEGER, "select" VARCHAR);
+INSERT INTO "Odd name" VALUES (1, 'x');
 CREATE SCHEMA old;
 CREATE TABLE old.deep(x INTEGER);
 INSERT INTO old.deep VALUES (7);

@@ -129,6 +129,39 @@ def test_a_constant_within_a_list_does_not_make_more_rows_than_a_message_may():
         vector(list_of(INTEGER), 1, *pieces)
 
 
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (Id.TIME, -1),
+        (Id.TIME_NS, 86_400_000_000_001),
+        (Id.TIMETZ, 2 * 57_599 + 1),
+        (Id.TIMETZ, -1),
+        (Id.TIMESTAMP_S, 2**62),
+        (Id.TIMESTAMP_MS, -(2**63)),
+    ],
+)
+def test_moments_that_there_are_none_of(kind, value):
+    """DuckDB would take them, and its instance would fail on them later."""
+    data = field(100) + b"\x00" + field(102) + text(value.to_bytes(8, "little", signed=True))
+    with pytest.raises(Malformed, match="none that there is"):
+        vector(LogicalType(kind), 1, data)
+
+
+@pytest.mark.parametrize("kind", [Id.TIMESTAMP_S, Id.TIMESTAMP_MS, Id.TIMESTAMP])
+def test_moments_without_end(kind):
+    raw = np.array([2**63 - 1, -(2**63) + 1], "<i8").tobytes()
+    found = vector(LogicalType(kind), 2, field(100) + b"\x00" + field(102) + text(raw))
+    assert found.view(pa.int64()).to_pylist() == [2**63 - 1, -(2**63) + 1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [(Id.BIT, b""), (Id.BIT, b"\x09a"), (Id.BIGNUM, b"abc")]
+)
+def test_bytes_that_duckdb_would_misread(kind, value):
+    with pytest.raises(Malformed, match="no form that it can have"):
+        vector(LogicalType(kind), 1, field(100) + b"\x00" + field(102) + b"\x01" + text(value))
+
+
 # --- names of types ------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import logging
 import random
@@ -18,7 +19,7 @@ import pytest
 from queryard.service.config import ServiceLimits
 from queryard.service.quack import sessions as sessions_module
 from queryard.service.quack.v1.types import Id, LogicalType
-from tests.service.quack.plain_client import Client, Refused, prepare
+from tests.service.quack.plain_client import Client, Refused, fetch, prepare
 from tests.service.quack.served_quack import a_server, wait_until
 from tests.service.quack.test_codec import captured, malformed, samples
 
@@ -210,6 +211,11 @@ def test_what_attach_is_told(client):
             "table",
             'CREATE TABLE "shop"."orders"("id" INTEGER, "item" VARCHAR DEFAULT (\'thing\'));',
         ),
+        (
+            "shop",
+            "table",
+            'CREATE TABLE "shop"."Odd name"("a b" INTEGER, "select" VARCHAR);',
+        ),
         ("shop", "view", "pens"),
         ("shop", "view", "small"),  # the client would take it for that of main
         ("shop", "view", "stamped"),  # the client cannot compute its default
@@ -321,18 +327,52 @@ def test_many_inserts_wait_instead_of_failing(tmp_path):
 # --- the end -------------------------------------------------------------------------------------
 
 
-def test_a_client_that_vanishes_takes_its_query_along(server):
-    client = server.client()
-    message = prepare(client.id, SLOW)
+def vanish(server, message: bytes) -> None:
+    """Send a message, and leave as soon as the server works on it."""
     with socket.create_connection(("127.0.0.1", server.port)) as raw:
         head = f"POST /quack HTTP/1.1\r\nHost: x\r\nContent-Length: {len(message)}\r\n\r\n"
         raw.sendall(head.encode() + message)
         wait_until(lambda: server.yard.active())
+        time.sleep(0.2)
+
+
+def test_a_client_that_vanishes_takes_its_query_along(server):
+    client = server.client()
+    vanish(server, prepare(client.id, SLOW))
     wait_until(lambda: not server.yard.active())
     wait_until(lambda: not server.yard.clients(server.principal("root")))
     with pytest.raises(Refused, match="Invalid connection id"):
         client.prepare("SELECT 1")
     wait_until(lambda: server.yard.usage.open_results == 0)
+
+
+def test_a_client_that_vanishes_while_it_waits_for_more_rows(server):
+    client = server.client()
+    # Rows that are more than DuckDB gathers before it hands the first of them on, then none.
+    many = "SELECT i FROM range(1_000_000_000_000) r(i) WHERE i < 10_000_000 OR i % 1000003 < 0"
+    reply = client.prepare(many)
+    assert reply.more
+    client.http.sock.settimeout(1.0)
+    message = fetch(client.id, reply.result)
+    with contextlib.suppress(TimeoutError):
+        while client.raw(message):
+            pass
+    assert server.yard.active()
+    client.http.close()
+    wait_until(lambda: not server.yard.active())
+    wait_until(lambda: not server.yard.clients(server.principal("root")))
+    assert not len(server.listener.sessions)
+
+
+def test_an_operator_cancels_a_query(server, client):
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(client.rows, SLOW)
+        wait_until(lambda: server.yard.active())
+        (query,) = server.yard.active()
+        server.yard.cancel(server.principal("root"), query.id)
+        with pytest.raises(Refused, match="cancelled"):
+            asked.result()
+    assert client.rows("SELECT 1") == [(1,)]
 
 
 def test_a_revoked_token_ends_its_connections(tmp_path):

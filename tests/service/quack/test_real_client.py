@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.long_forms import some_of
+from tests.service.processes import a_process
 from tests.service.quack.peers import Peer, PeerError, a_peer, a_real_server, asked_there
 from tests.service.quack.served_quack import a_server, wait_until
 
@@ -128,6 +129,7 @@ def test_attached_tables_and_views(attached):
     assert rows("SELECT * FROM yard.shop.small") == []
     assert rows("SELECT * FROM yard.shop.stamped") == []
     assert rows('SELECT * FROM yard."shop.old".deep') == ["(7,)"]
+    assert rows('SELECT "select", "a b" FROM yard.shop."Odd name"') == ["('x', 1)"]
     assert rows("FROM yard.query('SELECT max(n) AS m FROM numbers')") == ["(29999,)"]
     with pytest.raises(PeerError, match="later does not exist"):
         rows("SELECT * FROM yard.shop.later")
@@ -228,3 +230,16 @@ def test_tls(peer, tmp_path):
         peer.ask(f"ATTACH '{place}' AS safe (TOKEN '{token}', DISABLE_SSL false)")
         assert peer.rows("SELECT count(*) FROM safe.small") == ["(3,)"]
         peer.ask("DETACH safe")
+
+
+@pytest.mark.long
+def test_what_a_server_says_to_try_works(peer, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "t.csv").write_text("n\n1\n")
+    with a_process(tmp_path, data, "--postgres", "off") as process:
+        said = process.find(r'duckdb -c "(.*)"').replace("$QUERYARD_TOKEN", process.token)
+        install, *statements = said.split("; ")
+        assert install == "INSTALL quack"
+        assert [peer.rows(statement) for statement in statements][-1] == ["(42,)"]
+        peer.ask("DETACH yard")

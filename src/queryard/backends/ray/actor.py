@@ -16,6 +16,7 @@ from queryard.backends.protocol import Leased, Staged, WorkerFailed
 from queryard.backends.workers import Workers
 from queryard.core.events import NodeJoined, NodeLost
 from queryard.core.model import JobId, Node, TaskId
+from queryard.engine import gil_interval
 from queryard.engine.errors import QueryFailed
 
 from .messages import (
@@ -169,13 +170,16 @@ class NodeActor:
         self._outbox.put(Made(launch, task, outcome))
 
     def _lease(self, order: Lease) -> None:
+        # While queries run, threads of Python take turns often, as at the driver.
+        gil_interval.begin()
         output = self._outputs[order.query] = RowsOut(order.query, self._outbox.put)
         work = Leased(order.query, order.width, output, order.statement)
         self._backend.add(order.query, work)
 
     def _forget(self, query: str) -> None:
         self._backend.forget(query)
-        self._outputs.pop(query, None)
+        if self._outputs.pop(query, None) is not None:
+            gil_interval.end()
         if (tasks := self._tasks.pop(query, None)) is not None:
             self._background.start(tasks.close)
 

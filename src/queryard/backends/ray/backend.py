@@ -302,6 +302,9 @@ class RayBackend:
             with self._lock:
                 run = self._runs.find(news.run)
                 is_current = run is not None and run.link is link
+                if run is not None and is_current:
+                    # Under the lock: whether it can begin again is decided there as well.
+                    run.note_rows(news)
             if run is not None and is_current:
                 run.hear_rows(news)
             return

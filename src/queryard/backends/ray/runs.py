@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from typing import Literal
 
 from queryard.backends.protocol import NATIVE_JOB, JoinRefused, Leased, Post, RunEnded
 from queryard.core.commands import Grant, Revoke
@@ -33,7 +34,12 @@ class PlacedRun:
         self.width = work.width
         self.link: Link | None = None
         self.ended = False
+        self.error: BaseException | None = None
+        # Whether the kernel has heard of its end.
+        self.end_told = False
+        # Whether rows have come; and whether all have.
         self.gave_rows = False
+        self.gave_all = False
         self.held = 0
         """Slots that the kernel counts for it."""
         self._output = work.output
@@ -41,13 +47,17 @@ class PlacedRun:
         self._credit = threading.Lock()
         self._taken_bytes = 0
 
+    def note_rows(self, news: RowsBegan | RowsCame | RowsEnded) -> None:
+        """Rows are about to be passed on: from now on the run cannot begin again."""
+        self.gave_rows = self.gave_rows or isinstance(news, RowsCame)
+        self.gave_all = self.gave_all or isinstance(news, RowsEnded)
+
     def hear_rows(self, news: RowsBegan | RowsCame | RowsEnded) -> None:
         """Pass rows on to the reader; on the thread that hears from the node."""
         match news:
             case RowsBegan():
                 self._output.start(news.schema, news.types, news.returns)
             case RowsCame():
-                self.gave_rows = True
                 self._output.put(news.batch)
                 with self._credit:
                     self._taken_bytes += news.bytes
@@ -125,34 +135,43 @@ class Runs:
     def hear(self, news: News) -> None:
         """Pass on what the local backend of a node has posted."""
         if isinstance(news, RunEnded) and (run := self._runs.get(news.run)) is not None:
-            run.ended = True
+            run.ended, run.error = True, news.error
         if isinstance(news, LeaseEnded):
             run = self._runs.get(JobId.of(news.job).query)
             if run is not None:
                 run.held -= news.slots
+                run.end_told = run.end_told or news.outcome != "revoked"
         self._post(news)  # type: ignore[arg-type]
 
     def lose(self, link: Link, reason: str) -> None:
         """A node is lost: its runs begin again later, or end with an error."""
         for run in self:
-            if run.link is link:
-                if run.gave_rows and not run.ended:
-                    self._fail(run, link, reason)
-                run.begin_again()
+            if run.link is not link:
+                continue
+            if not run.ended and (run.gave_all or run.gave_rows):
+                self._end(run, link, reason)
+            if run.ended:
+                self._end_leases(run, link)
+            run.begin_again()
 
-    def _fail(self, run: PlacedRun, link: Link, reason: str) -> None:
-        error = NodeGone(
-            f"node {link.name} was lost ({reason}) after rows of the answer had been given out; "
-            "run the query again"
-        )
+    def _end(self, run: PlacedRun, link: Link, reason: str) -> None:
+        """A run ends with its node: all its rows have come, or some will never come."""
         run.ended = True
-        self._post(RunEnded(run.query, error, True))
+        if not run.gave_all:
+            run.error = NodeGone(
+                f"node {link.name} was lost ({reason}) after rows of the answer had been given "
+                "out; run the query again"
+            )
+        self._post(RunEnded(run.query, run.error, True))
+
+    def _end_leases(self, run: PlacedRun, link: Link) -> None:
+        """Slots of a run that has ended come back, one by one, as they would have."""
         job = str(JobId(run.query, NATIVE_JOB))
-        # A slot at a time, as they would have come back; or none, if it had none.
-        for _ in range(run.held):
-            self._post(LeaseEnded(0.0, job, link.name, 1, "failed", str(error)))
-        if not run.held:
-            self._post(LeaseEnded(0.0, job, link.name, 0, "failed", str(error)))
+        outcome: Literal["finished", "failed"] = "finished" if run.error is None else "failed"
+        cause = "" if run.error is None else str(run.error)
+        for slots in [1] * run.held or ([] if run.end_told else [0]):
+            self._post(LeaseEnded(0.0, job, link.name, slots, outcome, cause))
+        run.end_told = True
 
 
 def _nothing(event: object) -> None:

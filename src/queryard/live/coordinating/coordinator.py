@@ -77,10 +77,10 @@ class Coordinator:
             inputs.ChoosePlan: intake.choose_plan,
             inputs.AcquireConnection: intake.acquire_connection,
             inputs.ReleaseConnection: intake.release_connection,
-            inputs.AcquireTurn: intake.acquire_turn,
-            inputs.ReleaseTurn: intake.release_turn,
-            inputs.TurnOverdue: intake.turn_overdue,
-            inputs.ClientLeft: intake.client_left,
+            inputs.AcquireTurn: intake.turns.acquire,
+            inputs.ReleaseTurn: intake.turns.release,
+            inputs.TurnOverdue: intake.turns.overdue,
+            inputs.ClientLeft: intake.turns.client_left,
             told.RunJoined: intake.joined,
             told.JoinRefused: intake.join_refused,
             inputs.Predicted: running.predicted,
@@ -236,7 +236,7 @@ class Coordinator:
 
     def wait_for_turns(self, most_s: float) -> None:
         """How long queries wait for their turns at databases from now on."""
-        self._intake.turn_wait_s = most_s
+        self._intake.turns.wait_s = most_s
 
     def connection_work_s(self, client: ClientPort) -> float:
         """Core-seconds before a client's own connection is free."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import replace
 
 from queryard.backends import protocol as told
 from queryard.core import events as ev
 from queryard.core.errors import QueryardError
 from queryard.core.model import Query
-from queryard.engine.errors import DatabaseBusy, Deadlock
 
 from .. import effects as out
 from .. import inputs
@@ -26,12 +25,10 @@ from .ending import Ending
 from .entry import Entry
 from .ledger import Ledger
 from .running import RunningQueries
-from .turns import Turns
+from .turn_taking import DatabaseTurns
 
 # How many idempotency keys are remembered; the oldest are forgotten first.
 KEYS_KEPT = 100_000
-# How long a query waits for its turn at a database, unless the host says otherwise.
-TURN_WAIT_S = 120.0
 
 
 class Intake:
@@ -43,8 +40,7 @@ class Intake:
         self._ending = ending
         self._queues: dict[str, ConnectionQueue] = {}
         self._keys: OrderedDict[tuple[str, str], tuple[str, tuple[str, str]]] = OrderedDict()
-        self._turns = Turns()
-        self.turn_wait_s = TURN_WAIT_S
+        self.turns = DatabaseTurns(ledger, ending)
 
     def resume(self) -> None:
         """Start what waited for other queries to end in this instant."""
@@ -63,7 +59,7 @@ class Intake:
 
     @property
     def empty(self) -> bool:
-        return not self._queues and self._turns.empty
+        return not self._queues and self.turns.empty
 
     def queued_work_s(self, client: ClientPort) -> float:
         """Core-seconds before a client's own connection is free."""
@@ -76,7 +72,7 @@ class Intake:
         try:
             earlier = self._asked_before(given)
             if earlier is None:
-                self._check_open()
+                self._ledger.check_open()
                 self._ledger.gate.check(given.request, given.wait_s)
         except QueryardError as error:
             if isinstance(error, Refused):
@@ -133,10 +129,6 @@ class Intake:
             if len(self._keys) > KEYS_KEPT:
                 self._keys.popitem(last=False)
 
-    def _check_open(self) -> None:
-        if self._ledger.closed is not None:
-            raise QueryardError("the session is closed; open another with queryard.connect")
-
     # --- the queue for a client's own connection -------------------------------------------------
 
     def _enqueue(self, entry: Entry) -> None:
@@ -169,7 +161,7 @@ class Intake:
 
     def acquire_connection(self, given: inputs.AcquireConnection) -> None:
         try:
-            self._check_open()
+            self._ledger.check_open()
         except QueryardError as error:
             self._ledger.do(out.Reply(given.token, error=error))
             return
@@ -179,94 +171,22 @@ class Intake:
     def release_connection(self, given: inputs.ReleaseConnection) -> None:
         self._leave_queue(given.client, Waiter(None, given.token))
 
-    # --- turns at databases ----------------------------------------------------------------------
-
-    def _has_turn(self, entry: Entry) -> bool:
-        """Whether a query may use the databases that it names; else it waits for its turn."""
-        client = entry.client
-        wants = client.databases(entry.request)
-        owner = client.id if client.in_transaction else entry.id
-        if not wants or self._turns.ask(entry.id, owner, wants):
-            return True
-        if self._turns.locked(entry.id):
-            self._turns.withdraw(entry.id)
-            self._ending.drop(entry, _deadlock(wants))
-            return False
-        entry.waits_for = self._turns.waits_for(entry.id)
-        self._ledger.publish(entry)
-        self._time_turn(entry.id)
-        return False
-
-    def _time_turn(self, token: Hashable) -> None:
-        at_s = self._ledger.now + self.turn_wait_s
-        self._ledger.do(out.SetTimer(at_s, inputs.TurnOverdue(token)))
-
     def _give_turns(self) -> None:
         """Begin with queries that have their turn by now."""
-        for token in self._turns.next():
-            entry = self._ledger.entries.get(token) if isinstance(token, str) else None
-            if entry is None:
-                self._ledger.do(out.Reply(token))
-                continue
-            entry.waits_for = ""
+        for entry in self.turns.granted():
             if not self._go(entry):
                 self._leave_queue(entry.client, Waiter(entry))
 
     def _leave_turn(self, entry: Entry) -> None:
-        """A query has ended. What it held belongs to its transaction, if that is still open."""
-        self._turns.withdraw(entry.id)
-        client = entry.client
-        queue = self._queues.get(client.id)
-        was_own = queue is not None and queue.holder == Waiter(entry)
-        if client.in_transaction and was_own:
-            self._turns.pass_on(entry.id, client.id)
-            return
-        self._turns.release(entry.id)
-        if not client.in_transaction:
-            self._turns.release(client.id)
-
-    def acquire_turn(self, given: inputs.AcquireTurn) -> None:
-        try:
-            self._check_open()
-        except QueryardError as error:
-            self._ledger.do(out.Reply(given.token, error=error))
-            return
-        client = given.client
-        owner = client.id if client.in_transaction else given.token
-        if self._turns.ask(given.token, owner, given.wants):
-            self._ledger.do(out.Reply(given.token))
-        elif self._turns.locked(given.token):
-            self._turns.withdraw(given.token)
-            self._ledger.do(out.Reply(given.token, error=_deadlock(given.wants)))
-        else:
-            self._time_turn(given.token)
-
-    def release_turn(self, given: inputs.ReleaseTurn) -> None:
-        self._turns.withdraw(given.token)
-        self._turns.release(given.token)
-
-    def turn_overdue(self, given: inputs.TurnOverdue) -> None:
-        database = self._turns.waits_for(given.token)
-        if not self._turns.withdraw(given.token):
-            return
-        error = DatabaseBusy(
-            f"the database {database} was in use by transactions or queries of other clients for "
-            f"{self.turn_wait_s:g} s, and one writes it at a time; try again when they have ended"
-        )
-        entry = self._ledger.entries.get(given.token) if isinstance(given.token, str) else None
-        if entry is None:
-            self._ledger.do(out.Reply(given.token, error=error))
-        else:
-            self._ending.drop(entry, error)
-
-    def client_left(self, given: inputs.ClientLeft) -> None:
-        self._turns.release(given.client.id)
+        queue = self._queues.get(entry.client.id)
+        held_own = queue is not None and queue.holder == Waiter(entry)
+        self.turns.leave(entry, held_own=held_own)
 
     # --- from a request to work ------------------------------------------------------------------
 
     def _start(self, entry: Entry) -> bool:
         """Begin with a query; whether it holds its client's own connection from now on."""
-        if self._has_turn(entry):
+        if self.turns.has(entry):
             return self._go(entry)
         # Its client's later statements wait behind it.
         return entry.id in self._ledger.entries and entry.client.needs_own(entry.request)
@@ -442,13 +362,6 @@ class Intake:
             self._ledger.do(out.RecordAsked(entry.facts()))
         if not work.hands_over and request.program is None:
             self._ledger.do(out.Refine(entry.id))
-
-
-def _deadlock(wants: Iterable[str]) -> DatabaseBusy:
-    return Deadlock(
-        f"deadlock: this transaction waits for {', '.join(sorted(wants))}, and a transaction that "
-        "has it waits for what this one holds; roll it back and try again"
-    )
 
 
 def _asked(request: QueryRequest) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from queryard.core import events as ev
+from queryard.core.errors import QueryardError
 from queryard.core.scheduler import Scheduler
 from queryard.estimate.tasks import make_predictor
 from queryard.estimate.tasks.estimating import TaskEstimates
@@ -56,6 +57,11 @@ class Ledger:
         # own connection that a query has just left.
         self.again: list[Entry] = []
         self.left: list[Entry] = []
+
+    def check_open(self) -> None:
+        """Raise if the host is about to end."""
+        if self.closed is not None:
+            raise QueryardError("the session is closed; open another with queryard.connect")
 
     def do(self, effect: Effect) -> None:
         self.effects.append(effect)

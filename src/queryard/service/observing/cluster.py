@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Container, Iterable, Mapping
+from typing import Any, Protocol, runtime_checkable
 
 from queryard.backends.protocol import Backend
 from queryard.live.choosing.state import PolicyChange
 from queryard.live.overview import ClusterView, NodeGlance
 
 from .clock import WallClock
+
+# A node that has not answered for longer may be lost.
+SUSPECT_S = 3.0
+
+
+@runtime_checkable
+class TellsSilence(Protocol):
+    """A backend with nodes on other machines."""
+
+    def silent_s(self) -> Mapping[str, float]:
+        """For how long each node has not answered."""
+
+
+def suspects(backend: Backend) -> frozenset[str]:
+    """Nodes that may be lost."""
+    if not isinstance(backend, TellsSilence):
+        return frozenset()
+    return frozenset(name for name, silent in backend.silent_s().items() if silent > SUSPECT_S)
 
 
 def backend_name(backend: Backend) -> str:
@@ -24,27 +42,31 @@ def backend_name(backend: Backend) -> str:
 
 
 def cluster_document(
-    view: ClusterView, backend: str, sees: Callable[[str], bool], is_admin: bool
+    view: ClusterView,
+    backend: str,
+    sees: Callable[[str], bool],
+    is_admin: bool,
+    suspected: Container[str] = (),
 ) -> dict[str, Any]:
     """All nodes; `sees` says which queries are named, and admins see which tables are kept."""
     kept = view.kept_tables
     caches = {"parsed_tables": len(kept)} if kept else {}
     return {
         "backend": backend,
-        "nodes": [_node(node, sees, caches) for node in view.nodes],
+        "nodes": [_node(node, sees, caches, node.name in suspected) for node in view.nodes],
         "kept_tables": dict(kept) if is_admin else {},
     }
 
 
 def _node(
-    node: NodeGlance, sees: Callable[[str], bool], caches: Mapping[str, Any]
+    node: NodeGlance, sees: Callable[[str], bool], caches: Mapping[str, Any], is_suspect: bool
 ) -> dict[str, Any]:
     is_bounded = math.isfinite(node.memory_bytes)
     shown = [query for query in node.running if sees(query)]
     return {
         "name": node.name,
         "host": node.host,
-        "state": "draining" if node.draining else "up",
+        "state": "suspect" if is_suspect else "draining" if node.draining else "up",
         "slots": node.slots,
         "busy": node.busy,
         "speed": node.speed,

@@ -12,9 +12,10 @@ from ..submitted import Submitted
 from ..yard import Yard, unknown_query
 from .archive import Archive, archive_document, bounds_of, page_of
 from .clock import WallClock
-from .cluster import backend_name, changes_document, cluster_document
+from .cluster import backend_name, changes_document, cluster_document, suspects
 from .courses import Courses
 from .ended import EndedQueries
+from .holds import Holds
 from .log_ring import Level, LogRing, log_document
 from .memory import resident_bytes
 from .now import Present, now_document, policy_document
@@ -23,7 +24,7 @@ from .performance import By, performance_document, queries_of
 from .ring import Cell
 from .sampling import Sampler
 from .series import cells_of, planned, series_document
-from .timeline import timeline_document, told_now, told_of
+from .timeline import Seen, timeline_document, told_now, told_of
 from .visibility import Visibility
 
 # How often the scheduler is asked at most, however many ask here.
@@ -45,12 +46,14 @@ class Observer:
         self._log = LogRing(yard.config.redact)
         # One long read of the history at a time, so that a few pages do not take all cores.
         self._reading = threading.Lock()
-        self.sampler = Sampler(yard.session)
+        self._holds = Holds()
+        self.sampler = Sampler(yard.session, self._holds)
         self._lock = threading.Lock()
         self._present: Present | None = None
         self._seen_s = float("-inf")
         yard.watch(self._ended)
         yard.watch(self._courses)
+        yard.watch(self._holds)
         yard.every_second(self.sampler.look)
         self._log.attach()
 
@@ -108,7 +111,8 @@ class Observer:
         def sees(query: str) -> bool:
             return is_admin or query in seen
 
-        return cluster_document(view, backend_name(host.backend), sees, is_admin)
+        backend = host.backend
+        return cluster_document(view, backend_name(backend), sees, is_admin, suspects(backend))
 
     def scheduler(self, visibility: Visibility, limit: int) -> dict[str, Any]:
         """The policy in force, how it came to that, and what a portfolio has decided.
@@ -160,7 +164,8 @@ class Observer:
                 told, online = told_of(_past_query(reader, visibility, query)), None
             course = self._courses.of(query) if online is None else online.log.course
             now_s = self.session.now() if is_own else None
-            return timeline_document(told, reader, now_s, visibility.may_see, course)
+            seen = Seen(visibility.may_see, course, self._holds.of(query))
+            return timeline_document(told, reader, now_s, seen)
 
     def performance(
         self, visibility: Visibility, since: float, until: float, by: By

@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 import time
 
-from queryard.live.monitor import SessionReport
 from queryard.live.session import Session
 
 from ..own_cpu import PARTS, own_cpu
+from .holds import Holds
 from .memory import resident_bytes
 from .ring import Cell, Ring
 
@@ -26,8 +26,10 @@ LONGEST_S = 10.0
 class Sampler:
     """`look` is called about once per second, by one thread; any may read."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, holds: Holds) -> None:
+        """`holds` hears what holds waiting queries, while there are some."""
         self._session = session
+        self._holds = holds
         self._lock = threading.Lock()
         self._rings = tuple(Ring(cells, cell_s, len(FIGURES)) for cells, cell_s in (FINE, COARSE))
         self._before: tuple[float, dict[str, float]] | None = None
@@ -36,10 +38,17 @@ class Sampler:
         """Note what there is now, and what has been used since the last look."""
         load = self._session.host.load()
         at, now_s = time.time(), time.monotonic()
-        totals = self._totals(self._session.report())
+        totals = {
+            "process_cpu": time.process_time(),
+            **own_cpu(),
+            "decide_s": load.decide_s,
+            "decisions": load.decisions,
+        }
         before, self._before = self._before, (now_s, totals)
         if before is None or not 0 < (seconds := now_s - before[0]) <= LONGEST_S:
             return
+        if load.waiting:
+            self._holds.look(self._session.host.overview(), seconds)
         gauges = {
             "slots_busy": load.busy_slots,
             "slots_total": load.slots,
@@ -54,15 +63,6 @@ class Sampler:
         with self._lock:
             for ring in self._rings:
                 ring.add(at, seconds, sums)
-
-    @staticmethod
-    def _totals(report: SessionReport) -> dict[str, float]:
-        return {
-            "process_cpu": time.process_time(),
-            **own_cpu(),
-            "decide_s": report.decide_s,
-            "decisions": report.decisions,
-        }
 
     def cells(self, since: float) -> tuple[list[Cell], float]:
         """Cells from a time on, and their length: a second, or more if that is long ago."""

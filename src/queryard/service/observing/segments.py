@@ -99,8 +99,13 @@ def _without_slots(times: Times, busy: list[Segment]) -> list[Segment]:
     return found
 
 
-def waits(times: Times, jobs: Iterable[Row], found: Iterable[Segment]) -> list[dict[str, Any]]:
-    """What the query waited for, and how long."""
+def waits(
+    times: Times, jobs: Iterable[Row], found: Iterable[Segment], holds: Mapping[str, float]
+) -> list[dict[str, Any]]:
+    """What the query waited for, and how long.
+
+    `holds` are seconds by reason, from looks at it before its first slot: they tell the shares.
+    """
     by_reason: defaultdict[str, float] = defaultdict(float)
     for each in found:
         seconds = each.to_s - each.from_s
@@ -108,11 +113,12 @@ def waits(times: Times, jobs: Iterable[Row], found: Iterable[Segment]) -> list[d
             entered_s = min((row["submitted_s"] for row in jobs), default=times.submitted_s)
             before_s = min(seconds, max(0.0, entered_s - times.submitted_s))
             by_reason["planning, or its client's own connection"] += before_s
-            by_reason["its first slot"] += seconds - before_s
+            held = sum(holds.values())
+            for reason, part_s in (holds if held else {"its first slot": 1.0}).items():
+                by_reason[reason] += (seconds - before_s) * part_s / (held or 1.0)
         elif each.kind == "paused":
-            by_reason["its reader" if each.label == AFTER else "slots, after it had begun"] += (
-                seconds
-            )
+            reason = "its reader" if each.label == AFTER else "slots, after it had begun"
+            by_reason[reason] += seconds
     return [
         {"reason": reason, "s": round(seconds, 4)}
         for reason, seconds in by_reason.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from queryard.history import Overviews, QueryRecord
@@ -118,12 +118,16 @@ def told_now(ticket: Ticket, submitted_at: float) -> Told:
     )
 
 
+class Seen(NamedTuple):
+    """What is known beside the history: which tenants are seen, how errors fell, what held it."""
+
+    may_see: Callable[[str], bool]
+    course: Sequence[CoursePoint] = ()
+    holds: Mapping[str, float] = {}
+
+
 def timeline_document(
-    told: Told,
-    reader: Overviews | None,
-    now_s: float | None,
-    may_see: Callable[[str], bool],
-    course: Iterable[CoursePoint],
+    told: Told, reader: Overviews | None, now_s: float | None, beside: Seen
 ) -> dict[str, Any]:
     """All that happened to a query.
 
@@ -136,7 +140,7 @@ def timeline_document(
     )
     found = segments(times, kept.leases, kept.tasks, kept.riders)
     at = told.submitted_at - told.submitted_s
-    seen = [query for query, tenant in kept.company if may_see(tenant)]
+    seen = [query for query, tenant in kept.company if beside.may_see(tenant)]
     return {
         "id": told.id,
         "tenant": told.tenant,
@@ -153,13 +157,13 @@ def timeline_document(
         ],
         "is_cut": kept.is_cut,
         "held_s": round(held_s(found), 4),
-        "waits": waits(times, kept.jobs, found),
+        "waits": waits(times, kept.jobs, found, beside.holds),
         "rode_with": seen,
         "rode_with_others": len(kept.company) - len(seen),
         "predicted": told.predicted,
         "actual": told.actual,
         "plan": plan_text(told.plan, kept.jobs),
-        "answers": [point._asdict() for point in course],
+        "answers": [point._asdict() for point in beside.course],
     }
 
 

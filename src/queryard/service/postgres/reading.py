@@ -35,7 +35,7 @@ def command_of(text: Text) -> Command | None:
     >>> command_of(Text("SET LOCAL statement_timeout TO '5s'"))
     Set(values=(('statement_timeout', '5s'),), local=True)
     >>> command_of(Text("FETCH FORWARD 10 FROM c"))
-    Fetch(name='c', rows=10, moves=False)
+    Fetch(name='c', rows=10, moves=False, how='forward')
     >>> command_of(Text("SELECT 1"))
     """
     reader = _READERS.get(text.first)

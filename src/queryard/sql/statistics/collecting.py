@@ -20,7 +20,9 @@ import duckdb
 from queryard.core.errors import QueryardError
 from queryard.sql.catalog.canonical import is_text_table
 from queryard.sql.catalog.catalog import Catalog
+from queryard.sql.catalog.database import DatabaseTable
 from queryard.sql.catalog.model import Table
+from queryard.sql.catalog.open_files import is_writable
 
 from .analyse import analyse_table
 from .quick import quick_statistics, sample_table, small_instance
@@ -204,6 +206,9 @@ class Collector:
         for key, table in self._catalog.tables.items():
             # Other machines are not read unasked, and a long look keeps writers of a database out.
             if table.elsewhere or (what == "slow" and table.kind == "database"):
+                continue
+            # Where clients of a server write, every write would be followed by a look.
+            if isinstance(table, DatabaseTable) and is_writable(table.database.path):
                 continue
             if done.get(key) is not table and not self._must_wait(table):
                 found.append((table.name.lower() not in self._wanted, table.bytes, key, table))

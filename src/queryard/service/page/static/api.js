@@ -6,6 +6,8 @@ const FIRST_PAUSE_S = 0.5;
 const LONGEST_PAUSE_S = 10;
 // A stream shows life at least every 15 s.
 const SILENCE_MS = 25_000;
+// Answers that another try does not change.
+const FINAL = new Set([401, 403, 404]);
 
 // Tells "signed-out", "lost" and "back".
 export const connection = new EventTarget();
@@ -45,8 +47,17 @@ export function signOut(reason = "") {
 export function takeTokenFromAddress() {
   const found = /^#token=([^&]+)/.exec(location.hash);
   if (found === null) return;
-  signIn(decodeURIComponent(found[1]));
+  signIn(decoded(found[1]));
   history.replaceState(null, "", location.pathname + location.search);
+}
+
+// A part of an address; one that is not well encoded is taken as it is.
+export function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 // One request; `body` becomes JSON. Gives the response, or raises `Problem` or `Lost`.
@@ -243,7 +254,7 @@ export async function repeat(everyS, work, failed, signal) {
     } catch (error) {
       if (signal.aborted) return;
       failed(error);
-      if (error instanceof Problem && (error.status === 401 || error.status === 403)) return;
+      if (error instanceof Problem && FINAL.has(error.status)) return;
     }
     await pause(everyS, signal);
   }

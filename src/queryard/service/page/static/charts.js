@@ -219,6 +219,7 @@ export function ganttChart() {
   const svg = s("svg", { class: "chart", role: "img" });
   const node = h("figure", { class: "chart-box" }, svg);
   const named = 92;
+  const axis = onAxis(seconds);
   let data = null;
   let width = 0;
 
@@ -236,7 +237,7 @@ export function ganttChart() {
       if (mark > (to - from) * 1.001) continue;
       const at = x(from + mark);
       parts.push(s("line", { class: "grid", x1: at, x2: at, y1: 2, y2: height - BOTTOM }));
-      if (at < right - 14) parts.push(s("text", { class: "tick", x: at, y: height - 5, "text-anchor": mark === 0 ? "start" : "middle" }, seconds(mark)));
+      if (at < right - 14) parts.push(s("text", { class: "tick", x: at, y: height - 5, "text-anchor": mark === 0 ? "start" : "middle" }, axis(mark)));
     }
     const most = Math.max(1, ...segments.map((each) => each.slots || 1));
     lanes.forEach((lane, row) => {

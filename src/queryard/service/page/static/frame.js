@@ -1,6 +1,6 @@
 // What surrounds every view: navigation, the state of the server in a line, shortcuts, themes.
 
-import { connection, signOut, state, tryNow } from "./api.js";
+import { connection, decoded, signOut, state, tryNow } from "./api.js";
 import { fill, h, say, show, toggle } from "./dom.js";
 import { bytes, several } from "./format.js";
 import { counts, live } from "./live.js";
@@ -82,7 +82,7 @@ export class Frame {
     }
     const view = await import(`./views/${name}.js`);
     if (leave.signal.aborted || this.signal.aborted) return;
-    const argument = rest.map(decodeURIComponent).join("/");
+    const argument = rest.map(decoded).join("/");
     document.title = `${argument || this.links.get(name)?.textContent || view.title} · Queryard`;
     scrollTo(0, 0);
     fill(this.main);

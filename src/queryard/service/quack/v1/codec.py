@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..envelope import Head
+from ..errors import CannotSend
 from ..requests import Request
 from ..wire import Reader
 from .encoding import CHUNK_ROWS, ChunkEncoder
@@ -33,7 +34,7 @@ class CodecV1:
         """Whether a client knows a type by its name."""
         try:
             type_of(type_name)
-        except Exception:
+        except CannotSend:
             return False
         return True
 

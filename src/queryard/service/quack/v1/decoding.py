@@ -5,7 +5,6 @@ Vectors come flat, as one constant, as places in a dictionary, or as a sequence.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,55 +14,15 @@ from ..errors import CannotSend, Malformed
 from ..wire import Reader
 from .encoding import CHUNK_ROWS
 from .types import LISTS, STRUCTS, TEXTS, Id, LogicalType, read_type
+from .values import ARROW, bitmap_of, read_fixed, read_texts, sized
 
 _FLAT, _CONSTANT, _DICTIONARY, _SEQUENCE = 0, 2, 3, 4
-_INTERVAL = np.dtype([("months", "<i4"), ("days", "<i4"), ("rest", "<i8")])
 _INTEGERS = frozenset(
     {
         *(Id.TINYINT, Id.SMALLINT, Id.INTEGER, Id.BIGINT),
         *(Id.UTINYINT, Id.USMALLINT, Id.UINTEGER, Id.UBIGINT),
     }
 )
-_MOST_NANOSECONDS = 2**63 // 1000 - 1
-
-
-def _opaque(name: str, storage: Any) -> Any:
-    return pa.opaque(storage, name, "DuckDB")
-
-
-# Values of one size that lie in Arrow as they came.
-ARROW: dict[Id, Any] = {
-    Id.TINYINT: pa.int8(),
-    Id.SMALLINT: pa.int16(),
-    Id.INTEGER: pa.int32(),
-    Id.BIGINT: pa.int64(),
-    Id.DATE: pa.date32(),
-    Id.TIME: pa.time64("us"),
-    Id.TIMESTAMP_S: pa.timestamp("s"),
-    Id.TIMESTAMP_MS: pa.timestamp("ms"),
-    Id.TIMESTAMP: pa.timestamp("us"),
-    Id.TIMESTAMP_NS: pa.timestamp("ns"),
-    Id.FLOAT: pa.float32(),
-    Id.DOUBLE: pa.float64(),
-    Id.UTINYINT: pa.uint8(),
-    Id.USMALLINT: pa.uint16(),
-    Id.UINTEGER: pa.uint32(),
-    Id.UBIGINT: pa.uint64(),
-    Id.TIMESTAMPTZ: pa.timestamp("us", "UTC"),
-    Id.TIME_NS: pa.time64("ns"),
-    Id.TIMETZ: _opaque("time_tz", pa.binary(8)),
-    Id.HUGEINT: _opaque("hugeint", pa.binary(16)),
-    Id.UHUGEINT: _opaque("uhugeint", pa.binary(16)),
-}
-_TEXTS: dict[Id, Any] = {
-    Id.VARCHAR: pa.string(),
-    Id.BLOB: pa.binary(),
-    Id.BIT: _opaque("bit", pa.binary()),
-    Id.BIGNUM: _opaque("bignum", pa.binary()),
-    Id.GEOMETRY: pa.binary(),
-}
-
-
 # What tells DuckDB that bytes of Arrow are geometries.
 _IS_GEOMETRY = {"ARROW:extension:name": "geoarrow.wkb", "ARROW:extension:metadata": "{}"}
 
@@ -108,7 +67,7 @@ def read_vector(reader: Reader, kind: LogicalType, rows: int) -> Any:
         found = _taken(one, np.zeros(rows, np.int64))
     elif form == _DICTIONARY:
         reader.expect(91)
-        places = np.frombuffer(_sized(reader, 4 * rows), "<u4").astype(np.int64)
+        places = np.frombuffer(sized(reader, 4 * rows), "<u4").astype(np.int64)
         reader.expect(92)
         count = reader.unsigned()
         _check_count(count, reader)
@@ -158,7 +117,7 @@ def _flat(reader: Reader, kind: LogicalType, rows: int) -> Any:
     valid = None
     if reader.flag():
         reader.expect(101)
-        mask = np.frombuffer(_sized(reader, (rows + 63) // 64 * 8), np.uint8)
+        mask = np.frombuffer(sized(reader, (rows + 63) // 64 * 8), np.uint8)
         valid = np.unpackbits(mask, bitorder="little")[:rows].astype(bool)
         if valid.all():
             valid = None
@@ -173,139 +132,8 @@ def _flat(reader: Reader, kind: LogicalType, rows: int) -> Any:
     if kind.id is Id.ARRAY:
         return _array(reader, kind, rows, valid)
     if kind.id in TEXTS:
-        return _texts(reader, kind, rows, valid)
-    return _fixed(reader, kind, rows, valid)
-
-
-def _sized(reader: Reader, size: int) -> bytes:
-    found = reader.raw()
-    if len(found) != size:
-        raise Malformed(f"a block has {len(found)} bytes, where {size} are expected")
-    return found
-
-
-def _bitmap(valid: Any) -> Any:
-    if valid is None:
-        return None
-    return pa.py_buffer(np.packbits(valid, bitorder="little").tobytes())
-
-
-# --- values of one size --------------------------------------------------------------------------
-
-
-def _fixed(reader: Reader, kind: LogicalType, rows: int, valid: Any) -> Any:
-    reader.expect(102)
-    data = _sized(reader, kind.value_bytes * rows)
-    convert = _CONVERTED.get(kind.id)
-    if convert is not None:
-        return convert(data, kind, rows, valid)
-    arrow = ARROW[kind.id]
-    is_extension = isinstance(arrow, pa.BaseExtensionType)
-    storage = arrow.storage_type if is_extension else arrow
-    found = pa.Array.from_buffers(storage, rows, [_bitmap(valid), pa.py_buffer(data)])
-    return pa.ExtensionArray.from_storage(arrow, found) if is_extension else found
-
-
-def _booleans(data: bytes, kind: LogicalType, rows: int, valid: Any) -> Any:
-    return pa.array(np.frombuffer(data, np.uint8) != 0, mask=None if valid is None else ~valid)
-
-
-def _decimals(data: bytes, kind: LogicalType, rows: int, valid: Any) -> Any:
-    size = kind.value_bytes
-    if size < 16:
-        low = np.frombuffer(data, f"<i{size}").astype("<i8")
-        wide = np.empty((rows, 2), "<i8")
-        wide[:, 0], wide[:, 1] = low, low >> 63
-        data = wide.tobytes()
-    arrow = pa.decimal128(kind.width, kind.scale)
-    found = pa.Array.from_buffers(arrow, rows, [_bitmap(valid), pa.py_buffer(data)])
-    try:
-        found.validate(full=True)
-    except pa.ArrowInvalid:
-        raise Malformed(f"a DECIMAL has more than {kind.width} digits") from None
-    return found
-
-
-def _intervals(data: bytes, kind: LogicalType, rows: int, valid: Any) -> Any:
-    found = np.frombuffer(data, _INTERVAL).copy()
-    if valid is not None:
-        found["rest"][~valid] = 0
-    if rows and int(np.abs(found["rest"]).max()) > _MOST_NANOSECONDS:
-        raise CannotSend("an INTERVAL of more than 292 years of microseconds cannot be inserted")
-    found["rest"] *= 1000
-    arrow = pa.month_day_nano_interval()
-    return pa.Array.from_buffers(arrow, rows, [_bitmap(valid), pa.py_buffer(found.tobytes())])
-
-
-def _uuids(data: bytes, kind: LogicalType, rows: int, valid: Any) -> Any:
-    found = np.frombuffer(data, np.uint8).reshape(-1, 16)[:, ::-1].copy()
-    found[:, 0] ^= 0x80
-    raw = pa.py_buffer(found.tobytes())
-    storage = pa.Array.from_buffers(pa.binary(16), rows, [_bitmap(valid), raw])
-    return pa.ExtensionArray.from_storage(pa.uuid(), storage)
-
-
-def _enums(data: bytes, kind: LogicalType, rows: int, valid: Any) -> Any:
-    places = np.frombuffer(data, f"<u{kind.value_bytes}")
-    used = places if valid is None else places[valid]
-    if len(used) and int(used.max()) >= len(kind.values):
-        raise Malformed("a value of an ENUM lies beyond its last")
-    mask = None if valid is None else ~valid
-    if mask is not None:
-        places = np.where(mask, 0, places).astype(places.dtype)
-    return pa.DictionaryArray.from_arrays(
-        pa.array(places, mask=mask), pa.array(kind.values, pa.string())
-    )
-
-
-_CONVERTED: dict[Id, Callable[[bytes, LogicalType, int, Any], Any]] = {
-    Id.BOOLEAN: _booleans,
-    Id.DECIMAL: _decimals,
-    Id.INTERVAL: _intervals,
-    Id.UUID: _uuids,
-    Id.ENUM: _enums,
-}
-
-
-# --- texts ---------------------------------------------------------------------------------------
-
-
-def _texts(reader: Reader, kind: LogicalType, rows: int, valid: Any) -> Any:
-    reader.expect(102)
-    if reader.count() != rows:
-        raise Malformed("a vector has another number of texts than of rows")
-    found: list[bytes | None] = [reader.raw() for _ in range(rows)]
-    if valid is not None:
-        for place in np.flatnonzero(~valid).tolist():
-            found[place] = None
-    arrow = _TEXTS[kind.id]
-    check = _CHECKED.get(kind.id)
-    if check is not None and not all(value is None or check(value) for value in found):
-        raise Malformed(f"a value of type {kind.id.name} has no form that it can have")
-    values = pa.array(found, pa.binary())
-    if isinstance(arrow, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(arrow, values)
-    try:
-        return values.cast(arrow)
-    except pa.ArrowInvalid as error:
-        raise Malformed(f"a text is no UTF-8: {error}") from None
-
-
-def _is_bits(value: bytes) -> bool:
-    """The number of bits that pad the first byte, which are set, and the bits."""
-    return len(value) >= 2 and value[0] < 8 and value[1] >> (8 - value[0]) == (1 << value[0]) - 1
-
-
-def _is_bignum(value: bytes) -> bool:
-    """Its sign and its number of bytes in three bytes, which are inverted below zero."""
-    if len(value) < 4:
-        return False
-    head = int.from_bytes(value[:3], "big")
-    return len(value) - 3 == (head - 0x800000 if head & 0x800000 else 0x7FFFFF - head)
-
-
-# DuckDB takes these for what they say: bytes of any other form must not come to it.
-_CHECKED: dict[Id, Callable[[bytes], bool]] = {Id.BIT: _is_bits, Id.BIGNUM: _is_bignum}
+        return read_texts(reader, kind, rows, valid)
+    return read_fixed(reader, kind, rows, valid)
 
 
 # --- values with parts ---------------------------------------------------------------------------
@@ -376,7 +204,7 @@ def _list(reader: Reader, kind: LogicalType, rows: int, valid: Any) -> Any:
         return _map(child, ends, valid, rows)
     arrow = pa.list_(_field("l", kind.child, child))
     places = pa.py_buffer(ends.astype("<i4").tobytes())
-    return pa.Array.from_buffers(arrow, rows, [_bitmap(valid), places], children=[child])
+    return pa.Array.from_buffers(arrow, rows, [bitmap_of(valid), places], children=[child])
 
 
 def _entry(reader: Reader, size: int) -> tuple[int, int]:
@@ -400,7 +228,7 @@ def _map(entries: Any, ends: Any, valid: Any, rows: int) -> Any:
         fields=[pa.field("key", keys.type, nullable=False), pa.field("value", values.type)],
     )
     places = pa.py_buffer(ends.astype("<i4").tobytes())
-    return pa.Array.from_buffers(arrow, rows, [_bitmap(valid), places], children=[inner])
+    return pa.Array.from_buffers(arrow, rows, [bitmap_of(valid), places], children=[inner])
 
 
 def _array(reader: Reader, kind: LogicalType, rows: int, valid: Any) -> Any:
@@ -412,4 +240,4 @@ def _array(reader: Reader, kind: LogicalType, rows: int, valid: Any) -> Any:
     child = read_vector(reader, kind.child, kind.size * rows)
     reader.end()
     arrow = pa.list_(_field("", kind.child, child), kind.size)
-    return pa.Array.from_buffers(arrow, rows, [_bitmap(valid)], children=[child])
+    return pa.Array.from_buffers(arrow, rows, [bitmap_of(valid)], children=[child])

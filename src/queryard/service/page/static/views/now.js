@@ -10,6 +10,7 @@ import { sqlLine } from "../sqltext.js";
 
 export const title = "Now";
 const WINDOW_S = 300;
+const MOST_TENANTS = 24;
 
 export function mount(root, { signal }) {
   const told = notice();
@@ -69,7 +70,7 @@ export function mount(root, { signal }) {
     queue.set(xs, [points.map((point) => point.waiting), points.map((point) => point.running)], ends);
     tenants.set(doc.tenants, filter.value);
     const wanted = wantedBy(filter.value);
-    running.set(doc.running.filter(wanted), doc.at);
+    running.set(doc.running.filter(wanted).slice(0, SHOWN), doc.at);
     waiting.set(doc.waiting.filter(wanted), doc.at);
     ended.set(doc.ended.filter(wanted), doc.at);
     say(runningTitle, `Running · ${count(now.running)}`);
@@ -94,8 +95,10 @@ function wantedBy(text) {
 }
 
 function tenantStrip(choose) {
-  const node = h("div", { class: "tenants", role: "group", "aria-label": "Tenants" });
-  const rows = new Keyed(node, (tenant) => {
+  const list = h("span", { class: "tenants" });
+  const others = h("span", { class: "quiet", hidden: true });
+  const node = h("div", { class: "tenants", role: "group", "aria-label": "Tenants" }, list, others);
+  const rows = new Keyed(list, (tenant) => {
     const name = h("b", {}, tenant.name);
     const text = h("span", { class: "num" });
     const made = h("button", { type: "button", class: "tenant", onclick: () => choose(tenant.name) }, name, text);
@@ -107,7 +110,13 @@ function tenantStrip(choose) {
   return {
     node,
     set(tenants, filter) {
-      rows.set(tenants);
+      // The busiest, where there are many; they keep the order of their names.
+      const busiest = tenants.length <= MOST_TENANTS ? tenants : [...tenants]
+        .sort((a, b) => b.running + b.waiting - a.running - a.waiting).slice(0, MOST_TENANTS)
+        .sort((a, b) => (a.name < b.name ? -1 : 1));
+      rows.set(busiest);
+      say(others, `and ${several(tenants.length - busiest.length, "more tenant")}`);
+      show(others, tenants.length > busiest.length);
       for (const [name, row] of rows.rows) {
         const on = filter === `tenant:${name}`;
         toggle(row.node, "on", on);

@@ -2,7 +2,7 @@
 
 import { events, get, Problem, remove, repeat } from "../api.js";
 import { bars, ganttChart, meter, timeChart } from "../charts.js";
-import { fill, h, say, show } from "../dom.js";
+import { fill, h, s, say, show } from "../dom.js";
 import { measured, moment, seconds, several, share, titled } from "../format.js";
 import { button, chip, confirmed, dataTable, facts, notice, panel, queryLink } from "../parts.js";
 import { answerView } from "../results.js";
@@ -56,7 +56,7 @@ export function mount(root, { argument: id, signal }) {
     h("div", { class: "row" }, h("h1", { class: "grow mono" }, id), cancel),
     told.node, error,
     h("section", { class: "panel" }, head, statement, times),
-    h("section", { class: "panel" }, h("h2", {}, "Timeline"), gantt.node, why, rides),
+    h("section", { class: "panel" }, h("h2", {}, "Timeline"), gantt.node, legend(), why, rides),
     answers,
     h("div", { class: "panels" },
       panel("What it waited for", waits.node),
@@ -171,6 +171,11 @@ export function mount(root, { argument: id, signal }) {
     if (!found.length) return;
     errors.set(found.map((each) => each.elapsed_s), [found.map((each) => each.error), found.map((each) => each.fraction)], [0, found.at(-1).elapsed_s || 1]);
   }
+}
+
+function legend() {
+  const kinds = [["waiting", "waits for its first slot"], ["paused", "has begun, and has no slots"], ["lease", "has slots: the higher, the more"], ["task", "tasks"], ["ride", "rides on a scan of others"]];
+  return h("p", { class: "legend" }, kinds.map(([kind, text]) => h("span", { class: "key" }, s("svg", { class: "legend-mark", viewBox: "0 0 10 10" }, s("rect", { class: `segment ${kind}`, x: 0.5, y: 0.5, width: 9, height: 9, rx: 2 })), text)));
 }
 
 // What the scheduler says of it; null where it is not kept any more.

@@ -66,12 +66,14 @@ function decision(each, opened, isFirst) {
       h("span", { class: "quiet" }, [each.trigger, each.waiting != null ? `${each.waiting} waiting` : null, each.took_s != null ? `took ${seconds(each.took_s)}` : null, each.cpu_s ? `processor ${seconds(each.cpu_s)}` : null, each.remembered ? "remembered" : null].filter(Boolean).join(", "))));
   const candidates = each.candidates ?? [];
   const objectives = [...new Set(candidates.flatMap((candidate) => Object.keys(candidate.objectives ?? {})))];
+  const corrected = candidates.some((candidate) => (candidate.correction ?? 1) !== 1);
+  const dropped = candidates.some((candidate) => candidate.dropped);
   const table = dataTable([
     { name: "Candidate", cell: (candidate) => candidate.name },
     { name: "Score", class: "num", cell: (candidate) => (candidate.score == null ? "" : significant(candidate.score, 4)) },
     ...objectives.map((name) => ({ name: titled(name), class: "num", cell: (candidate) => (candidate.objectives?.[name] == null ? "" : measured(name, candidate.objectives[name])) })),
-    { name: "Correction", class: "num", title: "what forecasts of this candidate were worth so far", cell: (candidate) => (candidate.correction == null || candidate.correction === 1 ? "" : factor(candidate.correction)) },
-    { name: "Dropped", cell: (candidate) => candidate.dropped ?? "" },
+    ...(corrected ? [{ name: "Correction", class: "num", title: "what forecasts of this candidate were worth so far", cell: (candidate) => factor(candidate.correction) }] : []),
+    ...(dropped ? [{ name: "Dropped", cell: (candidate) => candidate.dropped ?? "" }] : []),
   ], { empty: "No candidate was simulated.", onRow: (row, candidate) => candidate.name === each.chosen && row.classList.add("chosen") });
   table.set(candidates);
   details.append(table.node);

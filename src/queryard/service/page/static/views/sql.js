@@ -114,7 +114,6 @@ export function mount(root, { signal }) {
 
   function busy(on) {
     show(cancel, on);
-    say(go, on ? "Run again" : "Run");
   }
 
   async function stop() {

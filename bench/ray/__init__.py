@@ -1,0 +1,1 @@
+"""What a Ray cluster costs beside one process, on one machine."""
