@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import threading
 import warnings
 from datetime import UTC, datetime
+from queue import SimpleQueue
 from typing import Any, TextIO
 
 from .config import LogFormat
 
+# How long the end of a process waits for its last lines to be written.
+FLUSH_S = 2.0
 LOGGER = logging.getLogger("queryard.service")
 # Of these libraries only warnings are told, in our form.
 _OTHERS = ("uvicorn", "uvicorn.error", "asyncio", "py.warnings")
@@ -24,7 +28,7 @@ def log(event: str, level: int = logging.INFO, **fields: object) -> None:
 
 def set_up(form: LogFormat, stream: TextIO | None = None) -> None:
     """Write the events of this process in a form; once per process."""
-    handler = logging.StreamHandler(stream or sys.stderr)
+    handler = Later(sys.stderr) if stream is None else logging.StreamHandler(stream)
     handler.setFormatter(JsonLines() if form == "json" else Lines())
     LOGGER.handlers[:] = [handler]
     LOGGER.setLevel(logging.INFO)
@@ -37,6 +41,39 @@ def set_up(form: LogFormat, stream: TextIO | None = None) -> None:
         other.handlers[:] = [handler]
         other.setLevel(logging.WARNING)
         other.propagate = False
+
+
+class Later(logging.StreamHandler[TextIO]):
+    """Writes on a thread of its own: the end of a query is told by the scheduler's thread.
+
+    A terminal or a pipe that takes nothing would hold up every query.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._records: SimpleQueue[logging.LogRecord | threading.Event] = SimpleQueue()
+        threading.Thread(target=self._write, name="queryard-log", daemon=True).start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._records.put(record)
+
+    def flush(self) -> None:
+        """Wait until all that was told so far is written, for a while."""
+        done = threading.Event()
+        self._records.put(done)
+        done.wait(FLUSH_S)
+
+    def _write(self) -> None:
+        while True:
+            record = self._records.get()
+            if isinstance(record, threading.Event):
+                record.set()
+                continue
+            try:
+                self.stream.write(self.format(record) + self.terminator)
+                self.stream.flush()
+            except Exception:  # as `StreamHandler` does
+                self.handleError(record)
 
 
 class JsonLines(logging.Formatter):

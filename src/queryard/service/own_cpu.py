@@ -28,6 +28,7 @@ _BY_NAME = (
     ("queryard-quack", "threads"),
     ("queryard-yard", "threads"),
     ("queryard-control", "threads"),
+    ("queryard-log", "threads"),
     ("queryard-estimator", "background"),
     ("queryard-forecaster", "background"),
     ("queryard-statistics", "background"),
