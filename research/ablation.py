@@ -68,7 +68,7 @@ FULL = "the whole portfolio"
 VARIANTS: Mapping[str, Variant] = {
     FULL: Variant(),
     "no margin": Variant({"margin": 0.0}),
-    "the first does not come back": Variant(patches=((Selector, "_choose", _no_return),)),
+    "the first does not come back": Variant(patches=((Selector, "best", _no_return),)),
     "a decision every 30 s": Variant({"period_s": FIXED_S, "least_s": FIXED_S}),
     "no early decision after a burst": Variant(patches=((selection, "BURST", 1.0),)),
     "no decision is dropped": Variant({"too_late": math.inf}),

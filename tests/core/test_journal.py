@@ -123,6 +123,8 @@ ANY_EVENT: dict[type, st.SearchStrategy[Any]] = {
     ev.SegmentsKept: st.builds(ev.SegmentsKept, times, names, st.floats(0, 1)),
     ev.QueryCancelled: st.builds(ev.QueryCancelled, times, names, names),
     ev.PolicyChosen: st.builds(ev.PolicyChosen, times, profiles),
+    ev.Paused: st.builds(ev.Paused, times, names | st.just("")),
+    ev.Resumed: st.builds(ev.Resumed, times),
     ev.Woke: st.builds(ev.Woke, times),
 }
 ANY_COMMAND: dict[type, st.SearchStrategy[Any]] = {

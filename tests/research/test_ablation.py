@@ -23,12 +23,12 @@ def test_scores_are_shown_over_those_of_the_whole_portfolio() -> None:
 
 
 def test_a_variant_is_in_place_only_while_it_runs() -> None:
-    choose, burst = Selector._choose, selection.BURST
+    best, burst = Selector.best, selection.BURST
     for variant in VARIANTS.values():
         with variant.in_place():
             for owner, name, value in variant.patches:
                 assert getattr(owner, name) is value
-        assert (Selector._choose, selection.BURST) == (choose, burst)
+        assert (Selector.best, selection.BURST) == (best, burst)
 
 
 def test_a_part_that_does_not_exist_cannot_be_replaced() -> None:

@@ -21,7 +21,7 @@ def no_hang(request):
     faulthandler.cancel_dump_traceback_later()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server(tmp_path_factory) -> Iterator[Served]:
     with a_server(tmp_path_factory.mktemp("postgres")) as served:
         yield served
