@@ -129,6 +129,8 @@ class NodeActor:
         """End everything; False if something goes on for longer than that."""
         deadline_s = time.monotonic() + timeout_s
         stopped = self._backend.close(timeout_s)
+        for query in list(self._outputs):
+            self._end_lease(query)
         for tasks in self._tasks.values():
             tasks.close()
         stopped = self._background.close(deadline_s) and stopped
@@ -181,10 +183,13 @@ class NodeActor:
 
     def _forget(self, query: str) -> None:
         self._backend.forget(query)
-        if self._outputs.pop(query, None) is not None:
-            gil_interval.end()
+        self._end_lease(query)
         if (tasks := self._tasks.pop(query, None)) is not None:
             self._background.start(tasks.close)
+
+    def _end_lease(self, query: str) -> None:
+        if self._outputs.pop(query, None) is not None:
+            gil_interval.end()
 
 
 def _told(event: Any) -> Any:
