@@ -83,7 +83,8 @@ def check(number: int, answer: Any, expected: Callable[[int], Any]) -> None:
     assert_same(answer, expected(number), ordered)
 
 
-@pytest.mark.parametrize("seed", some_of(range(40), 4))
+# Few in the short form: a history in which nodes fall silent takes up to half a minute.
+@pytest.mark.parametrize("seed", some_of(range(40), 2))
 def test_answers_are_duckdbs_while_nodes_die_and_join(session, ray, expected, seed):
     draw = random.Random(seed)
     numbers = [draw.randint(1, 22) for _ in range(4)]
