@@ -12,7 +12,6 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from engine.staged.staged_driving import assert_same
 from long_forms import some_of
@@ -21,9 +20,10 @@ import queryard
 import queryard.sql.planner
 from queryard.backends.ray.runs import NodeGone
 from queryard.core.events import TaskFinished
-from queryard.workload.tpch import TABLES, generate, query
+from queryard.workload.tpch import TABLES, query
 
 from .ray_cluster import ray_cluster, skip_without_ray
+from .split_tpch import split_tpch
 
 LIMITED_TIES = {2, 3, 10, 18, 21}
 PATIENCE_S = 60.0
@@ -32,14 +32,7 @@ PATIENCE_S = 60.0
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     skip_without_ray()
-    made = tmp_path_factory.mktemp("tpch")
-    generate(made, 0.01)
-    split = tmp_path_factory.mktemp("split")
-    for name in TABLES:
-        table = pq.read_table(made / f"{name}.parquet")
-        rows = max(table.num_rows // 4, 1)
-        pq.write_table(table, split / f"{name}.parquet", row_group_size=rows)
-    return split
+    return split_tpch(tmp_path_factory, 0.01)
 
 
 @pytest.fixture(scope="module")

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import pyarrow.parquet as pq
 import pytest
 from engine.staged.staged_driving import assert_same
 from long_forms import some_of
 
 import queryard
 import queryard.sql.planner
-from queryard.workload.tpch import TABLES, generate, query
+from queryard.workload.tpch import TABLES, query
 
 from .fake_ray import FakeRay, ray_faked
+from .split_tpch import split_tpch
 
 PATIENCE_S = 60.0
 UNORDERED = {2, 3, 10, 18, 21}  # ORDER BY may leave rows in any order
@@ -27,14 +27,7 @@ UNORDERED = {2, 3, 10, 18, 21}  # ORDER BY may leave rows in any order
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("tpch")
-    generate(made, 0.002)
-    split = tmp_path_factory.mktemp("split")
-    for name in TABLES:
-        table = pq.read_table(made / f"{name}.parquet")
-        rows = max(table.num_rows // 4, 1)
-        pq.write_table(table, split / f"{name}.parquet", row_group_size=rows)
-    return split
+    return split_tpch(tmp_path_factory, 0.002)
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +126,7 @@ def test_rows_that_are_lost_before_they_were_handed_over_are_made_again(
 
 
 def test_objects_that_are_lost_from_a_living_node_are_made_again(session, ray, expected):
-    """Nobody dies; the object store has lost everything, again and again."""
+    """No node dies; the object store has lost everything, again and again."""
     handle = session.submit(query(9), plan="staged")
     for _ in range(5):
         time.sleep(0.05)

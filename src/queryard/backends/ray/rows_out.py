@@ -1,4 +1,4 @@
-"""Rows of a run on their way from a node to the reader, who is with the driver."""
+"""Rows of a run on their way from a node to the reader, which is with the driver."""
 
 from __future__ import annotations
 
