@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 import pyarrow as pa
 
 from queryard.engine.staged.cancellation import Cancellation
-from queryard.engine.staged.exchange import Partitions, Piece, PieceLost, Superseded
+from queryard.engine.staged.exchange import Partitions, Piece, PieceLost, Superseded, written
 from queryard.engine.staged.partitioning import SLAB_BYTES, Slabs, kept_schema
 
 # Outputs below this are one object: to fetch all of it costs less than a second object.
@@ -76,11 +76,7 @@ class RayExchange:
         return RayWriter(self, key, attempt, schema, partitions)
 
     def publish(self, key: str, rows: pa.Table) -> Piece:
-        with self.open(key, 0, rows.schema, None) as writer:
-            for batch in rows.to_batches():
-                writer.append(batch)
-            (piece,) = writer.commit()
-        return piece
+        return written(self, key, rows)
 
     def fetch(self, pieces: Sequence[Piece], cancelled: Cancellation | None = None) -> pa.Table:
         stretches = [

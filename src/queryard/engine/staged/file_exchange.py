@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 
 from .cancellation import Cancellation
-from .exchange import Partitions, Piece, PieceLost, Superseded
+from .exchange import Partitions, Piece, PieceLost, Superseded, written
 from .partitioning import SLAB_BYTES, Slabs, Tally, kept_schema
 from .spill_file import SpillFile
 
@@ -40,11 +40,7 @@ class FileExchange:
         return FileWriter(self, key, attempt, schema, partitions)
 
     def publish(self, key: str, rows: pa.Table) -> Piece:
-        with self.open(key, 0, rows.schema, None) as writer:
-            for batch in rows.to_batches():
-                writer.append(batch)
-            (piece,) = writer.commit()
-        return piece
+        return written(self, key, rows)
 
     def fetch(self, pieces: Sequence[Piece], cancelled: Cancellation | None = None) -> pa.Table:
         schema: pa.Schema | None = None
