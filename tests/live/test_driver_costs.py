@@ -24,7 +24,7 @@ def test_waiting_queries_cost_next_to_nothing(waiting: int, data: Path, tmp_path
         ]
         # Each has been looked at once.
         until = time.monotonic() + 30.0
-        while session.host._estimator.behind and time.monotonic() < until:
+        while session.host.estimator.behind and time.monotonic() < until:
             time.sleep(0.05)
         before = session.report()
         time.sleep(MEASURED_S)

@@ -63,7 +63,7 @@ class Handle:
 
         Once it has ended: how long it took, and how good the forecast was.
         """
-        return self._client.host.wait_report(self._ticket)
+        return self._client.host.looking.wait_report(self._ticket)
 
     def forecast(self) -> Forecast | None:
         """When it is expected to start and end, on the session's clock.

@@ -425,28 +425,28 @@ class Session:
 
     def queries(self) -> tuple[QueryView, ...]:
         """All active queries, the earliest first."""
-        return self.host.views()
+        return self.host.looking.views()
 
     def overview(self) -> Overview:
         """All active queries and what holds each, and the cluster, at one moment."""
-        return self.host.overview()
+        return self.host.looking.overview()
 
     def forecasts(self) -> dict[str, Forecast]:
         """When each query is expected to start and end, if estimates are right and none arrives."""
-        return self.host.forecasts(FORECASTS_S)
+        return self.host.looking.forecasts(FORECASTS_S)
 
     def why(self, query: str) -> WaitReport:
         """What is ahead of an active query, which rule holds it, when it will start and end."""
-        return self.host.wait_report(self.host.active_query(query))
+        return self.host.looking.wait_report(self.host.active_query(query))
 
     def cluster(self) -> SessionNodes:
         """The nodes on which queries run, and what each does now."""
         backend = self.host.backend
-        return SessionNodes(self.host.cluster().nodes, backend.notes(), backend.refused)
+        return SessionNodes(self.host.looking.cluster().nodes, backend.notes(), backend.refused)
 
     def report(self) -> SessionReport:
         """What the session itself has cost so far, and how often slots overstayed."""
-        return self.host.report()
+        return self.host.looking.report()
 
     # --- policies ------------------------------------------------------------------------------
 
@@ -458,13 +458,13 @@ class Session:
         `by` and `reason` say what has chosen it, and why, for `policy_state` and the journal.
         """
         chosen, portfolio = self._resolved(profile)
-        self.host.choose(chosen, by, reason, portfolio)
+        self.host.policy.choose(chosen, by, reason, portfolio)
         self._profile, self._portfolio, self._chosen = chosen, portfolio, profile
 
     @property
     def profile(self) -> Mapping[str, Any]:
         """The policy in force as a table of parts; under a portfolio, the chosen candidate."""
-        return self._profile if self._portfolio is None else self.host.profile_in_force()
+        return self._profile if self._portfolio is None else self.host.policy.profile()
 
     @property
     def portfolio(self) -> Mapping[str, Any] | None:
@@ -478,11 +478,11 @@ class Session:
 
     def policy_state(self) -> PolicyState:
         """The policy in force: its name, since when, what has chosen it, and why."""
-        return self.host.policy_state()
+        return self.host.policy.state()
 
     def policy_changes(self, limit: int = 100) -> tuple[PolicyChange, ...]:
         """The last changes of the policy, the latest first."""
-        return self.host.policy_changes(limit)
+        return self.host.policy.changes(limit)
 
     def policy_decisions(self, limit: int = 100) -> list[dict[str, Any]]:
         """The last decisions of a portfolio as plain data, the latest first.
@@ -491,7 +491,7 @@ class Session:
         (each with `name`, `score`, `objectives` and why it was `dropped`), the `chosen` one and the
         `reason`, `took_s`, whether it was `remembered`, the `forecast` score and the `outcome`.
         """
-        return self.host.policy_decisions(limit)
+        return self.host.policy.decisions(limit)
 
     def use_tenants(
         self,

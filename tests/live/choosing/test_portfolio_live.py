@@ -80,7 +80,7 @@ def test_a_worker_that_is_killed_or_stopped_costs_one_decision(how):
         first, small = crowd(session, 2)
         # A worker that has answered is alive.
         wait_until(lambda: any(d["dropped"] is None for d in session.policy_decisions()))
-        pid = session.host._choosing.worker.pid
+        pid = session.host.policy.choosing.worker.pid
         os.kill(pid, how)
 
         def dropped():
@@ -94,7 +94,7 @@ def test_a_worker_that_is_killed_or_stopped_costs_one_decision(how):
                 d["dropped"] is None and d["number"] > seen for d in session.policy_decisions()
             )
         )
-        assert session.host._choosing.worker.pid != pid
+        assert session.host.policy.choosing.worker.pid != pid
         check_kernel(session)
         first.cancel()
         for handle in small:
@@ -110,18 +110,18 @@ def test_a_portfolio_can_be_taken_up_and_left_while_queries_run():
         assert session.policy_state().name == "marshal"
         assert session.policy_state().portfolio["objective"] == "small queries fast"
         assert session.chosen_profile == "portfolio"
-        choosing = session.host._choosing
+        choosing = session.host.policy.choosing
         session.use_profile("portfolio")  # the same one goes on
-        assert session.host._choosing is choosing
+        assert session.host.policy.choosing is choosing
         assert session.policy_state().by == "token ops"
         session.use_tenants({"web": {"weight": 2}})
-        assert session.host._choosing is not choosing
+        assert session.host.policy.choosing is not choosing
         assert session.portfolio is not None
         assert "web" in session.profile["pools"]["children"]
         session.use_profile("fair")
         assert session.portfolio is None
         assert session.policy_state().portfolio is None
-        assert session.host._choosing is None
+        assert session.host.policy.choosing is None
         for handle in handles:
             assert handle.result(60).fetchall()[0][1] == spun(2)
         check_empty(session)

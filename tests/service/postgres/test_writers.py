@@ -175,7 +175,7 @@ def test_a_transaction_blocks_writers_until_it_ends_and_they_come_in_order(tmp_p
         with psycopg.connect(served.dsn("eve"), autocommit=True) as other:
             assert other.execute("SELECT count(*) FROM range(3)").fetchone() == (3,)
         query = served.ground.yard.active()[0]
-        report = str(served.ground.yard.session.host.wait_report(query.ticket))
+        report = str(served.ground.yard.session.host.looking.wait_report(query.ticket))
         assert "waits for its turn at the database shop" in report
         holder.execute("INSERT INTO shop.moves VALUES ('holder', 1)")
         holder.commit()

@@ -90,7 +90,7 @@ async def query(request: Request, query: QueryId, wait: Wait = 0.0) -> Any:
 def whole_state(context: Context, principal: Principal, submitted: Submitted) -> dict[str, Any]:
     """All that is known of a query; it asks the scheduler."""
     yard = context.yard
-    report = yard.session.host.wait_report(submitted.ticket)
+    report = yard.session.host.looking.wait_report(submitted.ticket)
     active = yard.active()
     visible = [each.id for each in active if principal.may_see(each.tenant)]
     tenants = {each.tenant for each in active} | {each.name for each in yard.session.tenants}

@@ -60,7 +60,7 @@ class Observer:
     @property
     def version(self) -> tuple[object, ...]:
         """Another value once something has happened that `now` shows."""
-        return self.session.host.steps, self.yard.draining
+        return self.session.host.looking.steps, self.yard.draining
 
     def present(self) -> Present:
         """What there is now; it asks the scheduler, unless that was done just before."""
@@ -68,10 +68,10 @@ class Observer:
             now_s = time.monotonic()
             if self._present is None or now_s - self._seen_s > FRESH_S:
                 host = self.session.host
-                overview = host.overview()
+                overview = host.looking.overview()
                 self._present = Present(
                     overview=overview,
-                    forecasts=host.recent_forecasts(FORECAST_SHARE),
+                    forecasts=host.looking.recent_forecasts(FORECAST_SHARE),
                     is_draining=self.yard.draining,
                     process_bytes=resident_bytes(),
                     tenants=tuple(tenant.name for tenant in self.session.tenants),
@@ -104,7 +104,7 @@ class Observer:
     def cluster(self, visibility: Visibility) -> dict[str, Any]:
         """All nodes, with the queries there that a token may see. It asks the scheduler."""
         host = self.session.host
-        view = host.cluster()
+        view = host.looking.cluster()
         seen = {each.id for each in self.yard.active() if visibility.may_see(each.tenant)}
         is_admin = visibility.is_all
 

@@ -36,7 +36,7 @@ class Sampler:
 
     def look(self) -> None:
         """Note what there is now, and what has been used since the last look."""
-        load = self._session.host.load()
+        load = self._session.host.looking.load()
         at, now_s = time.time(), time.monotonic()
         totals = {
             "process_cpu": time.process_time(),
@@ -48,7 +48,7 @@ class Sampler:
         if before is None or not 0 < (seconds := now_s - before[0]) <= LONGEST_S:
             return
         if load.waiting:
-            self._holds.look(self._session.host.overview(), seconds)
+            self._holds.look(self._session.host.looking.overview(), seconds)
         gauges = {
             "slots_busy": load.busy_slots,
             "slots_total": load.slots,
