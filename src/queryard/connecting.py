@@ -35,7 +35,7 @@ def connect(where: str | Path | None = None, **options: Any) -> Session | Remote
             f"{misplaced[0]}: is for sessions on a server, and {where!r} is no address of one; "
             "give one as http://host:8080"
         )
-    from queryard.live.session import connect as connect_here
+    from queryard.live.connecting import connect as connect_here
 
     check_options(options, SessionOptions.__annotations__)
     return connect_here(where, **options)
