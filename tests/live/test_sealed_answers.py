@@ -12,6 +12,7 @@ from queryard.engine.describing import CannotDescribe
 from queryard.engine.errors import NotAllowed, QueryFailed
 from queryard.engine.online.wish import OnlineWish
 from queryard.live.client import Client
+from queryard.live.describing import describe
 from queryard.live.explaining import explain
 from queryard.live.request import OnlineRequest
 from queryard.results.online import AnswerLog
@@ -120,7 +121,7 @@ def test_settings_hold_for_the_client_on_any_instance(client):
     assert rows(client, sql)[0][0].endswith("+09")
     assert rows(client, "SELECT current_setting('TimeZone')") == [("Asia/Tokyo",)]
     rows(client, "RESET TimeZone")
-    assert client.describe(sql).types == ("VARCHAR",)
+    assert describe(client, sql).types == ("VARCHAR",)
 
 
 def test_transactions_and_scripts(client):
@@ -267,7 +268,7 @@ def test_a_database_is_granted_as_a_whole(session):
     assert list(client.catalog.tables) == ["shop.goods"]
     assert rows(client, "SELECT count(*) FROM shop.goods") == [(9,)]
     assert rows(client, "CREATE TEMP TABLE c AS FROM shop.goods") == [(9,)]
-    assert client.describe("FROM shop.goods").names == ("id", "name")
+    assert describe(client, "FROM shop.goods").names == ("id", "name")
     assert "goods" in {row[2] for row in rows(client, "SHOW ALL TABLES")}
     with pytest.raises(QueryFailed):
         rows(client, "FROM orders")
@@ -299,7 +300,7 @@ def test_databases_are_written_where_that_is_granted(shop):
     rows(writer, "CREATE TABLE shop.more AS SELECT 7 AS seven")
     assert rows(reader, "FROM shop.more") == [(7,)]
     assert rows(writer, "UPDATE shop.goods SET name = 'two' WHERE id = 1") == [(1,)]
-    assert reader.describe("FROM shop.goods").types == ("INTEGER", "VARCHAR")
+    assert describe(reader, "FROM shop.goods").types == ("INTEGER", "VARCHAR")
     with pytest.raises(QueryardError):
         rows(reader, "INSERT INTO shop.goods VALUES (3, 'x')")
     with pytest.raises(NotAllowed):
@@ -362,23 +363,23 @@ def test_copy_to_the_output_folder(session, tmp_path):
 
 
 def test_describe(client):
-    found = client.describe("SELECT kind, count(*) AS n FROM orders WHERE id > $1 GROUP BY kind")
+    found = describe(client, "SELECT kind, count(*) AS n FROM orders WHERE id > $1 GROUP BY kind")
     assert found == (("kind", "n"), ("BIGINT", "BIGINT"), ("BIGINT",))
-    assert client.describe("SELECT $1::DATE AS d, $2 AS x") == (
+    assert describe(client, "SELECT $1::DATE AS d, $2 AS x") == (
         ("d", "x"),
         ("DATE", "VARCHAR"),
         ("DATE", "UNKNOWN"),
     )
-    assert client.describe("SELECT $1 AS x", [1.5]).types == ("DOUBLE",)
-    assert client.describe("SET TimeZone = 'UTC'") == ((), (), ())
+    assert describe(client, "SELECT $1 AS x", [1.5]).types == ("DOUBLE",)
+    assert describe(client, "SET TimeZone = 'UTC'") == ((), (), ())
     rows(client, "CREATE TEMP TABLE c (a INTEGER, b DATE)")
-    assert client.describe("SELECT b FROM c WHERE a = ?") == (("b",), ("DATE",), ("INTEGER",))
-    assert client.describe("INSERT INTO c VALUES (?, ?)") == ((), (), ("INTEGER", "DATE"))
-    returning = client.describe("INSERT INTO c VALUES (?, ?) RETURNING b")
+    assert describe(client, "SELECT b FROM c WHERE a = ?") == (("b",), ("DATE",), ("INTEGER",))
+    assert describe(client, "INSERT INTO c VALUES (?, ?)") == ((), (), ("INTEGER", "DATE"))
+    returning = describe(client, "INSERT INTO c VALUES (?, ?) RETURNING b")
     assert returning == (("b",), ("DATE",), ("INTEGER", "DATE"))
     with pytest.raises(CannotDescribe):
-        client.describe("PIVOT orders ON kind USING count(*)")
+        describe(client, "PIVOT orders ON kind USING count(*)")
     with pytest.raises(QueryFailed, match="nothing"):
-        client.describe("SELECT nothing FROM orders")
+        describe(client, "SELECT nothing FROM orders")
     with pytest.raises(QueryardError, match="one at a time"):
-        client.describe("SELECT 1; SELECT 2")
+        describe(client, "SELECT 1; SELECT 2")

@@ -17,7 +17,6 @@ from queryard.core.errors import QueryardError
 from queryard.engine.access import ALL, Access
 from queryard.engine.allowed import check_allowed
 from queryard.engine.classify import Classified, classify
-from queryard.engine.describing import Described, gives_rows
 from queryard.engine.native import NativeStatement, Parameters
 from queryard.engine.program import Program
 from queryard.engine.sealed import checked_sealed
@@ -158,39 +157,7 @@ class Client:
             check_allowed(statement, self._writes)
         return statements
 
-    def describe(self, sql: str, parameters: Parameters | None = None) -> Described:
-        """The columns that a statement gives and the parameters that it takes; nothing is run.
-
-        It waits for no other query, except where the statement names what lives on the client's
-        own connection: then for what runs there. `parameters` help where types hang on them.
-        """
-        check_types(sql, () if parameters is None else parameters)
-        statements = self.checked(sql)
-        if len(statements) > 1:
-            raise QueryardError(
-                f"{len(statements)} statements cannot be described together; one at a time"
-            )
-        statement, own = statements[0], self.instance
-        if not (gives_rows(statement) or statement.has_parameters):
-            return Described((), (), ())
-        self.host.look_at_files(statements)
-        try:
-            if own.must_run(statements):
-                with self.host.own_connection(self), self._turn(statements):
-                    return own.describe(statement, parameters)
-            if own.needs_read_connection(statements):
-                return own.describe_reading(statement, parameters)
-            describer = self.host.describer(self.reach)
-            if parameters is None:
-                known = describer.known(statement, self.settings)
-                if known is not None:
-                    return known
-            with self._turn(statements):
-                return describer.describe(statement, parameters, self.settings)
-        except QueryardError as error:
-            raise self.reach.told(error) from None
-
-    def _turn(self, statements: Sequence[Classified]) -> AbstractContextManager[None]:
+    def turn(self, statements: Sequence[Classified]) -> AbstractContextManager[None]:
         """Hold the databases that statements name while these are bound."""
         wants = self.instance.databases(statements)
         return self.host.turn(self, wants) if wants else nullcontext()

@@ -15,6 +15,7 @@ from queryard.engine.errors import NotAllowed, QueryCancelled
 from queryard.engine.native import Parameters
 from queryard.live.amounts import as_age
 from queryard.live.client import Client, check_types
+from queryard.live.describing import describe
 from queryard.live.handle import Handle
 from queryard.live.online import OnlineAnswers, online_wish
 from queryard.live.options import QueryOptions, check_options
@@ -192,7 +193,7 @@ class ServedClient:
             self.used_s = time.monotonic()
             self._binding += 1
         try:
-            return self.client.describe(sql, parameters)
+            return describe(self.client, sql, parameters)
         except QueryardError as error:
             self._yard.hidden(self.principal, error)
             raise
