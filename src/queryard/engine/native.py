@@ -62,8 +62,7 @@ class SentStatement:
     def of(cls, given: NativeStatement) -> SentStatement | None:
         """None if it needs its client's own instance, or what is kept in this process."""
         statements, client = given.statements, given.client
-        here = client.must_run(statements) or client.needs_read_connection(statements)
-        if here or given.kept:
+        if client.routing.needs_instance(statements) or given.kept:
             return None
         return cls(
             tuple((each.sql, each.kind) for each in statements),
@@ -118,10 +117,10 @@ class NativeEngine:
         statements, client = given.statements, given.client
         may = _may_sprint(given)
         place: Place
-        if client.must_run(statements):
+        if client.routing.must_run(statements):
             place = OnSession(client)
             may = False
-        elif client.needs_read_connection(statements):
+        elif client.routing.needs_read_connection(statements):
             place = OnReadConnection(client, given.settings)
         else:
             place = self._pooled(given, not client.writes)

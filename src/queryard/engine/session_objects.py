@@ -16,6 +16,7 @@ UNION SELECT database_name, database_name, 'database' FROM duckdb_databases()
 UNION SELECT database_name, type_name, 'type' FROM duckdb_types() WHERE NOT internal
 UNION SELECT database_name, sequence_name, 'sequence' FROM duckdb_sequences()
 """
+_FUNCTIONS = "SELECT DISTINCT function_name AS name FROM duckdb_functions() WHERE NOT internal"
 # What lies in these belongs to the session, not to a file.
 _NO_FILES = ("memory", "temp")
 # The schema that every database has.
@@ -41,6 +42,10 @@ class SessionObjects:
         self._functions |= names
         self.made |= self._functions
         self.private |= self._functions
+
+    def look_for_functions(self, connection: Connection) -> None:
+        """See which macros and functions are there by now."""
+        self.add_functions({str(row["name"]).lower() for row in connection.rows(_FUNCTIONS)})
 
     def look(self, connection: Connection, own: Set[str]) -> None:
         """See what is there; `own` are the tables of the catalog."""

@@ -18,9 +18,10 @@ from queryard.engine.access import ALL, Access
 from queryard.engine.allowed import check_allowed
 from queryard.engine.classify import Classified, classify
 from queryard.engine.native import NativeStatement, Parameters
+from queryard.engine.own_instance import Purse
 from queryard.engine.program import Program
 from queryard.engine.sealed import checked_sealed
-from queryard.engine.session import Purse, SessionInstance
+from queryard.engine.session import SessionInstance
 from queryard.engine.settings import Settings
 from queryard.engine.volatile import may_differ
 from queryard.results.accounts import UNLIMITED, Account
@@ -159,7 +160,7 @@ class Client:
 
     def turn(self, statements: Sequence[Classified]) -> AbstractContextManager[None]:
         """Hold the databases that statements name while these are bound."""
-        wants = self.instance.databases(statements)
+        wants = self.instance.routing.databases(statements)
         return self.host.turn(self, wants) if wants else nullcontext()
 
     def run_program(
@@ -195,23 +196,20 @@ class Client:
     # --- for the coordinator ---------------------------------------------------------------------
 
     def needs_own(self, request: QueryRequest) -> bool:
-        return self.instance.must_run(request.statements)
+        return self.instance.routing.must_run(request.statements)
 
     def is_pooled(self, request: QueryRequest) -> bool:
-        statements = request.statements
-        return not (
-            self.instance.must_run(statements) or self.instance.needs_read_connection(statements)
-        )
+        return not self.instance.routing.needs_instance(request.statements)
 
     def concerns(self, earlier: QueryRequest, later: QueryRequest) -> bool:
         return earlier.has_side_effects and any(
-            self.instance.concerns(left, statement)
+            self.instance.routing.concerns(left, statement)
             for left in earlier.statements
             for statement in later.statements
         )
 
     def databases(self, request: QueryRequest) -> Mapping[str, bool]:
-        return self.instance.databases(request.statements)
+        return self.instance.routing.databases(request.statements)
 
     @property
     def in_transaction(self) -> bool:
@@ -225,7 +223,7 @@ class Client:
             return f"{statements[0].kind} does more than read"
         if request.parameters:
             return "parameters are bound by DuckDB"
-        return self.instance.reason(statements[0])
+        return self.instance.routing.reason(statements[0])
 
     @property
     def settings(self) -> Settings:

@@ -26,10 +26,10 @@ def describe(client: Client, sql: str, parameters: Parameters | None = None) -> 
         return Described((), (), ())
     host.look_at_files(statements)
     try:
-        if own.must_run(statements):
+        if own.routing.must_run(statements):
             with host.own_connection(client), client.turn(statements):
                 return own.describe(statement, parameters)
-        if own.needs_read_connection(statements):
+        if own.routing.needs_read_connection(statements):
             return own.describe_reading(statement, parameters)
         describer = host.describer(client.reach)
         if parameters is None:
