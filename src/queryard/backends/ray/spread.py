@@ -14,8 +14,9 @@ from queryard.backends.protocol import Ready, Spread
 from queryard.core.model import TaskId
 from queryard.engine.access import Reach
 from queryard.engine.errors import QueryCancelled, QueryFailed
+from queryard.engine.staged.actuals import JobActuals
 from queryard.engine.staged.exchange import PieceLost
-from queryard.engine.staged.query import JobActuals, StagedQuery
+from queryard.engine.staged.query import StagedQuery
 from queryard.engine.staged.store import MissingRows
 from queryard.sql.planner.plan import StagedPlan
 

@@ -11,7 +11,7 @@ from queryard.results.explanation import Explanation
 from queryard.results.job_tree import ExplainedJob
 from queryard.sql.planner.plan import StagedJob, StagedPlan
 
-from .query import JobActuals
+from .actuals import JobActuals
 from .times import task_seconds
 
 # Squared errors of logarithms: sizes of jobs are within a factor of 3 in 90 of 100 cases, times by

@@ -3,71 +3,24 @@
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from queryard.core.model import Kind, TaskId
+from queryard.core.model import TaskId
 from queryard.sql.planner.plan import PART, ChunkRead, StagedJob, StagedPlan, TableRead
 
+from .actuals import JobActuals, job_actuals
+from .batch_sizes import BatchSizes
 from .cancellation import Cancellation
 from .exchange import Exchange, Partitions, Piece
+from .folding import Folds, FoldSpec
 from .instance import Build
+from .pieces import of_partition, with_rows
 from .store import MissingRows
 from .task import Input, Output, TaskOutcome, TaskSpec
-
-# A batch is in memory before it is counted: limit its rows, and its bytes.
-_MOST_BATCH_ROWS = 16_384
-_LEAST_BATCH_ROWS = 2_048
-_BATCH_BYTES = 4 << 20
-# So many partial results of one job are put together into one, so that what a query holds does not
-# grow with the table.
-FOLD_EVERY = 8
-_BATCH_SHARE = 1 / 64  # of the memory for rows at most
-
-
-@dataclass(frozen=True, slots=True)
-class JobActuals:
-    """What a job really did, for EXPLAIN ANALYZE; tasks that ran twice count once."""
-
-    rows: int
-    bytes: float
-    seconds: float
-    tasks_done: int
-    shuffled_bytes: float
-
-
-class SegmentRead(NamedTuple):
-    """A segment of text that a task reads, and the columns it wants of it."""
-
-    table: str
-    fingerprint: str
-    number: int
-    columns: tuple[str, ...]
-
-
-@dataclass(slots=True)
-class Fold:
-    """Partial results of a job that were put together, and those that wait for it."""
-
-    pieces: tuple[Piece, ...] = ()
-    tasks: set[TaskId] = field(default_factory=set)
-    waiting: list[TaskId] = field(default_factory=list)
-    busy: bool = False
-    useless: bool = False
-    number: int = 0
-
-
-class FoldSpec(NamedTuple):
-    """Puts the outputs of some maps of a job, and what was put together before, into one."""
-
-    job: str
-    tasks: tuple[TaskId, ...]
-    spec: TaskSpec
+from .task_graph import SegmentRead, TaskGraph, maps_of_side, missing, results_of
 
 
 class StagedQuery:
@@ -90,16 +43,11 @@ class StagedQuery:
         self._frames: dict[str, Piece] = {}
         self._outcomes: dict[TaskId, TaskOutcome] = {}
         self._attempts: dict[TaskId, int] = {}  # the latest that ended well, also if lost
-        self._made: dict[tuple[str, Kind], tuple[int, float]] = {}  # rows and bytes of all attempts
-        self._folds: dict[str, Fold] = {}
-        self._jobs = {job.name: job for job in plan.jobs}
-        read_as_rows = {
-            branch.read.job
-            for job in plan.jobs
-            for branch in job.branches
-            if isinstance(branch.read, ChunkRead)
-        }
-        kept = read_as_rows | {plan.jobs[-1].name}
+        self._batches = BatchSizes(memory_bytes)
+        self._folds = Folds()
+        self._graph = TaskGraph(plan)
+        self._jobs = self._graph.jobs
+        kept = self._graph.read_as_rows()
         self._dropped = frozenset(self._jobs) - kept if nodes == 1 else frozenset()
 
     # --- what to run --------------------------------------------------------------------------
@@ -133,20 +81,14 @@ class StagedQuery:
                 inputs=tuple(self._inputs(job, task)),
                 builds=tuple(self._build(name) for name in text.builds),
                 output=Output(self._key(task), partitions),
-                batch_rows=self._batch_rows(job, task),
+                batch_rows=self._batches.rows(job, task.kind),
                 memory_bytes=self.memory_bytes,
                 deadline_s=deadline_s,
             )
 
     def segment(self, task: TaskId) -> SegmentRead | None:
         """The segment of text that a task reads; None if it reads something else."""
-        if task.kind == "reduce":
-            return None
-        branch, place = self._jobs[task.job].branch_of(task.index)
-        read = branch.read
-        if not isinstance(read, TableRead) or not read.is_segment(place):
-            return None
-        return SegmentRead(read.table, read.fingerprint, place, read.columns)
+        return self._graph.segment(task)
 
     def fold_spec(self, job_name: str, attempt: int) -> FoldSpec | None:
         """What puts outputs of the maps of a job together, once enough of them have come.
@@ -157,14 +99,14 @@ class StagedQuery:
         if not job.fold_sql:
             return None
         with self._lock:
-            fold = self._folds.setdefault(job_name, Fold())
-            tasks = [t for t in fold.waiting if t in self._outcomes]
-            if fold.busy or fold.useless or len(tasks) < FOLD_EVERY or self._is_mapped(job_name):
+            if self._is_mapped(job_name):
                 return None
-            fold.busy = True
+            tasks = self._folds.begin(job_name, self._outcomes)
+            if not tasks:
+                return None
+            fold = self._folds[job_name]
             held = [self._outcomes[task].pieces for task in tasks]
             pieces = [*fold.pieces, *(p for each in held for p in each)]
-            fold.number += 1
             key = f"{self.query}/{job_name}/fold{fold.number}"
             partitions = Partitions(PART, job.partitions) if job.partitions > 1 else None
             spec = TaskSpec(
@@ -174,10 +116,10 @@ class StagedQuery:
                 index=tasks[0].index,
                 attempt=attempt,
                 sql=job.fold_sql,
-                inputs=(Input(f"x_{job_name}_0", _with_rows([pieces])),),
+                inputs=(Input(f"x_{job_name}_0", with_rows([pieces])),),
                 builds=(),
                 output=Output(key, partitions),
-                batch_rows=self._batch_rows(job, tasks[0]),
+                batch_rows=self._batches.rows(job, "map"),
                 memory_bytes=self.memory_bytes,
             )
             return FoldSpec(job_name, tuple(tasks), spec)
@@ -185,18 +127,12 @@ class StagedQuery:
     def folded(self, found: FoldSpec, outcome: TaskOutcome) -> tuple[str, ...]:
         """Outputs were put together; the keys of what is not needed any more."""
         with self._lock:
-            fold = self._folds[found.job]
-            fold.busy = False
+            self._folds[found.job].busy = False
             if self._is_mapped(found.job):
                 return (found.spec.output.key,)  # reduces may read the outputs as they were
-            before = sum(piece.rows for each in found.spec.inputs for piece in each.pieces)
-            # Groups that lie apart become no fewer: it would be done in vain again and again.
-            fold.useless = outcome.rows > 0.7 * before
+            self._folds.end(found, outcome)
             dropped = dict.fromkeys(p.key for each in found.spec.inputs for p in each.pieces)
             dropped.update(dict.fromkeys(self._key(task) for task in found.tasks))
-            fold.pieces = outcome.pieces
-            fold.tasks.update(found.tasks)
-            fold.waiting = [task for task in fold.waiting if task not in fold.tasks]
             return tuple(dropped)
 
     def unfolded(self, found: FoldSpec) -> None:
@@ -226,27 +162,26 @@ class StagedQuery:
         """What a task reads, by the names it has in its SQL."""
         if task.kind == "reduce":
             for side in range(job.sides):
-                maps = [TaskId(job.name, "map", i) for i in _tasks_of(job, side)]
-                fold = self._folds.get(job.name) if side == 0 else None
+                maps = maps_of_side(job, side)
+                fold = self._folds[job.name] if side == 0 else None
                 held = [self._held(t) for t in maps if fold is None or t not in fold.tasks]
                 if fold is not None and fold.pieces:
                     held.insert(0, fold.pieces)
-                yield Input(f"x_{job.name}_{side}", _partition(held, task.index))
+                yield Input(f"x_{job.name}_{side}", of_partition(held, task.index))
             return
         branch, place = job.branch_of(task.index)
         read = branch.read
         if isinstance(read, ChunkRead):
-            results = _results(self._jobs[read.job])
-            held = [self._held(results[i]) for i in read.groups[place]]
-            yield Input(f"in_{read.job}", _with_rows(held))
+            held = [self._held(each) for each in self._graph.chunk(read, place)]
+            yield Input(f"in_{read.job}", with_rows(held))
         elif isinstance(read, TableRead) and read.is_frame(place):
             name = read.relation(place)
             yield Input(name, (self._frames[name],))
 
     def _build(self, name: str) -> Build:
-        results = _results(self._jobs[name])
+        results = results_of(self._jobs[name])
         drop = tuple(map(self._key, results)) if name in self._dropped else ()
-        pieces = _with_rows([self._held(task) for task in results])
+        pieces = with_rows([self._held(task) for task in results])
         return Build(name, self.plan.unpacked(name), pieces, drop)
 
     def _held(self, task: TaskId) -> tuple[Piece, ...]:
@@ -258,17 +193,6 @@ class StagedQuery:
     def _key(self, task: TaskId) -> str:
         return f"{self.query}/{task}"
 
-    def _batch_rows(self, job: StagedJob, task: TaskId) -> int:
-        """How many rows to take at once, by the width of those that tasks like it have made."""
-        rows, size = self._made.get((job.name, task.kind), (0, 0.0))
-        if rows:
-            width_bytes = size / rows
-        else:
-            width_bytes = job.bytes_expected / max(job.rows_expected, 1.0)
-        wanted_bytes = min(_BATCH_BYTES, self.memory_bytes / 2 * _BATCH_SHARE)
-        wanted = int(wanted_bytes / max(width_bytes, 1.0))
-        return min(max(wanted, _LEAST_BATCH_ROWS), _MOST_BATCH_ROWS)
-
     # --- what became of it ---------------------------------------------------------------------
 
     def done(self, task: TaskId, outcome: TaskOutcome) -> bool:
@@ -277,21 +201,16 @@ class StagedQuery:
             if outcome.attempt < self._attempts.get(task, outcome.attempt):
                 return False
             self._attempts[task] = outcome.attempt
-            fold = self._folds.get(task.job)
-            if fold is not None and task.kind == "map" and task in fold.tasks:
+            if self._folds.has(task):
                 return False  # what it made before has been put together with that of others
-            if self._is_foldable(task):
-                waiting = self._folds.setdefault(task.job, Fold()).waiting
-                if task not in waiting:
-                    waiting.append(task)
+            if self._graph.is_foldable(task):
+                self._folds.wait(task)
             if task.kind == "map" and task not in self._outcomes:
                 self._maps_done[task.job] += 1
                 if self._is_mapped(task.job):
                     self._mapped.notify_all()
             self._outcomes[task] = outcome
-            rows, size = self._made.get((task.job, task.kind), (0, 0.0))
-            made = (rows + outcome.rows, size + outcome.output_bytes)
-            self._made[task.job, task.kind] = made
+            self._batches.note(task, outcome)
             return True
 
     def lost(self, place: str) -> tuple[TaskId, ...]:
@@ -302,13 +221,8 @@ class StagedQuery:
                 for task, outcome in self._outcomes.items()
                 if any(piece.holder == place for piece in outcome.pieces)
             ]
-            for name, fold in self._folds.items():
-                if any(piece.holder == place for piece in fold.pieces):
-                    gone += [task for task in fold.tasks if task not in gone]
-                    self._folds[name] = Fold(number=fold.number)
-            for task in gone:
-                del self._outcomes[task]
-                self._maps_done[task.job] -= task.kind == "map"
+            gone += [task for task in self._folds.lost(place) if task not in gone]
+            self._forget(gone)
         return tuple(gone)
 
     def lost_keys(self, keys: Iterable[str]) -> tuple[TaskId, ...]:
@@ -316,53 +230,23 @@ class StagedQuery:
         gone_keys = frozenset(keys)
         with self._lock:
             gone = [task for task in self._outcomes if self._key(task) in gone_keys]
-            for task in gone:
-                del self._outcomes[task]
-                self._maps_done[task.job] -= task.kind == "map"
+            self._forget(gone)
         return tuple(gone)
+
+    def _forget(self, gone: Iterable[TaskId]) -> None:
+        for task in gone:
+            del self._outcomes[task]
+            self._maps_done[task.job] -= task.kind == "map"
 
     def missing(self, task: TaskId) -> tuple[TaskId, ...]:
         """The tasks of which a task reads the outputs, and which have none (any more)."""
         with self._lock:
-            return tuple(dict.fromkeys(self._missing(self._read_by(task))))
-
-    def _read_by(self, task: TaskId) -> list[TaskId]:
-        job = self._jobs[task.job]
-        if task.kind == "reduce":
-            found = [TaskId(job.name, "map", index) for index in range(job.map_tasks)]
-            builds = job.reduce_builds
-        else:
-            branch, place = job.branch_of(task.index)
-            found, builds = [], branch.builds
-            if isinstance(branch.read, ChunkRead):
-                results = _results(self._jobs[branch.read.job])
-                found += [results[index] for index in branch.read.groups[place]]
-        for name in builds:
-            found += _results(self._jobs[name])
-        return found
+            return tuple(dict.fromkeys(missing(self._graph.read_by(task), self._outcomes)))
 
     def needed(self) -> tuple[TaskId, ...]:
         """The tasks that must run, or run again, for the answer, in an order that works."""
-        found: dict[TaskId, None] = {}
         with self._lock:
-            wanted = {self.plan.jobs[-1].name}
-            for job in reversed(self.plan.jobs):
-                if job.name not in wanted:
-                    continue
-                results = self._missing(_results(job))
-                maps = results
-                if job.partitions:
-                    every = [TaskId(job.name, "map", i) for i in range(job.map_tasks)]
-                    maps = self._missing(every) if results else []
-                    found = dict.fromkeys(results) | found
-                    wanted.update(job.reduce_builds if results else ())
-                found = dict.fromkeys(maps) | found
-                for task in maps:
-                    branch, _ = job.branch_of(task.index)
-                    wanted.update(branch.builds)
-                    if isinstance(branch.read, ChunkRead):
-                        wanted.add(branch.read.job)
-        return tuple(found)
+            return self._graph.needed(self._outcomes)
 
     def ready(self) -> tuple[TaskId, ...]:
         """The tasks that are needed and find all their inputs."""
@@ -374,13 +258,6 @@ class StagedQuery:
                 continue
             found.append(task)
         return tuple(found)
-
-    def _is_foldable(self, task: TaskId) -> bool:
-        job = self._jobs[task.job]
-        return bool(job.fold_sql) and task.kind == "map" and job.branch_of(task.index)[0].side == 0
-
-    def _missing(self, tasks: list[TaskId]) -> list[TaskId]:
-        return [task for task in tasks if task not in self._outcomes]
 
     # --- the whole ------------------------------------------------------------------------------
 
@@ -404,7 +281,7 @@ class StagedQuery:
 
     def result_tasks(self) -> tuple[TaskId, ...]:
         """The tasks of which the outputs are the answer, one after another."""
-        return tuple(_results(self.plan.jobs[-1]))
+        return tuple(results_of(self.plan.jobs[-1]))
 
     def result_columns(self, exchange: Exchange) -> pa.Table:
         """The columns of the answer as its first task has made them, without rows."""
@@ -432,60 +309,11 @@ class StagedQuery:
         """All keys under which rows of the query may lie, to drop them."""
         with self._lock:
             made = [self._key(task) for task in self._attempts]
-            made += [piece.key for fold in self._folds.values() for piece in fold.pieces]
+            made += self._folds.keys()
         return (*made, *(piece.key for piece in self._frames.values()))
 
     def actuals(self) -> dict[str, JobActuals]:
         """What every job has done so far."""
         with self._lock:
             outcomes = dict(self._outcomes)
-        found = {}
-        for job in self.plan.jobs:
-            mine = {task: o for task, o in outcomes.items() if task.job == job.name}
-            last = "reduce" if job.partitions else "map"
-            results = [o for task, o in mine.items() if task.kind == last]
-            sent = [o for task, o in mine.items() if task.kind != last]
-            found[job.name] = JobActuals(
-                rows=sum(o.rows for o in results),
-                bytes=sum(o.output_bytes for o in results),
-                seconds=sum(o.seconds for o in mine.values()),
-                tasks_done=len(mine),
-                shuffled_bytes=sum(o.output_bytes for o in sent),
-            )
-        return found
-
-
-def _results(job: StagedJob) -> list[TaskId]:
-    """The tasks that together give the result of a job."""
-    kind: Kind = "reduce" if job.partitions else "map"
-    return [TaskId(job.name, kind, index) for index in range(job.result_tasks)]
-
-
-def _partition(held: list[tuple[Piece, ...]], number: int) -> tuple[Piece, ...]:
-    """The pieces of one partition; at least one, for the columns."""
-    found = []
-    for pieces in held:
-        place = 0 if pieces[0].part is None else bisect_left(pieces, number, key=_part)
-        if place < len(pieces) and pieces[place].part in (None, number):
-            found.append(pieces[place])
-    return _with_rows([found]) if found else (held[0][0]._replace(part=number).without_rows(),)
-
-
-def _part(piece: Piece) -> int:
-    return piece.part or 0
-
-
-def _with_rows(held: Sequence[Sequence[Piece]]) -> tuple[Piece, ...]:
-    """The pieces that have rows; if none has, one for the columns."""
-    return tuple(p for pieces in held for p in pieces if p.rows) or (held[0][0],)
-
-
-def _tasks_of(job: StagedJob, side: int) -> range:
-    """The map tasks of one side: branches of a side lie one behind another."""
-    first = 0
-    found: list[int] = []
-    for branch in job.branches:
-        if branch.side == side:
-            found += range(first, first + branch.read.tasks)
-        first += branch.read.tasks
-    return range(found[0], found[-1] + 1)
+        return job_actuals(self.plan, outcomes)

@@ -10,7 +10,7 @@ from queryard.engine.segments import SegmentStore, Stop
 from queryard.engine.segments.text import rows_of
 from queryard.sql.catalog.model import Table
 
-from .query import SegmentRead
+from .task_graph import SegmentRead
 
 
 class SegmentReads:

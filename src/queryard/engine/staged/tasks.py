@@ -23,12 +23,14 @@ from queryard.engine.links import Links
 from queryard.engine.pool import InstancePool
 from queryard.sql.planner.plan import StagedPlan
 
+from .actuals import JobActuals
 from .cancellation import Cancellation, Together
 from .instance import open_instance
 from .local_exchange import LocalExchange
 from .node import StagedNode
-from .query import JobActuals, SegmentRead, StagedQuery
+from .query import StagedQuery
 from .reads import SegmentReads
+from .task_graph import SegmentRead
 from .times import task_seconds
 
 

@@ -14,8 +14,8 @@ from queryard.core.model import Job, JobId, Table
 from queryard.core.speedup import Speedup
 from queryard.engine.access import Reach
 from queryard.engine.errors import InputMissing, OutOfMemory, failure_kind
+from queryard.engine.staged.actuals import JobActuals
 from queryard.engine.staged.explained import staged_explanation
-from queryard.engine.staged.query import JobActuals
 from queryard.engine.staged.reads import SegmentReads
 from queryard.engine.staged.tasks import StagedTasks
 from queryard.engine.staged.times import planned_query, task_seconds
