@@ -7,15 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from queryard.core.errors import QueryardError
 from queryard.core.model import TaskId
 from queryard.engine.access import Access, Reach
-from queryard.engine.errors import QueryCancelled
 from queryard.engine.pool import InstancePool
-from queryard.engine.staged.cancellation import Cancellation
 from queryard.engine.staged.instance import open_instance
+from queryard.engine.staged.launched import Launched
 from queryard.engine.staged.node import StagedNode
 from queryard.engine.staged.task import TaskOutcome, TaskSpec
 from queryard.sql.planner.plan import StagedPlan
@@ -39,16 +38,8 @@ class Opening:
     access: Access
 
 
-class _Opened(NamedTuple):
-    node: StagedNode
-    to_close: ExitStack
-
-
 class NodeTasks:
-    """Runs the tasks that are sent here; a `TaskSet` of the node's local backend.
-
-    The first task opens a DuckDB instance, with memory that the pool lends until the query ends.
-    """
+    """Runs the tasks that are sent here; a `TaskSet` of the node's local backend."""
 
     def __init__(
         self,
@@ -61,15 +52,12 @@ class NodeTasks:
     ) -> None:
         self._opening = opening
         self._reach = reach
-        self._pool = pool
         self._temp = temp
         self._exchange = exchange
         self._tell = tell
         self._lock = threading.Lock()
-        self._closed = False
-        self._open: _Opened | None = None
         self._specs: dict[int, TaskSpec] = {}
-        self._launches: dict[int, Cancellation] = {}
+        self._launched = Launched(pool, opening.memory_bytes, self._open_node)
 
     @property
     def objects(self) -> int:
@@ -95,64 +83,32 @@ class NodeTasks:
         return 1.0
 
     def run(self, launch: int, task: TaskId, source: str = "") -> float:
-        cancelled = self._cancellation(launch)
+        cancelled = self._launched.cancellation(launch)
         try:
             spec = self._specs[launch].with_text(self._opening.plan)
-            outcome = self._opened().node.run(spec, cancelled)
+            outcome = self._launched.node().run(spec, cancelled)
             self._tell(launch, task, outcome)
             return outcome.output_bytes
         except QueryardError as error:
             raise self._reach.told(error) from None
         finally:
+            self._launched.over(launch)
             with self._lock:
-                self._launches.pop(launch, None)
                 self._specs.pop(launch, None)
 
-    def _cancellation(self, launch: int) -> Cancellation:
-        with self._lock:
-            found = self._launches.setdefault(launch, Cancellation())
-            is_closed = self._closed
-        if is_closed:
-            found.ask()
-        return found
-
     def kill(self, launch: int) -> None:
-        self._cancellation(launch).stop(QueryCancelled("killed"))
+        self._launched.kill(launch)
 
     def cancel(self, error: BaseException) -> None:
-        with self._lock:
-            self._closed = True
-            opened = self._open
-            launches = list(self._launches.values())
-        for each in launches:
-            each.ask()
-        if opened is not None:
-            opened.node.cancel()
+        self._launched.cancel()
 
     # --- its instance -------------------------------------------------------------------------
 
-    def _opened(self) -> _Opened:
-        with self._lock:
-            if self._closed:
-                raise QueryCancelled("cancelled")
-            if self._open is None:
-                with ExitStack() as opening:
-                    memory_bytes = self._opening.memory_bytes
-                    self._pool.lend(memory_bytes)
-                    opening.callback(self._pool.take_back, memory_bytes)
-                    # Half is for the rows that tasks fetch and sort.
-                    half = memory_bytes // 2
-                    seal = self._reach.seal()
-                    instance = opening.enter_context(open_instance(half, self._temp, seal))
-                    node = opening.enter_context(StagedNode(instance, self._exchange))
-                    self._open = _Opened(node, opening.pop_all())
-            return self._open
+    def _open_node(self, opening: ExitStack, half: int) -> StagedNode:
+        instance = opening.enter_context(open_instance(half, self._temp, self._reach.seal()))
+        return opening.enter_context(StagedNode(instance, self._exchange))
 
     def close(self) -> None:
         """Stop what runs, and free everything."""
-        with self._lock:
-            self._closed = True
-            opened, self._open = self._open, None
-        if opened is not None:
-            opened.to_close.close()
+        self._launched.close()
         self._exchange.close()

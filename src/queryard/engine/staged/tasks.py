@@ -1,17 +1,11 @@
-"""The tasks of one staged query on this machine, by launch.
-
-The first task opens a DuckDB instance, with memory that the pool lends until the query ends. No
-earlier: the kernel reserves the query's memory when it launches the first task.
-"""
+"""The tasks of one staged query on this machine, by launch."""
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -26,20 +20,13 @@ from queryard.sql.planner.plan import StagedPlan
 from .actuals import JobActuals
 from .cancellation import Cancellation, Together
 from .instance import open_instance
+from .launched import Launched
 from .local_exchange import LocalExchange
 from .node import StagedNode
 from .query import StagedQuery
 from .reads import SegmentReads
 from .task_graph import SegmentRead
 from .times import task_seconds
-
-
-class _Opened(NamedTuple):
-    """What a query has while its tasks run."""
-
-    node: StagedNode
-    exchange: LocalExchange
-    to_close: ExitStack
 
 
 class StagedTasks:
@@ -66,13 +53,10 @@ class StagedTasks:
         self._seal = None if reach is None else reach.seal()
         self._links = Links(temp, copies=True)
         self._costs = task_seconds(plan)
-        self._memory_bytes = memory_bytes
-        self._pool = pool
         self._temp = temp
-        self._lock = threading.Lock()
-        self._closed = False
-        self._open: _Opened | None = None
-        self._launches: dict[int, Cancellation] = {}
+        self.launched = Launched(pool, memory_bytes, self._open_node)
+        # Where the rows are, while the instance is open.
+        self._exchange: LocalExchange | None = None
 
     @contextmanager
     def reading(
@@ -92,27 +76,13 @@ class StagedTasks:
         if self._reads is None or len(reads) < len(riders):
             yield [""] * len(riders)
             return
-        stop = Together([tasks.cancellation(launch) for tasks in sets])
+        stop = Together([tasks.launched.cancellation(launch) for tasks in sets])
         try:
             with self._reads.reading(reads, stop) as sources:
                 yield sources
         finally:
             for tasks in sets:
-                tasks.over(launch)
-
-    def cancellation(self, launch: int) -> Cancellation:
-        """What stops the task of one launch; it is stopped already if the query is cancelled."""
-        with self._lock:
-            found = self._launches.setdefault(launch, Cancellation())
-            is_closed = self._closed
-        if is_closed:
-            found.ask()
-        return found
-
-    def over(self, launch: int) -> None:
-        """A launch has ended."""
-        with self._lock:
-            self._launches.pop(launch, None)
+                tasks.launched.over(launch)
 
     def segment(self, task: TaskId) -> SegmentRead | None:
         """The segment of text that a task reads."""
@@ -140,9 +110,9 @@ class StagedTasks:
                 raise told from None
 
     def _run(self, launch: int, task: TaskId, source: str) -> float:
-        cancelled = self.cancellation(launch)
+        cancelled = self.launched.cancellation(launch)
         try:
-            node = self._opened().node
+            node = self.launched.node()
             if self._query.is_early(task):
                 node.prepare(task, self._query.builds(task), cancelled)
                 self._query.wait_for_maps(task.job, cancelled)
@@ -153,7 +123,7 @@ class StagedTasks:
             self._query.done(task, outcome)
             self._fold(task.job, launch, cancelled)
         finally:
-            self.over(launch)
+            self.launched.over(launch)
         return outcome.output_bytes
 
     def _fold(self, job: str, launch: int, cancelled: Cancellation) -> None:
@@ -161,38 +131,33 @@ class StagedTasks:
         found = self._query.fold_spec(job, launch)
         if found is None:
             return
-        opened = self._opened()
+        node, exchange = self.launched.node(), self._rows()
         try:
-            outcome = opened.node.run(found.spec, cancelled)
+            outcome = node.run(found.spec, cancelled)
         except QueryFailed:
             # The outputs are there as they were; if memory is short, the reduce phase will tell.
             self._query.unfolded(found)
             cancelled.check()
             return
-        opened.exchange.drop(self._query.folded(found, outcome))
+        exchange.drop(self._query.folded(found, outcome))
 
     def kill(self, launch: int) -> None:
         """Stop the task of one launch; returns when it has stopped."""
-        self.cancellation(launch).stop(QueryCancelled("killed"))
+        self.launched.kill(launch)
 
     def cancel(self, error: BaseException) -> None:
         """Stop all tasks, and let none begin."""
-        with self._lock:
-            self._closed = True
-            opened = self._open
-            launches = list(self._launches.values())
-        for each in launches:
-            each.ask()  # also those that wait for maps
-        if opened is not None:
-            opened.node.cancel()
+        self.launched.cancel()
 
     def result(self) -> pa.RecordBatchReader:
         """The answer; all tasks must have ended well."""
-        with self._lock:
-            opened = self._open
-        if opened is None:
+        return self._query.result(self._rows())
+
+    def _rows(self) -> LocalExchange:
+        exchange = self._exchange
+        if exchange is None:
             raise QueryCancelled("cancelled")
-        return self._query.result(opened.exchange)
+        return exchange
 
     def actuals(self) -> dict[str, JobActuals]:
         """What every job has done so far."""
@@ -200,33 +165,21 @@ class StagedTasks:
 
     def close(self) -> None:
         """Free everything, once no task runs."""
-        with self._lock:
-            self._closed = True
-            opened, self._open = self._open, None
-        if opened is not None:
-            opened.to_close.close()
+        self._exchange = None
+        self.launched.close()
 
-    def _opened(self) -> _Opened:
-        with self._lock:
-            if self._closed:
-                raise QueryCancelled("cancelled")
-            if self._open is None:
-                with ExitStack() as opening:
-                    self._pool.lend(self._memory_bytes)
-                    opening.callback(self._pool.take_back, self._memory_bytes)
-                    # Half for the statements, half for the rows that pass between them.
-                    half = self._memory_bytes // 2
-                    seal = self._seal
-                    if seal is not None:
-                        seal = seal.with_folders([str(self._links.folder)])
-                        opening.callback(self._links.close)
-                    instance = opening.enter_context(open_instance(half, self._temp, seal))
-                    if self._reads is not None:
-                        # Texts that were taken out of files come one after another under one path.
-                        instance.execute("SET GLOBAL enable_external_file_cache = false")
-                    exchange = LocalExchange(half, self._temp)
-                    opening.callback(exchange.close)
-                    self._query.publish(exchange)
-                    node = opening.enter_context(StagedNode(instance, exchange))
-                    self._open = _Opened(node, exchange, opening.pop_all())
-            return self._open
+    def _open_node(self, opening: ExitStack, half: int) -> StagedNode:
+        seal = self._seal
+        if seal is not None:
+            seal = seal.with_folders([str(self._links.folder)])
+            opening.callback(self._links.close)
+        instance = opening.enter_context(open_instance(half, self._temp, seal))
+        if self._reads is not None:
+            # Texts that were taken out of files come one after another under one path.
+            instance.execute("SET GLOBAL enable_external_file_cache = false")
+        exchange = LocalExchange(half, self._temp)
+        opening.callback(exchange.close)
+        self._query.publish(exchange)
+        node = opening.enter_context(StagedNode(instance, exchange))
+        self._exchange = exchange
+        return node
