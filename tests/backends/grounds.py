@@ -129,12 +129,36 @@ def ends(told: list[Any]) -> list[LeaseEnded]:
     return [event for event in told if isinstance(event, LeaseEnded)]
 
 
-class LocalGround(Ground):
+class RealGround(Ground):
+    """A backend that works in real time, and tells what happens through a queue."""
+
+    # How long it may take until something is told that is not to come.
+    quiet_s: float
+
+    def __init__(self, events: queue.SimpleQueue[Any]) -> None:
+        super().__init__()
+        self._events = events
+
+    def until(self, true: Callable[[list[Any]], bool]) -> list[Any]:
+        until = time.monotonic() + PATIENCE_S
+        while not true(self.told):
+            self.told.append(self._events.get(timeout=max(0.0, until - time.monotonic())))
+        return self.told
+
+    def quiet(self) -> list[Any]:
+        time.sleep(self.quiet_s)
+        while not self._events.empty():
+            self.told.append(self._events.get())
+        return self.told
+
+
+class LocalGround(RealGround):
     """Threads of this process, and queries that do nothing."""
 
+    quiet_s = 0.1
+
     def __init__(self) -> None:
-        super().__init__()
-        self._events: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        super().__init__(queue.SimpleQueue())
         self._queries: dict[str, StubbornQuery] = {}
         self.backend = LocalBackend(AsGiven(), NODES)
         self.backend.start(self._events.put)
@@ -151,18 +175,6 @@ class LocalGround(Ground):
 
     def finish_task(self, number: int, query: str, error: BaseException | None = None) -> None:
         self.tasks[query].end(number, error)
-
-    def until(self, true: Callable[[list[Any]], bool]) -> list[Any]:
-        until = time.monotonic() + PATIENCE_S
-        while not true(self.told):
-            self.told.append(self._events.get(timeout=max(0.0, until - time.monotonic())))
-        return self.told
-
-    def quiet(self) -> list[Any]:
-        time.sleep(0.1)
-        while not self._events.empty():
-            self.told.append(self._events.get())
-        return self.told
 
 
 class FakeGround(Ground):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from queryard.backends.ray.members import MemberSetting
 from queryard.core.events import NodeJoined
 from queryard.results.streams import ResultStream
 
-from .grounds import Ground
+from .grounds import RealGround
 from .ray_held import HeldPlaced, HeldWorkplace, let_end
 from .stubborn import PATIENCE_S, AsGiven
 
@@ -53,17 +52,17 @@ class SharedRay:
         return [*held, len(backend._launches._running)]
 
 
-class RayGround(Ground):
+class RayGround(RealGround):
     """Nodes of a cluster, and queries that do nothing there."""
 
     spans = False
     shares = False
+    quiet_s = 0.3
 
     def __init__(self, shared: SharedRay, folder: Path) -> None:
-        super().__init__()
+        super().__init__(shared.fresh())
         self._shared = shared
         self._folder = folder
-        self._events = shared.fresh()
         self.backend = shared.backend
         self.nodes = tuple(node.id for node in self.backend.nodes)
 
@@ -81,18 +80,6 @@ class RayGround(Ground):
 
     def finish_task(self, number: int, query: str, error: BaseException | None = None) -> None:
         let_end(self._folder, str(number), error)
-
-    def until(self, true: Callable[[list[Any]], bool]) -> list[Any]:
-        until = time.monotonic() + PATIENCE_S
-        while not true(self.told):
-            self.told.append(self._events.get(timeout=max(0.0, until - time.monotonic())))
-        return self.told
-
-    def quiet(self) -> list[Any]:
-        time.sleep(0.3)
-        while not self._events.empty():
-            self.told.append(self._events.get())
-        return self.told
 
     def close(self) -> bool:
         self._shared.fresh()
