@@ -65,7 +65,7 @@ def _remote(where: str, options: dict[str, Any]) -> RemoteSession:
 def connect_to_server(where: str, **options: Any) -> RemoteSession:
     """A session on a server; says how what it needs is installed."""
     try:
-        from queryard.remote.session import connect as connect_there
+        from queryard.remote.connecting import connect as connect_there
     except ImportError as error:
         if error.name != "httpx":
             raise

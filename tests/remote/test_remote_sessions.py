@@ -249,9 +249,9 @@ def test_wrong_places_and_options_are_told(place: Place, tmp_path: Path):
 
 def test_a_session_that_was_idle_is_opened_again_unless_it_had_state(place: Place):
     with queryard.connect(place.url, token=place.token) as qy:
-        qy._transport.json("DELETE", f"/v1/sessions/{qy._session}")
+        qy._transport.json("DELETE", f"/v1/sessions/{qy._session.id}")
         assert qy.sql("SELECT 1").fetchall() == [(1,)]
         qy.sql("CREATE TEMP TABLE mine (n INTEGER)")
-        qy._transport.json("DELETE", f"/v1/sessions/{qy._session}")
+        qy._transport.json("DELETE", f"/v1/sessions/{qy._session.id}")
         with pytest.raises(QueryardError, match=r"session has ended .*temporary tables"):
             qy.sql("SELECT 1")

@@ -4,9 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .connecting import connect
     from .errors import NotKnown, NotOnServer, ServerError, TokenRefused
     from .handle import RemoteHandle
-    from .session import RemoteSession, connect
+    from .session import RemoteSession
 
 __all__ = [
     "NotKnown",
@@ -18,9 +19,10 @@ __all__ = [
     "connect",
 ]
 _MODULES = {
+    "connecting": ("connect",),
     "errors": ("NotKnown", "NotOnServer", "ServerError", "TokenRefused"),
     "handle": ("RemoteHandle",),
-    "session": ("RemoteSession", "connect"),
+    "session": ("RemoteSession",),
 }
 
 
