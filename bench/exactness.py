@@ -22,8 +22,8 @@ from queryard.core.entities import Candidate, NodeState, QueryState
 from queryard.core.events import EstimateChanged, NodeJoined, QuerySubmitted, TaskFinished
 from queryard.core.filling import Filling
 from queryard.core.model import Job, JobId, Node, Phase, Query
-from queryard.core.ranks import Attempt
 from queryard.core.scheduler import Scheduler
+from queryard.core.serving import Attempt
 from queryard.core.state import State
 from queryard.policies import compose, resolve_profile
 from queryard.policies.orders.qef import MAX_LOAD, EfficientFair

@@ -19,7 +19,8 @@ from .lifecycle import PENDING
 from .model import MAP, TaskId
 from .parts import JobOrder, Part, Placement, Policy, ScanSharing, SlotSplit
 from .phases import PhaseState
-from .ranks import Attempt, PoolTree
+from .ranks import PoolTree
+from .serving import Attempt, serve
 from .standing import Standing
 from .state import State
 
@@ -156,9 +157,9 @@ class Filling:
         tree = self._tree
         root = tree.root
         if self._one_lane:
-            return root.ready[0] > 0 and tree.serve(root, 0, node, attempt, state)
+            return root.ready[0] > 0 and serve(tree, root, 0, node, attempt, state)
         for lane in self._crew.split.serve(node, state):
-            if root.ready[lane] and tree.serve(root, lane, node, attempt, state):
+            if root.ready[lane] and serve(tree, root, lane, node, attempt, state):
                 return True
         return False
 

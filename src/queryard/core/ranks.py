@@ -16,17 +16,13 @@ from .entities import Candidate, NodeState, QueryState
 from .model import UNBOUNDED
 from .parts import PoolSpec
 from .pools import Pool, needs_memory
-from .rankings import Key
 from .state import State
 
-Attempt = Callable[[Candidate, int, NodeState], bool]
 # An order that changes with time is refreshed on a tick, but not before this share of its
 # candidates was served (or is new), so that a refresh costs a constant for each decision.
 REFRESH_SHARE = 0.5
 # The number of pools that are kept although no query is in them.
 KEPT = 64
-# The number of queries behind one that waits for memory which may be tried in its place.
-PASSING = 32
 
 
 class PoolTree:
@@ -230,7 +226,8 @@ class PoolTree:
                 leaf.rerank_apart(uid, key)
 
     @staticmethod
-    def _due(leaf: Pool, state: State) -> bool:
+    def is_due(leaf: Pool, state: State) -> bool:
+        """Whether the keys of an order that drifts are to be computed anew."""
         if state.now - leaf.refreshed_s < state.settings.tick_s:
             return False
         return leaf.served + 1 >= len(leaf.members) * REFRESH_SHARE
@@ -239,7 +236,7 @@ class PoolTree:
         """Refresh leaves of which the order has drifted for a tick and has no times of its own."""
         for pool in self.pools.values():
             drifts = pool.drifts and pool.order is not None and not pool.order.is_timed
-            if drifts and pool.members and self._due(pool, state):
+            if drifts and pool.members and self.is_due(pool, state):
                 self.refresh(pool, state)
 
     def refresh(self, leaf: Pool, state: State) -> None:
@@ -347,84 +344,7 @@ class PoolTree:
             index = pool.index
             parent = pool.parent
 
-    # --- what is next ----------------------------------------------------------------------
-
-    def serve(self, pool: Pool, lane: int, node: NodeState, attempt: Attempt, state: State) -> bool:
-        """Offer a free slot down the tree until a candidate takes it."""
-        if pool.used + 1 > pool.cap:
-            return False
-        if pool.order is not None:
-            if self.fits is not None and not pool.by_slots:
-                return self.fits(pool, lane, node)
-            if pool.drifts and not self.dealing and self._due(pool, state):
-                self.refresh(pool, state)
-            members = pool.members
-            if pool.gates[lane].keys and not node.draining:
-                return self._serve_gated(pool, lane, node, attempt, state)
-            # Jobs bound to a host stand in rankings of that host.
-            aside = pool.apart or node.draining
-            if aside:
-                turns = pool.free_for(node, lane, state)
-            else:
-                turns = pool.turns(pool.lanes[lane], state)
-            for _, uid in turns:  # noqa: SIM110 - any() is slower here
-                if attempt(members[uid], lane, node):
-                    return True
-            return False
-        if pool.spec.choice == "lottery" and not self.dealing and len(pool.children.keys) > 1:
-            drawn = self._draw(pool, state)
-        else:
-            drawn = pool.children.entries
-        pools = self.pools
-        for _, index in drawn:
-            child = pools[index]
-            if child.ready[lane] and self.serve(child, lane, node, attempt, state):
-                return True
-        return False
-
-    def _serve_gated(
-        self, pool: Pool, lane: int, node: NodeState, attempt: Attempt, state: State
-    ) -> bool:
-        """Ask in order, but no candidate that needs as much memory as one that was refused.
-
-        Only the next few behind that one are looked at: small ones, for which some may be kept.
-        """
-        gate = iter(pool.turns(pool.gates[lane], state))
-        others = iter(pool.free_for(node, lane, state))
-        gated, free = next(gate, None), next(others, None)
-        asked, end, most_bytes = 0, UNBOUNDED, UNBOUNDED
-        while free is not None or gated is not None:
-            if gated is not None and (free is None or gated < free):
-                candidate = pool.members[gated[1]]
-                asked += 1
-                gated = next(gate, None) if asked < end else None
-                if candidate.query.memory_bytes > most_bytes:
-                    continue
-            else:
-                assert free is not None
-                candidate = pool.members[free[1]]
-                free = next(others, None)
-            self.refused_above = UNBOUNDED
-            if attempt(candidate, lane, node):
-                return True
-            if self.refused_above < most_bytes:
-                most_bytes = self.refused_above
-                end = min(end, asked + PASSING) if most_bytes else asked
-                if asked >= end:
-                    gated = None
-        return False
-
-    def _draw(self, pool: Pool, state: State) -> list[tuple[Key, int]]:
-        """Children below their guarantee first, then in an order drawn by weight.
-
-        The largest of u^(1/w) comes first.
-        """
-        turns: list[tuple[Key, int]] = []
-        for index in sorted(index for _, index in pool.children.entries):
-            child = self.pools[index]
-            drawn = state.random.random() ** (1.0 / child.weight)
-            turns.append((-1.0 - drawn if child.used < child.guarantee else -drawn, index))
-        return sorted(turns)
+    # --- copies ----------------------------------------------------------------------------
 
     def fork(self, state: State) -> PoolTree:
         copy = PoolTree.__new__(PoolTree)

@@ -8,13 +8,13 @@ ride along. The simulator and the live driver call nothing else.
 from __future__ import annotations
 
 import gc
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from .admission import Admission
 from .changes import apply, estimates, leases
-from .commands import Command, Fail, Finish, Grant, Kill, Revoke, WakeAt
+from .commands import Command, Fail, Finish, Kill, WakeAt
+from .dealing import Dealing
 from .entities import JobState, QueryState
 from .errors import QueryardError
 from .events import Event, PolicyChosen, TaskFinished
@@ -25,7 +25,6 @@ from .kernel import Kernel
 from .parts import Policy, Provisioning
 from .ranks import PoolTree
 from .relief import reduces_to_kill
-from .share_out import Shares, excess_leases, fitting_shares, limited, rotate
 from .sizing import Sizing
 from .standing import Standing
 from .state import Settings, State
@@ -89,7 +88,7 @@ class Scheduler(Kernel):
             self.tree.take_turns(self.admission.is_open_to, state)
         if self.tree.draws_lots and (state.leaseholders or self.tree.has_lots):
             self.tree.draw_lots(state)
-        self._fill()
+        self._dealing.fill()
         if self._extras or state.leaseholders:
             self._decide_extras()
         if self.tree.keeps_time and self.tree.root.order is not None:
@@ -126,8 +125,7 @@ class Scheduler(Kernel):
         copy._bind(self.policy, self.tree.fork(copy.state))
         copy.admission.waiter = self.admission.waiter
         copy.filling.charged = self.filling.charged.copy()
-        copy._revoked = self._revoked.copy()
-        copy._revoked_s = self._revoked_s
+        copy._dealing = self._dealing.fork(copy)
         copy._unrecorded = self._unrecorded
         return copy
 
@@ -156,21 +154,10 @@ class Scheduler(Kernel):
         self.filling = Filling(self.state, policy, self._crew, tree, self.standing, self.admission)
         self.filling.out = self._out
         self._timed_parts = [part for part in self.parts if part.is_timed]
-        # Whether an order drifts that does not ask for its own times.
-        self._drifts = any(
-            "time" in order.changes_with and not order.is_timed for order in policy.pools.orders
-        )
         self._keeps_slots = self._crew.split.restricts_lanes
-        # Whether an order goes by how long slots have been leased.
-        self._rotates = any("leased" in order.changes_with for order in policy.pools.orders)
         self._resizes = type(policy.provisioning).nodes is not Provisioning.nodes
         self._extras = policy.timed or self._resizes or self.state.settings.slow_start < 1
-        # Leases revoked at the current time are not revoked again at the same time. Otherwise two
-        # deals that undo each other could alternate without end.
-        self._revoked: set[tuple[str, str]] = set()
-        self._revoked_s = -1.0
-        # What each job was dealt in this instant, where speed-up curves are known.
-        self._shares: Shares | None = None
+        self._dealing = Dealing(self)
 
     def _adopt(self, policy: Policy, before: Before | None = None) -> None:
         """Follow a policy from now on, with what those `before` have seen; running work is not
@@ -284,7 +271,7 @@ class Scheduler(Kernel):
         notes.kills.clear()
         for job in notes.lease_cuts:
             for node_id, slots in leases.beyond(job):
-                self._revoke(job, node_id, slots)
+                self._dealing.revoke(job, node_id, slots)
         notes.lease_cuts.clear()
         for query in notes.regated:
             if query.pool >= 0:
@@ -351,28 +338,10 @@ class Scheduler(Kernel):
 
     # --- deciding --------------------------------------------------------------------------
 
-    def _fill(self) -> None:
-        """Fill free slots; where speed-up curves are known, as far as jobs can use them well."""
-        self._shares = None
-        if self.state.curved:
-            if self._drifts and self.state.leaseholders:
-                self.tree.refresh_due(self.state)
-            if self._rotates:
-                rotate(self)
-            freed, is_new = list(self.state.notes.freed), self.standing.has_new_candidates
-            self._shares = fitting_shares(self)
-            self.standing.has_new_candidates = is_new
-        if self._shares is not None:
-            with limited(self, self._shares):
-                self.filling.fill()
-            # What is left over, as on a host where no job was dealt more, is still of some use.
-            self.state.notes.freed[:], self.standing.has_new_candidates = freed, is_new
-        self.filling.fill()
-
     def _decide_extras(self) -> None:
         """What only some policies and settings need."""
         if self.state.leaseholders:
-            self._settle_leases()
+            self._look_again(self._dealing.settle())
         if self.state.settings.slow_start < 1 and any(self.tree.root.ready):
             self._relieve()
         if self._resizes:
@@ -383,46 +352,6 @@ class Scheduler(Kernel):
         if self._timed_parts:
             self._ask_to_wake()
 
-    # --- taking back -----------------------------------------------------------------------
-
-    def _settle_leases(self) -> None:
-        """Revoke what the policy, dealing all slots out anew, would give to others."""
-        state = self.state
-        grants = self.filling.grants
-        if state.now != self._revoked_s:
-            self._revoked.clear()
-            self._revoked_s = state.now
-        if self._drifts:
-            self.tree.refresh_due(state)
-        if self.tree.draws_lots and not self.tree.has_lots:
-            self.tree.draw_lots(state)
-        waits = self._rotates and rotate(self)
-        for job, node_id, slots in excess_leases(self, grants, self._revoked, self._shares):
-            self._revoked.add((job.id, node_id))
-            self._revoke(job, node_id, slots)
-        self._out.extend(self._grant(job, node, slots) for (job, node), slots in grants.items())
-        grants.clear()
-        tick_s = state.settings.tick_s if self._drifts or waits else 0.0
-        if self.tree.contended_s < (tick_s or math.inf):
-            tick_s = self.tree.contended_s
-        if tick_s and any(self.tree.root.ready):
-            # Orders drift and turns end although nothing happens: look again on the next tick.
-            next_s = state.now + tick_s
-            if not any(state.now < time_s <= next_s for time_s in self.wakes):
-                self.wakes.add(next_s)
-                self._out.append(WakeAt(next_s))
-
-    def _grant(self, job_id: str, node_id: str, slots: int) -> Grant:
-        """Tell of granted slots, and of the shared scan on which the job rides with them."""
-        job = self.state.jobs[job_id]
-        shares = self.filling.shares(job)
-        job.circle = self._crew.sharing.circle(job, self.state) if shares else ""
-        return Grant(job_id, node_id, slots, job.circle)
-
-    def _revoke(self, job: JobState, node_id: str, slots: int) -> None:
-        leases.revoke(job, node_id, slots)
-        self._out.append(Revoke(job.id, node_id, slots))
-
     def _relieve(self) -> None:
         stuck = reduces_to_kill(self.state, self.tree, self.filling.payers, self._keeps_slots)
         for number, job in list(stuck):
@@ -431,7 +360,15 @@ class Scheduler(Kernel):
             self.state.killed.add(number)
             self._out.append(Kill(number))
 
-    # --- time and size ---------------------------------------------------------------------
+    # --- time ------------------------------------------------------------------------------
+
+    def _look_again(self, tick_s: float) -> None:
+        """Wake on the next tick, if there is one and nothing else wakes before."""
+        now = self.state.now
+        next_s = now + tick_s
+        if tick_s and not any(now < time_s <= next_s for time_s in self.wakes):
+            self.wakes.add(next_s)
+            self._out.append(WakeAt(next_s))
 
     def _ask_to_wake(self) -> None:
         """The last thing of every instant, so that parts may take stock here."""

@@ -26,7 +26,7 @@ from .lifecycle import PENDING, RUNNING
 from .model import MAP
 from .phases import PhaseState
 from .pools import Pool
-from .ranks import PASSING
+from .serving import PASSING
 
 # (job, node) -> slots
 Shares = Counter[tuple[str, str]]
