@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -17,7 +16,7 @@ from queryard.core import readable
 from queryard.core.errors import QueryardError
 from queryard.policies import load_profiles
 
-from .open_sessions import Data, none_open, open_sessions
+from .open_sessions import Data, OwnProfiles, none_open, open_sessions
 from .server_option import server_for
 
 control = typer.Typer(
@@ -168,14 +167,7 @@ def profile(
         str, typer.Argument(metavar="NAME", help="The policy (see `queryard policies`).")
     ],
     data: Data = None,
-    profiles: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Profiles of your own (TOML); NAME may be one of them.",
-            show_default=False,
-        ),
-    ] = None,
+    profiles: OwnProfiles = None,
     reason: Reason = None,
 ) -> None:
     """Follow another policy.

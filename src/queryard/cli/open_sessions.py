@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +17,14 @@ if TYPE_CHECKING:
 Data = Annotated[
     str | None,
     data_option("The data the sessions are open on: a folder, a file, a database or a catalog."),
+]
+OwnProfiles = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Profiles of your own (TOML); NAME may be one of them.",
+        show_default=False,
+    ),
 ]
 
 

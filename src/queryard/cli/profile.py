@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,7 +12,7 @@ from queryard.policies import idle_in_sessions, load_profiles, resolve_profile
 from queryard.policies.catalogue import composition
 from queryard.portfolio.documents import names_portfolio, read_portfolio
 
-from .open_sessions import Data, ask_all, open_sessions
+from .open_sessions import Data, OwnProfiles, ask_all, open_sessions
 
 
 def profile(
@@ -27,14 +26,7 @@ def profile(
         ),
     ] = None,
     data: Data = None,
-    profiles: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Profiles of your own (TOML); NAME may be one of them.",
-            show_default=False,
-        ),
-    ] = None,
+    profiles: OwnProfiles = None,
 ) -> None:
     """Show, or change, the policy of the sessions that are open on some data.
 

@@ -21,14 +21,33 @@ from .spares import Spares
 from .views import file_tables, unusable
 
 
-class OnSession:
-    """A turn on the session's connection."""
+class _InSession:
+    """A connection of the session's own instance."""
 
-    on_session = True
     pooled = False
 
     def __init__(self, session: SessionInstance) -> None:
         self._session = session
+
+    @property
+    def tables(self) -> list[str]:
+        return list(self._session.catalog.tables)
+
+    @property
+    def reach(self) -> Reach:
+        return self._session.reach
+
+    def shares_instance(self) -> bool:
+        return self._session.shares_instance()
+
+    def memory_bytes(self) -> int | None:
+        return None  # it is shared with all that the session keeps
+
+
+class OnSession(_InSession):
+    """A turn on the session's connection."""
+
+    on_session = True
 
     def enter(self) -> Connection:
         self._session.enter(self)
@@ -39,14 +58,6 @@ class OnSession:
     ) -> dict[str, Exception]:
         return self._session.prepare(statement, connection, names)
 
-    @property
-    def tables(self) -> list[str]:
-        return list(self._session.catalog.tables)
-
-    @property
-    def reach(self) -> Reach:
-        return self._session.reach
-
     def after(self, statement: Classified) -> None:
         self._session.after(statement)
 
@@ -56,21 +67,14 @@ class OnSession:
     def leave(self) -> None:
         self._session.leave(self)
 
-    def shares_instance(self) -> bool:
-        return self._session.shares_instance()
 
-    def memory_bytes(self) -> int | None:
-        return None  # it is shared with all that the session keeps
-
-
-class OnReadConnection:
+class OnReadConnection(_InSession):
     """A further connection of the session's instance, for a read of what that instance writes."""
 
     on_session = False
-    pooled = False
 
     def __init__(self, session: SessionInstance, settings: Settings) -> None:
-        self._session = session
+        super().__init__(session)
         self._settings = settings
         self._reader: ReadConnection | None = None
 
@@ -86,14 +90,6 @@ class OnReadConnection:
         assert self._reader is not None
         return self._session.prepare_reader(self._reader, names)
 
-    @property
-    def tables(self) -> list[str]:
-        return list(self._session.catalog.tables)
-
-    @property
-    def reach(self) -> Reach:
-        return self._session.reach
-
     def after(self, statement: Classified) -> None:
         pass
 
@@ -105,12 +101,6 @@ class OnReadConnection:
             self._session.readers.give_back(self._reader)
             self._reader = None
         self._session.leave(self)
-
-    def shares_instance(self) -> bool:
-        return self._session.shares_instance()
-
-    def memory_bytes(self) -> int | None:
-        return None
 
 
 class OnPool:

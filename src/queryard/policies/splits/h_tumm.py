@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Self
-
-from queryard.core.entities import JobState, NodeState
+from queryard.core.entities import NodeState
 from queryard.core.model import MAP, REDUCE
 from queryard.core.state import State
 
-from .lanes import BOTH_MAPS_FIRST, BOTH_REDUCES_FIRST, SplitByKind
-from .running_work import RunningWork
+from .lanes import BOTH_MAPS_FIRST, BOTH_REDUCES_FIRST
+from .running_work import SplitByWork
 from .tumm_formulas import divide_node, map_share
 
 
-class HeterogeneousTumm(SplitByKind):
+class HeterogeneousTumm(SplitByWork):
     """Divide a node's slots by the tasks left in running jobs times its own task times. O(1).
 
     TuMM §5.2, Alg. 4: s_m = floor(S · t_m·n'_m / (t_m·n'_m + t_r·n'_r)) with the node's means;
@@ -33,22 +31,14 @@ class HeterogeneousTumm(SplitByKind):
     citation = "TuMM §5.2, Alg. 4"
 
     def __init__(self) -> None:
-        self._work = RunningWork()
+        super().__init__()
         self._decisions_left = 0
         self._map_s: float | None = None
         self._reduce_s: float | None = None
 
-    def fork(self) -> Self:
-        twin = super().fork()
-        twin._work = self._work.fork()
-        return twin
-
     def attach(self, state: State) -> None:
-        self._work = RunningWork.of(state)
+        super().attach(state)
         self._decisions_left = 0
-
-    def note(self, job: JobState, state: State) -> None:
-        self._work.note(job)
 
     def serve(self, node: NodeState, state: State) -> tuple[int, ...]:
         work = self._work

@@ -9,10 +9,14 @@ not begun are counted apart.
 
 from __future__ import annotations
 
+from typing import Self
+
 from queryard.core.entities import JobState
 from queryard.core.lifecycle import PENDING, RUNNING
 from queryard.core.phases import PhaseState
 from queryard.core.state import State
+
+from .lanes import SplitByKind
 
 MAPPING, REDUCING, WAITING = 1, 2, 3
 # Of one job: unscheduled tasks of its phase, their core-seconds, its running maps and reduces,
@@ -131,3 +135,21 @@ def _portion(job: JobState, maps: PhaseState) -> Portion:
 def _mark(uid: int, phase: int) -> int:
     """A number for a job in a phase; hashes of whole numbers are the same in every process."""
     return hash((uid, phase)) if phase in (MAPPING, REDUCING) else 0
+
+
+class SplitByWork(SplitByKind):
+    """A split that goes by the work left in running jobs."""
+
+    def __init__(self) -> None:
+        self._work = RunningWork()
+
+    def fork(self) -> Self:
+        twin = super().fork()
+        twin._work = self._work.fork()
+        return twin
+
+    def attach(self, state: State) -> None:
+        self._work = RunningWork.of(state)
+
+    def note(self, job: JobState, state: State) -> None:
+        self._work.note(job)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Self
-
-from queryard.core.entities import JobState, NodeState
+from queryard.core.entities import NodeState
 from queryard.core.state import State
 
 from ..checks import above_zero
-from .lanes import BOTH_MAPS_FIRST, BOTH_REDUCES_FIRST, SplitByKind
-from .running_work import RunningWork
+from .lanes import BOTH_MAPS_FIRST, BOTH_REDUCES_FIRST
+from .running_work import SplitByWork
 from .tumm_formulas import ALPHA, bounded, feedback, lacks_maps, map_share, target
 
 
-class Tumm(SplitByKind):
+class Tumm(SplitByWork):
     """Serve the kind that lacks more slots of its share of the work left in running jobs. O(1).
 
     TuMM §4: the target s_m = floor(w'_m / (w'_m + w'_r) · S) (Eq. 4), moved by `alpha` times
@@ -31,7 +29,7 @@ class Tumm(SplitByKind):
 
     def __init__(self, alpha: float = ALPHA) -> None:
         self.alpha = above_zero("alpha", alpha)
-        self._work = RunningWork()
+        super().__init__()
         self._slots = 0
         self._nodes = 0
         self._active_nodes = 0
@@ -40,17 +38,9 @@ class Tumm(SplitByKind):
         self._share = 0.5
         self._phases = 0
 
-    def fork(self) -> Self:
-        twin = super().fork()
-        twin._work = self._work.fork()
-        return twin
-
     def attach(self, state: State) -> None:
-        self._work = RunningWork.of(state)
+        super().attach(state)
         self._slots = 0
-
-    def note(self, job: JobState, state: State) -> None:
-        self._work.note(job)
 
     def serve(self, node: NodeState, state: State) -> tuple[int, ...]:
         maps = bounded(self._wanted_maps(state), self._slots, self._active_nodes)
