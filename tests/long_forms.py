@@ -21,6 +21,15 @@ def some_of(values: Iterable[Any], number: int) -> list[Any]:
     return [value if place in short else _long(value) for place, value in enumerate(every)]
 
 
+def except_for(values: Iterable[Any], *long: Any) -> list[Any]:
+    """All values as parameters; those named last are in the long form only.
+
+    >>> [value if value.__class__ is str else "long" for value in except_for("abc", "b")]
+    ['a', 'long', 'c']
+    """
+    return [_long(value) if value in long else value for value in values]
+
+
 def one_each(values: Sequence[Any], ways: Sequence[Any]) -> list[Any]:
     """Each value in each way as a pair of parameters; the short form has each value in one way.
 

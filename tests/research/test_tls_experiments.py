@@ -25,6 +25,7 @@ from research.tls.mixes import USUAL_TRAFFIC, mix_run, mix_setting
 from research.tls.motivation import Start, all_slowdowns, three_setting
 from research.tls.plans import CHAINS, PLANS, SHARES, SINGLE_JOBS, TREES, input_share
 from research.tls.yard import NODES, SCHEDULERS, SLOTS, USUAL, responses_s
+from tests.long_forms import except_for
 
 BY_NAME = {experiment.name: experiment for experiment in EXPERIMENTS}
 
@@ -152,7 +153,9 @@ def small(name: str) -> Outcome:
 SIMULATED = [name for name in BY_NAME if name not in ("tls-measured", "tls-accuracy")]
 
 
-@pytest.fixture(scope="module", params=SIMULATED)
+@pytest.fixture(
+    scope="module", params=except_for(SIMULATED, "tls-slowdown", "tls-lodfa", "tls-chain-tree")
+)
 def result(request: pytest.FixtureRequest) -> tuple[Experiment, Outcome]:
     return BY_NAME[request.param], small(request.param)
 

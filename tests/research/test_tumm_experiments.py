@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from queryard.core.model import MAP
@@ -128,16 +130,14 @@ def test_tumm_is_faster_than_every_fixed_ratio(kind: Benchmark) -> None:
     assert tumm_s == makespan_s(run_one(case, TUMM["TuMM"], 0))
 
 
-@pytest.fixture(scope="module")
-def outcomes() -> dict[str, Outcome]:
-    return {name: EXPERIMENTS[name].run(RunOptions(seeds=1, size=0.1)) for name in NAMES}
+@cache
+def small(name: str) -> Outcome:
+    return EXPERIMENTS[name].run(RunOptions(seeds=1, size=0.1))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_experiment_gives_findings_tables_and_charts(
-    name: str, outcomes: dict[str, Outcome]
-) -> None:
-    outcome = outcomes[name]
+def test_an_experiment_gives_findings_tables_and_charts(name: str) -> None:
+    outcome = small(name)
     assert outcome.findings
     assert outcome.charts
     for table in outcome.tables:
@@ -145,13 +145,13 @@ def test_an_experiment_gives_findings_tables_and_charts(
         assert all(len(row) == len(table.columns) for row in table.rows)
 
 
-def test_fair_takes_longer_than_fifo(outcomes: dict[str, Outcome]) -> None:
-    (finding,) = outcomes["tumm-fifo-fair"].findings
+def test_fair_takes_longer_than_fifo() -> None:
+    (finding,) = small("tumm-fifo-fair").findings
     assert finding.verdict in (Verdict.AGREES, Verdict.OTHER_SIZE)
 
 
-def test_h_tumm_ends_every_query_sooner(outcomes: dict[str, Outcome]) -> None:
-    findings = outcomes["htumm-tpch"].findings
+def test_h_tumm_ends_every_query_sooner() -> None:
+    findings = small("htumm-tpch").findings
     gains = [finding for finding in findings if "H_TuMM against FIFO" in finding.what]
     assert len(gains) == 6
     assert {finding.verdict for finding in gains} <= {Verdict.AGREES, Verdict.OTHER_SIZE}
