@@ -239,7 +239,8 @@ class Job:
     `scans` names the tables; their splits, one after another, are the inputs of the map tasks;
     it gives tasks their locality and lets them share scans. Divisible work may scan one table:
     its batches go round the splits in one circular order, and begin where others are. `inputs`
-    says what the job reads in bytes and may stand alone where splits are not known.
+    says what the job reads in bytes and may stand alone where splits are not known. With
+    `scans_alone` its scans only say where its splits are: no other job can ride on them.
     """
 
     name: str
@@ -250,6 +251,7 @@ class Job:
     reduce: Phase | None = None
     scans: tuple[str, ...] = ()
     divisible: Divisible | None = None
+    scans_alone: bool = False
 
     def __post_init__(self) -> None:
         _check_id("job name", self.name)
