@@ -145,6 +145,7 @@ class Node:
     large ones, which hold theirs while they are paused, do not keep all others from starting.
     Nodes of the same `host` share memory and DuckDB instances: a divisible job that has started on
     one of them can go on on the others, and nowhere else. By default a node is a host of its own.
+    `places` are other names by which tables may say that their splits are there.
     """
 
     id: str
@@ -155,6 +156,7 @@ class Node:
     rack: str = ""
     kept_bytes: float = 0.0
     host: str = ""
+    places: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check_id("node id", self.id)

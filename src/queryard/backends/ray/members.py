@@ -9,10 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from queryard.core.model import Node
-
 from .actor import GROUPS, NodeActor
 from .cluster import Cluster, RayNode
+from .described import described
 from .link import Gone, Hear, Link
 from .messages import NodeFacts, NodeSetting
 from .workplace import OpenWorkplace, versions
@@ -175,8 +174,7 @@ class Members:
         if (reason := _difference(facts)) is not None:
             ray.kill(actor)
             return reason
-        memory_bytes = float(facts.pool_bytes)
-        spec = Node(name, slots, memory_bytes, host=name)
+        spec = described(name, slots, node, facts)
         return Link(ray, actor, spec, node.id, node.address, facts, self._hear, self._gone)
 
     def _actor(self, node: RayNode, slots: int) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from queryard.backends.protocol import BackendEvent
 from queryard.core.commands import Grant, Kill, Launch, Revoke
 from queryard.core.model import TaskId
+from queryard.estimate.prices import Rates
 from queryard.sql.catalog.carried import CarriedTable
 from queryard.sql.catalog.model import AttachedDatabase
 
@@ -153,6 +154,8 @@ class NodeFacts(NamedTuple):
     pool_bytes: int
     differing: tuple[str, ...]
     """Files that it does not see as the driver does, each with what is wrong."""
+    rates: Rates | None = None
+    """What kinds of work take there, by the calibration; None if it was not run."""
 
 
 class NodeReport(NamedTuple):

@@ -14,6 +14,7 @@ from queryard.backends.local.leases import Engine
 from queryard.backends.local.member import Serving
 from queryard.engine.access import Access, Reach
 from queryard.engine.budget import memory_budget
+from queryard.engine.calibration import machine_rates
 from queryard.engine.native import NativeEngine, SentStatement
 from queryard.engine.staged.instance import open_instance
 from queryard.engine.temp import TempSpace
@@ -22,6 +23,7 @@ from queryard.sql.catalog.carried import arrived
 from queryard.sql.catalog.catalog import Catalog
 from queryard.sql.catalog.contents import Contents
 from queryard.sql.catalog.survey import Survey
+from queryard.sql.statistics.store import cache_folder
 
 from .exchange import RayExchange
 from .messages import NodeFacts, NodeSetting, Tables
@@ -106,6 +108,7 @@ class DuckWorkplace(Workplace):
             self._memory_bytes,
             self._pool_bytes,
             tuple(_differing(self._setting)),
+            machine_rates(cache_folder() / "rates.json"),
         )
 
     def take(self, tables: Tables) -> None:
@@ -115,7 +118,8 @@ class DuckWorkplace(Workplace):
     def open_tasks(self, query: str, opening: Any, tell: Tell) -> NodeTasks:
         exchange = RayExchange(self._ray, self._setting.name, opening.bundles)
         reach = self.engine.reach(opening.access)
-        return NodeTasks(opening, reach, self._native.pool, self._space.path, exchange, tell)
+        part = opening.part(self._pool_bytes)
+        return NodeTasks(part, reach, self._native.pool, self._space.path, exchange, tell)
 
     def close(self) -> None:
         self._native.close()

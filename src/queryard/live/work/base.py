@@ -46,6 +46,11 @@ class Work(Protocol):
     def planned(self) -> PlannedQuery | None:
         """What its plan expects of its tasks; None where it is not made of tasks."""
 
+    def moved_bytes(self, nodes: int) -> float:
+        """How many bytes its tasks are expected to pass on to others, if they run at so many
+        nodes.
+        """
+
     def for_backend(self, output: ResultStream) -> protocol.Work:
         """What the backend is given."""
 

@@ -30,6 +30,10 @@ from .base import Moved
 class StagedTaskSet(Protocol):
     """The tasks of a staged query: given to the backend, and read from when all have ended."""
 
+    @property
+    def at_nodes(self) -> bool:
+        """Whether they run at the nodes of a cluster, each with caches of its own."""
+
     def for_backend(self) -> Staged | Spread:
         """What the backend is given."""
 
@@ -51,6 +55,8 @@ scans, if it scans any, within a client's reach."""
 class TasksHere(StagedTasks):
     """Tasks that run in this process."""
 
+    at_nodes = False
+
     def for_backend(self) -> Staged:
         return Staged(self)
 
@@ -68,15 +74,22 @@ class StagedWork:
         tasks: StagedTaskSet,
         shares: frozenset[str] = frozenset(),
     ) -> None:
-        """`shares` are the tables of which scans are worth sharing."""
+        """`shares` are the tables of which scans are worth sharing.
+
+        Where tasks run at the nodes of a cluster no scan is shared, and scans tell where splits
+        are.
+        """
         self.memory_bytes = memory_bytes
         self._query = query
         self._plan = plan
         self._tasks = tasks
-        self._jobs = tuple(
-            job if shares.issuperset(job.scans) else replace(job, scans=())
-            for job in plan.to_jobs()
-        )
+        if tasks.at_nodes:
+            self._jobs = tuple(replace(job, scans_alone=True) for job in plan.to_jobs())
+        else:
+            self._jobs = tuple(
+                job if shares.issuperset(job.scans) else replace(job, scans=())
+                for job in plan.to_jobs()
+            )
 
     def jobs(self) -> tuple[Job, ...]:
         return self._jobs
@@ -98,6 +111,16 @@ class StagedWork:
 
     def planned(self) -> PlannedQuery | None:
         return planned_query(self._plan)
+
+    def moved_bytes(self, nodes: int) -> float:
+        left = {job.name: job.bytes_expected for job in self._plan.jobs}
+        built = {name for job in self._plan.jobs for name in job.builds}
+        read = {name for job in self._plan.jobs for name in job.upstream} - built
+        shuffled = sum(job.shuffle_bytes_expected for job in self._plan.jobs)
+        # A build side is fetched by every node.
+        return (
+            shuffled + sum(left[name] for name in read) + nodes * sum(left[name] for name in built)
+        )
 
     def for_backend(self, output: ResultStream) -> Staged | Spread:
         return self._tasks.for_backend()
