@@ -139,12 +139,22 @@ def paced(profile: Mapping[str, Any]) -> Mapping[str, Any]:
     return found
 
 
-def warn_of_idle_parts(profile: Mapping[str, Any]) -> None:
+def near(profile: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A profile for a cluster: unless it says otherwise, work goes to the node that has its data in
+    caches or on its disk, else to one of the same rack, else to any.
+
+    >>> near({"order": "fifo"})["placement"], near({"placement": "locf"})["placement"]
+    ('rack', 'locf')
+    """
+    return {"placement": "rack", **profile}
+
+
+def warn_of_idle_parts(profile: Mapping[str, Any], on_cluster: bool = False) -> None:
     """Say which parts of a profile that was chosen do nothing in a session.
 
     The warning names the line of the program that has chosen it.
     """
-    if idle := idle_in_sessions(profile):
+    if idle := idle_in_sessions(profile, on_cluster):
         name = profile.get("name", "of your own")
         told = f"policy {name}: {'; '.join(idle)}"
         warnings.warn(told, UserWarning, stacklevel=_calls_within() + 1)

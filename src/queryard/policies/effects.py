@@ -18,13 +18,25 @@ _IDLE: Mapping[tuple[str, str], str] = {
 }
 
 
-def idle_in_sessions(profile: Mapping[str, Any]) -> tuple[str, ...]:
+_NO_RIDES = "tasks at the nodes of a cluster share no scans"
+
+
+def idle_in_sessions(profile: Mapping[str, Any], on_cluster: bool = False) -> tuple[str, ...]:
     """One sentence per part that has no effect in a session; none for most policies.
+
+    On a cluster placement has an effect, and scans are not shared.
 
     >>> idle_in_sessions({"order": "fifo", "placement": "locf"})
     ("placement 'locf' has no effect: the data of a session is as near to one slot as to another",)
+    >>> idle_in_sessions({"order": "fifo", "placement": "locf"}, on_cluster=True)
+    ()
     """
     policy = compose(profile)
+    if on_cluster:
+        sharing = policy.sharing
+        if sharing.name == "none" or (isinstance(sharing, Circular) and sharing.when == "pays"):
+            return ()
+        return (f"sharing {sharing.name!r} has no effect: {_NO_RIDES}",)
     parts = [
         *(("order", order.name) for order in policy.pools.orders),
         ("placement", policy.placement.name),

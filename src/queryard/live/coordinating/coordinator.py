@@ -41,7 +41,7 @@ from ..inputs import ClientPort, Input
 from ..overview import ClusterView, Load, Overview
 from ..request import QueryRequest
 from ..sharing import Choice
-from ..work.base import Work
+from ..work.base import Outlined
 from . import glancing
 from .ending import Ending
 from .intake import Intake
@@ -162,7 +162,7 @@ class Coordinator:
             case do.Fail():
                 self._ending.failed(command.query, command.cause)
             case do.Grant():
-                self._running.began(JobId.of(command.job).query)
+                self._running.began(JobId.of(command.job).query, command.node)
                 self._ledger.note_reads(command)
                 self._ledger.do(out.Execute(command))
             case do.Launch():
@@ -249,7 +249,7 @@ class Coordinator:
         return ledger.choices.choose(request.scans, ledger.riding(), ledger.now)
 
     def spread_choice(
-        self, request: QueryRequest, prediction: Prediction, work: Work | None
+        self, request: QueryRequest, prediction: Prediction, work: Outlined | None = None
     ) -> Choice | None:
         """The plan that would be chosen now on a cluster; None where a staged plan is needed to
         tell, and `work` is not given.

@@ -9,7 +9,7 @@ from queryard.estimate.work import Prediction
 
 from ..request import QueryRequest
 from ..sharing import Choice
-from ..work.base import Work
+from ..work.base import Outlined
 from .ledger import Ledger
 
 ASKED = "asked"
@@ -23,7 +23,7 @@ class Spreading:
         self._ledger = ledger
 
     def choice(
-        self, request: QueryRequest, prediction: Prediction, work: Work | None = None
+        self, request: QueryRequest, prediction: Prediction, work: Outlined | None = None
     ) -> Choice | None:
         """The plan of a query; None if it must be planned first (`work`) to tell."""
         crowd = self._crowd()
@@ -46,7 +46,7 @@ class Spreading:
         )
         return Crowd(nodes, len(state.queries)) if nodes else None
 
-    def _staged_s(self, crowd: Crowd, request: QueryRequest, work: Work) -> float:
+    def _staged_s(self, crowd: Crowd, request: QueryRequest, work: Outlined) -> float:
         query = Query(ASKED, work.jobs(), class_name=request.template)
         tasks, now = self._ledger.tasks, self._ledger.now
         usual = work.estimates(0.0, PERFECT)

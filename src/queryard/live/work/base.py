@@ -23,22 +23,11 @@ class Moved(NamedTuple):
     events: Sequence[MemoryChanged]
 
 
-class Work(Protocol):
-    """One active query, by one kind of work."""
-
-    @property
-    def memory_bytes(self) -> int:
-        """What the query reserves when it enters the kernel."""
-
-    @property
-    def hands_over(self) -> bool:
-        """Whether its rows are handed over after its last task, and not as they are made."""
+class Outlined(Protocol):
+    """What is expected of a query in tasks."""
 
     def jobs(self) -> tuple[Job, ...]:
         """The jobs, as the kernel sees them."""
-
-    def tables(self) -> Mapping[str, tuple[str, Table]]:
-        """The tables that its jobs scan, by name: a fingerprint, and the splits."""
 
     def estimates(self, expected_s: float, speedup: Speedup) -> list[EstimateChanged]:
         """What is expected of each job."""
@@ -50,6 +39,21 @@ class Work(Protocol):
         """How many bytes its tasks are expected to pass on to others, if they run at so many
         nodes.
         """
+
+
+class Work(Outlined, Protocol):
+    """One active query, by one kind of work."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """What the query reserves when it enters the kernel."""
+
+    @property
+    def hands_over(self) -> bool:
+        """Whether its rows are handed over after its last task, and not as they are made."""
+
+    def tables(self) -> Mapping[str, tuple[str, Table]]:
+        """The tables that its jobs scan, by name: a fingerprint, and the splits."""
 
     def for_backend(self, output: ResultStream) -> protocol.Work:
         """What the backend is given."""

@@ -54,6 +54,13 @@ class SharedExecution:
         # Core-seconds by query, those of queries that have left included.
         self.usage: dict[str, Usage] = {}
         self._most_bytes = most_bytes
+        # That of the node on which it runs.
+        self.speed = 1.0
+
+    @property
+    def usual_s(self) -> float:
+        """Core-seconds so far, as on a node of the speed 1: predictions are for such a node."""
+        return self.work_s * self.speed
 
     @property
     def work_s(self) -> float:

@@ -61,46 +61,16 @@ class TasksHere(StagedTasks):
         return Staged(self)
 
 
-class StagedWork:
-    """Its tasks run where the backend has slots; its rows are handed over at the end."""
+class StagedOutline:
+    """What a staged plan says of a query before anything of it runs."""
 
-    hands_over = True
-
-    def __init__(
-        self,
-        query: str,
-        plan: StagedPlan,
-        memory_bytes: int,
-        tasks: StagedTaskSet,
-        shares: frozenset[str] = frozenset(),
-    ) -> None:
-        """`shares` are the tables of which scans are worth sharing.
-
-        Where tasks run at the nodes of a cluster no scan is shared, and scans tell where splits
-        are.
-        """
-        self.memory_bytes = memory_bytes
+    def __init__(self, query: str, plan: StagedPlan) -> None:
         self._query = query
         self._plan = plan
-        self._tasks = tasks
-        if tasks.at_nodes:
-            self._jobs = tuple(replace(job, scans_alone=True) for job in plan.to_jobs())
-        else:
-            self._jobs = tuple(
-                job if shares.issuperset(job.scans) else replace(job, scans=())
-                for job in plan.to_jobs()
-            )
+        self._jobs = plan.to_jobs()
 
     def jobs(self) -> tuple[Job, ...]:
         return self._jobs
-
-    def tables(self) -> Mapping[str, tuple[str, Table]]:
-        named = {name for job in self._jobs for name in job.scans}
-        return {
-            name: (read.fingerprint, read.as_table)
-            for name, read in self._plan.scanned().items()
-            if name in named
-        }
 
     def estimates(self, expected_s: float, speedup: Speedup) -> list[EstimateChanged]:
         """What is expected of the tasks of each job, by the bytes they read."""
@@ -118,9 +88,46 @@ class StagedWork:
         read = {name for job in self._plan.jobs for name in job.upstream} - built
         shuffled = sum(job.shuffle_bytes_expected for job in self._plan.jobs)
         # A build side is fetched by every node.
-        return (
-            shuffled + sum(left[name] for name in read) + nodes * sum(left[name] for name in built)
-        )
+        built_bytes = nodes * sum(left[name] for name in built)
+        return shuffled + sum(left[name] for name in read) + built_bytes
+
+
+class StagedWork(StagedOutline):
+    """Its tasks run where the backend has slots; its rows are handed over at the end."""
+
+    hands_over = True
+
+    def __init__(
+        self,
+        query: str,
+        plan: StagedPlan,
+        memory_bytes: int,
+        tasks: StagedTaskSet,
+        shares: frozenset[str] = frozenset(),
+    ) -> None:
+        """`shares` are the tables of which scans are worth sharing.
+
+        Where tasks run at the nodes of a cluster no scan is shared, and scans tell where splits
+        are.
+        """
+        super().__init__(query, plan)
+        self.memory_bytes = memory_bytes
+        self._tasks = tasks
+        if tasks.at_nodes:
+            self._jobs = tuple(replace(job, scans_alone=True) for job in self._jobs)
+        else:
+            self._jobs = tuple(
+                job if shares.issuperset(job.scans) else replace(job, scans=())
+                for job in self._jobs
+            )
+
+    def tables(self) -> Mapping[str, tuple[str, Table]]:
+        named = {name for job in self._jobs for name in job.scans}
+        return {
+            name: (read.fingerprint, read.as_table)
+            for name, read in self._plan.scanned().items()
+            if name in named
+        }
 
     def for_backend(self, output: ResultStream) -> Staged | Spread:
         return self._tasks.for_backend()
