@@ -19,6 +19,7 @@ from queryard.core.model import MAP
 from queryard.estimate import spreading
 from queryard.estimate.prices import Rates
 from queryard.sql.catalog import canonical
+from queryard.sql.planner import physical
 
 from .fake_ray import FakeRay, ray_faked
 
@@ -50,6 +51,7 @@ def cut_finely(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small tables are read in several splits, too."""
     monkeypatch.setattr(canonical, "SMALL_S", 0.0)
     monkeypatch.setattr(canonical, "SPLIT_S", 0.001)
+    monkeypatch.setattr(physical, "SMALL_S", 0.0)
 
 
 def connect(place: Any, **options: Any) -> queryard.Session:
