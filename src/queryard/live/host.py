@@ -46,7 +46,7 @@ from .planning import tasks_here
 from .policy_in_force import PolicyInForce
 from .reaches import Reaches
 from .recording import COST_EVERY_S, Recorder
-from .request import QueryRequest
+from .request import Plan, QueryRequest
 from .submitting import Submitting
 from .ticket import Ticket
 from .tickets import Tickets
@@ -129,7 +129,9 @@ class Host:
             upkeep.want_copy,
             lambda facts: self.policy.query_ended(facts),
         )
-        coordinator = Coordinator(kernel, gate, reservations, backend.width, profile)
+        # Whether work runs at the nodes of a cluster.
+        self.spreads = make_tasks is not None
+        coordinator = Coordinator(kernel, gate, reservations, backend.width, profile, self.spreads)
         self._loop = loop = Loop(mailbox, coordinator, effects.carry_out, self._break)
         self._door = door = Door(self.owner, post, loop, effects)
         self.policy = policy = PolicyInForce(door, loop, background.problem)
@@ -318,6 +320,12 @@ class Host:
             ticket.output.fail(error)
             end_ticket(ticket)
         self._effects.give_up()
+
+    def most_bytes(self, plan: Plan) -> int:
+        """What a query may reserve: in tasks, all that the nodes of a cluster have together."""
+        if not self.spreads or plan == "native":
+            return self.pool_bytes
+        return int(self.ask(lambda coordinator: coordinator.kernel.state.memory_bytes))
 
     def close(self) -> bool:
         """Cancel what runs, and free everything; False if something runs on, or it was closed."""
