@@ -16,7 +16,6 @@ import contextlib
 import os
 import signal
 import statistics
-import sys
 import tempfile
 import threading
 import time
@@ -26,12 +25,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import queryard
-from queryard.backends.ray.importing import import_on_loopback
 from queryard.core.model import MAP
 from queryard.workload.tpch import TABLES, generate, query
 
-ROOT = Path(__file__).parents[2]
-STORE_BYTES = 150 << 20
+from .clusters import cluster
+
 NODES = 2
 SLOTS = 2
 # Each with maps and reduces.
@@ -173,34 +171,6 @@ def report(outcomes: Mapping[str, Sequence[Outcome]]) -> None:
             print(f"        {kind}: {shown}")
 
 
-@contextlib.contextmanager
-def cluster(nodes: int, slots: int) -> Iterator[str]:
-    """The address of a cluster on loopback, which ends with the bench."""
-    before = os.environ.get("PYTHONPATH", "")
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), before])
-    ray = import_on_loopback()
-    from ray.cluster_utils import Cluster
-
-    with tempfile.TemporaryDirectory(prefix="qyb-", dir="/tmp") as folder:
-        made = Cluster(
-            initialize_head=True,
-            head_node_args={
-                "num_cpus": 0,
-                "object_store_memory": STORE_BYTES,
-                "include_dashboard": False,
-                "temp_dir": folder,
-            },
-        )
-        try:
-            for _ in range(nodes):
-                made.add_node(num_cpus=slots, object_store_memory=STORE_BYTES)
-            yield made.address
-        finally:
-            ray.shutdown()
-            made.shutdown()
-            os.environ["PYTHONPATH"] = before
-
-
 def _options(given: Sequence[str] | None) -> argparse.Namespace:
     usual = Path(tempfile.gettempdir()) / "queryard-bench-ray"
     parser = argparse.ArgumentParser(description=__doc__)
@@ -213,4 +183,4 @@ def _options(given: Sequence[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -20,6 +20,8 @@ import queryard
 import queryard.sql.planner
 from queryard.backends.ray.runs import NodeGone
 from queryard.core.events import TaskFinished
+from queryard.sql.catalog import canonical
+from queryard.sql.planner import physical
 from queryard.workload.tpch import TABLES, query
 
 from .ray_cluster import ray_cluster, skip_without_ray
@@ -169,6 +171,46 @@ def test_tasks_run_at_both_nodes(two_nodes, plain, cut_small, monkeypatch):
     places = Places(two_nodes, monkeypatch)
     check(two_nodes, plain, 9, "staged")
     assert len(places.seen) == 2
+
+
+def test_splits_are_read_again_where_they_were_read(two_nodes, folder, monkeypatch):
+    """The locality rate rises: at first no node is near to a split, then most are read nearby."""
+    monkeypatch.setattr(canonical, "SMALL_S", 0.0)
+    monkeypatch.setattr(canonical, "SPLIT_S", 0.00001)
+    monkeypatch.setattr(physical, "SMALL_S", 0.0)
+    until(lambda: len(two_nodes.host.backend.nodes) == 2)
+    rates = []
+    for _ in range(3):
+        near = read = 0
+        for node, places in scanned(
+            two_nodes, "SELECT count(*), c_nationkey FROM customer GROUP BY ALL"
+        ):
+            read += 1
+            near += node in places
+        assert read >= 4
+        rates.append(near / read)
+    assert rates[0] == 0.0
+    assert min(rates[1:]) >= 0.5
+
+
+def scanned(session: queryard.Session, sql: str) -> list[tuple[str, tuple[str, ...]]]:
+    """The map tasks of a query over tables: the node of each, and the nodes near to its split."""
+    found: list[tuple[str, tuple[str, ...]]] = []
+    backend: Any = session.host.backend
+    launch = backend._launches.launch
+
+    def launched(command: Any, link: Any) -> None:
+        (task,) = command.tasks
+        state = session.host._loop._coordinator.kernel.state
+        job = state.jobs.get(task.job)
+        if task.kind == "map" and job is not None and job.scanned:
+            found.append((command.node, job.scanned[0][0].splits[task.index].nodes))
+        launch(command, link)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(backend._launches, "launch", launched)
+        session.sql(sql, plan="staged").fetchall()
+    return found
 
 
 class Places:
