@@ -189,7 +189,7 @@ class State:
         wanted = self.reserved_bytes + query.memory_bytes + beside_bytes
         if wanted + self.spared_bytes(query) > self.memory_bytes:
             return False
-        if not self.apart:
+        if not self.apart or (self.memory_bytes == math.inf and not query.is_of_one_host):
             return True
         bound, spread_bytes = self._held_by_host()
         if not query.is_of_one_host:
