@@ -13,7 +13,8 @@ from typing import NamedTuple
 from queryard.core.model import Job
 from queryard.core.speedup import Speedup
 
-# Measured on one machine with several nodes (bench/ray/overheads.py).
+# On one machine with several nodes (bench/ray/overheads.py); the tasks of later queries teach
+# what they really take, with all that is beside their work.
 OPEN_S = 0.08
 """Of a query in tasks, whatever it reads: its plan is sent, instances are opened, rows fetched."""
 TASK_S = 0.002

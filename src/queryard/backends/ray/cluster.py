@@ -32,6 +32,8 @@ class RayNode(NamedTuple):
     store_bytes: int
     hostname: str = ""
     labels: Mapping[str, str] = MappingProxyType({})
+    memory_bytes: int = 0
+    """What Ray gives to processes there, beside its object store; 0 if it does not say."""
 
 
 class Cluster:
@@ -75,6 +77,7 @@ class Cluster:
                     store,
                     node.get("NodeManagerHostname", ""),
                     node.get("Labels") or {},
+                    int(resources.get("memory", 0)),
                 )
         return found
 

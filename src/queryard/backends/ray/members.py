@@ -161,6 +161,7 @@ class Members:
             node.store_bytes,
             self._setting.temp,
             self._setting.files(),
+            node.memory_bytes,
         )
         actor = self._actor(node, slots).remote(setting, self._open_workplace)
         try:

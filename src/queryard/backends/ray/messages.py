@@ -133,8 +133,9 @@ class NodeSetting(NamedTuple):
     """What a node is told when it joins.
 
     `memory_bytes` is what its queries may use, beside Ray's object store; None for a share of its
-    machine's. `files` are files that it must see as the driver does: size, and time of the last
-    change in nanoseconds.
+    machine's, and no more than Ray gives to processes there (`ray_bytes`, 0 if it does not say).
+    `files` are files that it must see as the driver does: size, and time of the last change in
+    nanoseconds.
     """
 
     name: str
@@ -143,6 +144,7 @@ class NodeSetting(NamedTuple):
     store_bytes: int
     temp: str | None
     files: Mapping[str, tuple[int, int]]
+    ray_bytes: int = 0
 
 
 class NodeFacts(NamedTuple):

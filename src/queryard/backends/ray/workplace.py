@@ -78,9 +78,7 @@ class DuckWorkplace(Workplace):
 
         self._ray = ray
         self._setting = setting
-        self._memory_bytes = setting.memory_bytes or max(
-            memory_budget(None) - setting.store_bytes, memory_budget(None) // 4
-        )
+        self._memory_bytes = setting.memory_bytes or own_bytes(setting, memory_budget(None))
         self._pool_bytes = int(self._memory_bytes * POOL_SHARE)
         self._space = TempSpace(setting.temp)
         self._contents = Contents()
@@ -124,6 +122,18 @@ class DuckWorkplace(Workplace):
     def close(self) -> None:
         self._native.close()
         self._space.close()
+
+
+def own_bytes(setting: NodeSetting, budget_bytes: int) -> int:
+    """What queries of a node may use, of a budget from which Ray's object store is taken.
+
+    >>> own_bytes(NodeSetting("n", 2, None, 3 << 30, None, {}), 16 << 30) >> 30
+    13
+    >>> own_bytes(NodeSetting("n", 2, None, 3 << 30, None, {}, 8 << 30), 16 << 30) >> 30
+    8
+    """
+    left = max(budget_bytes - setting.store_bytes, budget_bytes // 4)
+    return min(left, setting.ray_bytes) if setting.ray_bytes else left
 
 
 def _beside(work: Callable[[], None]) -> None:
