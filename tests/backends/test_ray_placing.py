@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import duckdb
 import pytest
 
 import queryard
+import queryard.sql.planner
 from queryard.backends.ray import described, node_tasks, workplace
 from queryard.backends.ray.cluster import RayNode
 from queryard.backends.ray.link import Link
@@ -104,6 +106,21 @@ def test_splits_are_read_again_where_they_were_read(ray, folder, orders, profile
         orders.clear()
         assert session.sql(SUM, plan="staged").fetchall() == expected
         first = list(readers(orders).items())[:4]  # then a node that has nothing left may help
+        assert all(before[split] == name for split, name in first)
+
+
+def test_a_table_that_a_plan_cuts_for_itself_is_read_again_where_it_was_read(
+    ray, folder, orders, monkeypatch
+):
+    plan = queryard.sql.planner.plan_staged
+    own = partial(plan, target_bytes=1, partitions=2)
+    monkeypatch.setattr(queryard.sql.planner, "plan_staged", lambda *a, **k: own(*a))
+    with connect(folder) as session:
+        session.sql(SUM, plan="staged").fetchall()
+        before = readers(orders)
+        orders.clear()
+        session.sql(SUM, plan="staged").fetchall()
+        first = list(readers(orders).items())[:4]
         assert all(before[split] == name for split, name in first)
 
 

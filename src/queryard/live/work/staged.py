@@ -22,7 +22,9 @@ from queryard.engine.staged.times import planned_query, task_seconds
 from queryard.estimate.tasks.planned import PlannedQuery
 from queryard.results.explanation import Explanation
 from queryard.results.streams import ResultStream
+from queryard.sql.catalog.model import combined_fingerprint
 from queryard.sql.planner import StagedPlan
+from queryard.sql.planner.plan import StagedJob, TableRead
 
 from .base import Moved
 
@@ -113,19 +115,41 @@ class StagedWork(StagedOutline):
         super().__init__(query, plan)
         self.memory_bytes = memory_bytes
         self._tasks = tasks
+        self._reads: dict[str, TableRead] = plan.scanned()
         if tasks.at_nodes:
-            self._jobs = tuple(replace(job, scans_alone=True) for job in self._jobs)
+            self._jobs = tuple(
+                replace(job, scans=self._placed(staged), scans_alone=True)
+                for job, staged in zip(self._jobs, plan.jobs, strict=True)
+            )
         else:
             self._jobs = tuple(
                 job if shares.issuperset(job.scans) else replace(job, scans=())
                 for job in self._jobs
             )
 
+    def _placed(self, job: StagedJob) -> tuple[str, ...]:
+        """The tables of which splits are the inputs of a job's maps, as their places are known.
+
+        A table that a plan has cut for itself goes under a name of its own, by how many splits
+        there are: the next plan of its kind cuts it alike.
+        """
+        reads = [branch.read for branch in job.branches]
+        found = []
+        for read in reads:
+            if not isinstance(read, TableRead) or not read.splits:
+                return ()
+            if any(split.is_frame for split in read.splits):
+                return ()
+            name = read.table if read.canonical else f"{read.table} in {len(read.splits)}"
+            self._reads[name] = read
+            found.append(name)
+        return tuple(found)
+
     def tables(self) -> Mapping[str, tuple[str, Table]]:
         named = {name for job in self._jobs for name in job.scans}
         return {
-            name: (read.fingerprint, read.as_table)
-            for name, read in self._plan.scanned().items()
+            name: (_fingerprint(read), Table(name, read.as_table.splits))
+            for name, read in self._reads.items()
             if name in named
         }
 
@@ -163,3 +187,8 @@ class StagedWork(StagedOutline):
 
     def explanation(self) -> Explanation | None:
         return staged_explanation(self._plan, self._tasks.actuals())
+
+
+def _fingerprint(read: TableRead) -> str:
+    """Another one if a table was split otherwise."""
+    return read.fingerprint or combined_fingerprint(split.relation for split in read.splits)
