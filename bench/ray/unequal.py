@@ -3,8 +3,8 @@
 A cluster of two nodes on this machine, of which one is throttled: its process is stopped and
 continued in a duty cycle, so that it runs for a third of the time. Staged queries with map and
 reduce phases run at once under each policy. Printed are the seconds until the last one has ended
-and their mean, how many map and reduce tasks each node has run, what they took there, and how
-the slots of each node were divided over time.
+and their mean, how many maps and reduces each node has run in the last turn and what they took
+there, and how its slots were divided over time.
 
 python -m bench.ray.unequal [--scale 1] [--times 3] [--quick]: minutes, or one with --quick.
 """
@@ -21,11 +21,15 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow.parquet as pq
+
 import queryard
 from queryard.core.model import MAP
+from queryard.sql import planner
 from queryard.workload.tpch import TABLES, generate, query
 
 from .clusters import cluster
@@ -39,6 +43,9 @@ FEW = (1, 3, 9)
 CYCLE_S = 0.06
 RUNS = 1 / 3
 LOOK_S = 0.02
+# Of each table, and of each join or group.
+MAPS = 16
+REDUCES = 8
 POLICIES = ("static", "tumm", "h-tumm")
 
 
@@ -48,17 +55,19 @@ class Outcome(NamedTuple):
     last_s: float
     mean_s: float
     divided: Mapping[str, Counter[tuple[int, int]]]
-    """By node: how often so many of its slots ran maps, and so many reduces."""
+    """By kind of node: how often so many of its slots ran maps, and so many reduces."""
+    took: Mapping[str, tuple[int, float, int, float]]
+    """By kind of node: how many maps and reduces it ran, and what they took there on average."""
 
 
 def main(given: Sequence[str] | None = None) -> None:
     options = _options(given)
     scale, times = (0.1, 1) if options.quick else (options.scale, options.times)
     numbers = FEW if options.quick else QUERIES
-    folder = options.data / f"sf{scale:g}"
+    folder = options.data / f"sf{scale:g}-cut"
     if not all((folder / f"{name}.parquet").exists() for name in TABLES):
-        folder.mkdir(parents=True, exist_ok=True)
-        generate(folder, scale)
+        make(folder, scale)
+    cut_finely()
     with cluster(NODES, SLOTS) as address:
         outcomes: dict[str, list[Outcome]] = defaultdict(list)
         for turn in range(times):
@@ -67,6 +76,24 @@ def main(given: Sequence[str] | None = None) -> None:
             for name in names:
                 outcomes[name].append(ran(folder, address, name, numbers, options))
         report(outcomes)
+
+
+def make(folder: Path, scale: float) -> None:
+    """TPC-H in small row groups: there are many maps."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as whole:
+        generate(Path(whole), scale)
+        for name in TABLES:
+            table = pq.read_table(Path(whole, f"{name}.parquet"))
+            rows = max(1, table.num_rows // MAPS)
+            pq.write_table(table, folder / f"{name}.parquet", row_group_size=rows)
+
+
+def cut_finely() -> None:
+    """A map per row group, and all joins and groups by reduces."""
+    plan = planner.plan_staged
+    fine = partial(plan, target_bytes=1, partitions=REDUCES, broadcast_bytes=0)
+    planner.plan_staged = lambda *given, **others: fine(*given)  # type: ignore[assignment]
 
 
 def ran(
@@ -87,18 +114,26 @@ def ran(
             time.sleep(0.1)
         links = sorted(backend._links.values(), key=lambda link: link.name)
         with throttled(links[0].facts.pid), watched(session) as divided:
-            began_s = time.perf_counter()
             handles = [session.submit(query(number), plan="staged") for number in numbers]
-            ends = []
             for handle in handles:
                 handle.take().arrow()
                 handle.wait()
-                ends.append(time.perf_counter() - began_s)
+        first_s = min(handle.timing.submitted_s for handle in handles)
+        ends = [(handle.timing.ended_s or 0.0) - first_s for handle in handles]
         names = {link.name: "slow" if link is links[0] else "fast" for link in links}
         by_kind: dict[str, Counter[tuple[int, int]]] = defaultdict(Counter)
         for node, seen in divided.items():
             by_kind[names.get(node, "fast")].update(seen)
-        return Outcome(max(ends), statistics.mean(ends), by_kind)
+        took = session.host.ask(lambda coordinator: _took(coordinator, names))
+        return Outcome(max(ends), statistics.mean(ends), by_kind, took)
+
+
+def _took(coordinator: Any, names: Mapping[str, str]) -> dict[str, tuple[int, float, int, float]]:
+    found = {}
+    for node in coordinator.kernel.state.nodes.values():
+        maps, reduces = node.map_mean, node.reduce_mean
+        found[names[node.id]] = maps.n, maps.or_else(0.0), reduces.n, reduces.or_else(0.0)
+    return found
 
 
 @contextlib.contextmanager
@@ -168,7 +203,10 @@ def report(outcomes: Mapping[str, Sequence[Outcome]]) -> None:
                 f"{maps} map and {reduces} reduce {count / total:.0%}"
                 for (maps, reduces), count in seen.most_common(5)
             )
-            print(f"        {kind}: {shown}")
+            maps, map_s, reduces, reduce_s = found[-1].took[kind]
+            ran_there = f"{maps} maps of {map_s:.3f} s, {reduces} reduces of {reduce_s:.3f} s"
+            print(f"        {kind}: {ran_there}")
+            print(f"              {shown}")
 
 
 def _options(given: Sequence[str] | None) -> argparse.Namespace:
