@@ -263,7 +263,7 @@ def test_a_native_query_without_rows_out_begins_again_elsewhere(two_nodes, plain
         "SELECT count(*), sum(a.l_quantity) FROM lineitem a, lineitem b "
         "WHERE a.l_orderkey % 500 = b.l_orderkey % 500"
     )
-    handle = two_nodes.submit(sql)
+    handle = two_nodes.submit(sql, plan="native")
     until(lambda: any(run.link is not None for run in backend._runs))
     (run,) = backend._runs
     time.sleep(0.1)
@@ -274,7 +274,8 @@ def test_a_native_query_without_rows_out_begins_again_elsewhere(two_nodes, plain
 def test_a_native_query_with_rows_out_fails_and_names_the_node(two_nodes):
     backend = two_nodes.host.backend
     until(lambda: len(backend.nodes) == 2)
-    handle = two_nodes.submit("SELECT range AS n, repeat('x', 200) AS t FROM range(3000000)")
+    sql = "SELECT range AS n, repeat('x', 200) AS t FROM range(3000000)"
+    handle = two_nodes.submit(sql, plan="native")
     batches = iter(handle.take().batches())
     next(batches)
     (run,) = backend._runs

@@ -16,6 +16,7 @@ from queryard.core.commands import Grant, Launch
 from queryard.core.events import NodeJoined, NodeLost, TableChanged
 from queryard.core.model import MAP, Node, Split, Table
 from queryard.live.coordinating.places import SplitPlaces
+from queryard.sim.forecast import forecast
 
 from .fake_host import MIB, FakeHost
 
@@ -240,6 +241,16 @@ def test_a_native_query_goes_where_tasks_have_read_most():
     host.run()
     query = host.submit(plan="native", largest=("t", 6.0))
     assert home_of(host, query) == "b"
+
+
+def test_what_runs_on_a_cluster_can_be_forecast():
+    host = cluster()
+    host.submit("scans", plan="staged")
+    queries = [host.submit(plan="native", largest=("t", 6.0)) for _ in range(3)]
+    host.run(until_s=0.5)
+    found = forecast(host.coordinator.kernel.fork())
+    assert {*queries} <= found.keys()
+    assert all(found[query].end_s is not None for query in queries)
 
 
 @settings(max_examples=20)
