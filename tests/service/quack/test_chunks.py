@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queryard.service.quack.errors import CannotSend, Malformed
+from queryard.service.quack.v1.chunks import CHUNK_ROWS, ChunkEncoder
 from queryard.service.quack.v1.decoding import read_chunk, read_vector
-from queryard.service.quack.v1.encoding import CHUNK_ROWS, ChunkEncoder
 from queryard.service.quack.v1.type_names import type_of
 from queryard.service.quack.v1.types import (
     VARIANT,

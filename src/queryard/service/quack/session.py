@@ -23,7 +23,7 @@ from . import envelope
 from .attaching import Attachable, Scan, is_question, is_scan, written
 from .errors import QuackError
 from .requests import Append, Disconnect, Fetch, Prepare, Request
-from .rows import Rows
+from .rows import FIRST_CHUNKS, MOST_BYTES, Rows
 from .versions import Codec
 
 # Arrow has no times with a zone, unless DuckDB is told to give all that it has.
@@ -202,6 +202,8 @@ class Session:
         try:
             if self._gone:  # meanwhile
                 handle.cancel()
+            # The first reply has so many: until they are there, nothing is to be done here.
+            handle.gather(FIRST_CHUNKS * self.codec.chunk_rows + 1, MOST_BYTES)
             return handle.result()
         finally:
             self._running = None
