@@ -98,6 +98,7 @@ def test_it_is_what_compare_finds_on_the_same_window(server: Server, root: httpx
     assert found["table"] == compared.table()
     assert found["verdict"] == compared.verdict
     assert found["title"] == compared.title
+    assert found["estimates"].startswith("policies know what every task takes")
 
 
 def test_figures_have_no_script_whatever_names_say(server: Server, root: httpx.Client):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from queryard.comparison import Comparison, Progress, Scores, compare
+from queryard.comparison.settings import knowledge
 from queryard.core.errors import QueryardError
 from queryard.core.model import Tenant
 from queryard.history import HistoryReader
@@ -62,7 +63,7 @@ def computed(job: Job, on_progress: Callable[[float], None]) -> dict[str, Any]:
         "table": compared.table(),
         "verdict": compared.verdict,
         "notes": [*compared.notes, *([problem] if problem else [])],
-        "estimates": found.estimates,
+        "estimates": knowledge(found.estimates),
         "figures": figures,
     }
 

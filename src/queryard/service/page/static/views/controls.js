@@ -225,7 +225,8 @@ function tenantRow(tenant, change) {
     const wanted = { change: "tenant", tenant: tenant.name };
     const texts = Object.fromEntries(Object.keys(inputs).map((key) => [key, inputs[key].value.trim()]));
     for (const key of SHARES) {
-      if (texts[key] !== before[key] && texts[key] !== "") wanted[key] = Number(texts[key]);
+      // An empty one is what the settings have, or the usual one.
+      if (texts[key] !== before[key]) wanted[key] = texts[key] === "" ? null : Number(texts[key]);
     }
     for (const key of LIMITS) {
       if (texts[key] === before[key]) continue;
