@@ -22,6 +22,7 @@ from queryard.engine.describing import Describer
 from queryard.engine.errors import QueryCancelled
 from queryard.engine.native import NativeEngine
 from queryard.engine.temp import TempSpace
+from queryard.history import HeldRow
 from queryard.portfolio.documents import Portfolio
 from queryard.results.accounts import UNLIMITED, Account
 from queryard.results.ownership import Owner
@@ -294,6 +295,13 @@ class Host:
         """Where the history is; None if there is none."""
         history = self._recorder.history
         return None if history is None else history.file
+
+    def record_holds(self, query: str, seconds: Mapping[str, float]) -> None:
+        """Keep for how long what has held a query before its first slot."""
+        history = self._recorder.history
+        if history is not None:
+            for reason, held_s in seconds.items():
+                history.held(HeldRow(query, reason, held_s))
 
     def flush_history(self) -> bool:
         """Wait until all that has happened so far can be read in the history; whether it can."""
