@@ -41,7 +41,7 @@ def with_lengths(data: Bytes, lengths: Any) -> tuple[Bytes, Any]:
     if not len(lengths):
         return data[:0], lengths
     is_short = int(lengths.max()) < 0x80
-    sizes = 1 if is_short else sizes_of(lengths)
+    sizes: Any = 1 if is_short else sizes_of(lengths)
     ends = np.cumsum(lengths + sizes)
     starts = ends - lengths - sizes
     out = np.empty(int(ends[-1]), np.uint8)
