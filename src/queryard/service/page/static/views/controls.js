@@ -172,6 +172,7 @@ function tenantControls(change) {
   const node = panel("Tenants",
     h("div", { class: "table-box" }, h("table", {}, h("caption", { class: "unseen" }, "Tenants"),
       h("thead", {}, h("tr", {}, head.map((each) => h("th", { scope: "col" }, each)))), body)),
+    h("p", { class: "quiet" }, "A share that is left empty is that of the settings, or the usual one; a limit that is left empty is none."),
     h("div", { class: "row" }, name.node, button("Add", () => add(), { class: "small" })));
   let tenants = [];
   const rows = new Keyed(body, (tenant) => tenantRow(tenant, change), (row, tenant) => row.set(tenant), (tenant) => tenant.name);
