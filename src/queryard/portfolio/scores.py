@@ -158,6 +158,30 @@ def lateness(schedule: Schedule) -> float:
     )
 
 
+def overdue(schedule: Schedule) -> float:
+    """What queries with a deadline cost, in the mean: 1 in time, 2 from the deadline on, and 10
+    more for each time that they had.
+
+    >>> late = QueryEnd("a", 0.0, 15.0, 1.0, deadline_s=10.0)
+    >>> overdue(Schedule((late, late._replace(end_s=8.0))))
+    4.0
+    """
+    if all(query.deadline_s is None for query in schedule.queries):
+        return 0.0
+    return 1.0 + missed(schedule) + 10.0 * lateness(schedule)
+
+
+def waited(schedule: Schedule) -> float:
+    """The share of its response that a query waits, in the mean: from 0 to 1.
+
+    As `stretch`, but bounded: it cannot outweigh what it stands beside.
+
+    >>> waited(Schedule((QueryEnd("a", 0.0, 4.0, 1.0), QueryEnd("b", 0.0, 1.0, 2.0))))
+    0.375
+    """
+    return _mean([max(0.0, 1.0 - 1.0 / max(query.stretch, 1e-9)) for query in schedule.queries])
+
+
 def leased(schedule: Schedule) -> float:
     """For how long nodes were leased, all together, in seconds."""
     return math.fsum(schedule.leases_s)
@@ -179,6 +203,8 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "tenant_stretch": tenant_stretch,
         "missed": missed,
         "lateness": lateness,
+        "overdue": overdue,
+        "waited": waited,
         "leased": leased,
     }
 )
@@ -258,8 +284,8 @@ OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
             ),
             # In plain words.
             Objective("small queries fast", {"stretch": 1.0}),
-            # Mostly by how late they are: by how many, a small error of estimates would decide.
-            Objective("deadlines first", {"lateness": 100.0, "missed": 10.0, "stretch": 0.1}),
+            # The second part is bounded: it decides between policies that meet the same deadlines.
+            Objective("deadlines first", {"overdue": 1.0, "waited": 0.1}),
             Objective("fair to tenants", {"tenant_stretch": 1.0}),
             # Queries per second: as soon as all are done; in the mean, if that is the same.
             Objective("throughput", {"makespan": 1.0, "response": 0.1}),

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from queryard.policies import for_arrivals
 from queryard.sim.conditions import Conditions
 from queryard.sim.driver import SimDriver
 from queryard.sim.forecast import resume
+from queryard.workload.model import Arrival
 
 from .scores import QueryEnd, Schedule
 
@@ -50,18 +51,20 @@ def try_out(
     most_launches: int = MOST_LAUNCHES,
     most_s: float = math.inf,
     conditions: Conditions | None = None,
+    arrivals: Sequence[Arrival] = (),
     rest: Callable[[], None] = lambda: None,
 ) -> list[Trial]:
     """Simulate every candidate from now to the end of the queue, to a horizon, for so many
     launches, or for `most_s` processor seconds each. A query that has not ended by then ends after
     it, in the order of the work left.
 
-    `conditions` are those of an ideal world unless they are known to differ. `rest` is called
-    between steps, by a worker that must not use a whole core.
+    `conditions` are those of an ideal world unless they are known to differ. `arrivals` are
+    expected meanwhile, and count like those that are there. `rest` is called between steps, by a
+    worker that must not use a whole core.
     """
     limits = _Limits(horizon_s, most_launches, most_s, rest)
     return [
-        _try_one(scheduler, name, profile, conditions, limits)
+        _try_one(scheduler, name, profile, conditions, arrivals, limits)
         for name, profile in candidates.items()
     ]
 
@@ -80,6 +83,7 @@ def _try_one(
     name: str,
     profile: Profile,
     conditions: Conditions | None,
+    arrivals: Sequence[Arrival],
     limits: _Limits,
 ) -> Trial:
     began = time.perf_counter()
@@ -92,6 +96,10 @@ def _try_one(
         for query in state.queries.values()
     ]
     driver = resume(fork, conditions)
+    for arrival in arrivals:
+        driver.add_arrival(arrival)
+        query = arrival.query
+        active.append((query.id, query.submit_s, arrival.work_s, query.deadline_s, query.tenant))
     if state.paused_by is not None:
         # In a pause every candidate would look the same: what counts is what comes after it.
         driver.post(now, 0, Resumed(now))

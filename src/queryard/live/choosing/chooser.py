@@ -12,13 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from queryard.core.entities import QueryState
 from queryard.core.scheduler import Scheduler
+from queryard.portfolio.arrivals import MARK, Arrived, Recent
 from queryard.portfolio.budget import Budget
 from queryard.portfolio.documents import Portfolio
 from queryard.portfolio.patterns import Pattern, PatternMemory, pattern_of
 from queryard.portfolio.present import Pace, Untried
 from queryard.portfolio.reflection import Outcome, Reflection
-from queryard.portfolio.scores import Objective
+from queryard.portfolio.scores import Objective, Schedule
 from queryard.portfolio.selection import Selector
 from queryard.portfolio.trials import Trial, takes_s
 
@@ -61,6 +63,8 @@ class Question:
     left: set[str]
     # How many slot-seconds a core-second takes at present.
     pace: float = 1.0
+    # What is likely to arrive meanwhile.
+    expected: tuple[Arrived, ...] = ()
 
     @property
     def since_s(self) -> float:
@@ -118,16 +122,28 @@ def verdict(objective: Objective, names: Sequence[str], found: object, asked_s: 
     return Verdict(trials, vectors, lost, dropped)
 
 
+def _arrived(query: QueryState) -> Arrived:
+    due_s = query.spec.deadline_s
+    due_in_s = None if due_s is None else due_s - query.submit_s
+    return Arrived(query.submit_s, query.spec.tenant, query.total_s, due_in_s)
+
+
 class Chooser:
     """Decides for one host. `current` is the candidate in force."""
 
-    def __init__(self, portfolio: Portfolio, now: float) -> None:
+    def __init__(
+        self,
+        portfolio: Portfolio,
+        now: float,
+        reflection: Reflection | None = None,
+        recent: Recent | None = None,
+    ) -> None:
         settings = portfolio.settings
         self.portfolio = portfolio
         self.decisions: deque[PolicyDecision] = deque(maxlen=KEPT)
         self.budget = Budget(settings.share, now, START_S)
         self._selector = Selector(settings)
-        self._reflection = Reflection(settings.objective)
+        self._reflection = reflection or Reflection(settings.objective)
         self._memory = PatternMemory(portfolio.patterns)
         self._sizes = any("provisioning" in of for of in settings.candidates.values())
         self._asked: Question | None = None
@@ -138,6 +154,7 @@ class Chooser:
         # By how much each candidate was behind the best one of late, as a share.
         self._behind: dict[str, float] = {}
         self._pace = Pace()
+        self._recent = recent or Recent(now)
         self._not_before_s = -math.inf
         # Whether a remembered choice is in force that no decision has checked.
         self._unchecked = False
@@ -162,6 +179,8 @@ class Chooser:
         self._note(self._reflection.settle(now))
         if not state.queries:
             return Look()
+        for query in state.queries.values():
+            self._recent.note(query.id, _arrived(query))
         next_s = now + self.portfolio.settings.least_s
         # A query that is alone has all slots, under every policy.
         if len(state.queries) < 2 and not self._sizes:
@@ -181,8 +200,9 @@ class Chooser:
         # Of no use in a trial, and there may be many.
         fork.kernel.state.keys.clear()
         left = set(state.queries)
+        expected = self._recent.expected(now, takes_s(state), state.total_slots)
         self._asked = Question(
-            self._numbers, now, trigger, pattern, fork, len(left), left, self._pace.value
+            self._numbers, now, trigger, pattern, fork, len(left), left, self._pace.value, expected
         )
         return Look(choice, self._asked, next_s)
 
@@ -268,7 +288,8 @@ class Chooser:
         record.forecast = bare.get(chosen)
         choice = None if chosen == before else self._switch(chosen, reason, now)
         if chosen in found.trials:
-            schedule = found.trials[chosen].schedule
+            every = found.trials[chosen].schedule.queries
+            schedule = Schedule(tuple(q for q in every if not q.id.startswith(MARK)))
             self._reflection.expect(question.number, chosen, schedule, question.since_s)
         return choice
 
@@ -314,13 +335,20 @@ class Chooser:
         self.budget.spend(cpu_s, now)
 
     def ended(
-        self, query: str, end_s: float | None, work_s: float = 0.0, held_s: float = 0.0
+        self,
+        query: str,
+        end_s: float | None,
+        work_s: float = 0.0,
+        held_s: float = 0.0,
+        arrived: Arrived | None = None,
     ) -> None:
         """A query has ended; `end_s` is None if it has failed or was cancelled.
 
         It has used `work_s` core-seconds in `held_s` slot-seconds.
         """
         self._pace.note(work_s, held_s)
+        if arrived is not None:
+            self._recent.note(query, arrived)
         if self._asked is not None:
             self._asked.left.discard(query)
         self._note(self._reflection.ended(query, end_s))
