@@ -19,7 +19,6 @@ from queryard.core.scheduler import Scheduler
 from queryard.live.choosing.chooser import Choice, Chooser, Question, verdict
 from queryard.load import Request
 from queryard.policies import resolve_profile
-from queryard.portfolio.arrivals import Arrived, Recent
 from queryard.portfolio.documents import Portfolio, read_portfolio
 from queryard.portfolio.present import try_present
 from queryard.portfolio.reflection import Reflection
@@ -47,7 +46,7 @@ RETURNS_S = 0.01
 # A look follows an arrival by so much; an answer takes so long beside its processor time.
 SOON_S, TRANSIT_S = 0.05, 0.03
 # Processor seconds of a decision: in all, and per query and candidate.
-EACH_S, PER_QUERY_S = 0.01, 0.0005
+EACH_S, PER_QUERY_S = 0.01, 0.0002
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,6 @@ class Variant:
 
     reflects: bool = True
     remembers: bool = True
-    expects: bool = True
 
 
 @dataclass(frozen=True)
@@ -98,10 +96,6 @@ class _Run:
         self.ended: list[Any] = []
         arrivals = tuple(_arrival(each, draw) for each in self.asked)
         self.work_s = {each.query.id: each.truth["all"].work_s for each in arrivals}
-        self.came = {
-            each.id: Arrived(each.time_s, each.tenant, WORK_S[each.template], each.deadline_s)
-            for each in asked
-        }
         self.chooser: Chooser | None = None
         self.driver = build(
             Workload("virtual", arrivals, ()),
@@ -117,7 +111,7 @@ class _Run:
     def _end(self, query: str) -> None:
         if self.chooser is not None:
             now = self.driver.scheduler.state.now
-            self.chooser.ended(query, now, self.work_s[query], self.work_s[query], self.came[query])
+            self.chooser.ended(query, now, self.work_s[query], self.work_s[query])
 
     def finish(self, objective: Objective) -> VirtualRun:
         self.driver.run()
@@ -151,13 +145,6 @@ def _arrival(asked: Request, draw: Random) -> Arrival:
     return Arrival(query, {"all": JobTruth(work_s=work_s)})
 
 
-class _Nothing(Recent):
-    """Expects no arrival."""
-
-    def expected(self, now: float, queue_s: float, slots: int) -> tuple[Arrived, ...]:
-        return ()
-
-
 class _Looks:
     """The thread and the worker of a portfolio, in virtual time."""
 
@@ -168,7 +155,7 @@ class _Looks:
         reflection = Reflection(settings.objective, most=None if variant.reflects else 1.0)
         self._portfolio = portfolio
         self._driver = run.driver
-        self._chooser = run.chooser = Chooser(portfolio, 0.0, reflection, None if variant.expects else _Nothing())
+        self._chooser = run.chooser = Chooser(portfolio, 0.0, reflection)
         for each in run.asked:
             self._driver.call_at(each.time_s + SOON_S, TIMERS, self._look)
 
@@ -193,8 +180,8 @@ class _Looks:
 
     def _ask(self, question: Question, now: float) -> None:
         settings = self._portfolio.settings
-        cpu_s = EACH_S + PER_QUERY_S * (question.queries + len(question.expected)) * len(settings.candidates)
-        tried = try_present(question.fork.kernel, settings.candidates, math.inf, question.pace, question.expected)
+        cpu_s = EACH_S + PER_QUERY_S * question.queries * len(settings.candidates)
+        tried = try_present(question.fork.kernel, settings.candidates, math.inf, question.pace)
         found = verdict(settings.objective, list(settings.candidates), tried, question.since_s)
 
         def answer(then: float) -> list[Event]:

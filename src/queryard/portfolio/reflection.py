@@ -148,7 +148,7 @@ class Reflection:
             end_s = outlook.ends_s.get(query.id)
             if end_s is not None:
                 foreseen.append(query)
-                seen.append(query._replace(end_s=max(end_s, query.submit_s)))
+                seen.append(query.ending(max(end_s, query.submit_s)))
         if not seen or len(seen) < LEAST_ENDED * len(outlook.schedule.queries):
             return None
         # What nodes cost is not of queries.

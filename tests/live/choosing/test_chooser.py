@@ -122,7 +122,7 @@ def test_what_was_remembered_and_is_wrong_is_forgotten():
     choosing = FakeChoosing(FIRST, Script(work_s=lambda run: 4.0), answer)
     crowd(choosing, (4.0, 4.0))
     choosing.tick()
-    choosing.run(0.5)
+    choosing.run(1.0)
     assert choosing.in_force == "swrd"
     pattern = choosing.chooser._memory
     assert len(pattern) >= 1

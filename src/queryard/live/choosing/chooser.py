@@ -12,15 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from queryard.core.entities import QueryState
 from queryard.core.scheduler import Scheduler
-from queryard.portfolio.arrivals import MARK, Arrived, Recent
 from queryard.portfolio.budget import Budget
 from queryard.portfolio.documents import Portfolio
 from queryard.portfolio.patterns import Pattern, PatternMemory, pattern_of
 from queryard.portfolio.present import Pace, Untried
 from queryard.portfolio.reflection import Outcome, Reflection
-from queryard.portfolio.scores import Objective, Schedule
+from queryard.portfolio.scores import Objective
 from queryard.portfolio.selection import Selector
 from queryard.portfolio.trials import Trial, takes_s
 
@@ -29,8 +27,11 @@ from .decisions import PolicyDecision, Tried, told
 
 # How many decisions are kept to be told.
 KEPT = 500
-# Processor time that may be used at the beginning: a worker has to start.
-START_S = 0.5
+# What the start of a worker is expected to cost, until one has started: it loads modules.
+START_CPU_S = 0.35
+# What a decision is expected to cost, until some were made: per candidate and query, with so many
+# queries more than there are.
+TRIAL_CPU_S, MORE_QUERIES = 0.0002, 10
 # After a failure the next decision waits for so long, after the second in turn twice as long.
 AGAIN_S, MOST_AGAIN_S = 1.0, 60.0
 # How far candidates were behind: the latest decision counts like this, up to a limit; and what is
@@ -63,8 +64,6 @@ class Question:
     left: set[str]
     # How many slot-seconds a core-second takes at present.
     pace: float = 1.0
-    # What is likely to arrive meanwhile.
-    expected: tuple[Arrived, ...] = ()
 
     @property
     def since_s(self) -> float:
@@ -122,26 +121,16 @@ def verdict(objective: Objective, names: Sequence[str], found: object, asked_s: 
     return Verdict(trials, vectors, lost, dropped)
 
 
-def _arrived(query: QueryState) -> Arrived:
-    due_s = query.spec.deadline_s
-    due_in_s = None if due_s is None else due_s - query.submit_s
-    return Arrived(query.submit_s, query.spec.tenant, query.total_s, due_in_s)
-
-
 class Chooser:
     """Decides for one host. `current` is the candidate in force."""
 
     def __init__(
-        self,
-        portfolio: Portfolio,
-        now: float,
-        reflection: Reflection | None = None,
-        recent: Recent | None = None,
+        self, portfolio: Portfolio, now: float, reflection: Reflection | None = None
     ) -> None:
         settings = portfolio.settings
         self.portfolio = portfolio
         self.decisions: deque[PolicyDecision] = deque(maxlen=KEPT)
-        self.budget = Budget(settings.share, now, START_S)
+        self.budget = Budget(settings.share, now)
         self._selector = Selector(settings)
         self._reflection = reflection or Reflection(settings.objective)
         self._memory = PatternMemory(portfolio.patterns)
@@ -149,12 +138,14 @@ class Chooser:
         self._asked: Question | None = None
         self._numbers = 0
         self._failures = 0
+        # What starting a worker costs; what a decision costs per query.
+        self._start_cpu_s = START_CPU_S
+        self._query_cpu_s = TRIAL_CPU_S * len(settings.candidates)
         # How long an answer usually takes.
         self._usual_s = 0.05
         # By how much each candidate was behind the best one of late, as a share.
         self._behind: dict[str, float] = {}
         self._pace = Pace()
-        self._recent = recent or Recent(now)
         self._not_before_s = -math.inf
         # Whether a remembered choice is in force that no decision has checked.
         self._unchecked = False
@@ -179,8 +170,6 @@ class Chooser:
         self._note(self._reflection.settle(now))
         if not state.queries:
             return Look()
-        for query in state.queries.values():
-            self._recent.note(query.id, _arrived(query))
         next_s = now + self.portfolio.settings.least_s
         # A query that is alone has all slots, under every policy.
         if len(state.queries) < 2 and not self._sizes:
@@ -190,7 +179,11 @@ class Chooser:
         trigger = self._selector.trigger(state, now) or (CHECK if self._unchecked else None)
         # A queue that is gone before an answer can come is not worth a question.
         is_short = not self._sizes and takes_s(state) * self._pace.value < 2 * self._usual_s
-        if trigger is None or is_short or self._asked is not None or not self._may_ask(now):
+        if trigger is None or is_short or self._asked is not None:
+            return Look(choice, None, next_s)
+        queries = MORE_QUERIES + len(state.queries)
+        cost_s = queries * self._query_cpu_s if has_worker else self._start_cpu_s
+        if now < self._not_before_s or self.budget.free_s(now, cost_s) > now:
             return Look(choice, None, next_s)
         if not has_worker:
             return Look(choice, None, next_s, wants_worker=True)
@@ -200,14 +193,10 @@ class Chooser:
         # Of no use in a trial, and there may be many.
         fork.kernel.state.keys.clear()
         left = set(state.queries)
-        expected = self._recent.expected(now, takes_s(state), state.total_slots)
         self._asked = Question(
-            self._numbers, now, trigger, pattern, fork, len(left), left, self._pace.value, expected
+            self._numbers, now, trigger, pattern, fork, len(left), left, self._pace.value
         )
         return Look(choice, self._asked, next_s)
-
-    def _may_ask(self, now: float) -> bool:
-        return now >= self._not_before_s and self.budget.free_s(now) <= now
 
     def _recall(self, pattern: Pattern, asked_s: float, now: float, queries: int) -> Choice | None:
         """What was decided before for a queue like this, if another policy is in force."""
@@ -251,6 +240,8 @@ class Chooser:
         self._asked = None
         self._failures = 0
         self._usual_s += USUAL * (late_s - self._usual_s)
+        per_query_s = cpu_s / (MORE_QUERIES + question.queries)
+        self._query_cpu_s += USUAL * (per_query_s - self._query_cpu_s)
         self.budget.spend(cpu_s, now)
         if not question.left:
             why = "its queries had ended when the answer came"
@@ -288,8 +279,7 @@ class Chooser:
         record.forecast = bare.get(chosen)
         choice = None if chosen == before else self._switch(chosen, reason, now)
         if chosen in found.trials:
-            every = found.trials[chosen].schedule.queries
-            schedule = Schedule(tuple(q for q in every if not q.id.startswith(MARK)))
+            schedule = found.trials[chosen].schedule
             self._reflection.expect(question.number, chosen, schedule, question.since_s)
         return choice
 
@@ -327,6 +317,11 @@ class Chooser:
         self.wait_after_failure(now, cpu_s)
         self._tell(question, now, cpu_s, dropped or {}, why)
 
+    def started(self, cpu_s: float, now: float) -> None:
+        """A worker has started, and has used so much for it."""
+        self._start_cpu_s = cpu_s
+        self.budget.spend(cpu_s, now)
+
     def wait_after_failure(self, now: float, cpu_s: float) -> None:
         """Ask no worker for a while: one has failed, or has not started."""
         self._failures += 1
@@ -335,20 +330,13 @@ class Chooser:
         self.budget.spend(cpu_s, now)
 
     def ended(
-        self,
-        query: str,
-        end_s: float | None,
-        work_s: float = 0.0,
-        held_s: float = 0.0,
-        arrived: Arrived | None = None,
+        self, query: str, end_s: float | None, work_s: float = 0.0, held_s: float = 0.0
     ) -> None:
         """A query has ended; `end_s` is None if it has failed or was cancelled.
 
         It has used `work_s` core-seconds in `held_s` slot-seconds.
         """
         self._pace.note(work_s, held_s)
-        if arrived is not None:
-            self._recent.note(query, arrived)
         if self._asked is not None:
             self._asked.left.discard(query)
         self._note(self._reflection.ended(query, end_s))
