@@ -36,6 +36,7 @@ KINDS = Kinds.of("sf01", "sf1")
 WORK_S = {
     **dict(zip(KINDS.small, (0.056, 0.036, 0.023, 0.019, 0.046, 0.028, 0.025, 0.033), strict=True)),
     **dict(zip(KINDS.middle, (0.49, 0.30, 0.31, 0.17, 0.31, 0.83, 0.65, 0.52), strict=True)),
+    # Of 400 days.
     KINDS.large[0]: 7.4,
 }
 MACHINE = Machine(KINDS, WORK_S, SLOTS)
@@ -59,11 +60,12 @@ class Variant:
 
 @dataclass(frozen=True)
 class VirtualRun:
-    """The score of a run, the share of a core for deciding, and what was decided."""
+    """The score of a run, what was decided, and what that took of the time."""
 
     score: float
     schedule: Schedule
-    share: float = 0.0
+    took_s: float
+    cpu_s: float = 0.0
     chosen: tuple[str, ...] = ()
 
 
@@ -93,7 +95,6 @@ class _Run:
     def __init__(self, asked: Sequence[Request], seed: int, profile: Mapping[str, Any]) -> None:
         draw = Random(f"{seed}/truth")
         self.asked = sorted(asked, key=lambda each: (each.time_s, each.id))
-        self.ended: list[Any] = []
         arrivals = tuple(_arrival(each, draw) for each in self.asked)
         self.work_s = {each.query.id: each.truth["all"].work_s for each in arrivals}
         self.chooser: Chooser | None = None
@@ -131,10 +132,10 @@ class _Run:
         )
         score = objective.score(objective.vector(schedule))
         if self.chooser is None:
-            return VirtualRun(score, schedule)
+            return VirtualRun(score, schedule, self.driver.now)
         chosen = tuple(each.chosen for each in self.chooser.decisions if each.dropped is None)
-        share = self.chooser.budget.spent_s / self.driver.now
-        return VirtualRun(score, schedule, share, chosen)
+        spent_s = self.chooser.budget.spent_s
+        return VirtualRun(score, schedule, self.driver.now, spent_s, chosen)
 
 
 def _arrival(asked: Request, draw: Random) -> Arrival:

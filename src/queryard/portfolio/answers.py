@@ -19,8 +19,8 @@ def unsure_by_query(reported: Iterable[AnswerReported]) -> dict[str, Steps]:
 
     A query whose answer has several parts is as unsure as the worst of them.
 
-    >>> told = [AnswerReported(t, "q/agg", n, 1.0, 1.0, e) for t, n, e in ((2.0, 1, 8.0), (4.0, 2, 2.0))]
-    >>> unsure_by_query(told)
+    >>> first = AnswerReported(2.0, "q/agg", 1, 1.0, 1.0, error=8.0)
+    >>> unsure_by_query([first, first._replace(time_s=4.0, batch=2, error=2.0)])
     {'q': ((2.0, 0.5), (4.0, 0.125))}
     """
     of_job: dict[str, list[AnswerReported]] = {}
@@ -41,8 +41,9 @@ def _worst(jobs: dict[str, list[tuple[float, float]]]) -> Steps:
         return tuple(next(iter(jobs.values())))
     now: dict[str, float] = {}
     found = []
-    for time_s, job, left in sorted((t, job, left) for job in jobs for t, left in jobs[job]):
-        now[job] = left
+    told = sorted((time_s, job, left) for job in jobs for time_s, left in jobs[job])
+    for time_s, name, left in told:
+        now[name] = left
         if len(now) == len(jobs):
             found.append((time_s, max(now.values())))
     return tuple(found)

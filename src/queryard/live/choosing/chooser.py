@@ -175,8 +175,12 @@ class Chooser:
         if len(state.queries) < 2 and not self._sizes:
             return Look(next_s=next_s)
         pattern = pattern_of(state)
-        choice = self._recall(pattern, asked_s, now, len(state.queries))
-        trigger = self._selector.trigger(state, now) or (CHECK if self._unchecked else None)
+        trigger = self._selector.trigger(state, now)
+        # Memory answers where a decision is due; it does not undo one that was just made.
+        choice = (
+            None if trigger is None else self._recall(pattern, asked_s, now, len(state.queries))
+        )
+        trigger = trigger or (CHECK if self._unchecked else None)
         # A queue that is gone before an answer can come is not worth a question.
         is_short = not self._sizes and takes_s(state) * self._pace.value < 2 * self._usual_s
         if trigger is None or is_short or self._asked is not None:
