@@ -6,7 +6,7 @@ score over that of the best fixed policy of the seed is the figure; the worst is
 the choice matters. Beside it: the share of a core that deciding took while loads were played, how
 long a decision over fifty waiting queries takes, and one from memory.
 
-python -m bench.portfolio_live [--seeds 5] [--only flood]: about 14 min on two cores.
+python -m bench.portfolio_live [--seeds 5] [--first 0] [--only flood]: about 14 min on two cores.
 python -m bench.portfolio_live --virtual [--seeds 5] [--first 0] [--without reflection,memory]:
 the same loads in virtual time, where nothing runs; the same seeds give the same figures. 2 min.
 """
@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--quick", action="store_true", help="one seed, a tenth of the data")
     parser.add_argument("--virtual", action="store_true", help="in virtual time")
-    parser.add_argument("--first", type=int, default=0, help="virtual: the first seed")
+    parser.add_argument("--first", type=int, default=0, help="the first seed; default: 0")
     parser.add_argument(
         "--phase-s",
         type=float,

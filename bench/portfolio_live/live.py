@@ -119,7 +119,8 @@ def bench_load(
 
     results = Results(name, words)
     try:
-        for seed in (WARM_UP, *range(chosen.seeds)):
+        first = chosen.given.first
+        for seed in (WARM_UP, *range(first, first + chosen.seeds)):
             asked = draw(machine, phase_s, seed)
             what = "warm-up" if seed == WARM_UP else f"seed {seed}"
             runs = {policy: partial(run, policy, asked, what) for policy in policies}
