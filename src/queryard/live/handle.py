@@ -78,6 +78,8 @@ class Handle:
 
     async def _ready(self) -> Answer:
         self._client.host.owner.check()
+        if self._ticket.output.ready:
+            return self.result()
         loop = asyncio.get_running_loop()
         ready = asyncio.Event()
 
@@ -124,6 +126,10 @@ class Handle:
         """Wait until the query has ended; True if it has. Its rows must be read meanwhile."""
         self._client.host.owner.check()
         return self._ticket.over.wait(_seconds(timeout))
+
+    def wait_for_rows(self, rows: int, timeout_s: float) -> None:
+        """Wait for all rows, or for so many of them; at most so long."""
+        self._ticket.output.wait_for_end(rows, timeout_s)
 
     def cancel(self) -> None:
         """Stop it; what it held is free again within about 100 ms."""

@@ -93,6 +93,10 @@ class Answer:
         self.schema  # noqa: B018  # waits until it is known
         return self._stream.returns == "rows"
 
+    def is_small(self, rows: int, size_bytes: int) -> bool:
+        """Whether all rows are there already, and fewer than this."""
+        return self._table is None and self._stream.is_small(rows, size_bytes)
+
     # --- all rows --------------------------------------------------------------------------------
 
     def arrow(self) -> Any:

@@ -102,6 +102,21 @@ class ResultStream:
         """Whether all rows have come, without an error."""
         return self._finished
 
+    @property
+    def ready(self) -> bool:
+        """Whether there are columns to be read, or an error to be met."""
+        return self._schema is not None or self._ended
+
+    def is_small(self, rows: int, size_bytes: int) -> bool:
+        """Whether all rows have come and are few, so that taking them neither waits nor lasts."""
+        few = self.rows < rows and self._bytes <= size_bytes
+        return self._finished and few and self._file is None
+
+    def wait_for_end(self, rows: int, timeout_s: float) -> None:
+        """Wait until it has ended or has so many rows; at most so long."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._ended or self.rows >= rows, timeout_s)
+
     def start(self, schema: Any, types: tuple[str, ...], returns: Returns = "rows") -> None:
         """The columns are known: an Arrow schema, and the SQL types."""
         with self._changed:

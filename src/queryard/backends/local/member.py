@@ -195,6 +195,8 @@ class LeasedExecution:
         self.due_s = 0.0
         self.looked_s = 0.0
         self.told_s = 0.0
+        # Since when DuckDB has said at every poll that rows are ready.
+        self.seems_ready_s: float | None = None
         self.reports = 0
         # How long revoked slots usually take to leave: DuckDB releases a thread between two steps,
         # and steps take longer in expensive operators.

@@ -12,7 +12,8 @@ from .member import LeasedExecution
 # bounds. So polling costs next to nothing, and the end is seen soon relative to the whole.
 POLL_S = (0.001, 0.02)
 POLL_SHARE = 0.03
-# How soon to poll again when rows seem to be ready.
+# How soon to poll again when rows seem to be ready. DuckDB may say so while it computes, some
+# statements until their end: the longer it has said so, the rarer the polls, by the same share.
 CONFIRM_S = 0.0005
 # How often to examine idle slots and overstaying slots. A statement with revoked slots is polled as
 # often; one with a single slot can lend none, and is examined for its progress only.
@@ -105,7 +106,11 @@ def _next(run: LeasedExecution, now: float) -> float:
     """When to look at a run again."""
     # A sprint tells by itself when it is ready.
     shortest, longest = (POLL_S[1], POLL_S[1]) if run.query.sprinting else POLL_S
-    if run.query.seems_ready:
-        return now + CONFIRM_S
-    pause = max(shortest, run.query.current_s * POLL_SHARE)
-    return now + min(pause, LOOK_S if run.is_leaving else longest)
+    pause = min(max(shortest, run.query.current_s * POLL_SHARE), longest)
+    if not run.query.seems_ready:
+        run.seems_ready_s = None
+    else:
+        if run.seems_ready_s is None:
+            run.seems_ready_s = now
+        pause = min(max(CONFIRM_S, (now - run.seems_ready_s) * POLL_SHARE), pause)
+    return now + (min(pause, LOOK_S) if run.is_leaving else pause)

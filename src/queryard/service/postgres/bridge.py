@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from queryard.core.errors import QueryardError
+from queryard.engine.access import Access
 from queryard.engine.classify import Classified, classify
 from queryard.engine.describing import CannotDescribe
 from queryard.live.handle import Handle
@@ -28,7 +29,8 @@ from .catalog.answers import Described as CatalogDescribed
 from .catalogs import Catalogs, column_types
 from .errors import PostgresError, not_supported
 from .inference import infer
-from .rows import Rows
+from .plain_templates import PlainTemplates
+from .rows import FEW_ROWS, Rows
 from .settings import Settings
 from .texts import Text
 from .types import Column, columns_of, wire_type, with_casts
@@ -36,6 +38,10 @@ from .types import Column, columns_of, wire_type, with_casts
 T = TypeVar("T")
 # How often a client that wants to know is told of the progress of its query.
 NOTICE_S = 0.5
+# The thread that enters a statement waits so long for its rows: one thread less is woken.
+MOMENT_S = 0.02
+# Statements up to this length are looked at on the event loop.
+SHORT = 4_000
 
 
 class Activity:
@@ -102,6 +108,7 @@ class Bridge:
         identity: Mapping[str, str],
         limits: ServiceLimits,
         zone: str = "UTC",
+        plain: PlainTemplates | None = None,
     ) -> None:
         """`identity` is what is known of the session and is no setting: user, database, pid …
 
@@ -114,6 +121,7 @@ class Bridge:
         self._catalogs = catalogs
         self._identity = dict(identity)
         self._zone = zone
+        self._plain = PlainTemplates() if plain is None else plain
 
     async def call(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run something that blocks in a thread."""
@@ -156,10 +164,23 @@ class Bridge:
                 types = [own or _oid(kind) for own, kind in zip(types, said, strict=True)]
         return infer(text, types, lambda each: column_types(self.client, each))
 
-    async def plan(self, sql: str) -> Plan:
-        """Bind a statement, and cast the columns that need it. Nothing is run."""
+    async def plan(self, sql: str, *, runs: bool = False) -> Plan:
+        """Bind a statement, and cast the columns that need it. Nothing is run.
+
+        If it `runs` next in any case, and is not known to need casts, its columns may be left to
+        what comes with its rows.
+        """
         await self.follow_settings()
+        if runs and len(sql) <= SHORT:
+            with contextlib.suppress(QueryardError):  # met again where it is bound
+                found = classify(sql)
+                if len(found) == 1 and self._plain.has(self._access, found[0]):
+                    return Plan(found[0].sql, found[0], (), opaque=True)
         return await self.call(self._plan, sql)
+
+    @property
+    def _access(self) -> Access:
+        return self.client.client.reach.access
 
     def _plan(self, sql: str) -> Plan:
         statements = classify(sql)
@@ -173,6 +194,7 @@ class Bridge:
         columns = columns_of(found.names, found.types)
         awkward = [column.name for column in columns if column.type.cast]
         if not awkward:
+            self._plain.add(self._access, statement)
             return Plan(statement.sql, statement, columns)
         if statement.kind != "SELECT":
             raise not_supported(
@@ -196,13 +218,15 @@ class Bridge:
         if plan.opaque:
             columns = columns_of(tuple(answer.columns), tuple(answer.types))
             if any(column.type.cast for column in columns):
+                self._plain.discard(self._access, plan.statement)
                 await self.call(answer.close)
                 again = Plan(plan.sql, plan.statement, columns)
                 return await self.start(again, activity, tell)
             plan = Plan(plan.sql, plan.statement, columns)
         columns = plan.columns
         _check_types(columns, answer.types)
-        return Started(Rows(columns, answer.batches(), answer.close), 0, handle)
+        rows = Rows(columns, answer.batches(), answer.close, answer.is_small)
+        return Started(rows, 0, handle)
 
     async def run(self, sql: str) -> None:
         """Run a statement of the session's own to its end: BEGIN, COMMIT, SET …"""
@@ -219,7 +243,13 @@ class Bridge:
     async def _submit(self, sql: str, instead: Instead | None = None) -> Handle:
         await self.follow_settings()
         options = self.settings.query_options()
-        return await self.call(lambda: self.client.submit(sql, instead=instead, **options))
+
+        def enter() -> Handle:
+            handle = self.client.submit(sql, instead=instead, **options)
+            handle.wait_for_rows(FEW_ROWS, MOMENT_S)
+            return handle
+
+        return await self.call(enter)
 
     async def _told(self, handle: Handle, tell: Callable[[str], Any]) -> Answer:
         waiting = asyncio.ensure_future(_ready(handle))

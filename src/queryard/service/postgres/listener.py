@@ -21,6 +21,7 @@ from .bridge import Bridge
 from .catalogs import Catalogs
 from .errors import FatalError, PostgresError
 from .login import Login, log_in
+from .plain_templates import PlainTemplates
 from .problems import as_postgres
 from .session import Ended, Session
 from .setting_values import SERVER_VERSION, seconds_of
@@ -43,6 +44,7 @@ class PostgresListener:
     def __init__(self, yard: Yard) -> None:
         self._yard = yard
         self._catalogs = Catalogs()
+        self.plain = PlainTemplates()
         self._server: asyncio.Server | None = None
         self._context: ssl.SSLContext | None = None
         self._connections: set[_Connection] = set()
@@ -276,6 +278,7 @@ class _Connection:
             identity,
             listener.yard.config.limits,
             zone,
+            listener.plain,
         )
         session = Session(self.wire, bridge)
         self.wire.send(replies.AUTHENTICATED)

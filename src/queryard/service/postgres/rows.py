@@ -10,6 +10,8 @@ from .encoding.rows import DATA_ROW, Sent, encode_rows, pieces_of
 from .types import Column
 
 FEW_ROWS = 1024
+# Few rows of so many bytes are encoded faster than a thread is woken for it.
+FEW_BYTES = 1 << 16
 Encoder = Callable[[Any], list[Any]]
 
 
@@ -30,11 +32,19 @@ class Rows:
         columns: tuple[Column, ...],
         batches: Iterable[Any],
         close: Callable[[], None] = lambda: None,
+        is_small: Callable[[int, int], bool] = lambda rows, size_bytes: False,
     ) -> None:
+        """`is_small` says whether all rows are there, and fewer than a number of rows and bytes."""
         self.columns = columns
+        self._is_small = is_small
         self._pieces: Iterator[Any] = (piece for batch in batches for piece in pieces_of(batch))
         self._rest: Any = None
         self._close = close
+
+    @property
+    def at_hand(self) -> bool:
+        """Whether `next` neither waits nor takes long."""
+        return self._rest is None and self._is_small(FEW_ROWS, FEW_BYTES)
 
     def next(self, most: int | None, encode: Encoder) -> Chunk:
         """The next rows, at most so many; it waits for the query.

@@ -93,6 +93,12 @@ class Sender:
 
     async def stream(self, rows: Rows, most: int | None, encode: Encoder) -> tuple[int, bool]:
         """Send rows, at most so many; how many were sent, and whether that was all."""
+        if rows.at_hand:
+            chunk = rows.next(most, encode)
+            for data in chunk.data:
+                self._outlet.send(data)
+            await self._outlet.drain()
+            return chunk.rows, chunk.ended
         sent = 0
         coming = self._coming(rows, most, encode)
         try:

@@ -158,7 +158,7 @@ class Session:
         for text in texts:
             if text.parameters:
                 raise PostgresError("42P02", f"there is no parameter ${text.parameters}")
-            portal = await self._portal(text, text, [], ())
+            portal = await self._portal(text, text, [], (), runs=True)
             alone = len(texts) == 1
             await self._executor.execute(portal, None, activity, alone=alone, describes=True)
         await self._executor.transactions.end_series(failed=False)
@@ -199,7 +199,7 @@ class Session:
         types = await self._types(prepared)
         values = values_of(message.values, types, message.formats)
         bound = Text(text.filled(lambda number: as_sql(values[number - 1], types[number - 1])))
-        portal = await self._portal(text, bound, values, message.result_formats)
+        portal = await self._portal(text, bound, values, message.result_formats, runs=True)
         self.portals.add(message.portal, portal)
         self._link.send(replies.BOUND)
 
@@ -215,9 +215,11 @@ class Session:
         return is_query and await self._bridge.concerns_catalog(text)
 
     async def _portal(
-        self, text: Text, bound: Text, values: list[Any], forms: tuple[int, ...]
+        self, text: Text, bound: Text, values: list[Any], forms: tuple[int, ...], *, runs: bool
     ) -> Portal:
-        """What a statement with its parameters asks for; a query is bound."""
+        """What a statement with its parameters asks for; a query is bound, unless it `runs` next
+        and its columns can be told then.
+        """
         if not text.words:
             return Portal(text, None, forms=forms)
         work: Any = command_of(bound) or copy_of(bound)
@@ -226,7 +228,7 @@ class Session:
         self.block.check()
         if await self._bridge.concerns_catalog(text):
             return Portal(text, None, values, forms)
-        return Portal(bound, await self._bridge.plan(bound.sql), forms=forms)
+        return Portal(bound, await self._bridge.plan(bound.sql, runs=runs), forms=forms)
 
     async def _describe(self, message: m.Describe, activity: Activity) -> None:
         if message.target == "portal":
@@ -251,7 +253,7 @@ class Session:
             return found.parameters, tuple(Column(name, WireType(oid)) for name, oid in pairs)
         types = await self._bridge.parameter_types(text, prepared.given)
         sample = Text(text.filled(lambda number: null_of(types[number - 1])))
-        portal = await self._portal(sample, sample, [], ())
+        portal = await self._portal(sample, sample, [], (), runs=False)
         return types, await self._executor.columns(portal, activity, keeps=False)
 
     def _send_columns(
