@@ -1,4 +1,4 @@
-"""The vectorised encoder gives the bytes that a slow one gives, value by value."""
+"""The encoders of many and of few rows give the bytes that a slow one gives, value by value."""
 
 from __future__ import annotations
 
@@ -15,10 +15,20 @@ from hypothesis import strategies as st
 from queryard.service.postgres import oids
 from queryard.service.postgres.copy_options import CopyOut
 from queryard.service.postgres.copying import CopyRows
+from queryard.service.postgres.encoding import rows as encoding
 from queryard.service.postgres.encoding.rows import COPY_ROW, Sent, encode_rows, pieces_of
 from queryard.service.postgres.errors import PostgresError
 from queryard.service.postgres.types import Column, WireType
 from tests.service.postgres import row_reference
+
+
+@pytest.fixture(autouse=True, scope="module", params=[0, encoding.FEW_CELLS])
+def few_cells(request):
+    """Batches here are small: all at once as if they were large, and cell by cell."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(encoding, "FEW_CELLS", request.param)
+        yield
+
 
 _TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
 _DAYS = st.dates(dt.date(1, 1, 3), dt.date(9999, 12, 29))

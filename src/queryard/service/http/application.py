@@ -40,6 +40,7 @@ from .guard import Guard
 from .metrics import Figures
 from .observing_past import FreshAnswers
 from .observing_stream import NowFeed
+from .quick import with_quick_way
 from .replies import PROBLEM, problem_json, problem_reply, to_json
 
 
@@ -93,7 +94,7 @@ def create_app(yard: Yard) -> Guard:
         return app.openapi_schema
 
     app.openapi = schema  # type: ignore[method-assign]
-    return Guard(app, yard, figures.responded)
+    return Guard(with_quick_way(app), yard, figures.responded)
 
 
 async def _problem(request: Request, error: Exception) -> Response:

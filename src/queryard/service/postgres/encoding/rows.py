@@ -26,6 +26,10 @@ DATA_ROW, COPY_ROW = ord("D"), ord("d")
 # Rows are encoded in pieces that stay within the processor's cache, and within Arrow's 2 GB.
 PIECE_ROWS = 16_384
 _PIECE_BYTES = 64 << 20
+# So few cells are joined one by one: the steps of Arrow and NumPy cost more than the rows.
+FEW_CELLS = 256
+_STRING = pa.string()
+_NULL = b"\xff\xff\xff\xff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,8 @@ def encode_rows(
 ) -> Any:
     """The messages of all rows of a batch, as one buffer."""
     number, width = batch.num_rows, len(columns)
+    if number * width <= FEW_CELLS:
+        return _few_rows(batch, columns, letter, zone)
     head = np.empty((number, 4), np.uint8)
     # Bytes of the same length in each row, up to the next value whose length differs.
     run: list[Any] = [bytes([letter]), head, width.to_bytes(2, "big")]
@@ -98,6 +104,38 @@ def encode_rows(
         as_binary(side_by_side(part, number)) if isinstance(part, list) else part for part in parts
     ]
     return bytes_of(pc.binary_join_element_wise(*joined, b""))
+
+
+def _few_rows(batch: Any, columns: Sequence[Sent], letter: int, zone: str) -> bytes:
+    """The same, cell by cell."""
+    pairs = zip(batch.columns, columns, strict=True)
+    cells = [_few_cells(column, sent, zone) for column, sent in pairs]
+    begin, width = bytes([letter]), len(columns).to_bytes(2, "big")
+    parts = []
+    # The rows of a batch without columns are still rows.
+    for row in zip(*cells, strict=True) if cells else [()] * batch.num_rows:
+        values = [len(v).to_bytes(4, "big") + v if v is not None else _NULL for v in row]
+        body = b"".join(values)
+        parts += [begin, (6 + len(body)).to_bytes(4, "big"), width, body]
+    return b"".join(parts)
+
+
+def _few_cells(column: Any, sent: Sent, zone: str) -> list[bytes | None]:
+    """The values of a short column, with None for NULL."""
+    kind = column.type
+    if not sent.format and sent.oid in oids.SIGNED and pa.types.is_integer(kind):
+        return [None if v is None else b"%d" % v for v in column.to_pylist()]
+    if sent.oid in oids.TEXTS and kind == _STRING:
+        texts = [None if v is None else v.encode() for v in column.to_pylist()]
+        if not any(text and b"\0" in text for text in texts):
+            return texts
+    cells = cells_of(column, sent, zone)
+    values = [cell.tobytes() for cell in cells] if isinstance(cells, np.ndarray) else None
+    nulls = nulls_of(column)
+    found = cells.to_pylist() if values is None else values
+    if nulls is None:
+        return found
+    return [None if is_null else value for is_null, value in zip(nulls, found, strict=True)]
 
 
 def bytes_of(values: Any) -> Any:
