@@ -80,7 +80,7 @@ class EffectRunner:
             out.Execute: lambda effect: backend.execute(effect.command),
             out.StopWork: lambda effect: backend.stop(effect.query, effect.error),
             out.Forget: lambda effect: backend.forget(effect.query),
-            out.CloseWork: lambda effect: self._background.start(effect.work.close),
+            out.CloseWork: lambda effect: self._close(effect.work),
             out.HandOver: self._hand_over,
             out.Spill: self._spill,
             out.FailOutput: self._fail_output,
@@ -245,11 +245,15 @@ class EffectRunner:
         if ticket.keep_s is not None:
             self._later(ticket.keep_s, lambda: self._tickets.expire(self._now()))
         if effect.work is not None:
-            self._background.start(effect.work.close)
+            self._close(effect.work)
         if ticket.status == "finished" and ticket.request.runs_once:
             self._background.start(lambda: self._end_once(ticket))
         else:
             end_ticket(ticket)
+
+    def _close(self, work: Work) -> None:
+        if work.holds:
+            self._background.start(work.close)
 
     def _end_once(self, ticket: Ticket) -> None:
         """Remember that a statement has run under its key, and only then tell its end."""

@@ -6,6 +6,7 @@ import json
 import logging
 import sys
 import threading
+import time
 import warnings
 from datetime import UTC, datetime
 from queue import SimpleQueue
@@ -15,6 +16,8 @@ from .config import LogFormat
 
 # How long the end of a process waits for its last lines to be written.
 FLUSH_S = 2.0
+# Lines of this time are written together: a thread that is woken for each costs more than the line.
+GATHER_S = 0.05
 LOGGER = logging.getLogger("queryard.service")
 # Of these libraries only warnings are told, in our form.
 _OTHERS = ("uvicorn", "uvicorn.error", "asyncio", "py.warnings")
@@ -22,8 +25,13 @@ _OTHERS = ("uvicorn", "uvicorn.error", "asyncio", "py.warnings")
 
 def log(event: str, level: int = logging.INFO, **fields: object) -> None:
     """Write an event with its fields, of which None is left out."""
+    if not LOGGER.isEnabledFor(level):
+        return
     told = {name: value for name, value in fields.items() if value is not None}
-    LOGGER.log(level, event, extra={"fields": told})
+    # Without `LOGGER.log`, which looks for the place in the code: no line has it.
+    LOGGER.handle(
+        LOGGER.makeRecord(LOGGER.name, level, "", 0, event, (), None, extra={"fields": told})
+    )
 
 
 def set_up(form: LogFormat, stream: TextIO | None = None) -> None:
@@ -65,15 +73,20 @@ class Later(logging.StreamHandler[TextIO]):
 
     def _write(self) -> None:
         while True:
-            record = self._records.get()
-            if isinstance(record, threading.Event):
-                record.set()
-                continue
+            first = self._records.get()
+            time.sleep(GATHER_S)
+            told = [first, *(self._records.get() for _ in range(self._records.qsize()))]
+            records = [each for each in told if isinstance(each, logging.LogRecord)]
             try:
-                self.stream.write(self.format(record) + self.terminator)
+                lines = (self.format(record) + self.terminator for record in records)
+                self.stream.write("".join(lines))
                 self.stream.flush()
             except Exception:  # as `StreamHandler` does
-                self.handleError(record)
+                if records:
+                    self.handleError(records[-1])
+            for done in told:
+                if isinstance(done, threading.Event):
+                    done.set()
 
 
 class JsonLines(logging.Formatter):

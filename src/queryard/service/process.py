@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -129,6 +130,9 @@ class Server:
 def run(main: Coroutine[Any, Any, None]) -> None:
     """Run the main function of a server on the fastest event loop there is."""
     _return_memory()
+    # What was imported stays: the collector of garbage need not look at it again and again.
+    gc.collect()
+    gc.freeze()
     factory: Callable[[], asyncio.AbstractEventLoop] | None = None
     if sys.platform != "win32":
         with contextlib.suppress(ImportError):

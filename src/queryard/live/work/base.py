@@ -76,6 +76,10 @@ class Work(Outlined, Protocol):
     def hand_over(self, output: ResultStream) -> None:
         """Pass its rows to the reader; on a thread of its own, if `hands_over`."""
 
+    @property
+    def holds(self) -> bool:
+        """Whether `close` has anything to free."""
+
     def close(self) -> None:
         """Its query has ended: free everything; on a thread of its own."""
 

@@ -48,6 +48,10 @@ class LeasedWork:
     def hand_over(self, output: ResultStream) -> None:
         raise AssertionError("the rows of leased work go to the reader as they are made")
 
+    @property
+    def holds(self) -> bool:
+        return False
+
     def close(self) -> None:
         pass
 

@@ -182,6 +182,10 @@ class StagedWork(StagedOutline):
             output.put(batch)
         output.finish()
 
+    @property
+    def holds(self) -> bool:
+        return True
+
     def close(self) -> None:
         self._tasks.close()
 

@@ -11,6 +11,7 @@ import importlib
 import os
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -42,8 +43,16 @@ def local_path(uri: str, base: Path | None = None) -> Path:
                 f"{uri}: names the machine {parts.netloc!r}; local files are file:///path"
             )
         return Path(os.path.abspath(unquote(parts.path)))
+    if not uri.startswith("~") and (os.path.isabs(uri) or (base and base.is_absolute())):
+        return _below(uri, base)
     path = Path(uri).expanduser()
     return Path(os.path.abspath(path if base is None else base / path))
+
+
+@lru_cache(maxsize=4_096)
+def _below(uri: str, base: Path | None) -> Path:
+    """The same where it depends on nothing else: every statement asks for the same few."""
+    return Path(os.path.abspath(uri if base is None else base / uri))
 
 
 def list_files(uri: str, base: Path | None, listing: Listing) -> Sequence[DataFile]:
