@@ -69,13 +69,14 @@ HEAVY: Mapping[str, Callable[[str, Random], str]] = {
 
 def scales(size: float = 1.0) -> tuple[float, float, float]:
     """The scales of all the data."""
-    return SMALL * size, MIDDLE * size, LARGE * size
+    small, middle, large = (round(scale * size, 6) for scale in (SMALL, MIDDLE, LARGE))
+    return small, middle, large
 
 
 def templates(size: float = 1.0) -> dict[str, Template]:
     """All that can be asked: `sf01.q01` to `sf5.q22`, and `sf5.pairs` and the other long ones."""
     found = tpch_templates({schema(scale): scale for scale in scales(size)})
-    place = schema(LARGE * size)
+    place = schema(scales(size)[2])
     for name, text in HEAVY.items():
 
         def draw(rng: Random, text: Callable[[str, Random], str] = text) -> str:
@@ -114,7 +115,7 @@ def long_tailed(size: float = 1.0) -> dict[str, float]:
 
 def short_tailed(size: float = 1.0) -> dict[str, float]:
     """The same without the 3 %."""
-    heavy = {f"{schema(LARGE * size)}.{name}" for name in HEAVY}
+    heavy = {f"{schema(scales(size)[2])}.{name}" for name in HEAVY}
     return {name: weight for name, weight in long_tailed(size).items() if name not in heavy}
 
 

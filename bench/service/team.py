@@ -3,9 +3,12 @@
 The same requests at the same times go to a Queryard server, to plain DuckDB behind the same kind of
 HTTP front (FastAPI, uvicorn, Arrow), and to DuckDB's own server, Quack, with its own client (DuckDB
 1.5.5, in an environment of its own that is made once; left out where it cannot be installed).
-Targets: mean and p95 of the small queries (scales 0.1 and 1 of TPC-H) at most 0.5 of both peers'.
+Targets: mean and p95 of the small queries (the two smaller scales of TPC-H) at most 0.5 of both
+peers'. What templates take alone is measured once and kept beside the data.
 
-python -m bench.service.team [--seeds 3] [--queries 200]: about 5 minutes per run, three per seed.
+python -m bench.service.team [--seeds 1] [--seconds 100] [--size 0.2]: about 8 minutes per seed, and
+as long once to make the data and to measure. `--size 1` has the data of `bench.live`, and queries
+that take five times as long: give it `--seconds 600`.
 """
 
 from __future__ import annotations
@@ -36,10 +39,15 @@ from queryard.workload.load import Asker
 from tools.quack_environment import Unavailable, environment
 
 from .quack_peer import CONNECTIONS_PER_TENANT
-from .setting import free_port, server, wait_until_ready
+from .setting import free_port, server, table, wait_until_ready
 
 TENANTS = tuple(f"team{number:02d}" for number in range(20))
 MOST = 0.5
+# More than come in the time that is played.
+MOST_QUERIES = 2_000
+# How long the server may take to answer a request with rows.
+WAIT_S = 300
+ARROW = "application/vnd.apache.arrow.stream"
 
 Outcomes = Mapping[str, tuple[float, int, str]]
 """By request: seconds from the start to its last row, its rows, its error."""
@@ -54,59 +62,98 @@ def spec(size: float, count: int) -> LoadSpec:
 
 
 def bench(chosen: Setting) -> None:
-    size = 0.1 if chosen.quick else 1.0
-    count = 40 if chosen.quick else chosen.given.queries
-    load = spec(size, count)
+    size = 0.1 if chosen.quick else chosen.given.size
+    seconds = 10.0 if chosen.quick else chosen.given.seconds
+    load = spec(size, MOST_QUERIES)
     ground = chosen.ground(*mixes.scales(size))
-    measured = chosen.measure(ground, [load])
+    alone = chosen.alone or chosen.data / f"team-alone-{size:g}-{ground.slots}.json"
+    measured = replace(chosen, alone=alone).measure(ground, [load])
     small = tuple(f"{schema(scale)}." for scale in mixes.scales(size)[:2])
     tables = {name: str(path) for name, path in ground.tables.items()}
     quack = None if chosen.given.without_quack else quack_python()
-    ratios: dict[str, list[float]] = {}
+    seen: dict[str, list[float]] = {}
     for seed in range(chosen.seeds):
-        asked = draw(load, seed=seed, work_s=measured.work_s, slots=ground.slots)
+        drawn = draw(load, seed=seed, work_s=measured.work_s, slots=ground.slots)
+        asked = [one for one in drawn if one.time_s <= seconds]
+        print(f"  seed {seed}: {len(asked)} queries within {seconds:g} s", flush=True)
         runs: dict[str, Callable[[], Outcomes]] = {
             "queryard": lambda asked=asked: by_queryard(asked, tables),
             "front": lambda asked=asked: by_front(asked, tables),
         }
         if quack is not None:
             runs["quack"] = lambda asked=asked: by_quack(asked, tables, quack)
-        found = in_turn(seed, runs)
-        rows = {one.id: {name: out[one.id][1] for name, out in found.items()} for one in asked}
+        found = in_turn(seed, {name: _told(name, run) for name, run in runs.items()})
+        _check_all(found, asked)
         for name, outcomes in found.items():
-            wrong = [each for each in outcomes.values() if each[2]]
-            if wrong:
-                raise SystemExit(f"error: {name}: {len(wrong)} failed, one with {wrong[0][2]}")
-            times = [outcomes[one.id][0] - one.time_s for one in asked]
-            short = sorted(
-                outcomes[one.id][0] - one.time_s for one in asked if one.template.startswith(small)
-            )
-            mean, p95 = statistics.fmean(short), short[int(len(short) * 0.95)]
-            print(
-                f"  seed {seed}: {name}: small mean {mean:.3f} s, p95 {p95:.3f} s; "
-                f"all mean {statistics.fmean(times):.3f} s, last {max(times):.1f} s",
-                flush=True,
-            )
-            ratios.setdefault(f"{name} mean", []).append(mean)
-            ratios.setdefault(f"{name} p95", []).append(p95)
-        if different := [key for key, each in rows.items() if len(set(each.values())) > 1]:
-            raise SystemExit(f"error: {different[0]} had another number of rows: {rows}")
+            for what, value in _figures(outcomes, asked, small).items():
+                seen.setdefault(f"{name} {what}", []).append(value)
+    peers = [name for name in ("front", "quack") if f"{name} mean" in seen]
+    _show_seconds(seen, ("queryard", *peers))
     figures = [
         Figure(
             f"{what} of small queries, of {peer}'s",
             [
                 ours / theirs
                 for ours, theirs in zip(
-                    ratios[f"queryard {what}"], ratios[f"{peer} {what}"], strict=True
+                    seen[f"queryard {what}"], seen[f"{peer} {what}"], strict=True
                 )
             ],
             MOST,
         )
-        for peer in ("front", "quack")
-        if f"{peer} mean" in ratios
+        for peer in peers
         for what in ("mean", "p95")
     ]
-    show("20 tenants, 200 connections", figures, chosen, size=size, seconds=ratios)
+    show("20 tenants, 200 connections", figures, chosen, size=size, seconds=seen)
+
+
+def _told(name: str, run: Callable[[], Outcomes]) -> Callable[[], Outcomes]:
+    """A run that says when it begins, and how long it took."""
+
+    def telling() -> Outcomes:
+        began = time.perf_counter()
+        print(f"  {name}: begins", flush=True)
+        found = run()
+        print(f"  {name}: {time.perf_counter() - began:.0f} s", flush=True)
+        return found
+
+    return telling
+
+
+def _check_all(found: Mapping[str, Outcomes], asked: Sequence[Request]) -> None:
+    """Every query must be answered, and with as many rows everywhere."""
+    for name, outcomes in found.items():
+        wrong = [each for each in outcomes.values() if each[2]]
+        if wrong:
+            raise SystemExit(f"error: {name}: {len(wrong)} failed, one with {wrong[0][2]}")
+    for one in asked:
+        rows = {name: outcomes[one.id][1] for name, outcomes in found.items()}
+        if len(set(rows.values())) > 1:
+            raise SystemExit(f"error: {one.id} had another number of rows: {rows}\n{one.sql}")
+
+
+def _figures(
+    outcomes: Outcomes, asked: Sequence[Request], small: tuple[str, ...]
+) -> dict[str, float]:
+    """Seconds of the small queries, and of all."""
+    times = {one.id: outcomes[one.id][0] - one.time_s for one in asked}
+    short = sorted(times[one.id] for one in asked if one.template.startswith(small))
+    if not short:
+        raise SystemExit("error: no small query came within this time; give more with --seconds")
+    return {
+        "mean": statistics.fmean(short),
+        "p95": short[int(len(short) * 0.95)],
+        "mean of all": statistics.fmean(times.values()),
+        "largest": max(times.values()),
+    }
+
+
+def _show_seconds(seen: Mapping[str, Sequence[float]], names: Sequence[str]) -> None:
+    """The medians over the seeds, as a table."""
+    rows = [
+        (what, *(statistics.median(seen[f"{name} {what}"]) for name in names))
+        for what in ("mean", "p95", "mean of all", "largest")
+    ]
+    table("seconds; mean and p95 are those of small queries", ("", *names), rows, None)
 
 
 # --- over HTTP -----------------------------------------------------------------------------------
@@ -119,11 +166,13 @@ def by_queryard(asked: Sequence[Request], tables: Mapping[str, str]) -> Outcomes
 
         async def send(client: httpx.AsyncClient, one: Request) -> int:
             given = headers[one.tenant]
-            entered = await client.post("/v1/queries", json={"sql": one.sql}, headers=given)
-            _check(entered)
-            place = f"/v1/queries/{entered.json()['id']}/rows"
-            found = await client.get(place, params={"format": "arrow"}, headers=given)
+            asked_for = {**given, "Accept": ARROW}
+            found = await client.post(
+                "/v1/queries", params={"wait": WAIT_S}, json={"sql": one.sql}, headers=asked_for
+            )
             _check(found)
+            if not found.headers["content-type"].startswith(ARROW):
+                raise RuntimeError(f"no rows within {WAIT_S} s")
             return _count(found.content)
 
         return asyncio.run(play(asked, served.http, send))
@@ -230,12 +279,17 @@ def _ended(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]
 
 
 def _more(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--queries", type=int, default=200, help="default: %(default)s")
+    parser.add_argument(
+        "--seconds", type=float, default=100, help="of arrivals (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--size", type=float, default=0.2, help="of the data of bench.live (default: %(default)s)"
+    )
     parser.add_argument("--without-quack", action="store_true")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    bench(setting("team", __doc__, arguments, _more, seeds=3))
+    bench(setting("team", __doc__, arguments, _more, seeds=1))
 
 
 if __name__ == "__main__":

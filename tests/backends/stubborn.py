@@ -37,6 +37,7 @@ class StubbornQuery:
         self.lost_sprint_s: float | None = None
         self.current_s = 0.0
         self.seems_ready = False
+        self.sprints = False
         self.deaf = deaf
         self.polls = 0
         self.inside = 0

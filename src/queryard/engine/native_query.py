@@ -76,6 +76,11 @@ class NativeQuery:
         return statement is not None and statement.stage == "running"
 
     @property
+    def sprints(self) -> bool:
+        """Whether it is to sprint: see `statement`."""
+        return self._sprints
+
+    @property
     def sprinting(self) -> bool:
         """Whether it need not be polled to see that it is ready."""
         return self._current is not None and self._current.sprinting

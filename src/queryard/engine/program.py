@@ -50,6 +50,7 @@ class ProgramRun:
 
     on_session = False
     computes = False
+    sprints = False
     sprinting = False
     seems_ready = False
     lost_sprint_s = None

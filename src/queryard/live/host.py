@@ -111,6 +111,7 @@ class Host:
             lambda query, error: post(inputs.Cancel(query, error)),
             lambda ticket: self.looking.record_forecast(ticket),
             background.problem,
+            lambda: self.looking.forecast_due,
         )
         self._upkeep = upkeep = Upkeep(
             catalog, statistics_bytes, tickets, estimator, background.problem

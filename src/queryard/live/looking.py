@@ -108,9 +108,14 @@ class Looking:
             lambda coordinator: Fork(coordinator.kernel.fork(), coordinator.sharers())
         )
 
+    @property
+    def forecast_due(self) -> bool:
+        """Whether the next forecast is to be recorded."""
+        return time.monotonic() >= self._next_forecast_s
+
     def record_forecast(self, ticket: Ticket) -> None:
         """Record a forecast, to compare it later with what happened; not too often."""
-        if ticket.ended or time.monotonic() < self._next_forecast_s:
+        if ticket.ended or not self.forecast_due:
             return
         began_s = time.monotonic()
         newest = self._forecaster.newest()

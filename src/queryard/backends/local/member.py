@@ -47,6 +47,10 @@ class Serving(Protocol):
         """Whether slots compute now, and are not about to plan or to hand over rows."""
 
     @property
+    def sprints(self) -> bool:
+        """Whether it is to sprint, so that it tells by itself when it is ready."""
+
+    @property
     def sprinting(self) -> bool:
         """Whether it need not be polled to see that it is ready."""
 

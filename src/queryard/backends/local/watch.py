@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +19,9 @@ CONFIRM_S = 0.0005
 # How often to examine idle slots and overstaying slots. A statement with revoked slots is polled as
 # often; one with a single slot can lend none, and is examined for its progress only.
 LOOK_S, LOOK_AT_ONE_S = 0.005, 0.05
+# For how long the thread looks by itself for further statements before it sleeps until it is woken.
+# To wake it costs more than to poll a short statement.
+LINGER_S = 0.2
 
 
 class Watch:
@@ -29,6 +33,10 @@ class Watch:
         # How many slots are inside.
         self._watched: dict[LeasedExecution, int] = {}
         self._closed = False
+        # Until when the thread sleeps if it is not woken (0: it is awake), and since when there is
+        # nothing to watch.
+        self._asleep_until_s = 0.0
+        self._idle_since_s = 0.0
         self._thread: threading.Thread | None = None
         self.cpu_s = 0.0
 
@@ -42,8 +50,10 @@ class Watch:
                 self._thread.start()
             if not run.told_s:
                 run.told_s = time.monotonic()
+                if run.query.sprints:
+                    run.due_s = run.told_s + POLL_S[1]
             self._watched[run] = self._watched.get(run, 0) + 1
-            self._changed.notify_all()
+            self._wake_for(run)
 
     def remove(self, run: LeasedExecution) -> None:
         """A slot has left it."""
@@ -51,11 +61,16 @@ class Watch:
             self._watched[run] -= 1
             if not self._watched[run]:
                 del self._watched[run]
+                self._idle_since_s = time.monotonic()
 
     def poll_soon(self, run: LeasedExecution) -> None:
         """Slots were revoked: poll soon, to see whether they have left."""
         with self._changed:
             run.due_s = min(run.due_s, time.monotonic() + LOOK_S)
+            self._wake_for(run)
+
+    def _wake_for(self, run: LeasedExecution) -> None:
+        if run.due_s < self._asleep_until_s:
             self._changed.notify_all()
 
     def _run(self) -> None:
@@ -80,19 +95,27 @@ class Watch:
         """Wait until there is something to look at; None at the end."""
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._watched or self._closed)
                 if self._closed:
                     return None
                 now = time.monotonic()
                 due = [run for run in self._watched if run.due_s <= now]
                 if due:
                     return due
-                pause_s = min(run.due_s for run in self._watched) - now
+                until_s = self._next_look(now)
+                pause_s = until_s - now
                 if pause_s > LOOK_S:
-                    self._changed.wait(pause_s)
+                    self._asleep_until_s = until_s
+                    self._changed.wait(None if until_s == math.inf else pause_s)
+                    self._asleep_until_s = 0.0
                     continue
             # Too short to be woken: `sleep` costs a tenth of waiting on the condition.
             time.sleep(pause_s)
+
+    def _next_look(self, now: float) -> float:
+        """When to look again, if nothing is due."""
+        if self._watched:
+            return min(run.due_s for run in self._watched)
+        return now + POLL_S[1] if now < self._idle_since_s + LINGER_S else math.inf
 
     def close(self) -> None:
         with self._changed:

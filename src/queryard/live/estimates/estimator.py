@@ -41,7 +41,8 @@ class Estimator:
     `is_alone` says whether at most one query is active, `later` does something after some seconds.
     `found` is called with a better prediction, `wrong` with the syntax error of a query, `looked`
     after each query that was examined, and `failed` with an error that only cost a better
-    prediction.
+    prediction. `wants_look` says whether `looked` is of use now for a query that needs no other
+    look.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Estimator:
         wrong: Callable[[str, QueryFailed], None],
         looked: Callable[[Ticket], None],
         failed: Callable[[BaseException], None],
+        wants_look: Callable[[], bool] = lambda: True,
     ) -> None:
         self._predictor = predictor
         self._past = past
@@ -63,6 +65,7 @@ class Estimator:
         self._wrong = wrong
         self._looked = looked
         self._failed = failed
+        self._wants_look = wants_look
         self._calibrated = False
         self._recalled = False
         # Queries of earlier sessions count if they ended after this (seconds since 1970).
@@ -172,7 +175,10 @@ class Estimator:
         if not self._started:
             self._started = True
             self._thread.start()
-        self._new.put(lambda: self._look_at(ticket))
+        is_known = self._recalled and ticket.facts.prediction.by == "template"
+        # Most queries of a server: the thread is not woken for nothing.
+        if not is_known or self._wants_look():
+            self._new.put(lambda: self._look_at(ticket))
 
     @property
     def behind(self) -> int:
