@@ -7,6 +7,10 @@ active. Memory, open files and threads of the server in the second half of the t
 of the first half, without its first fifth, in which caches and pools fill: the verdict is whether
 they have grown. Some seconds after the end nothing is held for clients.
 
+A query that was entered over HTTP runs on until a client has begun to read it: its client may come
+back, as it knows the id. Clients that were killed in between have left such queries; the bench
+cancels these at the end, and says how many there were.
+
 python -m bench.service.killed [--seconds 600]
 """
 
@@ -17,6 +21,7 @@ import multiprocessing
 import multiprocessing.process
 import re
 import statistics
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,8 +37,7 @@ CLIENTS = 12
 LONGEST_S = 4.0
 COUNT = 1_000_000
 CHECK = "SELECT count(*) AS n, sum(id) AS s FROM rows"
-# A query that no client has begun to read runs to its end.
-SETTLE_S = 60.0
+SETTLE_S = 30.0
 # By how much the medians of two halves may differ.
 MOST_GROWTH = 1.1
 MEASURED = (("memory, MB", 1e6), ("open files", 1), ("threads", 1))
@@ -59,7 +63,11 @@ def bench(given: argparse.Namespace) -> None:
     rng = Random(given.seed)
     # Rows of a query whose client was killed are kept for a while, so that it can come back.
     limits = {"connections": 1000, "result_ttl": "5 s"}
-    with server({"rows": str(file)}, ("bench", "check"), limits=limits) as served:
+    with (
+        tempfile.TemporaryDirectory(prefix="queryard-bench-killed-") as folder,
+        server({"rows": str(file)}, ("bench", "check"), limits=limits) as served,
+    ):
+        place = Path(folder)
         samples: list[tuple[float, int, int, int]] = []
         checked = killed = 0
         clients: list[tuple[multiprocessing.process.BaseProcess, float]] = []
@@ -70,7 +78,8 @@ def bench(given: argparse.Namespace) -> None:
             while (now := time.monotonic() - began) < seconds:
                 while len(clients) < CLIENTS:
                     told = rng.random(), rng.choice(ASKED), rng.random()
-                    client = spawn.Process(target=live, args=(refused, served, *told), daemon=True)
+                    given_to = (refused, served, place, *told)
+                    client = spawn.Process(target=live, args=given_to, daemon=True)
                     client.start()
                     clients.append((client, now + rng.uniform(0.05, LONGEST_S)))
                 for client, until_s in list(clients):
@@ -86,7 +95,10 @@ def bench(given: argparse.Namespace) -> None:
             for client, _ in clients:
                 client.kill()
                 client.join()
+            unread = cancel_unread(watching, served, place)
             left = settled(watching, served)
+            if any(left.values()):
+                print(active(watching, served))
             _check(watching, served.secrets["check"])
         last = (served.memory_bytes(), served.open_files(), threads(served))
     rows: list[tuple[object, ...]] = []
@@ -104,7 +116,7 @@ def bench(given: argparse.Namespace) -> None:
     rows += [(f"{name} at the end", "", "", count, "") for name, count in left.items()]
     title = (
         f"{killed} clients killed within {seconds:g} s, {refused.value} refused by limits; "
-        f"{checked} answers checked"
+        f"{checked} answers checked; {unread} queries were never read"
     )
     columns = ("", "first half", "second half", "after the end", "verdict")
     table(title, columns, rows, given.out)
@@ -123,14 +135,17 @@ def live(refused: Any, *told: Any) -> None:
             refused.value += 1
 
 
-def ask(served: Served, way: float, sql: str, speed: float) -> None:
-    """What a client does until it is killed."""
+def ask(served: Served, place: Path, way: float, sql: str, speed: float) -> None:
+    """What a client does until it is killed. In a file it tells the id of what it has not read."""
     if way < 0.5:
         headers = {"Authorization": f"Bearer {served.secrets['bench']}"}
         with httpx.Client(base_url=served.http, headers=headers, timeout=None) as client:
             entered = client.post("/v1/queries", json={"sql": sql}).json()
-            place = f"/v1/queries/{entered['id']}/rows"
-            with client.stream("GET", place, params={"format": "arrow"}) as answer:
+            noted = place / entered["id"]
+            noted.touch()
+            rows = f"/v1/queries/{entered['id']}/rows"
+            with client.stream("GET", rows, params={"format": "arrow"}) as answer:
+                noted.unlink()
                 for _ in answer.iter_raw():
                     time.sleep(0.0 if speed < 0.5 else speed)
     else:
@@ -153,6 +168,24 @@ def _check(client: httpx.Client, secret: str) -> None:
     expected = f"{COUNT},{COUNT * (COUNT - 1) // 2}"
     if found.text.split()[-1] != expected:
         raise SystemExit(f"error: {CHECK} gave {found.text!r}, and {expected} is right")
+
+
+def cancel_unread(client: httpx.Client, served: Served, place: Path) -> int:
+    """Cancel what clients have entered and not begun to read; how many of it were active."""
+    headers = {"Authorization": f"Bearer {served.secrets['admin']}"}
+    found = 0
+    for noted in place.iterdir():
+        state = client.get(f"/v1/queries/{noted.name}", headers=headers)
+        if state.status_code == 200 and state.json()["state"] in ("waiting", "running"):
+            found += 1
+            client.delete(f"/v1/queries/{noted.name}", headers=headers).raise_for_status()
+    return found
+
+
+def active(client: httpx.Client, served: Served) -> str:
+    """What is active, for a look at what went wrong."""
+    headers = {"Authorization": f"Bearer {served.secrets['admin']}"}
+    return client.get("/v1/queries", headers=headers).text[:4000]
 
 
 def settled(client: httpx.Client, served: Served) -> dict[str, int]:

@@ -52,6 +52,7 @@ class FakeClient:
         return {word[3:]: word.startswith("db!") for word in words if word[:3] in ("db!", "db?")}
 
     in_transaction = False
+    lock_s: float | None = None
 
     def not_staged(self, request: QueryRequest) -> str | None:
         return "it is not to be" if "unsplittable" in request.sql else None

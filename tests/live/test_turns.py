@@ -154,6 +154,23 @@ def test_a_turn_is_waited_for_so_long():
     host.check_idle()
 
 
+def test_a_client_may_wait_for_less_and_not_for_more():
+    host = FakeHost()
+    host.coordinator.wait_for_turns(3.0)
+    holder, hasty, patient = FakeClient("one"), FakeClient("two"), FakeClient("three")
+    holder.in_transaction = True
+    hasty.lock_s, patient.lock_s = 1.0, 60.0
+    host.submit("own writes db!shop", holder)
+    early = host.submit("db?shop", hasty)
+    late = host.submit("db?shop", patient)
+    host.run(until_s=10.0)
+    assert host.ended[early].ended_s == 1.0
+    assert "for 1 s" in str(host.ended[early].error)
+    assert host.ended[late].ended_s == 3.0
+    host.post(inputs.ClientLeft(holder))
+    host.check_idle()
+
+
 def test_transactions_that_wait_for_each_other_do_not_wait_for_ever():
     host = FakeHost()
     one, two = FakeClient("one"), FakeClient("two")

@@ -68,6 +68,8 @@ class Client:
         self._writes = writes
         self.pool_bytes = host.pool_bytes
         self._account = account
+        # How long it waits for a database that others use, if not as long as the host allows.
+        self.lock_s: float | None = None
 
     @classmethod
     def open(

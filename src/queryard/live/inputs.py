@@ -36,6 +36,10 @@ class ClientPort(Protocol):
     def in_transaction(self) -> bool:
         """Whether a transaction is open on the client's own connection."""
 
+    @property
+    def lock_s(self) -> float | None:
+        """How long it waits for a turn at most, if not as long as it may."""
+
     def not_staged(self, request: QueryRequest) -> str | None:
         """Why the planner is not asked to split a query; None if it is."""
 
@@ -192,9 +196,10 @@ class ReleaseTurn(NamedTuple):
 
 
 class TurnOverdue(NamedTuple):
-    """A query, or a caller, has waited for its turn for as long as it may."""
+    """A query, or a caller, has waited for its turn for as long as it may: for so many seconds."""
 
     token: Hashable
+    waited_s: float
 
 
 class ClientLeft(NamedTuple):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from queryard.engine.errors import QueryCancelled
 from queryard.results.answer import Answer
-from queryard.results.streams import ResultStream
+from queryard.results.streams import ResultStream, without
 from queryard.sim.forecast import Forecast
 
 from .facts import QueryFacts, Status, Timing
@@ -57,11 +57,15 @@ class Ticket:
     def ended(self) -> bool:
         return self.over.is_set()
 
-    def when_over(self, call: Callable[[], None]) -> None:
-        """Call something short once it has ended, on the thread that ends it; at once if so."""
+    def when_over(self, call: Callable[[], None]) -> Callable[[], None]:
+        """Call something short once it has ended, on the thread that ends it; at once if so.
+
+        What is given back withdraws the wish.
+        """
         self._told.append(call)
         if self.over.is_set():
             self.tell_over()
+        return lambda: without(self._told, call)
 
     def tell_over(self) -> None:
         """Make the calls that were asked for."""

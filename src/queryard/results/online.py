@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from .frames import to_pandas
 from .online_html import answer_html
+from .streams import without
 from .values import python_values
 
 Mark = Literal["", "few rows", "heavy tail", "unsettled"]
@@ -200,10 +201,14 @@ class AnswerLog:
                 return
             self._changed.wait_for(lambda: self._number > number or self._closed)
 
-    def when_changed(self, number: int, tell: Callable[[], None]) -> None:
-        """Call `tell` once there is a newer answer, or none will come; at once if so already."""
+    def when_changed(self, number: int, tell: Callable[[], None]) -> Callable[[], None]:
+        """Call `tell` once there is a newer answer, or none will come; at once if so already.
+
+        What is given back withdraws the wish.
+        """
         with self._changed:
             if self._number <= number and not self._closed:
                 self._told.append(tell)
-                return
+                return lambda: without(self._told, tell)
         tell()
+        return lambda: None

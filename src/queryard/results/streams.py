@@ -10,6 +10,7 @@ one that spills fails.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import threading
 from collections import deque
@@ -190,21 +191,26 @@ class ResultStream:
     # Each reader has an error of its own: what is raised keeps the frames it passes, and with them
     # whatever a program holds there.
 
-    def when_ready(self, call: Callable[[], None]) -> None:
-        """Call something short once there are columns to be read, or an error to be met."""
+    def when_ready(self, call: Callable[[], None]) -> Callable[[], None]:
+        """Call something short once there are columns to be read, or an error to be met.
+
+        What is given back withdraws the wish.
+        """
         with self._changed:
             if self._schema is None and not self._ended:
                 self._waiting.append(call)
-                return
+                return lambda: without(self._waiting, call)
         call()
+        return _nothing
 
-    def when_more(self, call: Callable[[], None]) -> None:
-        """Call something short once there are rows to be taken, or none will come."""
+    def when_more(self, call: Callable[[], None]) -> Callable[[], None]:
+        """The same once there are rows to be taken, or none will come."""
         with self._changed:
             if not self._batches and not self._ended:
                 self._wanting.append(call)
-                return
+                return lambda: without(self._wanting, call)
         call()
+        return _nothing
 
     def _ready(self) -> None:
         self._changed.notify_all()
@@ -333,6 +339,12 @@ class ResultStream:
             if self._file.batches:
                 self._account.let_go(self._file.size_bytes, in_memory=False)
             self._file.remove()
+
+
+def without(calls: list[Callable[[], None]], call: Callable[[], None]) -> None:
+    """Take a call out of a list, unless another thread has; from any thread."""
+    with contextlib.suppress(ValueError):
+        calls.remove(call)
 
 
 def _nothing() -> None:

@@ -123,13 +123,13 @@ class KeptRows:
         """Whether all rows were taken."""
         return self._complete
 
-    def when_ready(self, call: Callable[[], None]) -> None:
-        """Call something short once the schema is known, or an error."""
-        self._output.when_ready(call)
+    def when_ready(self, call: Callable[[], None]) -> Callable[[], None]:
+        """Call something short once the schema is known, or an error; the result withdraws it."""
+        return self._output.when_ready(call)
 
-    def when_more(self, call: Callable[[], None]) -> None:
-        """Call something short once `read` may give more than it did."""
-        self._output.when_more(call)
+    def when_more(self, call: Callable[[], None]) -> Callable[[], None]:
+        """The same once `read` may give more than it did."""
+        return self._output.when_more(call)
 
     def asked(self, position: int) -> None:
         """A client asks for the rows from a position on: it has got those before it."""

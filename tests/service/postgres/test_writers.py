@@ -205,6 +205,17 @@ def test_waiting_for_a_database_has_an_end(tmp_path):
         holder.rollback()
 
 
+def test_a_client_says_how_long_it_waits_for_a_database(tmp_path):
+    with a_shop(tmp_path) as served, psycopg.connect(served.dsn()) as holder:
+        holder.execute("INSERT INTO shop.moves VALUES ('holder', 0)")
+        options = "-c lock_timeout=200ms"
+        with psycopg.connect(served.dsn("eve"), autocommit=True, options=options) as other:
+            for sql in ("INSERT INTO shop.moves VALUES ('x', 1)", "SELECT * FROM shop.moves"):
+                with pytest.raises(psycopg.errors.LockNotAvailable, match=r"for 0\.2 s"):
+                    other.execute(sql)
+        holder.rollback()
+
+
 def test_an_idle_transaction_is_ended_for_others(tmp_path):
     limits = ServiceLimits(transaction_s=0.5)
     with a_shop(tmp_path, limits=limits) as served, psycopg.connect(served.dsn()) as holder:

@@ -44,7 +44,7 @@ class DatabaseTurns:
             return False
         entry.waits_for = self._turns.waits_for(entry.id)
         self._ledger.publish(entry)
-        self._time(entry.id)
+        self._time(entry.id, client)
         return False
 
     def granted(self) -> Iterator[Entry]:
@@ -84,7 +84,7 @@ class DatabaseTurns:
             self._turns.withdraw(given.token)
             self._ledger.do(out.Reply(given.token, error=_deadlock(given.wants)))
         else:
-            self._time(given.token)
+            self._time(given.token, client)
 
     def release(self, given: inputs.ReleaseTurn) -> None:
         self._turns.withdraw(given.token)
@@ -95,9 +95,10 @@ class DatabaseTurns:
 
     # --- waiting ---------------------------------------------------------------------------------
 
-    def _time(self, token: Hashable) -> None:
-        at_s = self._ledger.now + self.wait_s
-        self._ledger.do(out.SetTimer(at_s, inputs.TurnOverdue(token)))
+    def _time(self, token: Hashable, client: inputs.ClientPort) -> None:
+        wait_s = self.wait_s if client.lock_s is None else min(self.wait_s, client.lock_s)
+        overdue = inputs.TurnOverdue(token, wait_s)
+        self._ledger.do(out.SetTimer(self._ledger.now + wait_s, overdue))
 
     def overdue(self, given: inputs.TurnOverdue) -> None:
         database = self._turns.waits_for(given.token)
@@ -105,7 +106,7 @@ class DatabaseTurns:
             return
         error = DatabaseBusy(
             f"the database {database} was in use by transactions or queries of other clients for "
-            f"{self.wait_s:g} s, and one writes it at a time; try again when they have ended"
+            f"{given.waited_s:g} s, and one writes it at a time; try again when they have ended"
         )
         entry = self._entry(given.token)
         if entry is None:

@@ -161,7 +161,11 @@ def figures_of(request: Request) -> Principal:
     return found
 
 
-async def told(tell: Callable[[Callable[[], None]], None], timeout_s: float | None) -> bool:
+Tell = Callable[[Callable[[], None]], Callable[[], None]]
+"""Makes a call once something has happened; what it gives back withdraws that."""
+
+
+async def told(tell: Tell, timeout_s: float | None) -> bool:
     """Wait until something that tells by a call, from any thread, has told; False if it has not."""
     loop = asyncio.get_running_loop()
     happened = asyncio.Event()
@@ -171,21 +175,26 @@ async def told(tell: Callable[[Callable[[], None]], None], timeout_s: float | No
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(happened.set)
 
-    tell(set_it)
-    if timeout_s is None:
-        await happened.wait()
-        return True
-    with contextlib.suppress(TimeoutError):
+    withdraw = tell(set_it)
+    try:
         async with asyncio.timeout(timeout_s):
             await happened.wait()
+    except TimeoutError:
+        pass
+    finally:
+        # Else each client that asks again leaves a call behind until the query ends.
+        withdraw()
     return happened.is_set()
 
 
-def heard(tell: Callable[[Callable[[], None]], None], until_s: float) -> bool:
+def heard(tell: Tell, until_s: float) -> bool:
     """The same in a thread, which waits until a time."""
     happened = threading.Event()
-    tell(happened.set)
-    return happened.wait(max(0.0, until_s - time.monotonic()))
+    withdraw = tell(happened.set)
+    try:
+        return happened.wait(max(0.0, until_s - time.monotonic()))
+    finally:
+        withdraw()
 
 
 async def ready(rows: KeptRows, within_s: float) -> Any:

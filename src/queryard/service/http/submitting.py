@@ -36,6 +36,7 @@ FIRST_ROWS = 1000
 FIRST_BYTES = 1 << 20
 # Queries that take no longer than this are answered by the thread that entered them.
 MOMENT_S = 0.02
+LEFT = "its client has left"
 T = TypeVar("T")
 
 
@@ -76,6 +77,10 @@ async def submit(request: Request, body: models.QueryBody, wait: Wait = 0.0) -> 
             return RowStream(context, result, form, headers=headers)
         if found is not None:
             return _with_rows(context, result, found, headers)
+    if not body.idempotency_key and await request.is_disconnected():
+        # It was not told the id, so that no client can ask for the query.
+        await context.run(context.results.drop, result, LEFT)
+        raise CutOff(LEFT)
     return as_json(brief(result.submitted, context.yard.session.now()), 201, headers)
 
 
@@ -186,7 +191,7 @@ async def _until_gone(
         return await while_there(request.receive, work)
     except CutOff:
         if not body.idempotency_key:
-            await context.run(context.results.drop, result, "its client has left")
+            await context.run(context.results.drop, result, LEFT)
         raise
 
 

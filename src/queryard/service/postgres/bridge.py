@@ -31,6 +31,7 @@ from .errors import PostgresError, not_supported
 from .inference import infer
 from .plain_templates import PlainTemplates
 from .rows import FEW_ROWS, Rows
+from .setting_values import seconds_of
 from .settings import Settings
 from .texts import Text
 from .types import Column, columns_of, wire_type, with_casts
@@ -261,7 +262,9 @@ class Bridge:
             waiting.cancel()
 
     async def follow_settings(self) -> None:
-        """Tenant and time zone are the client's: they follow when a setting has changed."""
+        """Tenant, patience and time zone are the client's: they follow what is set."""
+        patience_s = seconds_of("lock_timeout", self.settings["lock_timeout"])
+        self.client.client.lock_s = patience_s or None
         tenant = self.settings["queryard.tenant"] or self.client.principal.tenant
         if tenant != self.client.tenant:
             self.client.narrow(tenant)
