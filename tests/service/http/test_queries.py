@@ -54,6 +54,46 @@ def test_waiting_brings_the_first_rows(ann):
     assert found["state"] == "finished"
 
 
+def test_the_quick_way_answers_as_the_usual_one_does(ann):
+    """A plain submission does not pass FastAPI's routing; another type of the same body does."""
+
+    def post(kind: str, body: str, wait: str):
+        return ann.post("/v1/queries", params={"wait": wait}, content=body, headers=kind_of(kind))
+
+    def kind_of(kind: str) -> dict[str, str]:
+        return {"Content-Type": kind}
+
+    for body in (
+        '{"sql": "SELECT a FROM small ORDER BY a"}',
+        '{"sql": "SELECT ? + 1 AS n", "parameters": [41]}',
+        '{"sql": "SELECT no_column FROM small"}',
+        '{"sql": 1}',
+        '{"sql": "SELECT 1", "other": 2}',
+        '{"sql": "SELECT 1"',
+        "[]",
+        "",
+    ):
+        quick, usual = (
+            post(kind, body, "20") for kind in ("application/json", "application/json; a=b")
+        )
+        assert quick.status_code == usual.status_code
+        told = [each.json() for each in (quick, usual)]
+        assert told[0].get("detail") == told[1].get("detail")
+        assert told[0].get("first_rows") == told[1].get("first_rows")
+        assert told[0].keys() == told[1].keys()
+    assert post("application/json", '{"sql": "SELECT 1"}', "1e9").status_code == 422
+
+
+def test_a_client_that_asks_again_and_again_leaves_nothing_behind(ann, server):
+    query = submitted(ann, LONG)
+    ticket = server.yard.session.host.query(query)
+    calls = len(ticket._told)
+    for _ in range(3):
+        ann.get(f"/v1/queries/{query}", params={"wait": 0.01})
+    assert len(ticket._told) == calls
+    assert ann.delete(f"/v1/queries/{query}").status_code == 200
+
+
 def test_of_many_rows_only_the_first_come_along(ann):
     sql = "SELECT n FROM numbers ORDER BY n"
     found = ann.post("/v1/queries", params={"wait": 20}, json={"sql": sql}).json()

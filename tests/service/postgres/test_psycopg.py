@@ -49,6 +49,22 @@ def test_values_of_every_type(connection, binary):
     assert connection.execute(TYPES, binary=binary).fetchone() == VALUES
 
 
+@pytest.mark.parametrize("parameters", [None, []])
+def test_other_literals_may_give_other_types(connection, parameters):
+    """Statements of a template that was seen are not bound first: types come with the rows."""
+    asked = "SELECT json_transform('{}', '{}') AS v, {}"
+    for value, kind, number, expected in (
+        ("1", '"INTEGER"', "1", (1, 1)),
+        ("2", '"INTEGER"', "2", (2, 2)),
+        ("3", '"VARCHAR"', "2.5", ("3", Decimal("2.5"))),
+        ('{"a": 1}', '{"a": "BIGINT"}', "3000000000", ({"a": 1}, 3_000_000_000)),
+        ('{"a": 2}', '{"a": "BIGINT"}', "5", ({"a": 2}, 5)),
+        ("7", '"INTEGER"', "7", (7, 7)),
+    ):
+        sql = asked.format(value, kind, number)
+        assert connection.execute(sql, parameters).fetchone() == expected
+
+
 @pytest.mark.parametrize("binary", [False, True])
 def test_nested_values_are_json(connection, binary):
     sql = "SELECT {'a': 1, 'b': [2]}, MAP {'k': 1}, [[1], [2, 3]], '{\"x\": null}'::JSON"
