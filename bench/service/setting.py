@@ -19,7 +19,7 @@ from pathlib import Path
 
 from queryard.service.tokens import TokenStore
 
-START_S = 30.0
+START_S = 90.0
 STOP_S = 15.0
 
 
