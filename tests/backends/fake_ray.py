@@ -159,7 +159,7 @@ def ray_faked(*cpus: int) -> Iterator[FakeRay]:
     fake = FakeRay(*cpus)
     with pytest.MonkeyPatch.context() as patched:
         patched.setitem(sys.modules, "ray", fake)
-        patched.setattr(Cluster, "join", lambda *given: FakeCluster(fake))
+        patched.setattr(Cluster, "join", lambda *given, **named: FakeCluster(fake))
         patched.setattr(RayExchange, "put", lambda self, rows: fake.put(rows, self.place))
         patched.setattr(members, "LOOK_S", 0.02)
         yield fake

@@ -80,7 +80,6 @@ class RayBackend:
         self._early: list[NodeJoined | NodeLost] = []
         self._links: dict[str, Link] = {}
         self._usage: dict[str, dict[str, Usage]] = {}
-        self._released: dict[str, Link] = {}
         self._runs = Runs(self._prepare)
         self._launches = Launches(self._prepare, lambda: len(self._links))
         self._workers = Workers(self._failed)
@@ -141,7 +140,6 @@ class RayBackend:
     def _gone(self, link: Link, reason: str) -> None:
         self._members.lost(link)
         with self._lock:
-            self._released.pop(link.name, None)
             if self._links.pop(link.name, None) is None:
                 self._launches.lose(link, self._links.values(), reason)
                 return
@@ -226,16 +224,16 @@ class RayBackend:
             self._runs.revoke(command, link)
 
     def _scale(self, wanted: int) -> None:
-        """Take nodes into use again that were taken out of it."""
-        for name in list(self._released)[: max(0, wanted - len(self._links))]:
-            link = self._links[name] = self._released.pop(name)
+        """Take nodes into use again that were taken out of it; others join when they are there."""
+        for link in self._members.want(wanted):
+            self._links[link.name] = link
             self._tell_node(NodeJoined(0.0, link.node))
 
     def _release(self, node: str) -> None:
         """Take a node out of use; it is idle."""
         link = self._links.pop(node, None)
         if link is not None:
-            self._released[node] = link
+            self._members.release(link)
             self._tell_node(NodeLost(0.0, node))
 
     def set_guarantee_unmet(self, unmet: bool) -> None:
