@@ -20,7 +20,11 @@ def above_zero(name: str, value: object) -> float:
 
 def at_least(name: str, value: object, least: float) -> float:
     """A finite number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < math.inf:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not least <= value < math.inf
+    ):
         raise ValueError(f"{name} must be a number of at least {least:g}, got {value!r}")
     return value
 

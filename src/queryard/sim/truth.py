@@ -131,7 +131,9 @@ class Truth:
         seconds = physics.map_s / node.spec.map_speed
         if self._by_luck and len(tasks) == 1 and not (physics.map_sizes or physics.parses):
             if self._luck:
-                seconds *= self._luck[(physics.salt + index * TASK_STRIDE + 1 + _again(launch, state)) % TABLE]
+                seconds *= self._luck[
+                    (physics.salt + index * TASK_STRIDE + 1 + _again(launch, state)) % TABLE
+                ]
             return seconds
         if any(self.jobs[task.job].parses for task in tasks):
             seconds = self._parsing_s(launch, state) / node.spec.map_speed
@@ -146,7 +148,9 @@ class Truth:
         if self._reads and physics.spec.scans:
             seconds *= self._read(state.jobs[job_id], index, node_id, state)
         if self._luck:
-            seconds *= self._luck[(physics.salt + index * TASK_STRIDE + 1 + _again(launch, state)) % TABLE]
+            seconds *= self._luck[
+                (physics.salt + index * TASK_STRIDE + 1 + _again(launch, state)) % TABLE
+            ]
         if self._starts:
             seconds += self._start_cost(physics, round, now)
             if round:

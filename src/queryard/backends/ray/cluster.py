@@ -109,9 +109,7 @@ class Cluster:
         self._ends.close()
 
 
-def _started(
-    cpus: int, store_bytes: int, namespace: str | None, ends: contextlib.ExitStack
-) -> Any:
+def _started(cpus: int, store_bytes: int, namespace: str | None, ends: contextlib.ExitStack) -> Any:
     ray = import_on_loopback()
     _refuse_second(ray, "start one of its own")
     # What a killed program has left there goes as well.

@@ -36,9 +36,7 @@ def open_backend(
     autoscaler: bool = False,
 ) -> RayBackend:
     """A backend on a cluster, which it closes; `slots` and `memory_bytes` are those of a node."""
-    setting = MemberSetting(
-        slots, memory_bytes, temp, lambda: _files(catalog), nodes, autoscaler
-    )
+    setting = MemberSetting(slots, memory_bytes, temp, lambda: _files(catalog), nodes, autoscaler)
     return RayBackend(cluster, setting, engine, catalog, sent, ends=cluster.close)
 
 
