@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -56,6 +59,8 @@ def left(root: Path) -> list[str]:
 @pytest.mark.long
 def test_a_server_is_killed_and_another_goes_on(data: Path, tmp_path: Path, monkeypatch: Any):
     skip_without_ray()
+    # In place of the usual limit: a cluster and two servers are started one after another.
+    faulthandler.dump_traceback_later(240.0, exit=True, file=sys.__stderr__)
     temp = tmp_path / "temp"
     (temp / "ray").mkdir(parents=True)  # Ray writes a note of the cluster there
     monkeypatch.setenv("TMPDIR", str(temp))
@@ -104,9 +109,6 @@ def test_what_a_killed_program_has_left_is_removed_by_the_next(tmp_path: Path, m
         "(space.path / 'session').mkdir()\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    import subprocess
-    import sys
-
     subprocess.run([sys.executable, "-c", program], timeout=60, check=False)
     (abandoned,) = (tmp_path / "qyray").iterdir()
     space = clusters.TempSpace(clusters.own_root(tmp_path / "qyray"))

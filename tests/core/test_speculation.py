@@ -30,8 +30,8 @@ def behind(profile: Any = None, nodes: Any = "2x2", **job: Any) -> Hand:
     """Three of four maps took 2 s each, the fourth still runs; a slot is free at the other node."""
     hand = Hand(profile or LATE, nodes)
     hand.submit("q", maps("scan", 4, **job))
-    others = [task for task in ("q/scan:m0", "q/scan:m1", "q/scan:m2", "q/scan:m3")]
-    hand.wait(2.0).finish(*others[:3])
+    others = [f"q/scan:m{number}" for number in range(3)]
+    hand.wait(2.0).finish(*others)
     return hand
 
 
