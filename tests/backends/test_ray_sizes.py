@@ -1,4 +1,4 @@
-"""Policies that change the number of nodes of a cluster: in one process, with nodes that are said."""
+"""Policies that change the number of nodes of a cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import queryard
 from queryard.core.errors import QueryardError
 
-from .fake_ray import FakeRay, ray_faked
+from .fake_ray import ray_faked
 
 PATIENCE_S = 30.0
 TOTAL = "SELECT sum(n) FROM numbers"

@@ -88,8 +88,8 @@ Backend = Annotated[
     str | None,
     typer.Option(
         metavar="local|ray",
-        help="Where queries run: in this process, or on a Ray cluster. Default: local. It takes the "
-        "place of the table [backend] of a file.",
+        help="Where queries run: in this process, or on a Ray cluster. Default: local. It takes "
+        "the place of the table [backend] of a file.",
         rich_help_panel=_RUN,
         show_default=False,
     ),

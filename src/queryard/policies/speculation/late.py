@@ -22,9 +22,9 @@ class Late(Speculation):
     A task is late if it has run for `factor` times the mean of the tasks of its phase that have
     ended (in proportion to its input, where sizes are known), and for `least_s` longer than that
     mean; `done` is the share of the phase that must have ended before. The most behind comes first.
-    At most `share` of the slots, and always one, serve second runs. Only slots are used that nothing
-    else can use at that moment, at nodes that are no slower than that of the first run. Reduces
-    that may still wait for maps, and launches that share a read, are left alone.
+    At most `share` of the slots, and always one, serve second runs. Only slots are used that
+    nothing else can use at that moment, at nodes that are no slower than that of the first run.
+    Reduces that may still wait for maps, and launches that share a read, are left alone.
 
     With tasks that took 2 s and a factor of 2, one that runs for 4 s is run again; it began
     elsewhere, so the query has its rows after about 6 s, however slow its first node is.

@@ -21,7 +21,9 @@ class NodeNow(BaseModel):
     speed: float = Field(description="Relative to 1.")
     memory_bytes: int | None = Field(description="For queries; null if it is not bounded.")
     free_bytes: int | None
-    caches: dict[str, Any] = Field(description="What is kept there: `parsed_tables`, `task_outputs`.")
+    caches: dict[str, Any] = Field(
+        description="What is kept there: `parsed_tables`, `task_outputs`."
+    )
     running: list[str] = Field(description="Queries that hold slots there.")
     running_others: int = Field(description="How many more, which the token does not see.")
 
