@@ -31,7 +31,7 @@ ENVIRONMENT = {
 }
 
 
-def _config(cpus: int, most: int) -> dict[str, object]:
+def _config(cpus: int, most: int, address: str) -> dict[str, object]:
     worker = {"CPU": cpus, "object_store_memory": STORE_BYTES}
     empty_lists = (
         *("initialization_commands", "setup_commands", "head_setup_commands"),
@@ -45,6 +45,7 @@ def _config(cpus: int, most: int) -> dict[str, object]:
         "upscaling_speed": 100.0,
         "provider": {
             "type": "fake_multinode",
+            "gcs_address": address,
             "use_node_id_as_ip": True,
             "disable_node_updaters": True,
             "disable_launch_config_check": True,
@@ -71,11 +72,12 @@ def _config(cpus: int, most: int) -> dict[str, object]:
 def autoscaling_cluster(cpus: int, most: int) -> Iterator[str]:
     """The address of a cluster that has no node at first and starts up to so many."""
     folder = tempfile.mkdtemp(prefix="qyt-", dir="/tmp")
-    config = Path(folder, "config.json")
-    config.write_text(json.dumps(_config(cpus, most)))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
+    address = f"127.0.0.1:{port}"
+    config = Path(folder, "config.json")
+    config.write_text(json.dumps(_config(cpus, most, address)))
     environment = {
         **os.environ,
         **ENVIRONMENT,
@@ -100,7 +102,7 @@ def autoscaling_cluster(cpus: int, most: int) -> Iterator[str]:
             assert head.poll() is None, Path(folder, "out.txt").read_text()
             assert time.monotonic() < until_s, Path(folder, "out.txt").read_text()
             time.sleep(0.1)
-        yield f"127.0.0.1:{port}"
+        yield address
         assert not off_loopback(descendants(head.pid))
     finally:
         # By their ids, those at the end first: a head that is asked to end drains for a while.
