@@ -16,7 +16,7 @@ from .autoscaling import ENVIRONMENT, autoscaling_cluster
 from .ray_cluster import skip_without_ray
 
 # In place of the usual limit: a head, two nodes and a driver are started one after another.
-LIMIT_S = 300.0
+LIMIT_S = 420.0
 PROGRAM = """
 import json, sys, time
 import queryard
@@ -27,7 +27,8 @@ began_s = time.monotonic()
 
 def until(true, what):
     while not true():
-        assert time.monotonic() < began_s + 130, what
+        told = f"{what}: Ray has {in_ray()} nodes, and {len(qy.cluster().nodes)} take part"
+        assert time.monotonic() < began_s + 200, told
         time.sleep(0.1)
 
 
@@ -72,7 +73,7 @@ def test_the_cluster_grows_and_shrinks(tmp_path: Path):
             env={**os.environ, **ENVIRONMENT},
             capture_output=True,
             text=True,
-            timeout=150,
+            timeout=230,
             check=False,
         )
     assert done.returncode == 0, done.stderr[-3000:]
