@@ -27,7 +27,7 @@ began_s = time.monotonic()
 
 def until(true, what):
     while not true():
-        told = f"{what}: Ray has {in_ray()} nodes, and {len(qy.cluster().nodes)} take part"
+        told = f"{what}: Ray has {in_ray()} nodes; {qy.cluster()}"
         assert time.monotonic() < began_s + 200, told
         time.sleep(0.1)
 

@@ -16,7 +16,6 @@ from long_forms import some_of
 
 import queryard
 import queryard.sql.planner
-from queryard.backends.ray.node_tasks import NodeTasks
 from queryard.core.commands import Kill
 from queryard.core.model import Node
 from queryard.engine.staged.node import StagedNode
@@ -117,19 +116,18 @@ def test_answers_are_duckdbs_although_tasks_run_twice(ray, folder, expected, num
 def test_a_query_does_not_wait_for_a_node_that_is_stuck(ray, folder, expected, monkeypatch):
     """A task that never ends by itself: the second run of it ends the query."""
     stuck = threading.Event()
-    run = NodeTasks.run
+    run = StagedNode.run
 
-    def hang(self: Any, launch: int, task: Any, source: str = "") -> float:
-        if task.kind == "map" and task.index == 1 and not stuck.is_set():
+    def hang(self: Any, spec: Any, cancelled: Any = None) -> Any:
+        if spec.kind == "map" and spec.index == 1 and not stuck.is_set():
             stuck.set()
-            cancelled = self._cancellation(launch)
             until(lambda: cancelled.is_asked)
             cancelled.check()
-        return run(self, launch, task, source)
+        return run(self, spec, cancelled)
 
     with on_ray(folder, LATE) as session:
         seen = kills(session, monkeypatch)
-        monkeypatch.setattr(NodeTasks, "run", hang)
+        monkeypatch.setattr(StagedNode, "run", hang)
         check(1, session.sql(query(1), plan="staged").arrow(), expected)
         assert stuck.is_set()
         assert seen
