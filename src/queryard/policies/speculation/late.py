@@ -15,6 +15,10 @@ from queryard.core.state import State
 from ..checks import at_least
 from ..checks import share as a_share
 
+# So fast a node must be for a second run, as a share of the speed of the first one's: a little
+# less than equal, since speeds are measured.
+LEAST_SPEED = 0.75
+
 
 class Late(Speculation):
     """Run a task again elsewhere once it has taken several times as long as its like. O(slots).
@@ -23,7 +27,7 @@ class Late(Speculation):
     ended (in proportion to its input, where sizes are known), and for `least_s` longer than that
     mean; `done` is the share of the phase that must have ended before. The most behind comes first.
     At most `share` of the slots, and always one, serve second runs. Only slots are used that
-    nothing else can use at that moment, at nodes that are no slower than that of the first run.
+    nothing else can use at that moment, at nodes that are not much slower than that of the first.
     Reduces that may still wait for maps, and launches that share a read, are left alone.
 
     With tasks that took 2 s and a factor of 2, one that runs for 4 s is run again; it began
@@ -85,8 +89,10 @@ class Late(Speculation):
     def goes(self, run: Launch, node: NodeState, state: State) -> bool:
         here = state.nodes[run.node].spec
         if run.tasks[0].kind == MAP:
-            return node.id != run.node and node.spec.map_speed >= here.map_speed
-        return node.id != run.node and node.spec.reduce_speed >= here.reduce_speed
+            fast = node.spec.map_speed >= LEAST_SPEED * here.map_speed
+        else:
+            fast = node.spec.reduce_speed >= LEAST_SPEED * here.reduce_speed
+        return fast and node.id != run.node
 
     def wake_s(self, state: State) -> float | None:
         return self._next_s
