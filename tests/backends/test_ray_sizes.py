@@ -110,6 +110,22 @@ def test_nodes_are_asked_of_the_autoscaler_and_let_go(folder):
         assert ray.asked[-1][0] == 0  # nothing is asked for after the end
 
 
+def test_nodes_whose_ids_begin_alike_have_names_of_their_own(folder):
+    with ray_faked() as ray:
+        for number in range(3):
+            name = f"{'f' * 12}{number}"
+            ray._nodes[name] = {
+                "NodeID": name,
+                "Alive": True,
+                "NodeManagerAddress": "127.0.0.1",
+                "Resources": {"CPU": 1, "object_store_memory": 1 << 20},
+            }
+        with connect(folder, "fair") as session:
+            names = {node.id for node in session.host.backend.nodes}
+            assert names == {"ffffffff-1", "ffffffff-2", "ffffffff-3"}
+            asks(session, "staged")
+
+
 def test_a_policy_that_sizes_needs_to_know_how_many_nodes(folder):
     with ray_faked(1), pytest.raises(QueryardError, match=r"nodes = \[1, 8\] under \[backend\]"):
         connect(folder, profile("+x"))

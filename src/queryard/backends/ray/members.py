@@ -222,11 +222,14 @@ class Members:
     def _linked(self, node: RayNode) -> Link | str:
         """A link to a new process there, or why there is none."""
         ray = self._cluster.ray
-        number = self._incarnations[node.id] = self._incarnations.get(node.id, 0) + 1
+        with self._lock:
+            # By what is shown of its id: several nodes may begin alike.
+            short = node.id[:8]
+            number = self._incarnations[short] = self._incarnations.get(short, 0) + 1
         if self._quick_deaths[node.id] >= MOST_DEATHS:
             return f"its process has died {MOST_DEATHS} times soon after it had joined"
         slots = min(self._setting.slots or node.cpus, node.cpus)
-        name = f"{node.id[:8]}-{number}"
+        name = f"{short}-{number}"
         setting = NodeSetting(
             name,
             slots,
