@@ -149,6 +149,9 @@ class FakeCluster:
     def pinned_to(self, node: Any) -> Any:
         return types.SimpleNamespace(node_id=node.id)
 
+    def ask_for(self, nodes: int, cpus: int) -> None:
+        self.ray.asked_for(nodes, cpus)
+
     def close(self) -> None:
         self.ray.shutdown()
 
@@ -159,7 +162,7 @@ def ray_faked(*cpus: int) -> Iterator[FakeRay]:
     fake = FakeRay(*cpus)
     with pytest.MonkeyPatch.context() as patched:
         patched.setitem(sys.modules, "ray", fake)
-        patched.setattr(Cluster, "join", lambda *given: FakeCluster(fake))
+        patched.setattr(Cluster, "join", lambda *given, **named: FakeCluster(fake))
         patched.setattr(RayExchange, "put", lambda self, rows: fake.put(rows, self.place))
         patched.setattr(members, "LOOK_S", 0.02)
         yield fake
@@ -175,6 +178,7 @@ class FakeRay(types.ModuleType):
         super().__init__("ray")
         self.objects: dict[int, Any] = {}
         self.actors: list[_Actor] = []
+        self.asked: list[tuple[int, int]] = []
         self.exceptions = types.SimpleNamespace(
             RayError=RayError,
             RayActorError=RayActorError,
@@ -211,6 +215,20 @@ class FakeRay(types.ModuleType):
         for actor in self.actors:
             if actor.node == node and actor.alive:
                 actor.die("its node has died")
+
+    def asked_for(self, nodes: int, cpus: int) -> None:
+        """An autoscaler: nodes are added, and those go on which no actor lives."""
+        self.asked.append((nodes, cpus))
+        alive = [node for node in self._nodes.values() if node["Alive"]]
+        for _ in range(nodes - len(alive)):
+            self.add(cpus)
+
+    def let_go_idle(self, nodes: int) -> None:
+        """Its idle time is over: so many nodes stay."""
+        busy = {actor.node for actor in self.actors if actor.alive}
+        alive = [name for name, node in self._nodes.items() if node["Alive"]]
+        for name in [name for name in alive if name not in busy][: max(0, len(alive) - nodes)]:
+            self.lose(name)
 
     # --- actors -------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import queryard
 from queryard.backends.ray import link as links
 from queryard.backends.ray import members, workplace
+from queryard.backends.ray.backend import RayBackend
 from queryard.backends.ray.workplace import DuckWorkplace
 from queryard.cli.app import app
 from queryard.core.errors import QueryardError
@@ -175,11 +176,34 @@ def test_a_node_with_other_versions_is_refused(ray, folder, monkeypatch):
 
     _facts = DuckWorkplace.facts
     monkeypatch.setattr(DuckWorkplace, "facts", facts)
-    with connect(folder) as session:
+    with connect(folder, history=None) as session:
         view = session.cluster()
         assert len(view.nodes) == 1
         assert "it has duckdb 1.0.0 in place of" in view.refused[0]
         assert "install the same versions on every node" in view.refused[0]
+        shown = CliRunner().invoke(app, ["cluster", "--data", str(folder)])
+        assert "1 node, " in shown.output
+        assert "does not take part: node " in shown.output
+        assert "it has duckdb 1.0.0 in place of" in shown.output.replace("\n", " ")
+
+
+def test_nodes_are_warmed_before_they_join(ray, folder, monkeypatch):
+    told: list[str] = []
+    warm_up, joined = DuckWorkplace._warm_up, RayBackend._joined
+
+    def warming(self: Any) -> None:
+        warm_up(self)
+        told.append(f"warm {self._setting.name}")
+
+    def joining(self: Any, link: Any) -> None:
+        told.append(f"joined {link.name}")
+        joined(self, link)
+
+    monkeypatch.setattr(DuckWorkplace, "_warm_up", warming)
+    monkeypatch.setattr(RayBackend, "_joined", joining)
+    with connect(folder) as session:
+        for node in session.host.backend.nodes:
+            assert told.index(f"warm {node.id}") < told.index(f"joined {node.id}")
 
 
 def test_a_node_that_sees_other_files_is_refused_and_a_session_needs_a_node(

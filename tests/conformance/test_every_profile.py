@@ -25,7 +25,10 @@ from .drawn import for_each
 from .watched import WatchedScheduler
 
 NAMES = [info.name for info in catalogue()]
-# What no registered profile has: clusters that resize, guarantees beside caps, a lottery.
+# Tasks run a second time at every occasion.
+EAGER = {"name": "late", "factor": 1.0, "done": 0.0, "share": 1.0, "least_s": 0.0}
+# What no registered profile has: clusters that resize, guarantees beside caps, a lottery, second
+# runs.
 MADE: dict[str, Any] = {
     "grows": {"base": "fair", "provisioning": {"name": "+x", "maximum": 6, "period_s": 5.0}},
     "shrinks": {"base": "tls", "provisioning": {"name": "-x", "minimum": 1, "period_s": 5.0}},
@@ -67,6 +70,17 @@ MADE: dict[str, Any] = {
         "pools": {"by": "tenant", "default": {"order": "fair", "cap": 0.7}},
         "slots": "static",
         "sharing": {"name": "circular", "reduces": "early"},
+    },
+    "twice": {"base": "fair", "speculation": EAGER},
+    "twice-capped": {
+        "pools": {
+            "by": "tenant",
+            "children": {"ann": {"order": "srtf", "cap": 0.5}},
+            "default": {"order": "fair-jobs", "cap": 0.7},
+        },
+        "slots": "tumm",
+        "sharing": "circular",
+        "speculation": EAGER,
     },
     "drawn": {
         "pools": {"by": "tenant", "choice": "lottery", "default": {"order": "srtf"}},

@@ -19,6 +19,8 @@ class WatchedScheduler(Scheduler):
         self.launches: dict[int, do.Launch] = {}
         self.results: defaultdict[str, dict[tuple[str, int], str | None]] = defaultdict(dict)
         self.lost: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
+        # Launches whose task another launch has done.
+        self.beaten: set[int] = set()
         self.specs: dict[str, Any] = {}
         self.ended: Counter[str] = Counter()
         # How many slots a job can use, where the driver said otherwise on the way.
@@ -64,7 +66,10 @@ class WatchedScheduler(Scheduler):
                 return  # its node was lost in this very instant
             if launch.round and launch.tasks[0].kind != MAP:
                 return  # a fold, which is no result yet
+            if event.launch in self.beaten:
+                return  # another launch has done the same
             live = self.state.running[event.launch].tasks
+            self.beaten.add(self.state.twins.get(event.launch, -1))
             for task in live:
                 results = self.results[task.job]
                 assert (task.kind, task.index) not in results, f"{task} ran twice into a result"

@@ -21,6 +21,7 @@ from queryard.core.speedup import Speedup
 from queryard.policies.parts import PARTS
 
 TABLES = {"t": 6, "u": 4}
+EAGER = {"factor": 1.0, "done": 0.0, "share": 1.0, "least_s": 0.0}
 DIVISIONS = {
     "tenant": ("ann", "bob"),
     "deadline": ("deadline", "batch"),
@@ -52,6 +53,8 @@ def any_profile(draw: random.Random) -> dict[str, Any]:
     for decision in ("jobs", "slots", "placement", "sharing"):
         if draw.random() < 0.5:
             profile[decision] = draw.choice(sorted(PARTS[decision]))
+    if draw.random() < 0.5:
+        profile["speculation"] = {"name": "late", **draw.choice((EAGER, {}))}
     return profile
 
 
@@ -125,9 +128,10 @@ class Chance:
 
     def end_a_task(self) -> list[ev.Event]:
         state, now = self.hand.state, self.hand.now
-        if not state.running:
+        runs = {**state.running, **state.beaten}
+        if not runs:
             return []
-        run = self.draw.choice(sorted(state.running.values()))
+        run = self.draw.choice(sorted(runs.values()))
         if run.number in state.killed or self.draw.random() < 0.15:
             retry = self.draw.choice(("count", "count", "free", "never"))
             return [ev.TaskFailed(now, run.number, "chance", retry)]
@@ -275,6 +279,7 @@ def test_the_kernel_agrees_with_itself_and_everything_ends(seed: int):
     hand = chance.hand
     assert hand.ended.keys() == chance.submitted
     assert not hand.state.running
+    assert not hand.state.twins
     assert not hand.state.leaseholders
     assert hand.state.reserved_bytes == 0.0
     hand.check_replay()

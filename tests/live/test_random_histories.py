@@ -19,7 +19,13 @@ from queryard.policies import resolve_profile
 
 from .fake_host import MIB, FakeClient, FakeHost
 
-PROFILES = ("fifo", "fair", "marshal", "srtf", "tls", "swrd", "s3", "mrshare")
+# Tasks run a second time at every occasion.
+EAGER = {"name": "late", "factor": 1.0, "done": 0.0, "share": 1.0, "least_s": 0.0}
+PROFILES = (
+    *("fifo", "fair", "marshal", "srtf", "tls", "swrd", "s3", "mrshare"),
+    {"base": "fair", "speculation": EAGER},
+    {"base": "marshal", "speculation": EAGER},
+)
 STATEMENTS = (
     *("reads", "reads", "reads", "own", "own writes", "beside", "impossible", "defect"),
     *("scans", "scans", "scans"),

@@ -290,7 +290,7 @@ class Backend(Protocol):
         """A query is not wanted any more: end what runs for it alone."""
 
     def forget(self, query: str) -> None:
-        """A query has ended; nothing of it is running."""
+        """A query has ended; nothing of it runs but launches of tasks that others have done."""
 
     def report(self) -> BackendReport: ...
 

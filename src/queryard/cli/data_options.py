@@ -88,7 +88,36 @@ Backend = Annotated[
     str | None,
     typer.Option(
         metavar="local|ray",
-        help="Where queries run: in this process, or on a Ray cluster. Default: local.",
+        help="Where queries run: in this process, or on a Ray cluster. Default: local. It takes "
+        "the place of the table [backend] of a file.",
+        rich_help_panel=_RUN,
+        show_default=False,
+    ),
+]
+ClusterNodes = Annotated[
+    str | None,
+    typer.Option(
+        "--nodes",
+        metavar="LEAST:MOST",
+        help="How many nodes of the Ray cluster take part, as 2:16; policies change their number "
+        "between these.",
+        rich_help_panel=_RUN,
+        show_default=False,
+    ),
+]
+Autoscaler = Annotated[
+    bool,
+    typer.Option(
+        "--autoscaler",
+        help="Ask Ray's autoscaler for nodes, and let it have those that are not wanted.",
+        rich_help_panel=_RUN,
+    ),
+]
+Namespace = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Ray's namespace, in which Queryard's processes at nodes are listed.",
         rich_help_panel=_RUN,
         show_default=False,
     ),
@@ -169,6 +198,30 @@ def open_session(
     if plan != DEFAULT_PLAN or "plan" not in settings:
         chosen["plan"] = plan
     return Session(catalog, write=write, **{**settings, **chosen})
+
+
+def backend_table(
+    backend: str | None,
+    address: str | None,
+    nodes: str | None,
+    autoscaler: bool,
+    namespace: str | None,
+) -> dict[str, Any]:
+    """The options of a session that say where its queries run."""
+    table: dict[str, Any] = {"namespace": namespace, "autoscaler": autoscaler or None}
+    if nodes is not None:
+        least, colon, most = nodes.partition(":")
+        if not (least.isdigit() and most.isdigit() and colon):
+            raise QueryardError(f"--nodes {nodes}: write the least and the most, as in 2:16")
+        table["nodes"] = (int(least), int(most))
+    given = {key: value for key, value in table.items() if value is not None}
+    if given and backend is None:
+        raise QueryardError(f"--{next(iter(given))}: is for a cluster; give --backend ray as well")
+    found: dict[str, Any] = {"backend": backend, "address": address}
+    if given:
+        table = {"kind": backend, "address": address, **given}
+        found = {"backend": {key: value for key, value in table.items() if value is not None}}
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def check_folder_of(file: Path, option: str) -> None:

@@ -21,6 +21,7 @@ QUESTIONS = {
     "placement": "which task, and whether here",
     "sharing": "which tasks ride on one read",
     "provisioning": "how many nodes",
+    "speculation": "which task runs a second time",
 }
 
 

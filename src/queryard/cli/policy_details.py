@@ -45,6 +45,7 @@ def describe_policy(profile: Mapping[str, Any]) -> PolicyDetail:
         ("placement", policy.placement),
         ("sharing", policy.sharing),
         ("provisioning", policy.provisioning),
+        ("speculation", policy.speculation),
     ]
     parts: list[PartDetail] = []
     for detail in (_in_effect(decision, part) for decision, part in made):

@@ -15,7 +15,16 @@ from queryard.core.errors import QueryardError
 from queryard.core.readable import several
 from queryard.version import __version__
 
-from .data_options import Backend, ClusterAddress, Memory, Slots
+from .data_options import (
+    Autoscaler,
+    Backend,
+    ClusterAddress,
+    ClusterNodes,
+    Memory,
+    Namespace,
+    Slots,
+    backend_table,
+)
 from .demo import Demo
 from .server_place import Config, Tokens, needing_server
 
@@ -118,6 +127,9 @@ def serve(
     memory: Memory = None,
     backend: Backend = None,
     address: ClusterAddress = None,
+    nodes: ClusterNodes = None,
+    autoscaler: Autoscaler = False,
+    namespace: Namespace = None,
     demo: Annotated[
         bool,
         typer.Option(
@@ -160,8 +172,7 @@ def serve(
     session_options = {
         "slots": slots,
         "memory": memory,
-        "backend": backend,
-        "address": address,
+        **backend_table(backend, address, nodes, autoscaler, namespace),
     }
     sources = Sources(
         data,

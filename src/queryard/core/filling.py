@@ -17,7 +17,7 @@ from .commands import Command, Launch
 from .entities import Candidate, JobState, NodeState, QueryState
 from .lifecycle import PENDING
 from .model import MAP, TaskId
-from .parts import JobOrder, Part, Placement, Policy, ScanSharing, SlotSplit
+from .parts import JobOrder, Part, Placement, Policy, ScanSharing, SlotSplit, Speculation
 from .phases import PhaseState
 from .ranks import PoolTree
 from .serving import Attempt, serve
@@ -37,10 +37,15 @@ class Crew:
     split: SlotSplit
     placement: Placement
     sharing: ScanSharing
+    speculation: Speculation
 
     def fork(self) -> Crew:
         return Crew(
-            self.job_order.fork(), self.split.fork(), self.placement.fork(), self.sharing.fork()
+            self.job_order.fork(),
+            self.split.fork(),
+            self.placement.fork(),
+            self.sharing.fork(),
+            self.speculation.fork(),
         )
 
     def take_over(self, before: Crew, state: State) -> None:
@@ -51,7 +56,7 @@ class Crew:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        return self.job_order, self.split, self.placement, self.sharing
+        return self.job_order, self.split, self.placement, self.sharing, self.speculation
 
 
 class Filling:
@@ -335,6 +340,13 @@ class Filling:
         self.charged[number] = leaf
         self._tree.charge(leaf, 1)
         self._tree.pools[leaf].served += 1
+
+    def repeated(self, number: int, leaf: int) -> None:
+        """A task of a leaf was launched a second time."""
+        if self.meters:
+            self.charge(number, leaf)
+        elif self._drifts:
+            self._tree.root.served += 1
 
     def charge_ride(self, number: int, leader: JobState, riders: Sequence[JobState]) -> None:
         """The leaves of the riders of a launch pay for it, in proportion to what is expected of

@@ -240,6 +240,21 @@ class ScanSharing(Part):
         return None
 
 
+class Speculation(Part):
+    """Which tasks that run are run a second time elsewhere, the first to end counting."""
+
+    def behind(self, state: State) -> Sequence[Launch]:
+        """Launches to be repeated, the most urgent first; asked when slots are left over.
+
+        Each is of one task, which no other launch does.
+        """
+        return ()
+
+    def goes(self, run: Launch, node: NodeState, state: State) -> bool:
+        """Whether the task of a launch may be run a second time on a node."""
+        return node.id != run.node
+
+
 class Provisioning(Part):
     """How many nodes there should be; asked once per period."""
 
@@ -389,14 +404,22 @@ class Policy:
     placement: Placement
     sharing: ScanSharing
     provisioning: Provisioning
+    speculation: Speculation
     # The data it was composed from, for the journal.
     profile: Mapping[str, Any]
 
     @property
     def parts(self) -> tuple[Part, ...]:
         """All parts, as composed."""
-        rest = (self.job_order, self.split, self.placement, self.sharing, self.provisioning)
-        return (*self.pools.orders, *rest)
+        return (
+            *self.pools.orders,
+            self.job_order,
+            self.split,
+            self.placement,
+            self.sharing,
+            self.provisioning,
+            self.speculation,
+        )
 
     @property
     def work_conserving(self) -> bool:

@@ -40,7 +40,7 @@ def reduces_to_kill(
 def _stuck_reduce(
     state: State, tree: PoolTree, pool: Pool, payers: Payers
 ) -> tuple[int, JobState] | None:
-    victim = None
+    victim: tuple[int, JobState] | None = None
     members = {pool.index}
     for other in tree.pools.values():
         if other.parent is not None and other.parent.index in members:
@@ -53,6 +53,10 @@ def _stuck_reduce(
         job = state.jobs[run.tasks[0].job]
         if run.tasks[0].kind == MAP or job.maps_done or run.round or number in state.killed:
             return None  # this one ends by itself
-        if job.map is not None and job.map.pending and not job.held_back:
+        if job.map is None or not job.map.pending:
+            continue
+        # Rather one whose own maps can use the slot; those that are held back wait for a scan that
+        # goes on with the maps of another query.
+        if victim is None or victim[1].held_back or not job.held_back:
             victim = (number, job)
     return victim

@@ -22,10 +22,11 @@ from .explain import Why, story, why
 from .filling import Crew, Filling
 from .journal import Journal, Step
 from .kernel import Kernel
-from .parts import Policy, Provisioning
+from .parts import Policy, Provisioning, Speculation
 from .ranks import PoolTree
 from .relief import reduces_to_kill
 from .sizing import Sizing
+from .speculation import repeat
 from .standing import Standing
 from .state import Settings, State
 from .validate import validate
@@ -156,6 +157,7 @@ class Scheduler(Kernel):
         self._timed_parts = [part for part in self.parts if part.is_timed]
         self._keeps_slots = self._crew.split.restricts_lanes
         self._resizes = type(policy.provisioning).nodes is not Provisioning.nodes
+        self._speculates = type(policy.speculation).behind is not Speculation.behind
         self._extras = policy.timed or self._resizes or self.state.settings.slow_start < 1
         self._dealing = Dealing(self)
 
@@ -164,7 +166,9 @@ class Scheduler(Kernel):
         disturbed.
         """
         state = self.state
-        self._crew = Crew(policy.job_order, policy.split, policy.placement, policy.sharing)
+        self._crew = Crew(
+            policy.job_order, policy.split, policy.placement, policy.sharing, policy.speculation
+        )
         self._sizing = Sizing(state, policy.provisioning)
         lanes = policy.split.lanes
         self._bind(policy, PoolTree(policy.pools, lanes, state.total_slots, state.now))
@@ -267,7 +271,11 @@ class Scheduler(Kernel):
             if self.filling.shares(job):
                 self.standing.refresh_all(self._crew.sharing.left(job, state))
         notes.left_over.clear()
-        self._out.extend(Kill(number) for number in notes.kills if number in state.running)
+        self._out.extend(
+            Kill(number)
+            for number in notes.kills
+            if number in state.running or number in state.beaten
+        )
         notes.kills.clear()
         for job in notes.lease_cuts:
             for node_id, slots in leases.beyond(job):
@@ -349,6 +357,15 @@ class Scheduler(Kernel):
             if self.state.notes.capacity:
                 self._settle_capacity()
                 self.filling.fill()
+        if self._speculates:
+            repeat(
+                self._crew.speculation,
+                self.state,
+                self.tree,
+                self.filling,
+                self.standing,
+                self._out,
+            )
         if self._timed_parts:
             self._ask_to_wake()
 

@@ -126,6 +126,11 @@ class State:
         self.jobs: dict[str, JobState] = {}
         self.running: dict[int, Launch] = {}
         self.killed: set[int] = set()
+        # Launches of one task that run at once, each with the other one (see `speculation`).
+        self.twins: dict[int, int] = {}
+        # Launches whose task another one has done: they hold a slot until they have stopped, and
+        # belong to no query any more.
+        self.beaten: dict[int, Launch] = {}
         self.leaseholders: dict[str, JobState] = {}
         # Jobs that are known to get less out of the second slot than out of the first.
         self.curved: dict[str, JobState] = {}
@@ -302,6 +307,8 @@ class State:
         copy.jobs = {job.id: job for query in copy.queries.values() for job in query.jobs}
         copy.running = self.running.copy()
         copy.killed = self.killed.copy()
+        copy.twins = self.twins.copy()
+        copy.beaten = self.beaten.copy()
         copy.leaseholders = {job_id: copy.jobs[job_id] for job_id in self.leaseholders}
         copy.curved = {job_id: copy.jobs[job_id] for job_id in self.curved}
         copy.keys = self.keys.copy()

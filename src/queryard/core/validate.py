@@ -36,7 +36,7 @@ def _nodes(scheduler: Kernel) -> Iterator[str]:
     maps: Counter[str] = Counter()
     reduces: Counter[str] = Counter()
     leased: Counter[str] = Counter()
-    for run in state.running.values():
+    for run in (*state.running.values(), *state.beaten.values()):
         (maps if run.tasks[0].kind == MAP else reduces)[run.node] += 1
         if run.node not in state.nodes:
             yield f"launch {run.number} runs on the unknown node {run.node}"
@@ -59,9 +59,14 @@ def _nodes(scheduler: Kernel) -> Iterator[str]:
 def _tasks(scheduler: Kernel) -> Iterator[str]:
     state = scheduler.state
     running: Counter[tuple[str, str]] = Counter()
+    again: Counter[str] = Counter()
     folding: Counter[str] = Counter()
     seen: set[tuple[str, str, int]] = set()
+    yield from _twins(scheduler)
     for run in state.running.values():
+        if run.number in state.twins and run.tasks[0] in seen:
+            again[run.tasks[0].job] += 1
+            continue
         for task in run.tasks:
             running[task.job, task.kind] += 1
             folding[task.job] += task.kind == REDUCE and bool(run.round)
@@ -77,7 +82,7 @@ def _tasks(scheduler: Kernel) -> Iterator[str]:
                 yield from _phase(job, phase, running[job.id, kind])
         if job.folding != folding[job.id] or job.folds < 0:
             yield f"job {job.id} counts {job.folding} reduces that fold, {folding[job.id]} run"
-        slots = running[job.id, MAP] + running[job.id, REDUCE]
+        slots = running[job.id, MAP] + running[job.id, REDUCE] + again[job.id]
         slots += sum(sum(lease) for lease in job.leases.values())
         if slots != job.slots:
             yield f"job {job.id} counts {job.slots} slots and has {slots}"
@@ -87,6 +92,19 @@ def _tasks(scheduler: Kernel) -> Iterator[str]:
         yield from _host(scheduler, job)
         if job.reduce is not None and job.reduce.done and job.blockers:
             yield f"job {job.id} has reduced before its upstream jobs were done"
+
+
+def _twins(scheduler: Kernel) -> Iterator[str]:
+    """Launches that run at once for one task name each other, and one that was beaten is out."""
+    state = scheduler.state
+    for number, other in state.twins.items():
+        runs = [state.running.get(number), state.running.get(other)]
+        if state.twins.get(other) != number or None in runs:
+            yield f"launches {number} and {other} are said to do one task"
+        elif runs[0].tasks != runs[1].tasks or len(runs[0].tasks) > 1:  # type: ignore[union-attr]
+            yield f"launches {number} and {other} do not do one task"
+    if both := state.beaten.keys() & (state.running.keys() | state.killed):
+        yield f"launches {sorted(both)} were beaten, and count all the same"
 
 
 def _host(scheduler: Kernel, job: JobState) -> Iterator[str]:

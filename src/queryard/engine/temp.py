@@ -47,9 +47,11 @@ def _is_own(folder: Path) -> bool:
     )
 
 
-def _own_root() -> Path:
-    """The usual place; a new one, which a crash leaves behind, where that is another user's."""
-    root = _default_root()
+def own_root(root: Path) -> Path:
+    """A place for temporary files that only this user can change.
+
+    It is a new one, which a crash leaves behind, where another user has made one of that name.
+    """
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
     return root if _is_own(root) else Path(tempfile.mkdtemp(prefix=f"{root.name}-"))
 
@@ -74,7 +76,7 @@ class TempSpace:
     def __init__(self, root: str | Path | None = None) -> None:
         base = Path(root) if root is not None else _default_root()
         try:
-            base = base if root is not None else _own_root()
+            base = base if root is not None else own_root(base)
             base.mkdir(parents=True, exist_ok=True, mode=0o700)
             with _locked(base):
                 # Another process must not take the new folder for an abandoned one.

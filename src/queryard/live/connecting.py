@@ -31,7 +31,7 @@ def connect(
     fresh: float | str | None = None,
     slow_start: float | None = None,
     statistics: Collecting | None = None,
-    backend: str | None = None,
+    backend: str | Mapping[str, Any] | None = None,
     address: str | None = None,
 ) -> Session:
     """Open a session on data.
@@ -68,10 +68,11 @@ def connect(
     `backend` is where queries run: in this process ("local"), or on a Ray cluster ("ray"). A
     cluster has an `address`: "auto" is the one that this machine is part of, and "local", the
     default, starts one on this machine that ends with the session. `slots` and `memory` are then
-    those of each node (docs/cluster.md).
+    those of each node. `backend` can also be a table with all settings of a cluster, as
+    `{"kind": "ray", "address": "auto", "nodes": (2, 16), "autoscaler": True}` (docs/cluster.md).
 
-    A catalog file may hold all of these under `[session]`, `[tenants]` and `[limits]`; what is
-    given here counts first.
+    A catalog file may hold all of these under `[session]`, `[backend]`, `[tenants]` and
+    `[limits]`; what is given here counts first.
     """
     catalog = open_catalog(where, tables)
     given = {
@@ -91,4 +92,5 @@ def connect(
         "address": address,
     }
     chosen = {key: value for key, value in given.items() if value is not None}
-    return Session(catalog, write=write, **{**session_settings(catalog.settings), **chosen})
+    settings = session_settings(catalog.settings, where)
+    return Session(catalog, write=write, **{**settings, **chosen})

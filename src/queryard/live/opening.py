@@ -17,13 +17,15 @@ from .admission.limits import Limits
 from .admission.memory import Reservations, small_sizes
 from .admission.tenants import Tenants
 from .amounts import as_age
+from .backend_setting import BackendSetting, read_backend
 from .host import Host
 from .online_planning import has_copies, load_planner
-from .placing import Wanted, checked_backend, place_here, place_on_ray
+from .placing import Wanted, place_here, place_on_ray
 from .recording import Recorder, history_file, read_retention
 from .rules import Rules, read_rules
 from .settings import (
     SEGMENTS_DISK_BYTES,
+    Bounds,
     Collecting,
     checked_slow_start,
     collecting_bytes,
@@ -56,20 +58,25 @@ def open_host(
     fresh: float | str,
     slow_start: float,
     statistics: Collecting,
-    backend: str,
+    backend: str | Mapping[str, Any] | BackendSetting,
     address: str | None,
     nodes: Sequence[Node] | None,
 ) -> Opened:
     """A host with the options of `Session`; they are checked before anything is opened."""
     fresh_s = as_age(fresh, "fresh")
-    backend = checked_backend(backend, address)
+    setting = read_backend(backend, address)
+    slots = setting.slots if slots is None else slots
+    memory = setting.memory if memory is None else memory
     threads = slot_range(slots)
+    bounds = Bounds(*threads)
+    if setting.is_cluster:
+        bounds = Bounds(*(setting.nodes or (1, 1)), of="nodes")
     memory_bytes = memory_budget(memory)
     statistics_bytes = collecting_bytes(statistics, memory_bytes)
     catalog.keeps_statistics = history is not False
     segments_bytes = kept_segments_bytes(memory_bytes, catalog)
     budget = divide(memory_bytes - statistics_bytes - segments_bytes, catalog, write)
-    rules = read_rules(threads, tenants, limits, profile, backend == "ray")
+    rules = read_rules(bounds, tenants, limits, profile, setting.is_cluster)
     share = checked_slow_start(slow_start)
     recorder = Recorder(history_file(history, catalog), read_retention(retention))
     space = TempSpace(temp)
@@ -83,9 +90,7 @@ def open_host(
         slots is not None,
         memory is not None,
     )
-    place = (
-        place_on_ray(wanted, address or "local") if backend == "ray" else place_here(wanted, nodes)
-    )
+    place = place_on_ray(wanted, setting) if setting.is_cluster else place_here(wanted, nodes)
     host = Host(
         catalog,
         recorder.kernel(rules.profile, place.slots, memory_bytes, share),
@@ -101,7 +106,7 @@ def open_host(
         rules.portfolio,
         place.make_tasks,
     )
-    if backend == "local":
+    if not setting.is_cluster:
         place.engine.spares.keep(small_sizes(place.pool_bytes), host.run_later)
     if has_copies(catalog):
         host.run_later(lambda: load_planner(catalog))

@@ -143,7 +143,7 @@ class OperatedHost:
         """
         chosen = self._rules.chosen if profile is None else profile
         known = self._rules
-        rules = read_rules(known.slots, tenants, limits, chosen, known.on_cluster)
+        rules = read_rules(known.bounds, tenants, limits, chosen, known.on_cluster)
         self._follow(rules, by, reason)
         self.host.limit(rules.limits, rules.tenants.limits)
 

@@ -44,7 +44,7 @@ class SessionOptions(TypedDict, total=False):
     fresh: float | str | None
     slow_start: float | None
     statistics: Collecting | None
-    backend: str | None
+    backend: str | Mapping[str, Any] | None
     address: str | None
 
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from queryard.backends.local import LocalBackend, nodes_of
 from queryard.backends.protocol import Backend
-from queryard.core.errors import QueryardError, unknown_name
+from queryard.core.errors import QueryardError
 from queryard.core.model import Node
 from queryard.engine.native import NativeEngine
 from queryard.engine.segments import SegmentStore
 from queryard.sql.catalog import Catalog
 
 from .admission.memory import kept_bytes
+from .backend_setting import BackendSetting
 
 if TYPE_CHECKING:
     from .work.staged import MakeTasks
 
-BACKENDS = ("local", "ray")
 # Of the memory for queries, on a cluster: the part of those that run in the driver's own process.
 DRIVER_SHARE = 0.25
 
@@ -62,9 +62,9 @@ def place_here(wanted: Wanted, nodes: Sequence[Node] | None) -> Place:
     return Place(LocalBackend(engine, found), engine, pool_bytes, slots)
 
 
-def place_on_ray(wanted: Wanted, address: str) -> Place:
+def place_on_ray(wanted: Wanted, setting: BackendSetting) -> Place:
     """Slots are those of the nodes of a Ray cluster."""
-    from queryard.backends.ray.cluster import Cluster
+    from queryard.backends.ray.cluster import LOCAL, STORE_BYTES, Cluster
     from queryard.backends.ray.opening import TasksAtNodes, open_backend
 
     least, most = wanted.slots
@@ -75,7 +75,9 @@ def place_on_ray(wanted: Wanted, address: str) -> Place:
         )
     here_bytes = int(wanted.memory_bytes * DRIVER_SHARE)
     engine = NativeEngine(wanted.catalog, most, here_bytes, wanted.temp, wanted.segments)
-    cluster = Cluster.join(address, most)
+    cluster = Cluster.join(
+        setting.address or LOCAL, most, setting.store or STORE_BYTES, setting.namespace
+    )
     try:
         backend = open_backend(
             cluster,
@@ -83,6 +85,9 @@ def place_on_ray(wanted: Wanted, address: str) -> Place:
             wanted.catalog,
             slots=most if wanted.given_slots else None,
             memory_bytes=wanted.memory_bytes - here_bytes if wanted.given_memory else None,
+            temp=setting.temp,
+            nodes=setting.nodes,
+            autoscaler=setting.autoscaler,
         )
     except BaseException:
         cluster.close()
@@ -91,16 +96,3 @@ def place_on_ray(wanted: Wanted, address: str) -> Place:
     pool_bytes = int(min(node.memory_bytes for node in backend.nodes))
     make_tasks = TasksAtNodes(cluster.ray, backend)
     return Place(backend, engine, pool_bytes, backend.slots, make_tasks)
-
-
-def checked_backend(backend: object, address: object) -> str:
-    """The name of a backend that there is; only a cluster has an address."""
-    if backend not in BACKENDS:
-        raise QueryardError(unknown_name("backend", str(backend), BACKENDS))
-    if address is not None and backend != "ray":
-        raise QueryardError(f"address: {address!r} is that of a cluster; say backend='ray' as well")
-    if address is not None and (not isinstance(address, str) or not address):
-        raise QueryardError(
-            f"address: must be 'local', 'auto' or the address of a Ray cluster, got {address!r}"
-        )
-    return str(backend)

@@ -23,6 +23,7 @@ from queryard.sql.statistics.store import cache_folder
 from .admission.limits import Limits
 from .admission.tenants import Tenants
 from .amounts import as_age
+from .backend_setting import BackendSetting
 from .client import Client
 from .control import Control, control_of
 from .handle import Handle
@@ -62,7 +63,7 @@ class Session(OperatedHost):
         fresh: float | str = 0,
         slow_start: float = 1.0,
         statistics: Collecting = "auto",
-        backend: str = "local",
+        backend: str | Mapping[str, Any] | BackendSetting = "local",
         address: str | None = None,
         nodes: Sequence[Node] | None = None,
     ) -> None:

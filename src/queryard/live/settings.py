@@ -8,7 +8,9 @@ retention = { days = 7, size = "200 MB" }
 fresh = "1 s"
 slow_start = 0.5
 statistics = "off"
-backend = "ray"
+
+[backend]
+kind = "ray"
 address = "auto"
 
 [tenants.web]
@@ -25,14 +27,18 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
 
 from queryard.core.errors import InvalidProfile, QueryardError, unknown_name
+from queryard.core.positions import toml_lines
 from queryard.policies import compose
 from queryard.policies.compose import settings_of
 from queryard.policies.effects import idle_in_sessions
 from queryard.sql.catalog import Catalog
 from queryard.sql.catalog.canonical import is_text_table
+
+from .backend_setting import BackendSetting, InvalidBackend, read_backend
 
 KEYS = (
     "slots",
@@ -45,8 +51,6 @@ KEYS = (
     "fresh",
     "slow_start",
     "statistics",
-    "backend",
-    "address",
 )
 Collecting = Literal["auto", "off"]
 COLLECTING_BYTES = 128 << 20
@@ -58,18 +62,66 @@ SEGMENTS_SHARE = 1 / 16
 SEGMENTS_DISK_BYTES = 4 << 30
 
 
-def session_settings(given: Mapping[str, object]) -> dict[str, Any]:
-    """What the tables `session`, `tenants` and `limits` of a catalog file say."""
+class Bounds(NamedTuple):
+    """The least and the most there may be, and of what: slots of a process, nodes of a cluster."""
+
+    least: int
+    most: int
+    of: Literal["slots", "nodes"] = "slots"
+
+
+def session_settings(given: Mapping[str, object], file: str | Path | None = None) -> dict[str, Any]:
+    """What the tables `session`, `backend`, `tenants` and `limits` of a catalog file say.
+
+    Errors name the line, if `file` is the file they stand in.
+    """
     own = given.get("session", {})
     if not isinstance(own, Mapping):
-        raise QueryardError(f"session: must be a table, as [session], got {own!r}")
+        raise _wrong(f"session: must be a table, as [session], got {own!r}", file, ("session",))
     for key in own:
         if key not in KEYS:
-            raise QueryardError(f"session: {unknown_name('key', str(key), KEYS)}")
+            problem = f"session: {_unknown_key(str(key))}"
+            raise _wrong(problem, file, ("session", str(key)))
     settings = dict(own)
     if isinstance(own.get("slots"), list):
         settings["slots"] = tuple(own["slots"])
+    if "backend" in given:
+        settings["backend"] = _backend(given["backend"], own, file)
     return {**settings, **{key: given[key] for key in ("tenants", "limits") if key in given}}
+
+
+def _unknown_key(key: str) -> str:
+    """What is wrong with a key of `[session]`."""
+    if key in ("backend", "address"):
+        name = "kind" if key == "backend" else key
+        return f"{key}: stands in a table of its own, as {name} under [backend]"
+    return unknown_name("key", key, KEYS)
+
+
+def _backend(given: object, own: Mapping[str, object], file: str | Path | None) -> BackendSetting:
+    if not isinstance(given, Mapping):
+        raise _wrong(f"backend: must be a table, as [backend], got {given!r}", file, ("backend",))
+    for key in ("slots", "memory"):
+        if key in given and key in own:
+            problem = f"{key}: is said in [session] and in [backend]; say it once"
+            raise _wrong(problem, file, ("backend", key))
+    try:
+        return read_backend(given)
+    except InvalidBackend as error:
+        raise _wrong(str(error), file, ("backend", error.key)) from None
+
+
+def _wrong(problem: str, file: str | Path | None, path: tuple[str, ...]) -> QueryardError:
+    """An error about a setting, with its line if that can be found."""
+    if file is None or Path(file).suffix.lower() != ".toml":
+        return QueryardError(problem)
+    try:
+        lines = toml_lines(Path(file).expanduser().read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return QueryardError(f"{file}: {problem}")
+    while path not in lines:
+        path = path[:-1]
+    return QueryardError(f"{file}, line {lines[path]}: {problem}")
 
 
 def collecting_bytes(given: object, memory_bytes: int) -> int:
@@ -100,15 +152,20 @@ def checked_slow_start(given: object) -> float:
     return float(given)  # type: ignore[arg-type]
 
 
-def sized(profile: Mapping[str, Any], slots: tuple[int, int]) -> Mapping[str, Any]:
-    """A profile that can be followed with these slots: one that adds and removes them stays
-    between the least and the most there are.
+def sized(profile: Mapping[str, Any], bounds: Bounds) -> Mapping[str, Any]:
+    """A profile that can be followed with these slots, or nodes: one that adds and removes them
+    stays between the least and the most there are.
     """
     provisioning = profile.get("provisioning", "fixed")
     table = {"name": provisioning} if isinstance(provisioning, str) else dict(provisioning)
     if table.get("name", "fixed") == "fixed":
         return profile
-    least, most = slots
+    least, most, of = bounds
+    if of == "nodes" and least == most:
+        raise InvalidProfile(
+            f"provisioning {table['name']!r} changes the number of nodes, and none was said for "
+            "this cluster; give the least and the most, as nodes = [1, 8] under [backend]"
+        )
     if least == most:
         raise InvalidProfile(
             f"provisioning {table['name']!r} changes the number of slots, and this session has "
@@ -117,8 +174,8 @@ def sized(profile: Mapping[str, Any], slots: tuple[int, int]) -> Mapping[str, An
     # The parts say what they can be told.
     policy = compose(profile)
     known = settings_of(type(policy.provisioning))
-    bounds = {key: value for key, value in (("minimum", least), ("maximum", most)) if key in known}
-    return {**profile, "provisioning": {**table, **bounds}}
+    within = {key: value for key, value in (("minimum", least), ("maximum", most)) if key in known}
+    return {**profile, "provisioning": {**table, **within}}
 
 
 def paced(profile: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -18,6 +18,17 @@ def above_zero(name: str, value: object) -> float:
     return value
 
 
+def at_least(name: str, value: object, least: float) -> float:
+    """A finite number of at least `least`."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not least <= value < math.inf
+    ):
+        raise ValueError(f"{name} must be a number of at least {least:g}, got {value!r}")
+    return value
+
+
 def share(name: str, value: object, below: float | None = None) -> float:
     """A number between 0 and 1, or from 0 to below another."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:

@@ -28,6 +28,7 @@ from queryard.core.parts import (
     QueryOrder,
     ScanSharing,
     SlotSplit,
+    Speculation,
 )
 
 from .parts import PARTS, part_name
@@ -164,5 +165,6 @@ def compose(profile: Mapping[str, Any]) -> Policy:
         placement=cast(Placement, part("placement")),
         sharing=cast(ScanSharing, part("sharing")),
         provisioning=cast(Provisioning, part("provisioning")),
+        speculation=cast(Speculation, part("speculation")),
         profile=profile,
     )

@@ -10,6 +10,7 @@ from queryard.core.parts import (
     QueryOrder,
     ScanSharing,
     SlotSplit,
+    Speculation,
 )
 
 from .job_orders.dfa import DepthFirst
@@ -39,6 +40,8 @@ from .provisioning.steps import MinusX, PlusX
 from .sharing.alone import Alone
 from .sharing.circular import Circular
 from .sharing.mrshare import Batches
+from .speculation.late import Late
+from .speculation.never import Never
 from .splits.best_static import BestStatic
 from .splits.h_tumm import HeterogeneousTumm
 from .splits.open import Open
@@ -80,6 +83,7 @@ PROVISIONINGS: tuple[type[Provisioning], ...] = (
     MeetDeadlines,
     BoundSlowdown,
 )
+SPECULATIONS: tuple[type[Speculation], ...] = (Never, Late)
 
 # Decision -> the parts that can make it, by name; the first is the default.
 PARTS: dict[str, dict[str, type[Part]]] = {
@@ -91,6 +95,7 @@ PARTS: dict[str, dict[str, type[Part]]] = {
         ("placement", PLACEMENTS),
         ("sharing", SHARINGS),
         ("provisioning", PROVISIONINGS),
+        ("speculation", SPECULATIONS),
     )
 }
 

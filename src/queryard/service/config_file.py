@@ -30,6 +30,7 @@ from queryard.engine.access import Access
 from queryard.live.admission.limits import FIELDS as SESSION_LIMITS
 from queryard.live.admission.tenants import FIELDS as TENANT_KEYS
 from queryard.live.admission.tenants import GRANTS
+from queryard.live.backend_setting import InvalidBackend, read_backend
 from queryard.live.settings import KEYS as SESSION_KEYS
 from queryard.sql.catalog.catalog_file import FIELDS as CATALOG_KEYS
 from queryard.sql.catalog.catalog_file import SETTINGS
@@ -95,7 +96,9 @@ class _Reader:
     def service(self, data: Mapping[str, Any], usual: ServiceConfig) -> ServiceConfig:
         """The server's settings; keys of the session are checked by name only."""
         self._keys(data, (), (*CATALOG_KEYS, *SETTINGS), "key")
-        self._keys(self._table(data, (), "session"), ("session",), SESSION_KEYS, "key")
+        session = self._table(data, (), "session")
+        self._keys(session, ("session",), SESSION_KEYS, "key")
+        self._backend(self._table(data, (), "backend"), session)
         self._keys(self._table(data, (), "limits"), ("limits",), SESSION_LIMITS, "limit")
         grants: dict[str, Access] = {}
         self._tenants(self._table(data, (), "tenants"), ("tenants",), "", grants)
@@ -106,6 +109,16 @@ class _Reader:
             name, read = SERVICE_KEYS[key]
             found[name] = self._read(("service", key), value, read)
         return replace(usual, **found)
+
+    def _backend(self, given: Mapping[str, Any], session: Mapping[str, Any]) -> None:
+        """Settings of the place where queries run: a wrong one is told with its line."""
+        for key in given:
+            if key in ("slots", "memory") and key in session:
+                self.fail(("backend", key), "is said in [session] as well; say it once")
+        try:
+            read_backend(given)
+        except InvalidBackend as error:
+            self.fail(("backend", error.key), str(error), ())
 
     def _tenants(
         self, given: Mapping[str, Any], path: Path_, above: str, grants: dict[str, Access]

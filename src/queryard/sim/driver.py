@@ -149,6 +149,8 @@ class SimDriver:
                     continue
             end = max(now, run.time_s + seconds)
             self.post(end, WORK, ev.TaskFinished(end, number, run.node))
+        for number in state.beaten:
+            self._kill(do.Kill(number))
         self._leasing.resume()
         for time_s in self.scheduler.wakes:
             # A timer of the live clock may be due and not have fired yet.
@@ -184,7 +186,7 @@ class SimDriver:
         """Run until every query has ended, to `until_s`, or for `most_steps` decisions."""
         heap = self._heap
         moved = self._moved
-        running = self.scheduler.state.running
+        running, beaten = self.scheduler.state.running, self.scheduler.state.beaten
         handle = self.scheduler.handle
         executors = self._executors
         while heap and self._open and heap[0][0] <= until_s and most_steps:
@@ -195,7 +197,8 @@ class SimDriver:
                 kind = type(what)
                 if kind is TaskFinished or kind is TaskFailed:
                     number = what[1]
-                    if number in running and (not moved or self._is_due(number, now)):
+                    known = number in running or number in beaten
+                    if known and (not moved or self._is_due(number, now)):
                         events.append(what)
                 else:
                     rare = True
@@ -224,9 +227,9 @@ class SimDriver:
         told: list[ev.Event] = []
         for event in events:
             if isinstance(event, TaskFinished):
-                launch = self._state.running[event.launch]
-                if launch.round and launch.tasks[0].kind != MAP:
-                    continue  # a fold says nothing of the whole task
+                launch = self._state.running.get(event.launch)
+                if launch is None or (launch.round and launch.tasks[0].kind != MAP):
+                    continue  # it was beaten, or a fold, which says nothing of the whole task
                 told += learner.ended(now, launch, self._report(now, launch, event))
         return told
 

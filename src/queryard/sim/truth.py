@@ -131,7 +131,9 @@ class Truth:
         seconds = physics.map_s / node.spec.map_speed
         if self._by_luck and len(tasks) == 1 and not (physics.map_sizes or physics.parses):
             if self._luck:
-                seconds *= self._luck[(physics.salt + index * TASK_STRIDE + 1) % TABLE]
+                seconds *= self._luck[
+                    (physics.salt + index * TASK_STRIDE + 1 + _again(launch, state)) % TABLE
+                ]
             return seconds
         if any(self.jobs[task.job].parses for task in tasks):
             seconds = self._parsing_s(launch, state) / node.spec.map_speed
@@ -146,7 +148,9 @@ class Truth:
         if self._reads and physics.spec.scans:
             seconds *= self._read(state.jobs[job_id], index, node_id, state)
         if self._luck:
-            seconds *= self._luck[(physics.salt + index * TASK_STRIDE + 1) % TABLE]
+            seconds *= self._luck[
+                (physics.salt + index * TASK_STRIDE + 1 + _again(launch, state)) % TABLE
+            ]
         if self._starts:
             seconds += self._start_cost(physics, round, now)
             if round:
@@ -178,7 +182,8 @@ class Truth:
         if self.conditions.contention:
             factor *= 1.0 + self.conditions.contention * (node.reduces - 1)
         if self._luck:
-            factor *= self._luck[(physics.salt + index * TASK_STRIDE) % TABLE]
+            drawn = physics.salt + index * TASK_STRIDE + _again(launch, state)
+            factor *= self._luck[drawn % TABLE]
         start = self._start_cost(physics, "", state.now) if self._starts else 0.0
         shuffle, rest = self._unfolded(launch, state)
         return physics.shuffle_s * factor * shuffle + start, physics.rest_s * factor * rest
@@ -304,6 +309,12 @@ def _luck_table(c: Conditions, seed: int) -> tuple[float, ...]:
     for at in draw.sample(range(TABLE), round(c.straggler_share * TABLE)):
         luck[at] *= c.straggler_factor
     return tuple(luck)
+
+
+def _again(launch: Launch, state: State) -> int:
+    """How far away a launch draws its luck: elsewhere, if it does a task a second time."""
+    number = launch.number
+    return TRY_STRIDE if state.twins.get(number, number) < number else 0
 
 
 def _relative(sizes: Sequence[float]) -> tuple[float, ...]:

@@ -6,10 +6,11 @@ import logging
 
 import pytest
 
+from queryard.backends.protocol import NodeNote
 from queryard.live.overview import ClusterView, NodeGlance
 from queryard.service.http import models_observing_past as models
 from queryard.service.logs import log
-from queryard.service.observing.cluster import cluster_document, suspects
+from queryard.service.observing.cluster import cluster_document
 from queryard.service.observing.log_ring import KEPT, LogRing, log_document
 from service.http.test_queries import submitted
 from service.http.test_rows_resumed import eventually
@@ -35,21 +36,28 @@ def test_nodes_tell_their_slots_and_the_queries_that_are_seen(server, ann, eve, 
         finish_all(server)
 
 
-class Silent:
-    """As much of a backend as tells of nodes that do not answer."""
-
-    def silent_s(self):
-        return {"a": 0.1, "b": 12.0}
+NOTES = {"a": NodeNote("10.0.0.5", 0.1, 14), "b": NodeNote("10.0.0.6", 12.0)}
+REFUSED = ("node 5be1a077 at 10.0.0.7: it has duckdb 2.0.1 in place of 2.0.0",)
 
 
 def test_nodes_that_do_not_answer_are_suspect_and_drained_ones_told():
     nodes = [NodeGlance(name, name, name == "c", 2, 1, 1.0, 9e8, 1e8, 0.0, ()) for name in "abc"]
     view = ClusterView(50.0, tuple(nodes), {})
-    assert suspects(Silent()) == {"b"}
-    found = cluster_document(view, "ray", lambda query: True, True, suspects(Silent()))
+    found = cluster_document(view, "ray", lambda query: True, True, NOTES, REFUSED)
     models.Cluster.model_validate(found)
     assert [node["state"] for node in found["nodes"]] == ["up", "suspect", "draining"]
     assert found["nodes"][0]["free_bytes"] == 800_000_000
+    assert found["nodes"][0]["caches"] == {"task_outputs": 14}
+    assert [node["where"] for node in found["nodes"]] == ["10.0.0.5", "10.0.0.6", None]
+    assert found["refused"] == list(REFUSED)
+
+
+def test_where_nodes_are_and_why_some_take_no_part_is_for_admins():
+    node = NodeGlance("a", "a", False, 2, 1, 1.0, 9e8, 1e8, 0.0, ())
+    view = ClusterView(50.0, (node,), {})
+    found = cluster_document(view, "ray", lambda query: False, False, NOTES, REFUSED)
+    models.Cluster.model_validate(found)
+    assert "10.0.0" not in str(found)
 
 
 def test_the_policy_and_its_changes_are_told(server, ann, root):

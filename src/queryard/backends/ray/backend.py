@@ -46,6 +46,8 @@ from .workplace import DuckWorkplace, OpenWorkplace
 
 # How long a node may take to say what it holds.
 REPORT_S = 2.0
+# How old what is known of it may be, where it is shown.
+NOTED_S = 1.0
 DRIVER = "driver"
 
 Send = Callable[[Any], Any]
@@ -80,7 +82,9 @@ class RayBackend:
         self._early: list[NodeJoined | NodeLost] = []
         self._links: dict[str, Link] = {}
         self._usage: dict[str, dict[str, Usage]] = {}
-        self._released: dict[str, Link] = {}
+        # How many outputs of tasks nodes hold, and when that was asked.
+        self._objects: dict[str, int] = {}
+        self._noted_s = -NOTED_S
         self._runs = Runs(self._prepare)
         self._launches = Launches(self._prepare, lambda: len(self._links))
         self._workers = Workers(self._failed)
@@ -141,7 +145,6 @@ class RayBackend:
     def _gone(self, link: Link, reason: str) -> None:
         self._members.lost(link)
         with self._lock:
-            self._released.pop(link.name, None)
             if self._links.pop(link.name, None) is None:
                 self._launches.lose(link, self._links.values(), reason)
                 return
@@ -226,16 +229,16 @@ class RayBackend:
             self._runs.revoke(command, link)
 
     def _scale(self, wanted: int) -> None:
-        """Take nodes into use again that were taken out of it."""
-        for name in list(self._released)[: max(0, wanted - len(self._links))]:
-            link = self._links[name] = self._released.pop(name)
+        """Take nodes into use again that were taken out of it; others join when they are there."""
+        for link in self._members.want(wanted):
+            self._links[link.name] = link
             self._tell_node(NodeJoined(0.0, link.node))
 
     def _release(self, node: str) -> None:
         """Take a node out of use; it is idle."""
         link = self._links.pop(node, None)
         if link is not None:
-            self._released[node] = link
+            self._members.release(link)
             self._tell_node(NodeLost(0.0, node))
 
     def set_guarantee_unmet(self, unmet: bool) -> None:
@@ -359,17 +362,26 @@ class RayBackend:
     def reports(self) -> dict[str, NodeReport]:
         """What each node holds now, of those that answer soon."""
         ray = self._cluster.ray
-        asked = {link.name: link.actor.report.remote() for link in self._members.links()}
+        until_s = time.monotonic() + REPORT_S
+        links = [link for link in self._members.links() if not link.is_suspect]
+        asked = {link.name: link.actor.report.remote() for link in links}
         found = {}
         for name, answer in asked.items():
             try:
-                found[name] = ray.get(answer, timeout=REPORT_S)
+                found[name] = ray.get(answer, timeout=max(0.0, until_s - time.monotonic()))
             except (ray.exceptions.RayError, TimeoutError):
                 continue
         return found
 
     def notes(self) -> dict[str, NodeNote]:
-        objects = {name: report.objects for name, report in self.reports().items()}
+        # Pages ask often; nodes are asked at most once per second.
+        now_s = time.monotonic()
+        with self._lock:
+            is_old = now_s - self._noted_s > NOTED_S
+            self._noted_s = now_s if is_old else self._noted_s
+        if is_old:
+            self._objects = {name: report.objects for name, report in self.reports().items()}
+        objects = self._objects
         return {
             link.name: NodeNote(link.where, link.silent_s, objects.get(link.name, 0))
             for link in self._members.links()

@@ -7,7 +7,7 @@ the session. A process can be part of one cluster at a time.
 from __future__ import annotations
 
 import contextlib
-import shutil
+import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from queryard.core.errors import QueryardError
+from queryard.engine.temp import TempSpace, own_root
 
 from .importing import import_on_loopback, import_ray
 
@@ -44,10 +45,17 @@ class Cluster:
         self._ends = ends
 
     @classmethod
-    def join(cls, address: str = LOCAL, cpus: int = 1, store_bytes: int = STORE_BYTES) -> Cluster:
+    def join(
+        cls,
+        address: str = LOCAL,
+        cpus: int = 1,
+        store_bytes: int = STORE_BYTES,
+        namespace: str | None = None,
+    ) -> Cluster:
         """Join the cluster at an address; "auto" finds the one that runs on this machine.
 
-        With "local" a cluster is started here, of one node with so many `cpus`.
+        With "local" a cluster is started here, of one node with so many `cpus` and an object store
+        of so many bytes. `namespace` is Ray's, in which the processes at nodes are listed.
         """
         if address.startswith("ray://"):
             raise QueryardError(
@@ -56,9 +64,9 @@ class Cluster:
             )
         with contextlib.ExitStack() as ends:
             if address == LOCAL:
-                ray = _started(cpus, store_bytes, ends)
+                ray = _started(cpus, store_bytes, namespace, ends)
             else:
-                ray = _joined(address, ends)
+                ray = _joined(address, namespace, ends)
             return cls(ray, ends.pop_all())
 
     def nodes(self) -> dict[str, RayNode]:
@@ -87,28 +95,39 @@ class Cluster:
 
         return NodeAffinitySchedulingStrategy(node.id, soft=False)
 
+    def ask_for(self, nodes: int, cpus: int) -> None:
+        """Let Ray's autoscaler have so many nodes ready, of so many CPUs each; none: as it likes.
+
+        It starts what is missing. A node that is more than asked for goes once nothing has run
+        there for a while.
+        """
+        from ray.autoscaler.sdk import request_resources
+
+        request_resources(bundles=[{"CPU": cpus}] * nodes)
+
     def close(self) -> None:
         self._ends.close()
 
 
-def _started(cpus: int, store_bytes: int, ends: contextlib.ExitStack) -> Any:
+def _started(cpus: int, store_bytes: int, namespace: str | None, ends: contextlib.ExitStack) -> Any:
     ray = import_on_loopback()
     _refuse_second(ray, "start one of its own")
-    # Paths of sockets are short: the usual place for temporary files may be deep.
-    folder = Path(tempfile.mkdtemp(prefix="qyray-", dir="/tmp" if Path("/tmp").is_dir() else None))
-    ends.callback(shutil.rmtree, folder, ignore_errors=True)
+    # What a killed program has left there goes as well.
+    space = TempSpace(own_root(_root()))
+    ends.callback(space.close)
     ends.callback(ray.shutdown)
     try:
         ray.init(
             address="local",
             num_cpus=cpus,
+            namespace=namespace,
             object_store_memory=store_bytes,
             include_dashboard=False,
             log_to_driver=False,
             logging_level="ERROR",
             configure_logging=False,
             _node_ip_address="127.0.0.1",
-            _temp_dir=str(folder),
+            _temp_dir=str(space.path),
         )
     except Exception as error:
         raise QueryardError(
@@ -117,7 +136,17 @@ def _started(cpus: int, store_bytes: int, ends: contextlib.ExitStack) -> Any:
     return ray
 
 
-def _joined(address: str, ends: contextlib.ExitStack) -> Any:
+def _root() -> Path:
+    """Where clusters of this user's own have their files.
+
+    Paths of sockets are short, and the usual place for temporary files may be deep.
+    """
+    short = Path("/tmp")
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    return (short if short.is_dir() else Path(tempfile.gettempdir())) / f"qyray-{user}"
+
+
+def _joined(address: str, namespace: str | None, ends: contextlib.ExitStack) -> Any:
     ray = import_ray()
     if ray.is_initialized():
         if address not in (AUTO, ray.get_runtime_context().gcs_address):
@@ -125,7 +154,11 @@ def _joined(address: str, ends: contextlib.ExitStack) -> Any:
         return ray  # joined by the program, and left to it
     try:
         ray.init(
-            address=address, log_to_driver=False, logging_level="ERROR", configure_logging=False
+            address=address,
+            namespace=namespace,
+            log_to_driver=False,
+            logging_level="ERROR",
+            configure_logging=False,
         )
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise QueryardError(

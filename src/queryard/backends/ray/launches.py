@@ -16,6 +16,7 @@ from queryard.core.commands import Kill, Launch
 from queryard.core.events import TaskFinished
 from queryard.core.model import JobId, TaskId
 from queryard.engine.errors import QueryCancelled
+from queryard.engine.staged.exchange import Superseded
 
 from .link import Link
 from .messages import Forget, Lost, Made, News, Obey, Open, Run, Stop
@@ -36,6 +37,8 @@ class Launched:
     runs: tuple[int, TaskId] | None = None
     # Hears of the end, in place of the kernel.
     ended: Callable[[BaseException | None], None] | None = None
+    # Whether another launch has done its task: what it makes is not used.
+    beaten: bool = False
 
 
 @dataclass(slots=True)
@@ -149,6 +152,9 @@ class Launches:
         for launched in known.launched.values():
             if launched.runs is not None:
                 self._running.pop(launched.runs[0], None)
+            if launched.ended is None:
+                # The second run of a task whose first one has been used; it ends with the query.
+                self._tell(launched, QueryCancelled("killed"))
         for link in known.at.values():
             link.send(Forget(query))
 
@@ -169,8 +175,14 @@ class Launches:
 
     def _made(self, news: Made) -> None:
         launched = self._running.get(news.launch)
-        if launched is not None:
-            self._queries[launched.query].tasks.done(news.task, news.outcome)
+        if launched is None:
+            return
+        known = self._queries[launched.query]
+        if news.task == launched.task:
+            if launched.beaten:
+                return
+            _set_beaten(known, launched, True)
+        known.tasks.done(news.task, news.outcome)
 
     def _over(self, number: int, error: BaseException | None, output_bytes: float = 0.0) -> None:
         """What ran at a node for a launch has ended."""
@@ -181,6 +193,8 @@ class Launches:
         _, task = launched.runs
         launched.runs = None
         known.making.discard(task)
+        if error is None and launched.beaten and task == launched.task:
+            error = Superseded(f"another run of task {task} was first")
         if error is not None:
             error = known.tasks.lose_pieces(launched.task, error)
         if error is not None or task == launched.task:
@@ -208,6 +222,7 @@ class Launches:
             known.at.pop(link.name, None)
             for launched in [each for each in known.launched.values() if each.link is link]:
                 del known.launched[launched.number]
+                _set_beaten(known, launched, False)
                 if launched.runs is not None:
                     self._running.pop(launched.runs[0], None)
                     known.making.discard(launched.runs[1])
@@ -221,6 +236,13 @@ class Launches:
             for launched in known.launched.values():
                 if launched.ended is not None:
                     launched.ended(QueryCancelled("the session was closed"))
+
+
+def _set_beaten(known: TasksOf, launched: Launched, beaten: bool) -> None:
+    """Other launches of a task are in vain from now on, or are not: its rows were lost at once."""
+    for other in known.launched.values():
+        if other is not launched and other.task == launched.task:
+            other.beaten = beaten
 
 
 def _nothing(event: object) -> None:

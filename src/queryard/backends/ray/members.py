@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import Counter
@@ -23,8 +24,12 @@ LOOK_S = 0.5
 GIVE_UP_S = 20.0
 # How long a node may take until it has joined.
 JOIN_S = 60.0
+# How long the autoscaler of a cluster may take to start the first node.
+BOOT_S = 300.0
 # A node whose process dies so often within QUICK_S of joining is not asked again.
 MOST_DEATHS = 3
+# How long a node that is let go may take to end its process.
+LET_GO_S = 5.0
 QUICK_S = 2.0
 
 
@@ -33,13 +38,17 @@ class MemberSetting:
     """What is asked of every node.
 
     `slots` and `memory_bytes` are None for all CPUs that Ray says it has, and a share of its
-    memory. `files` are those that it must see as the driver does.
+    memory. `files` are those that it must see as the driver does. At most so many nodes take part
+    as the larger number of `nodes` says. With `autoscaler` they are asked of Ray's, the smaller
+    number at first.
     """
 
     slots: int | None = None
     memory_bytes: int | None = None
     temp: str | None = None
     files: Callable[[], Mapping[str, tuple[int, int]]] = dict
+    nodes: tuple[int, int] | None = None
+    autoscaler: bool = False
 
 
 class Members:
@@ -65,6 +74,12 @@ class Members:
         self._joining: set[str] = set()
         self._incarnations: dict[str, int] = {}
         self._quick_deaths: Counter[str] = Counter()
+        # Out of use, by name; their processes stay, unless the autoscaler is to have the nodes.
+        self._released: dict[str, Link] = {}
+        # How many nodes are to be in use at most, and how many the autoscaler was last asked for.
+        self._wanted = None if setting.nodes is None else setting.nodes[1]
+        self._to_ask = None if setting.nodes is None else setting.nodes[0]
+        self._asked: int | None = None
         self.refused: dict[str, str] = {}
         """Nodes that do not take part, by Ray's id, with the reason."""
         self._closed = threading.Event()
@@ -78,11 +93,63 @@ class Members:
             self._closed.wait(0.02)
             if not self._joining and not self.links():
                 self._look()  # once more, where a process has died
+        if self._setting.autoscaler:
+            deadline_s = time.monotonic() + BOOT_S
+            while not self.links() and time.monotonic() < deadline_s:
+                self._closed.wait(LOOK_S)
+                self._look()
         self._thread.start()
 
     def links(self) -> tuple[Link, ...]:
         with self._lock:
             return tuple(self._links.values())
+
+    # --- how many are in use ------------------------------------------------------------------
+
+    def want(self, nodes: int) -> list[Link]:
+        """So many nodes are to be in use; those that are so again, of which were not.
+
+        Others join when they are there.
+        """
+        with self._lock:
+            self._wanted = self._to_ask = nodes
+            missing = max(0, nodes - len(self._links) + len(self._released))
+            again = [self._released.pop(name) for name in list(self._released)[:missing]]
+        return again
+
+    def release(self, link: Link) -> None:
+        """A node is idle, and out of use."""
+        with self._lock:
+            self._released[link.name] = link
+            in_use = len(self._links) - len(self._released)
+            self._wanted = in_use if self._wanted is None else min(self._wanted, in_use)
+
+    def _ask_autoscaler(self, nodes: Mapping[str, RayNode]) -> None:
+        """Ask for as many nodes as are wanted, and let go those that are not."""
+        with self._lock:
+            wanted, idle = self._to_ask, list(self._released.values())
+        if wanted is not None and wanted != self._asked:
+            cpus = max((node.cpus for node in nodes.values()), default=self._setting.slots or 1)
+            self._cluster.ask_for(wanted, cpus)
+            self._asked = wanted
+        for link in idle:
+            if self._holds_something(link):
+                continue
+            with self._lock:
+                is_out = self._released.pop(link.name, None) is not None
+                if is_out and self._links.get(link.ray_node) is link:
+                    del self._links[link.ray_node]
+            if is_out:
+                link.close(LET_GO_S)
+
+    def _holds_something(self, link: Link) -> bool:
+        """Whether rows lie at a node that may still be read; also if it does not answer."""
+        ray = self._cluster.ray
+        try:
+            report = ray.get(link.actor.report.remote(), timeout=LET_GO_S)
+        except (ray.exceptions.RayError, TimeoutError):
+            return True  # it is silent: its end is heard of otherwise
+        return bool(report.objects or report.queries)
 
     # --- looking ------------------------------------------------------------------------------
 
@@ -101,9 +168,14 @@ class Members:
                 link.give_up("Ray says that its node is dead")
             elif link.silent_s > GIVE_UP_S:
                 link.give_up(f"it has not answered for {GIVE_UP_S:g} s")
+        if self._setting.autoscaler:
+            self._ask_autoscaler(nodes)
         with self._lock:
             known = self._links.keys() | self._joining | self.refused.keys()
             new = [node for name, node in nodes.items() if name not in known]
+            if self._wanted is not None:
+                in_use = len(self._links) - len(self._released) + len(self._joining)
+                new = new[: max(0, self._wanted - in_use)]
             self._joining.update(node.id for node in new)
         for node in new:
             threading.Thread(
@@ -120,6 +192,7 @@ class Members:
                 self._quick_deaths[link.ray_node] += 1
             else:
                 del self._quick_deaths[link.ray_node]
+            self._released.pop(link.name, None)
             if self._links.get(link.ray_node) is link:
                 del self._links[link.ray_node]
 
@@ -149,11 +222,14 @@ class Members:
     def _linked(self, node: RayNode) -> Link | str:
         """A link to a new process there, or why there is none."""
         ray = self._cluster.ray
-        number = self._incarnations[node.id] = self._incarnations.get(node.id, 0) + 1
+        with self._lock:
+            # By what is shown of its id: several nodes may begin alike.
+            short = node.id[:8]
+            number = self._incarnations[short] = self._incarnations.get(short, 0) + 1
         if self._quick_deaths[node.id] >= MOST_DEATHS:
             return f"its process has died {MOST_DEATHS} times soon after it had joined"
         slots = min(self._setting.slots or node.cpus, node.cpus)
-        name = f"{node.id[:8]}-{number}"
+        name = f"{short}-{number}"
         setting = NodeSetting(
             name,
             slots,
@@ -210,6 +286,9 @@ class Members:
         self._closed.set()
         if self._thread.is_alive():
             self._thread.join(5.0)
+        if self._asked is not None:
+            with contextlib.suppress(Exception):  # the cluster may be gone
+                self._cluster.ask_for(0, 0)
         with self._lock:
             links, self._links = tuple(self._links.values()), {}
         stopped: list[bool] = []

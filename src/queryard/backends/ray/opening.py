@@ -32,9 +32,11 @@ def open_backend(
     slots: int | None = None,
     memory_bytes: int | None = None,
     temp: str | None = None,
+    nodes: tuple[int, int] | None = None,
+    autoscaler: bool = False,
 ) -> RayBackend:
     """A backend on a cluster, which it closes; `slots` and `memory_bytes` are those of a node."""
-    setting = MemberSetting(slots, memory_bytes, temp, lambda: _files(catalog))
+    setting = MemberSetting(slots, memory_bytes, temp, lambda: _files(catalog), nodes, autoscaler)
     return RayBackend(cluster, setting, engine, catalog, sent, ends=cluster.close)
 
 

@@ -31,7 +31,12 @@ def node_lost(state: State, event: NodeLost) -> None:
         state.killed.discard(number)
         if state.notes.every_run:
             state.notes.ended_runs.append(run)
-        tasks.requeue(state, run, TASK_MOVES["lost"])
+        if tasks.part_twins(state, number):
+            tasks.drop_twin(state, run)
+        else:
+            tasks.requeue(state, run, TASK_MOVES["lost"])
+    for number in [n for n, run in state.beaten.items() if run.node == event.node]:
+        del state.beaten[number]
     for job in list(state.jobs.values()):
         lease = job.leases.pop(event.node, None)
         if lease is not None:

@@ -57,37 +57,110 @@ def launch_ride(state: State, node: NodeState, launch: Launch) -> None:
         job.query.slots += 1
 
 
+def launch_again(state: State, node: NodeState, run: Launch) -> Launch:
+    """Enter a second launch of a task that runs: the first of the two to end well counts."""
+    number = state.next_launch
+    state.next_launch = number + 1
+    (task,) = run.tasks
+    job = state.jobs[task.job]
+    state.running[number] = launch = Launch(number, node.id, run.tasks, "", state.now)
+    state.twins[number], state.twins[run.number] = run.number, number
+    node.free -= 1
+    if task.kind == MAP:
+        node.maps += 1
+    else:
+        node.reduces += 1
+    job.slots += 1
+    job.query.slots += 1
+    return launch
+
+
 def _end(state: State, run: Launch) -> NodeState:
     """A launch that was taken out of the running leaves its slot; the node it ran on."""
-    number, node_id, tasks, _, _ = run
     if state.killed:
-        state.killed.discard(number)
+        state.killed.discard(run[0])
     notes = state.notes
     if notes.every_run:
         notes.ended_runs.append(run)
-    node = state.nodes[node_id]
-    notes.freed.append(node)
+    return _leave(state, run)
+
+
+def _leave(state: State, run: Launch) -> NodeState:
+    """The slot of a launch is free."""
+    node = state.nodes[run[1]]
+    state.notes.freed.append(node)
     node.free += 1
-    if tasks[0][1] == MAP:
+    if run[2][0][1] == MAP:
         node.maps -= 1
     else:
         node.reduces -= 1
     return node
 
 
-def _refuse_unknown(state: State, number: int, what: object) -> None:
-    """A launch that does not run was lost with its node before, or was never made."""
+def _late(state: State, number: int, what: object) -> None:
+    """A launch that does not run was beaten, was lost with its node, or was never made."""
     if not 0 <= number < state.next_launch:
         raise InvalidEvent(f"{what!r}: launch {number} was never made")
+    run = state.beaten.pop(number, None)
+    if run is not None:
+        _leave(state, run)
+
+
+def _beat(state: State, number: int) -> None:
+    """A launch has done its task: one that does the same is stopped, and counts for nothing."""
+    other = state.twins.pop(number, None)
+    if other is None:
+        return
+    del state.twins[other]
+    run = state.beaten[other] = state.running.pop(other)
+    _leave_query(state, run)
+    notes = state.notes
+    if notes.every_run:
+        notes.ended_runs.append(run)
+    if other in state.killed:
+        state.killed.discard(other)
+    else:
+        notes.kills.append(other)
+        notes.rare = True
+
+
+def part_twins(state: State, number: int) -> bool:
+    """One of two launches of a task is gone without a result: the other goes on alone.
+
+    False if it was the only one.
+    """
+    other = state.twins.pop(number, None)
+    if other is None:
+        return False
+    del state.twins[other]
+    return True
+
+
+def _leave_query(state: State, run: Launch) -> None:
+    """A launch of a task that another launch does holds no slot for its query any more."""
+    job = state.jobs[run.tasks[0].job]
+    job.slots -= 1
+    job.query.slots -= 1
+    state.notes.touched.append(job)
+
+
+def drop_twin(state: State, run: Launch) -> None:
+    """A launch is gone without a result, and its task runs on in another."""
+    _leave_query(state, run)
+    query = state.jobs[run.tasks[0].job].query
+    if query.stage == "ending":
+        queries.clear(state, query)
 
 
 def finished(state: State, event: TaskFinished) -> None:
     time_s, number, place, _ = event
     run = state.running.pop(number, None)
     if run is None:
-        _refuse_unknown(state, number, event)
+        _late(state, number, event)
         return
     node = _end(state, run)
+    if state.twins:
+        _beat(state, number)
     notes = state.notes
     seconds = time_s - run[4]
     for job_id, kind, index in run[2]:
@@ -169,7 +242,7 @@ def failed(state: State, event: TaskFailed) -> None:
     killed = event.launch in state.killed
     run = state.running.get(event.launch)
     if run is None:
-        _refuse_unknown(state, event.launch, event)
+        _late(state, event.launch, event)
         return
     failing = run.tasks
     if event.job:
@@ -184,7 +257,11 @@ def failed(state: State, event: TaskFailed) -> None:
     else:
         del state.running[event.launch]
         _end(state, run)
-        requeue(state, run, TASK_MOVES["failed"])
+        if part_twins(state, event.launch):
+            drop_twin(state, run)
+            state.notes.rare = True
+        else:
+            requeue(state, run, TASK_MOVES["failed"])
     # When tasks that ride together fail, it is not known which one did: each is tried again alone.
     if killed or len(failing) > 1 or event.retry == "free":
         return

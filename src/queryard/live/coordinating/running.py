@@ -152,7 +152,8 @@ class RunningQueries:
     def launch_failed(self, given: told.LaunchFailed) -> None:
         entry = self._ledger.entries.get(given.query)
         retry: ev.Retry = "count"
-        if entry is not None and entry.work is not None:
+        is_beaten = given.launch in self._ledger.kernel.state.beaten
+        if entry is not None and entry.work is not None and not is_beaten:
             if not isinstance(given.error, QueryCancelled):
                 # Tasks that are killed because another failed are not what the query failed of.
                 entry.failure = given.error

@@ -15,6 +15,7 @@ from queryard.core.speedup import Speedup
 from queryard.engine.access import Reach
 from queryard.engine.errors import InputMissing, OutOfMemory, failure_kind
 from queryard.engine.staged.actuals import JobActuals
+from queryard.engine.staged.exchange import Superseded
 from queryard.engine.staged.explained import staged_explanation
 from queryard.engine.staged.reads import SegmentReads
 from queryard.engine.staged.tasks import StagedTasks
@@ -166,7 +167,7 @@ class StagedWork(StagedOutline):
         return ()
 
     def on_failure(self, error: BaseException) -> Retry:
-        if isinstance(error, InputMissing):
+        if isinstance(error, InputMissing | Superseded):
             return "free"
         return "never" if failure_kind(error) == "never" else "count"
 

@@ -14,13 +14,16 @@ class NodeNow(BaseModel):
 
     name: str
     host: str
+    where: str | None = Field(None, description="The address of its machine; for admins.")
     state: Literal["up", "draining", "suspect", "lost"]
     slots: int
     busy: int
     speed: float = Field(description="Relative to 1.")
     memory_bytes: int | None = Field(description="For queries; null if it is not bounded.")
     free_bytes: int | None
-    caches: dict[str, Any] = Field(description="What is kept there, such as `parsed_tables`.")
+    caches: dict[str, Any] = Field(
+        description="What is kept there: `parsed_tables`, `task_outputs`."
+    )
     running: list[str] = Field(description="Queries that hold slots there.")
     running_others: int = Field(description="How many more, which the token does not see.")
 
@@ -54,6 +57,10 @@ class Cluster(BaseModel):
     nodes: list[NodeNow]
     kept_tables: dict[str, float] = Field(
         description="The share of each table that is kept parsed; for admins."
+    )
+    refused: list[str] = Field(
+        default_factory=list,
+        description="Nodes that do not take part, each with the reason; for admins.",
     )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterable, Mapping
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
-from queryard.backends.protocol import Backend
+from queryard.backends.protocol import Backend, NodeNote
 from queryard.live.choosing.state import PolicyChange
 from queryard.live.overview import ClusterView, NodeGlance
 
@@ -14,21 +14,7 @@ from .clock import WallClock
 
 # A node that has not answered for longer may be lost.
 SUSPECT_S = 3.0
-
-
-@runtime_checkable
-class TellsSilence(Protocol):
-    """A backend with nodes on other machines."""
-
-    def silent_s(self) -> Mapping[str, float]:
-        """For how long each node has not answered."""
-
-
-def suspects(backend: Backend) -> frozenset[str]:
-    """Nodes that may be lost."""
-    if not isinstance(backend, TellsSilence):
-        return frozenset()
-    return frozenset(name for name, silent in backend.silent_s().items() if silent > SUSPECT_S)
+NO_NOTES: Mapping[str, NodeNote] = {}
 
 
 def backend_name(backend: Backend) -> str:
@@ -46,33 +32,48 @@ def cluster_document(
     backend: str,
     sees: Callable[[str], bool],
     is_admin: bool,
-    suspected: Container[str] = (),
+    notes: Mapping[str, NodeNote] = NO_NOTES,
+    refused: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """All nodes; `sees` says which queries are named, and admins see which tables are kept."""
+    """All nodes, with what the backend says of them; `sees` says which queries are named.
+
+    Admins see which tables are kept, where nodes are, and which do not take part (`refused`).
+    """
     kept = view.kept_tables
     caches = {"parsed_tables": len(kept)} if kept else {}
     return {
         "backend": backend,
-        "nodes": [_node(node, sees, caches, node.name in suspected) for node in view.nodes],
+        "nodes": [
+            _node(node, sees, is_admin, caches, notes.get(node.name, NodeNote()))
+            for node in view.nodes
+        ],
         "kept_tables": dict(kept) if is_admin else {},
+        "refused": list(refused) if is_admin else [],
     }
 
 
 def _node(
-    node: NodeGlance, sees: Callable[[str], bool], caches: Mapping[str, Any], is_suspect: bool
+    node: NodeGlance,
+    sees: Callable[[str], bool],
+    is_admin: bool,
+    caches: Mapping[str, Any],
+    note: NodeNote,
 ) -> dict[str, Any]:
+    is_suspect = note.silent_s > SUSPECT_S
+    held = {"task_outputs": note.objects} if note.objects else {}
     is_bounded = math.isfinite(node.memory_bytes)
     shown = [query for query in node.running if sees(query)]
     return {
         "name": node.name,
         "host": node.host,
+        "where": note.where if is_admin and note.where else None,
         "state": "suspect" if is_suspect else "draining" if node.draining else "up",
         "slots": node.slots,
         "busy": node.busy,
         "speed": node.speed,
         "memory_bytes": int(node.memory_bytes) if is_bounded else None,
         "free_bytes": int(node.memory_bytes - node.reserved_bytes) if is_bounded else None,
-        "caches": dict(caches),
+        "caches": {**caches, **held},
         "running": shown,
         "running_others": len(node.running) - len(shown),
     }

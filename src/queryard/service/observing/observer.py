@@ -12,7 +12,7 @@ from ..submitted import Submitted
 from ..yard import Yard, unknown_query
 from .archive import Archive, archive_document, bounds_of, page_of
 from .clock import WallClock
-from .cluster import backend_name, changes_document, cluster_document, suspects
+from .cluster import backend_name, changes_document, cluster_document
 from .courses import Courses
 from .ended import EndedQueries
 from .holds import Holds
@@ -112,7 +112,9 @@ class Observer:
             return is_admin or query in seen
 
         backend = host.backend
-        return cluster_document(view, backend_name(backend), sees, is_admin, suspects(backend))
+        return cluster_document(
+            view, backend_name(backend), sees, is_admin, backend.notes(), backend.refused
+        )
 
     def scheduler(self, visibility: Visibility, limit: int) -> dict[str, Any]:
         """The policy in force, how it came to that, and what a portfolio has decided.

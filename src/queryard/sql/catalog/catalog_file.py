@@ -36,7 +36,7 @@ from .survey import Survey
 
 FIELDS = ("tables", "databases", "folders")
 # Of the session or the server that uses the tables; they are read where they are used.
-SETTINGS = ("session", "tenants", "limits", "service")
+SETTINGS = ("session", "backend", "tenants", "limits", "service")
 
 
 def read_catalog_file(file: Path, survey: Survey) -> Contents:

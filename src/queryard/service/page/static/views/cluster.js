@@ -15,7 +15,7 @@ export function mount(root, { signal }) {
   const slots = tile("Slots");
   const memory = tile("Memory free");
   const table = dataTable([
-    { name: "Node", cell: (node) => h("b", {}, node.name) },
+    { name: "Node", cell: (node) => (node.where ? [h("b", {}, node.name), ` at ${node.where}`] : h("b", {}, node.name)) },
     { name: "State", cell: (node) => chip(node.state) },
     { name: "Slots", class: "num", cell: (node) => `${node.busy} / ${node.slots}` },
     { name: "Load", cell: (node) => loadBar(node) },
@@ -29,9 +29,12 @@ export function mount(root, { signal }) {
     { name: "Table", cell: (each) => h("span", { class: "mono" }, each.name) },
     { name: "Kept parsed", class: "num", cell: (each) => share(each.part) },
   ], { caption: "Tables that are kept parsed" });
+  const refusedList = h("ul", {});
+  const refusedPanel = panel("Do not take part", refusedList);
+  show(refusedPanel, false);
   const keptPanel = panel("Kept for shared scans", keptTable.node);
   show(keptPanel, false);
-  root.append(h("h1", {}, "Cluster"), told.node, h("div", { class: "tiles" }, [backend, nodes, slots, memory].map((each) => each.node)), h("section", { class: "panel" }, table.node), keptPanel);
+  root.append(h("h1", {}, "Cluster"), told.node, h("div", { class: "tiles" }, [backend, nodes, slots, memory].map((each) => each.node)), h("section", { class: "panel" }, table.node), refusedPanel, keptPanel);
   repeat(1, async () => {
     const found = await get("/v1/cluster", { signal });
     const sum = (name) => found.nodes.reduce((all, node) => all + (node[name] ?? 0), 0);
@@ -43,6 +46,9 @@ export function mount(root, { signal }) {
     const free = hosts.reduce((all, node) => all + (node.free_bytes ?? 0), 0);
     const whole = hosts.reduce((all, node) => all + (node.memory_bytes ?? 0), 0);
     memory.set(bytes(free), `of ${bytes(whole)}`);
+    const refused = found.refused ?? [];
+    show(refusedPanel, refused.length > 0);
+    refusedList.replaceChildren(...refused.map((reason) => h("li", {}, reason)));
     const kept = Object.entries(found.kept_tables ?? {});
     show(keptPanel, kept.length > 0);
     keptTable.set(kept.map(([name, part]) => ({ name, part })));

@@ -1,0 +1,1 @@
+"""Speculation: which tasks are run a second time. One file per rule."""
