@@ -37,16 +37,20 @@ from queryard.sql.catalog.carried import carried
 from queryard.sql.catalog.catalog import Catalog
 
 from .cluster import Cluster
+from .exchange import RayExchange
 from .launches import Launches
 from .link import Link
 from .members import Members, MemberSetting
-from .messages import News, NodeReport, RowsBegan, RowsCame, RowsEnded, Tables, Unmet
+from .messages import Lost, Met, News, NodeReport, RowsBegan, RowsCame, RowsEnded, Tables, Unmet
+from .peers import Peers
 from .runs import Runs
 from .workplace import DuckWorkplace, OpenWorkplace
 
 # How long a node may take to say what it holds.
 REPORT_S = 2.0
 DRIVER = "driver"
+# What the driver reads of answers is bounded as if the object store at its node had this size.
+DRIVER_STORE_BYTES = 256 << 20
 
 Send = Callable[[Any], Any]
 """A statement as a node can run it; None if it must run in this process."""
@@ -81,6 +85,7 @@ class RayBackend:
         self._links: dict[str, Link] = {}
         self._usage: dict[str, dict[str, Usage]] = {}
         self._released: dict[str, Link] = {}
+        self._peers = Peers(cluster.ray, DRIVER_STORE_BYTES)
         self._runs = Runs(self._prepare)
         self._launches = Launches(self._prepare, lambda: len(self._links))
         self._workers = Workers(self._failed)
@@ -120,6 +125,10 @@ class RayBackend:
         """The nodes that do not take part, each with the reason."""
         return tuple(self._members.refused.values())
 
+    def exchange(self, query: str) -> RayExchange:
+        """The driver's way to the rows of a query."""
+        return RayExchange(self._peers, DRIVER, query)
+
     def start(self, post: Post) -> None:
         with self._lock:
             self._post = post
@@ -134,21 +143,33 @@ class RayBackend:
 
     def _joined(self, link: Link) -> None:
         with self._lock:
+            self._meet(link)
             self._links[link.name] = link
             self._tell_node(NodeJoined(0.0, link.node))
             self._changed.notify_all()
+
+    def _meet(self, link: Link) -> None:
+        """Let a new node and all others know each other: they fetch rows from one another."""
+        self._peers.meet(link.name, link.actor)
+        for other in (*self._links.values(), *self._released.values()):
+            other.send(Met(link.name, link.actor))
+            link.send(Met(other.name, other.actor))
 
     def _gone(self, link: Link, reason: str) -> None:
         self._members.lost(link)
         with self._lock:
             self._released.pop(link.name, None)
-            if self._links.pop(link.name, None) is None:
-                self._launches.lose(link, self._links.values(), reason)
+            is_used = self._links.pop(link.name, None) is not None
+            self._peers.lose(link.name)
+            for other in (*self._links.values(), *self._released.values()):
+                other.send(Lost(link.name))
+            if not is_used:
+                self._launches.lose(link, reason)
                 return
             self._runs.lose(link, reason)
             self._leave_here(link.name)
             self._tell_node(NodeLost(0.0, link.name))
-            self._launches.lose(link, self._links.values(), reason)
+            self._launches.lose(link, reason)
 
     def _tell_node(self, event: NodeJoined | NodeLost) -> None:
         if self._post is None:

@@ -23,8 +23,6 @@ from queryard.sql.planner.plan import StagedPlan
 from .exchange import RayExchange
 from .node_tasks import Opening
 
-DRIVER = "driver"
-"""The place of rows that the driver has put."""
 # So often a task may find its inputs gone before its query fails.
 MOST_LOSSES = 20
 
@@ -37,7 +35,7 @@ class SpreadTasks:
 
     def __init__(
         self,
-        ray: Any,
+        exchange: RayExchange,
         plan: StagedPlan,
         query: str,
         memory_bytes: int,
@@ -58,7 +56,7 @@ class SpreadTasks:
         # Tasks whose rows are gone from a node that is not: the kernel does not know of it.
         self._unknown: set[TaskId] = set()
         self._closed = False
-        self._exchange = RayExchange(ray, DRIVER, 1)
+        self._exchange = exchange
         self._query.publish(self._exchange)
 
     # --- for the session ----------------------------------------------------------------------
@@ -109,7 +107,7 @@ class SpreadTasks:
     # --- for the backend ----------------------------------------------------------------------
 
     def opening(self, nodes: int) -> Opening:
-        return Opening(self._query.plan, self._share, nodes, self._access)
+        return Opening(self._query.plan, self._share, self._access)
 
     def next_for(self, task: TaskId, attempt: int, making: Set[TaskId]) -> Ready | None:
         with self._lock:

@@ -23,9 +23,10 @@ from queryard.sql.catalog.catalog import Catalog
 from queryard.sql.catalog.contents import Contents
 from queryard.sql.catalog.survey import Survey
 
-from .exchange import RayExchange
+from .exchange import NodeExchange
 from .messages import NodeFacts, NodeSetting, Tables
 from .node_tasks import NodeTasks, Tell
+from .peers import Peers
 
 # What small queries reserve: instances of this size are kept ready.
 WARM_BYTES = 128 << 20
@@ -37,6 +38,7 @@ class Workplace(Protocol):
     """What a node has beside its slots."""
 
     engine: Engine
+    peers: Peers
 
     def facts(self) -> NodeFacts:
         """What the driver compares before it lets the node join."""
@@ -74,7 +76,7 @@ class DuckWorkplace(Workplace):
     def __init__(self, setting: NodeSetting) -> None:
         import ray
 
-        self._ray = ray
+        self.peers = Peers(ray, setting.store_bytes)
         self._setting = setting
         self._memory_bytes = setting.memory_bytes or max(
             memory_budget(None) - setting.store_bytes, memory_budget(None) // 4
@@ -113,7 +115,8 @@ class DuckWorkplace(Workplace):
         self._catalog.refresh()
 
     def open_tasks(self, query: str, opening: Any, tell: Tell) -> NodeTasks:
-        exchange = RayExchange(self._ray, self._setting.name, opening.bundles)
+        half = opening.memory_bytes // 2
+        exchange = NodeExchange(self.peers, self._setting.name, query, half, self._space.path)
         reach = self.engine.reach(opening.access)
         return NodeTasks(opening, reach, self._native.pool, self._space.path, exchange, tell)
 
