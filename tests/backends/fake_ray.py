@@ -188,6 +188,8 @@ class FakeRay(types.ModuleType):
 
     def __init__(self, *cpus: int) -> None:
         super().__init__("ray")
+        self.ObjectRef = ObjectRef
+        self.actor = types.SimpleNamespace(ActorHandle=ActorHandle)
         self.objects: dict[int, Any] = {}
         self.actors: list[_Actor] = []
         self.exceptions = types.SimpleNamespace(

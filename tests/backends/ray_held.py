@@ -115,8 +115,10 @@ class HeldWorkplace:
     """A node without DuckDB."""
 
     def __init__(self, setting: NodeSetting) -> None:
+        import ray
+
         self.engine = HeldEngine()
-        self.peers = Peers(None, 0.0)
+        self.peers = Peers(ray, 0.0)
 
     def facts(self) -> NodeFacts:
         return NodeFacts(os.getpid(), versions(), POOL_BYTES, POOL_BYTES, ())

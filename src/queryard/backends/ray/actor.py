@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from queryard.backends.local import LocalBackend
-from queryard.backends.protocol import Leased, Staged, WorkerFailed
+from queryard.backends.protocol import Leased, QueryUsed, RunEnded, Staged, WorkerFailed
 from queryard.backends.workers import Workers
 from queryard.core.events import NodeJoined, NodeLost
 from queryard.core.model import JobId, Node, TaskId
@@ -43,12 +43,16 @@ from .messages import (
     Wanted,
 )
 from .node_tasks import NodeTasks
-from .packing import Packed, packed, unpacked
+from .packing import packed, unpacked
 from .rows_out import RowsOut
 from .workplace import OpenWorkplace
 
 # News of at most so many bytes of rows are one answer.
 BATCH_BYTES = 8 << 20
+# News that others follow at once: they are told together.
+FOLLOWED = (Made, QueryUsed, RunEnded)
+# News that come sooner after the last ones wait for so long.
+SPACE_S = 0.003
 # Threads of the actor by what they do: news are waited for, and nothing may wait for that.
 GROUPS = {"orders": 1, "news": 1, "rows": 2}
 
@@ -59,29 +63,36 @@ class Outbox:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._news: list[News] = []
-        self._sent = packed([])
-        self._number = 0
+        self._told_s = 0.0
+        self._sent: list[Any] = [0, *packed([])]
 
     def put(self, news: News) -> None:
         with self._changed:
             self._news.append(news)
-            self._changed.notify_all()
+            if not isinstance(news, FOLLOWED):
+                self._changed.notify_all()
 
-    def take(self, known: int, wait_s: float) -> tuple[int, Packed]:
+    def take(self, known: int, wait_s: float) -> list[Any]:
         """The batch behind the batch `known`: the last one again if that was not it."""
         with self._changed:
-            if known < self._number:
-                return self._number, self._sent
-            self._changed.wait_for(lambda: self._news, wait_s)
+            if known < self._sent[0]:
+                return self._sent
+            self._changed.wait_for(self._is_full, wait_s)
+        # Where much happens, it is told together.
+        time.sleep(max(0.0, self._told_s + SPACE_S - time.monotonic()))
+        with self._changed:
             end, size_bytes = 0, 0
             while end < len(self._news) and size_bytes < BATCH_BYTES:
                 news = self._news[end]
                 size_bytes += news.bytes if isinstance(news, RowsCame) else 0
                 end += 1
             taken, self._news = self._news[:end], self._news[end:]
-            self._sent = packed(taken)
-            self._number += 1
-            return self._number, self._sent
+            self._told_s = time.monotonic()
+            self._sent = [known + 1, *packed(taken)]
+            return self._sent
+
+    def _is_full(self) -> bool:
+        return bool(self._news) and not isinstance(self._news[-1], FOLLOWED)
 
 
 class NodeActor:
@@ -109,19 +120,19 @@ class NodeActor:
         """What the driver compares before it lets the node join."""
         return self._workplace.facts()
 
-    def obey(self, number: int, orders: Packed) -> None:
+    def obey(self, number: int, text: bytes, *beside: Any) -> None:
         """Carry out orders; a batch that came before is left alone."""
         if number <= self._last:
             return
         self._last = number
-        for order in unpacked(orders):
+        for order in unpacked(text, beside):
             try:
                 self._carry_out(order)
             except BaseException as error:
                 self._outbox.put(_told(WorkerFailed(error)))
 
-    def news(self, known: int, wait_s: float) -> tuple[int, Packed]:
-        """What has happened since the batch `known`; waits for something for so long."""
+    def news(self, known: int, wait_s: float) -> list[Any]:
+        """A number and a message: what has happened since the batch `known`; waits for something for so long."""
         return self._outbox.take(known, wait_s)
 
     def rows(self, query: str, wanted: tuple[Wanted, ...]) -> Any:

@@ -6,67 +6,60 @@ copy (rows) travels beside the bytes.
 
 from __future__ import annotations
 
+import copyreg
 import io
 import pickle
+import threading
 import zlib
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 
 # Longer messages are compressed: names repeat in them.
 PLAIN_BYTES = 600
-_BESIDE = ("ObjectRef", "ActorHandle")
+_PLAIN, _COMPRESSED = b"p", b"z"
+
+_found = threading.local()
+_table: dict[type, Any] = dict(copyreg.dispatch_table)
 
 
-class Packed(NamedTuple):
-    """A message, and what travels beside it."""
-
-    text: bytes
-    beside: tuple[Any, ...]
-    is_compressed: bool
-
-    @property
-    def bytes(self) -> int:
-        """What the message weighs, without what is beside it."""
-        return len(self.text)
+def carry_beside(*kinds: type) -> None:
+    """Values of these types are not pickled: they travel as they are."""
+    for kind in kinds:
+        _table[kind] = _put_beside
 
 
-def packed(message: object) -> Packed:
-    """A message as it travels.
+def packed(message: object) -> tuple[bytes, list[Any]]:
+    """A message as it travels: bytes, and what is beside them.
 
-    >>> unpacked(packed([("a", 1)] * 3))
-    [('a', 1), ('a', 1), ('a', 1)]
+    >>> text, beside = packed(["a", pa.record_batch({"n": [1, 2]})])
+    >>> len(beside), unpacked(text, beside)[1].num_rows
+    (1, 2)
     """
     text = io.BytesIO()
-    packer = _Packer(text, protocol=5)
+    packer = pickle.Pickler(text, protocol=5)
+    packer.dispatch_table = _table
+    _found.beside = beside = []
     packer.dump(message)
-    found = text.getvalue()
-    if len(found) > PLAIN_BYTES:
-        return Packed(zlib.compress(found, 1), tuple(packer.beside), True)
-    return Packed(found, tuple(packer.beside), False)
+    plain = text.getvalue()
+    if len(plain) > PLAIN_BYTES:
+        return _COMPRESSED + zlib.compress(plain, 1), beside
+    return _PLAIN + plain, beside
 
 
-def unpacked(message: Packed) -> Any:
-    text = zlib.decompress(message.text) if message.is_compressed else message.text
-    return _Unpacker(io.BytesIO(text), message.beside).load()
+def unpacked(text: bytes, beside: Sequence[Any]) -> Any:
+    _found.beside = beside
+    return pickle.loads(zlib.decompress(text[1:]) if text[:1] == _COMPRESSED else text[1:])
 
 
-class _Packer(pickle.Pickler):
-    def __init__(self, text: io.BytesIO, protocol: int) -> None:
-        super().__init__(text, protocol)
-        self.beside: list[Any] = []
-
-    def persistent_id(self, value: Any) -> int | None:
-        if not isinstance(value, pa.RecordBatch) and type(value).__name__ not in _BESIDE:
-            return None
-        self.beside.append(value)
-        return len(self.beside) - 1
+def _put_beside(value: Any) -> tuple[Any, ...]:
+    _found.beside.append(value)
+    return _take_beside, (len(_found.beside) - 1,)
 
 
-class _Unpacker(pickle.Unpickler):
-    def __init__(self, text: io.BytesIO, beside: tuple[Any, ...]) -> None:
-        super().__init__(text)
-        self._beside = beside
+def _take_beside(place: int) -> Any:
+    return _found.beside[place]
 
-    def persistent_load(self, place: Any) -> Any:
-        return self._beside[place]
+
+carry_beside(pa.RecordBatch)

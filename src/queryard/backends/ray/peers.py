@@ -19,6 +19,7 @@ from queryard.engine.staged.cancellation import Cancellation
 from queryard.engine.staged.exchange import Piece, PieceLost
 
 from .messages import Gone, Shared, Wanted
+from .packing import carry_beside
 
 # So many bytes are asked for at once, and as a part of the object store; and so many times, by one
 # task.
@@ -38,6 +39,7 @@ class Peers:
     def __init__(self, ray: Any, store_bytes: float) -> None:
         """`store_bytes` is how large the object store is here."""
         self.ray = ray
+        carry_beside(ray.ObjectRef, ray.actor.ActorHandle)
         self.ask_bytes = max(1, int(min(ASK_BYTES, store_bytes * ASK_SHARE)))
         self.pinned_bytes = store_bytes * PINNED_SHARE
         self._actors: dict[str, Any] = {}
