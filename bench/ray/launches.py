@@ -77,7 +77,7 @@ def main(given: Sequence[str] | None = None) -> None:
     wanted = parser.parse_args(given)
     seconds = 4.0 if wanted.quick else wanted.seconds
     wanted.data.mkdir(parents=True, exist_ok=True)
-    folder = _numbers(wanted.data / "launches")
+    folder = numbers(wanted.data / "launches", TASKS)
     os.environ[TASK_S] = str(sum(NODES) / wanted.rate)
     opening.RayBackend = partial(  # type: ignore[misc, assignment]
         opening.RayBackend, open_workplace=SleepingWorkplace
@@ -140,12 +140,13 @@ def _threads() -> Counter[str]:
     return found
 
 
-def _numbers(folder: Path) -> Path:
-    """A table of as many row groups as tasks are wanted."""
+def numbers(data: Path, tasks: int) -> Path:
+    """A folder with a table of as many row groups as tasks are wanted."""
+    folder = data / str(tasks)
     file = folder / "numbers.parquet"
     if not file.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        rows = TASKS * 2048
+        rows = tasks * 2048
         duckdb.sql(
             f"COPY (SELECT range AS n FROM range({rows})) TO '{file}' (ROW_GROUP_SIZE 2048)"
         )

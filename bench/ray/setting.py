@@ -43,8 +43,33 @@ class Pair(NamedTuple):
 
 
 @contextlib.contextmanager
-def cluster(*slots: int, store_bytes: int = STORE_BYTES) -> Iterator[str]:
-    """The address of a cluster with a node for each number of slots, on loopback."""
+def cluster(*slots: int) -> Iterator[str]:
+    """The address of a cluster with a node for each number of slots."""
+    with grown_cluster(*slots) as made:
+        made.grow(len(slots))
+        yield made.address
+
+
+class GrownCluster:
+    """A cluster to which nodes are added."""
+
+    def __init__(self, made: Any, slots: Sequence[int]) -> None:
+        self.address = made.address
+        self._made = made
+        self._slots = slots
+        self._nodes = 0
+
+    def grow(self, nodes: int) -> None:
+        """Have so many nodes; the slots of each are as was said, in turns."""
+        for number in range(self._nodes, nodes):
+            slots = self._slots[number % len(self._slots)]
+            self._made.add_node(num_cpus=slots, object_store_memory=STORE_BYTES)
+        self._nodes = nodes
+
+
+@contextlib.contextmanager
+def grown_cluster(*slots: int) -> Iterator[GrownCluster]:
+    """A cluster on loopback, without nodes that run anything at first."""
     with _python_path():
         ray = import_on_loopback()
         from ray.cluster_utils import Cluster
@@ -52,16 +77,14 @@ def cluster(*slots: int, store_bytes: int = STORE_BYTES) -> Iterator[str]:
         folder = tempfile.mkdtemp(prefix="qyb-", dir="/tmp" if Path("/tmp").is_dir() else None)
         head = {
             "num_cpus": 0,
-            "object_store_memory": store_bytes,
+            "object_store_memory": STORE_BYTES,
             "include_dashboard": False,
             "temp_dir": folder,
             "_system_config": SYSTEM_CONFIG,
         }
         made = Cluster(initialize_head=True, head_node_args=head)
         try:
-            for number in slots:
-                made.add_node(num_cpus=number, object_store_memory=store_bytes)
-            yield made.address
+            yield GrownCluster(made, slots)
         finally:
             ray.shutdown()
             made.shutdown()

@@ -128,6 +128,9 @@ class _Method:
         return _Method(self._actor, self._name, concurrency_group)
 
     def remote(self, *given: Any) -> Future[Any]:
+        # As Ray does: an argument that is a reference arrives as its object.
+        ray = self._actor.ray
+        given = tuple(ray.get(each) if isinstance(each, ObjectRef) else each for each in given)
         return self._actor.call(self._group, self._name, pickle.dumps(given))
 
 

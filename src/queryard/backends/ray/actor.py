@@ -9,6 +9,7 @@ from __future__ import annotations
 import pickle
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from queryard.backends.local import LocalBackend
@@ -120,7 +121,7 @@ class NodeActor:
         """What the driver compares before it lets the node join."""
         return self._workplace.facts()
 
-    def obey(self, number: int, text: bytes, *beside: Any) -> None:
+    def obey(self, number: int, text: bytes, beside: Sequence[Any]) -> None:
         """Carry out orders; a batch that came before is left alone."""
         if number <= self._last:
             return

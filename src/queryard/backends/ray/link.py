@@ -101,7 +101,7 @@ class Link:
             number += 1
             text, beside = packed(orders)
             # A batch is sent again until it is answered: the node takes it once.
-            if not self._call(partial(self._obey.remote, number, text, *beside)):
+            if not self._call(partial(self._obey.remote, number, text, beside)):
                 return
 
     def _next_orders(self) -> list[Order] | None:
