@@ -1,6 +1,6 @@
-"""What launches cost the driver: tasks that only wait, at two nodes of eight slots, about 200 per second.
+"""What launches cost the driver: about 200 per second, of tasks that only wait.
 
-The processor time of the driver's process, the kernel's decisions included, from the first launch
+There are two nodes of eight slots. The processor time of the driver's process, the kernel's decisions included, from the first launch
 of a query to its last, as a share of a core at 200 launches per second; how many launches travel in
 one batch; and what a task weighs on the wire: its order there and its news back, as they travel.
 Targets: 20 % of a core, 1 KB.
@@ -147,9 +147,7 @@ def numbers(data: Path, tasks: int) -> Path:
     if not file.exists():
         folder.mkdir(parents=True, exist_ok=True)
         rows = tasks * 2048
-        duckdb.sql(
-            f"COPY (SELECT range AS n FROM range({rows})) TO '{file}' (ROW_GROUP_SIZE 2048)"
-        )
+        duckdb.sql(f"COPY (SELECT range AS n FROM range({rows})) TO '{file}' (ROW_GROUP_SIZE 2048)")
     return folder
 
 

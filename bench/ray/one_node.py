@@ -30,9 +30,7 @@ def main(given: Sequence[str] | None = None) -> None:
         queryard.connect(folder, backend="ray", address="local", **shared) as ray,
         Progress() as progress,
     ):
-        found = {
-            plan: compared(numbers, plan, local, ray, times, progress) for plan in MOST
-        }
+        found = {plan: compared(numbers, plan, local, ray, times, progress) for plan in MOST}
     for plan, pairs in found.items():
         shown(f"{plan}, one node of {SLOTS} slots", pairs, MOST[plan], "Ray")
 

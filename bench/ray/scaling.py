@@ -79,7 +79,9 @@ def measured(wanted: Any, progress: Progress) -> Load:
             progress.advance(doing)
     StagedQuery.done = done  # type: ignore[method-assign]
     queries = [
-        Query(name, tuple(Job(j.name, upstream=j.upstream, map=j.map, reduce=j.reduce) for j in jobs))
+        Query(
+            name, tuple(Job(j.name, upstream=j.upstream, map=j.map, reduce=j.reduce) for j in jobs)
+        )
         for name, jobs in plans.items()
     ]
     return Load(queries, {key: statistics.mean(each) for key, each in taken.items()})

@@ -130,7 +130,9 @@ def compared(
 
 def shown(title: str, pairs: Sequence[Pair], most: float, other: str) -> float:
     """Show a comparison with its target; the geometric mean of the ratios."""
-    rows = [(f"Q{p.number}", f"{p.here_s:.3f}", f"{p.there_s:.3f}", f"{p.ratio:.2f}") for p in pairs]
+    rows = [
+        (f"Q{p.number}", f"{p.here_s:.3f}", f"{p.there_s:.3f}", f"{p.ratio:.2f}") for p in pairs
+    ]
     mean = statistics.geometric_mean(pair.ratio for pair in pairs)
     rows.append(("mean", "", "", f"{mean:.2f}"))
     table(f"{title} (target: at most {most:.2f})", ("", "local, s", f"{other}, s", "ratio"), rows)

@@ -105,7 +105,9 @@ def grown(load: Load, times: int) -> Load:
         return given if given is None or given.tasks == 1 else Phase(given.tasks * times)
 
     def job(given: Job) -> Job:
-        return Job(given.name, upstream=given.upstream, map=phase(given.map), reduce=phase(given.reduce))
+        return Job(
+            given.name, upstream=given.upstream, map=phase(given.map), reduce=phase(given.reduce)
+        )
 
     queries = [Query(each.id, tuple(map(job, each.jobs))) for each in load.queries]
     return Load(queries, load.seconds)

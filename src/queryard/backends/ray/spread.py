@@ -15,7 +15,7 @@ from queryard.core.model import TaskId
 from queryard.engine.access import Reach
 from queryard.engine.errors import QueryCancelled, QueryFailed
 from queryard.engine.staged.actuals import JobActuals
-from queryard.engine.staged.exchange import PieceLost
+from queryard.engine.staged.exchange import Exchange, PieceLost
 from queryard.engine.staged.query import StagedQuery
 from queryard.engine.staged.store import MissingRows
 from queryard.sql.planner.plan import StagedPlan
@@ -82,7 +82,7 @@ class SpreadTasks:
             for batch in rows.to_batches():
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
-    def _fetched(self, task: TaskId, fetch: Callable[[RayExchange], pa.Table]) -> pa.Table:
+    def _fetched(self, task: TaskId, fetch: Callable[[Exchange], pa.Table]) -> pa.Table:
         for _ in range(MOST_LOSSES):
             if self._closed:
                 raise QueryCancelled("cancelled")
