@@ -150,7 +150,7 @@ def test_the_last_node_dies_and_queries_wait_for_another(session, ray, expected)
         check(number, handle.take(PATIENCE_S).arrow(), expected)
 
 
-def test_early_reduces_wait_for_their_maps_and_fetch_as_these_end(
+def test_early_reduces_fetch_as_their_maps_end(
     ray, folder, expected, monkeypatch
 ):
     plan = queryard.sql.planner.plan_staged

@@ -133,7 +133,7 @@ class NodeActor:
                 self._outbox.put(_told(WorkerFailed(error)))
 
     def news(self, known: int, wait_s: float) -> list[Any]:
-        """A number and a message: what has happened since the batch `known`; waits for something for so long."""
+        """A number, and what has happened since the batch `known`; waits for so long."""
         return self._outbox.take(known, wait_s)
 
     def rows(self, query: str, wanted: tuple[Wanted, ...]) -> Any:

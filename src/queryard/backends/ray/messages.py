@@ -140,7 +140,7 @@ class RowsEnded(NamedTuple):
 News = Made | RowsBegan | RowsCame | RowsEnded | BackendEvent
 
 
-# --- rows from node to node ------------------------------------------------------------------------
+# --- rows from node to node ----------------------------------------------------------------------
 
 
 class Wanted(NamedTuple):

@@ -40,7 +40,8 @@ def packed(message: object) -> tuple[bytes, list[Any]]:
     text = io.BytesIO()
     packer = pickle.Pickler(text, protocol=5)
     packer.dispatch_table = _table
-    _found.beside = beside = []
+    beside: list[Any] = []
+    _found.beside = beside
     packer.dump(message)
     plain = text.getvalue()
     if len(plain) > PLAIN_BYTES:
