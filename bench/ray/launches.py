@@ -1,7 +1,7 @@
 """What launches cost the driver: about 200 per second, of tasks that only wait.
 
-There are two nodes of eight slots. Shown is the processor time of the driver's process, the kernel's
-decisions included, as a share of a core at 200 launches per second; how many launches travel in one
+There are two nodes of eight slots. Shown is the processor time of the driver's process, with the
+kernel's decisions, as a share of a core at 200 launches per second; how many launches travel in one
 batch; and what a task weighs on the wire: its order there and its news back, as they travel.
 Targets: 20 % of a core, 1 KB.
 

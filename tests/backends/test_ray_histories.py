@@ -150,9 +150,7 @@ def test_the_last_node_dies_and_queries_wait_for_another(session, ray, expected)
         check(number, handle.take(PATIENCE_S).arrow(), expected)
 
 
-def test_early_reduces_fetch_as_their_maps_end(
-    ray, folder, expected, monkeypatch
-):
+def test_early_reduces_fetch_as_their_maps_end(ray, folder, expected, monkeypatch):
     plan = queryard.sql.planner.plan_staged
     small = partial(plan, target_bytes=1, partitions=3, broadcast_bytes=0)
     monkeypatch.setattr(queryard.sql.planner, "plan_staged", lambda *a, **k: small(*a))
