@@ -80,7 +80,7 @@ def grown_cluster(*slots: int) -> Iterator[GrownCluster]:
             "object_store_memory": STORE_BYTES,
             "include_dashboard": False,
             "temp_dir": folder,
-            "_system_config": SYSTEM_CONFIG,
+            "_system_config": dict(SYSTEM_CONFIG),  # Ray adds to it
         }
         made = Cluster(initialize_head=True, head_node_args=head)
         try:

@@ -100,7 +100,7 @@ def _started(cpus: int, store_bytes: int, ends: contextlib.ExitStack) -> Any:
             configure_logging=False,
             _node_ip_address="127.0.0.1",
             _temp_dir=str(folder),
-            _system_config=SYSTEM_CONFIG,
+            _system_config=dict(SYSTEM_CONFIG),  # Ray adds to it
         )
     except Exception as error:
         raise QueryardError(
