@@ -11,10 +11,15 @@ import io
 import pickle
 import threading
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from typing import Any
 
 import pyarrow as pa
+
+from queryard.engine.staged.exchange import Piece
+from queryard.engine.staged.instance import Build
+from queryard.engine.staged.task import Input, TaskOutcome
 
 # Longer messages are compressed: names repeat in them.
 PLAIN_BYTES = 600
@@ -64,3 +69,43 @@ def _take_beside(place: int) -> Any:
 
 
 carry_beside(pa.RecordBatch)
+
+
+# --- pieces, of which there are many: column by column --------------------------------------------
+
+
+def _columns(pieces: Iterable[Piece]) -> tuple[tuple[Any, ...], ...]:
+    return tuple(zip(*pieces, strict=True))
+
+
+def _pieces(columns: Iterable[tuple[Any, ...]]) -> tuple[Piece, ...]:
+    return tuple(map(Piece._make, zip(*columns, strict=True)))
+
+
+def _of_input(given: Input) -> tuple[Any, ...]:
+    return _input, (given.name, *_columns(given.pieces))
+
+
+def _input(name: str, *columns: tuple[Any, ...]) -> Input:
+    return Input(name, _pieces(columns))
+
+
+def _of_build(given: Build) -> tuple[Any, ...]:
+    return _build, (given.job, given.select, given.drop, *_columns(given.pieces))
+
+
+def _build(job: str, select: str, drop: tuple[str, ...], *columns: tuple[Any, ...]) -> Build:
+    return Build(job, select, _pieces(columns), drop)
+
+
+def _of_outcome(given: TaskOutcome) -> tuple[Any, ...]:
+    rest = tuple(getattr(given, name) for name in _OUTCOME)
+    return _outcome, (rest, *_columns(given.pieces))
+
+
+def _outcome(rest: tuple[Any, ...], *columns: tuple[Any, ...]) -> TaskOutcome:
+    return TaskOutcome(**dict(zip(_OUTCOME, rest, strict=True)), pieces=_pieces(columns))
+
+
+_OUTCOME = tuple(field.name for field in fields(TaskOutcome) if field.name != "pieces")
+_table.update({Input: _of_input, Build: _of_build, TaskOutcome: _of_outcome})
