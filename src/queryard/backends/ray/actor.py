@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from queryard.backends.local import LocalBackend
-from queryard.backends.protocol import Leased, QueryUsed, RunEnded, Staged, WorkerFailed
+from queryard.backends.protocol import Leased, QueryUsed, Staged, WorkerFailed
 from queryard.backends.workers import Workers
 from queryard.core.events import NodeJoined, NodeLost
 from queryard.core.model import JobId, Node, TaskId
@@ -51,7 +51,7 @@ from .workplace import OpenWorkplace
 # News of at most so many bytes of rows are one answer.
 BATCH_BYTES = 8 << 20
 # News that others follow at once: they are told together.
-FOLLOWED = (Made, QueryUsed, RunEnded)
+FOLLOWED = (Made, QueryUsed)
 # News that come sooner after the last ones wait for so long.
 SPACE_S = 0.003
 # Threads of the actor by what they do: news are waited for, and nothing may wait for that.
@@ -196,8 +196,8 @@ class NodeActor:
                 backend.set_guarantee_unmet(order.unmet)
 
     def _open(self, order: Open) -> None:
-        gil_interval.begin()
         tasks = self._workplace.open_tasks(order.query, order.opening, self._made)
+        gil_interval.begin()
         self._tasks[order.query] = tasks
         self._backend.add(order.query, Staged(tasks))
 
