@@ -1,6 +1,6 @@
 """What launches cost the driver: about 200 per second, of tasks that only wait.
 
-There are two nodes of eight slots. Shown is the processor time of the driver's process, with the
+There are two nodes of 16 slots. Shown is the processor time of the driver's process, with the
 kernel's decisions, as a share of a core at 200 launches per second; how many launches travel in one
 batch; and what a task weighs on the wire: its order there and its news back, as they travel.
 Targets: 20 % of a core, 1 KB.
@@ -34,8 +34,8 @@ from .setting import SESSION, cluster, options, table
 from .sleeping import TASK_S, SleepingWorkplace
 
 MOST_SHARE, MOST_BYTES, RATE = 0.20, 1024, 200.0
-NODES = (8, 8)
-TASKS = 400
+NODES = (16, 16)
+TASKS = 800
 SQL = "SELECT sum(n) AS n FROM numbers"
 
 
