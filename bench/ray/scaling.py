@@ -3,7 +3,8 @@
 First, queries of TPC-H run staged at one node of two slots, which tells how long their tasks take.
 Then clusters of 1 to 256 nodes are simulated with as many times the tasks per query, all queries at
 once: the kernel is the real one and its processor time counts, as does that of the driver per
-launch. Efficiency is the time at one node over the time at so many. Last, live: tasks that only
+launch. Efficiency is the time at one node over the time at so many; beside it what it would be if
+scheduling took no time, which is lost to the shape of the queries. Last, live: tasks that only
 wait, as long as the measured ones took in the mean, at 1, 2 and 4 nodes, beside the same simulated.
 
 python -m bench.ray.scaling [--launch-ms 1.0] [--quick]: five minutes, or two with --quick.
@@ -32,7 +33,7 @@ from queryard.workload.tpch import query
 
 from .launches import SQL, numbers
 from .setting import FEW, QUERIES, SESSION, GrownCluster, grown_cluster, options, table, tpch
-from .simulated import Costs, Load, grown, simulated
+from .simulated import FREE, Costs, Load, grown, simulated
 from .sleeping import TASK_S, SleepingWorkplace
 
 SIMULATED, LIVE = (1, 4, 16, 64, 256), (1, 2, 4)
@@ -125,15 +126,18 @@ def _waited(cluster: GrownCluster, folder: Path, nodes: int) -> float:
 def _show_simulated(load: Load, costs: Costs, progress: Progress, sizes: Sequence[int]) -> None:
     doing = progress.add_task("simulated", total=len(sizes))
     rows: list[tuple[object, ...]] = []
-    alone_s = 0.0
+    alone_s = simulated(load, 1, SLOTS, costs).last_s
+    free_s = simulated(load, 1, SLOTS, FREE).last_s
     for nodes in sizes:
-        found = simulated(grown(load, nodes), nodes, SLOTS, costs)
-        alone_s = alone_s or found.last_s
+        larger = grown(load, nodes)
+        found = simulated(larger, nodes, SLOTS, costs)
+        free = simulated(larger, nodes, SLOTS, FREE)
         rows.append(
             (
                 nodes,
                 f"{found.last_s:.2f}",
                 f"{alone_s / found.last_s:.2f}",
+                f"{free_s / free.last_s:.2f}",
                 found.launches,
                 f"{found.launches / found.last_s:.0f}",
                 f"{found.driver_share:.0%}",
@@ -146,6 +150,7 @@ def _show_simulated(load: Load, costs: Costs, progress: Progress, sizes: Sequenc
         "nodes",
         "seconds",
         "efficiency",
+        "if scheduling were free",
         "launches",
         "per second",
         "driver busy",

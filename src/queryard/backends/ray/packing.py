@@ -1,4 +1,4 @@
-"""Messages as bytes: pickled plainly, which costs a third of what Ray's own way costs.
+"""Messages as bytes: pickled plainly, which costs less than half of Ray's own way.
 
 What only Ray can carry (handles of actors, references to objects) and what it carries without a
 copy (rows) travels beside the bytes.
