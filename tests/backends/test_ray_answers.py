@@ -189,7 +189,7 @@ def test_rows_between_nodes_respect_the_object_store_and_none_stay_there(
         "SELECT count(*), sum(length(a.t)), count(DISTINCT b.t) FROM wide a, wide b "
         "WHERE a.m = b.n",
         plan="staged",
-        memory="500 MB",
+        memory="400 MB",
         time_limit=PATIENCE_S,
     )
     seen = []
