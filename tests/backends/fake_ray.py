@@ -210,12 +210,14 @@ class FakeRay(types.ModuleType):
 
     # --- nodes --------------------------------------------------------------------------------
 
-    def add(self, cpus: int) -> str:
+    def add(self, cpus: int, **labels: str) -> str:
         name = f"{len(self._nodes):08d}fake"
         self._nodes[name] = {
             "NodeID": name,
             "Alive": True,
             "NodeManagerAddress": "127.0.0.1",
+            "NodeManagerHostname": f"machine-{len(self._nodes)}",
+            "Labels": labels,
             "Resources": {"CPU": cpus, "object_store_memory": 1 << 20},
         }
         return name

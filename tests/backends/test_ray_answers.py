@@ -20,6 +20,8 @@ import queryard
 import queryard.sql.planner
 from queryard.backends.ray.runs import NodeGone
 from queryard.core.events import TaskFinished
+from queryard.sql.catalog import canonical
+from queryard.sql.planner import physical
 from queryard.workload.tpch import TABLES, query
 
 from .ray_cluster import ray_cluster, skip_without_ray
@@ -203,6 +205,46 @@ def test_rows_between_nodes_respect_the_object_store_and_none_stay_there(
     until(lambda: not any(store.used for store in stored(ray)))
 
 
+def test_splits_are_read_again_where_they_were_read(two_nodes, folder, monkeypatch):
+    """The locality rate rises: at first no node is near to a split, then most are read nearby."""
+    monkeypatch.setattr(canonical, "SMALL_S", 0.0)
+    monkeypatch.setattr(canonical, "SPLIT_S", 0.00001)
+    monkeypatch.setattr(physical, "SMALL_S", 0.0)
+    until(lambda: len(two_nodes.host.backend.nodes) == 2)
+    rates = []
+    for _ in range(3):
+        near = read = 0
+        for node, places in scanned(
+            two_nodes, "SELECT count(*), c_nationkey FROM customer GROUP BY ALL"
+        ):
+            read += 1
+            near += node in places
+        assert read >= 4
+        rates.append(near / read)
+    assert rates[0] == 0.0
+    assert min(rates[1:]) >= 0.5
+
+
+def scanned(session: queryard.Session, sql: str) -> list[tuple[str, tuple[str, ...]]]:
+    """The map tasks of a query over tables: the node of each, and the nodes near to its split."""
+    found: list[tuple[str, tuple[str, ...]]] = []
+    backend: Any = session.host.backend
+    launch = backend._launches.launch
+
+    def launched(command: Any, link: Any) -> None:
+        (task,) = command.tasks
+        state = session.host._loop._coordinator.kernel.state
+        job = state.jobs.get(task.job)
+        if task.kind == "map" and job is not None and job.scanned:
+            found.append((command.node, job.scanned[0][0].splits[task.index].nodes))
+        launch(command, link)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(backend._launches, "launch", launched)
+        session.sql(sql, plan="staged").fetchall()
+    return found
+
+
 class Places:
     """Where tasks have ended; the process there is killed after so many of them."""
 
@@ -253,7 +295,7 @@ def test_a_native_query_without_rows_out_begins_again_elsewhere(two_nodes, plain
         "SELECT count(*), sum(a.l_quantity) FROM lineitem a, lineitem b "
         "WHERE a.l_orderkey % 500 = b.l_orderkey % 500"
     )
-    handle = two_nodes.submit(sql)
+    handle = two_nodes.submit(sql, plan="native")
     until(lambda: any(run.link is not None for run in backend._runs))
     (run,) = backend._runs
     time.sleep(0.1)
@@ -264,7 +306,8 @@ def test_a_native_query_without_rows_out_begins_again_elsewhere(two_nodes, plain
 def test_a_native_query_with_rows_out_fails_and_names_the_node(two_nodes):
     backend = two_nodes.host.backend
     until(lambda: len(backend.nodes) == 2)
-    handle = two_nodes.submit("SELECT range AS n, repeat('x', 200) AS t FROM range(3000000)")
+    sql = "SELECT range AS n, repeat('x', 200) AS t FROM range(3000000)"
+    handle = two_nodes.submit(sql, plan="native")
     batches = iter(handle.take().batches())
     next(batches)
     (run,) = backend._runs

@@ -78,8 +78,10 @@ class FakeStaged:
         tasks: int,
         retry: str = "count",
         version: str = "",
+        alone: bool = False,
     ) -> None:
         self.version = version
+        self._alone = alone
         self.memory_bytes = memory_bytes
         self.closed = 0
         self._query = query
@@ -88,7 +90,13 @@ class FakeStaged:
 
     def jobs(self) -> tuple[Job, ...]:
         return (
-            Job("scan", map=Phase(self._tasks), reduce=Phase(1), scans=self._scans),
+            Job(
+                "scan",
+                map=Phase(self._tasks),
+                reduce=Phase(1),
+                scans=self._scans,
+                scans_alone=self._alone,
+            ),
             Job("sum", upstream=("scan",), map=Phase(1)),
         )
 
@@ -105,6 +113,9 @@ class FakeStaged:
 
     def planned(self) -> None:
         return None
+
+    def moved_bytes(self, nodes: int) -> float:
+        return 0.0
 
     def for_backend(self, output: object) -> Staged:
         return Staged(self)  # type: ignore[arg-type]
@@ -141,8 +152,9 @@ class FakeHost:
         profile: dict[str, Any] | None = None,
         limits: Limits | None = None,
         lag: Callable[[], float] = lambda: 0.0,
+        spreads: bool = False,
     ) -> None:
-        """`lag` is how long planning and handing over take."""
+        """`lag` is how long planning and handing over take; `spreads` stands for a cluster."""
         settings = Settings()
         self.journal = Journal({}, profile or {"order": "fifo"})
         kernel = Scheduler(compose, profile or {"order": "fifo"}, settings, self.journal)
@@ -154,7 +166,9 @@ class FakeHost:
             Reservations(memory),
             self.backend.width,
             self.journal.profile,
+            spreads,
         )
+        self._spreads = spreads
         self.table_version, self.table_splits = "first", 3
         self._lag = lag
         self.now_s = 0.0
@@ -300,7 +314,13 @@ class FakeHost:
         if "defect" in effect.request.sql:
             return inputs.PlanFailed(effect.query, "", RuntimeError("a defect"))
         version = self.table_version if "scans" in effect.request.sql else ""
-        work = FakeStaged(effect.query, effect.memory_bytes, self.table_splits, version=version)
+        work = FakeStaged(
+            effect.query,
+            effect.memory_bytes,
+            self.table_splits,
+            version=version,
+            alone=self._spreads,
+        )
         self.plans[effect.query] = work
         return inputs.Planned(effect.query, work)  # type: ignore[arg-type]
 

@@ -285,3 +285,15 @@ def test_a_missing_extra_is_named(data: Path, monkeypatch: pytest.MonkeyPatch):
     remedy = r"fastapi.*pip install 'queryard\[server\]'"
     with pytest.raises(QueryardError, match=remedy), needing_server():
         import fastapi  # noqa: F401
+
+
+def test_a_paused_server_stops_without_the_grace_time(data: Path, tmp_path: Path):
+    with a_process(tmp_path, data, "--postgres", "off", "--grace", "10 min") as server:
+        with queryard.connect(server.url, token=server.token, patience=0) as qy:
+            qy.controls.pause()
+            waiting = qy.submit("SELECT sum(n) FROM t")
+            server.send(signal.SIGTERM)
+            with pytest.raises(ServerError, match="stops while it is paused"):
+                waiting.result("60 s").fetchall()
+        assert server.end() == 0
+        assert not [event for event in server.events() if event["event"] == "grace time is over"]

@@ -363,3 +363,24 @@ def test_truth_of_absent_phases_is_not_kept(tmp_path: Path) -> None:
     file = tmp_path / "w.json"
     save_workload(replace(workload, arrivals=(odd,)), file)
     assert load_workload(file) == workload
+
+
+def test_scans_that_no_other_job_rides_on_are_written_and_read(tmp_path):
+    path = tmp_path / "w.toml"
+    path.write_text(
+        """
+[[tables]]
+name = "t"
+splits = 2
+split_size = "64 MB"
+[[queries]]
+id = "q"
+scans = "t"
+scans_alone = true
+map = { seconds = 1 }
+"""
+    )
+    found = load_workload(path)
+    save_workload(found, tmp_path / "w.json")
+    for each in (found, load_workload(tmp_path / "w.json")):
+        assert each.arrivals[0].query.jobs[0].scans_alone

@@ -30,6 +30,8 @@ Reason = Annotated[
 ]
 Name = Annotated[str, typer.Argument(metavar="TENANT", help="Its name, as sales/emea.")]
 _Asked = dict[str, Any]
+# Stands for a share as it would be without changes.
+_DEFAULT = "default"
 
 
 def _ask(data: str | None, request: _Asked) -> Any:
@@ -69,8 +71,13 @@ def _ask_here(data: str | None, request: _Asked) -> Any:
 
 
 def _change(data: str | None, change: str, reason: str | None = None, **arguments: Any) -> None:
+    """Ask for a change; arguments that are None are left out, `_DEFAULT` is sent as null."""
     given = {"reason": reason, **arguments}
-    body = {"change": change} | {key: value for key, value in given.items() if value is not None}
+    body = {"change": change} | {
+        key: None if value is _DEFAULT else value
+        for key, value in given.items()
+        if value is not None
+    }
     _tell(_ask(data, {"do": "change", "body": body}))
 
 
@@ -185,15 +192,18 @@ def profile(
 def tenant(
     name: Name,
     weight: Annotated[
-        float | None, typer.Option(metavar="W", help="Against other tenants.", show_default=False)
+        str | None,
+        typer.Option(metavar="W|default", help="Against other tenants.", show_default=False),
     ] = None,
     guarantee: Annotated[
-        float | None,
-        typer.Option(metavar="SHARE", help="Of all slots, 0 to 1.", show_default=False),
+        str | None,
+        typer.Option(metavar="SHARE|default", help="Of all slots, 0 to 1.", show_default=False),
     ] = None,
     cap: Annotated[
-        float | None,
-        typer.Option(metavar="SHARE", help="Of all slots, above 0 to 1.", show_default=False),
+        str | None,
+        typer.Option(
+            metavar="SHARE|default", help="Of all slots, above 0 to 1.", show_default=False
+        ),
     ] = None,
     waiting: Annotated[
         str | None,
@@ -214,12 +224,14 @@ def tenant(
     data: Data = None,
     reason: Reason = None,
 ) -> None:
-    """Change shares and limits of a tenant; `none` removes a limit.
+    """Change shares and limits of a tenant; `none` removes a limit, `default` brings back the
+    share that the settings have, or the usual one.
 
     Examples:
 
     - `queryard control tenant sales --weight 3`
     - `queryard control tenant web --cap 0.5 --waiting 100 --wait none`
+    - `queryard control tenant web --cap default`
     """
     given = {"waiting": _count(waiting), "wait": wait, "memory": memory}
     limits = {
@@ -230,11 +242,20 @@ def tenant(
         "tenant",
         reason,
         tenant=name,
-        weight=weight,
-        guarantee=guarantee,
-        cap=cap,
+        weight=_number("weight", weight),
+        guarantee=_number("guarantee", guarantee),
+        cap=_number("cap", cap),
         limits=limits or None,
     )
+
+
+def _number(name: str, given: str | None) -> str | float | None:
+    if given is None or given == _DEFAULT:
+        return None if given is None else _DEFAULT
+    try:
+        return float(given)
+    except ValueError:
+        raise QueryardError(f"--{name} {given}: must be a number, or default") from None
 
 
 def _count(given: str | None) -> str | int | None:

@@ -15,7 +15,6 @@ from queryard.sim.estimates import estimate_source
 from queryard.workload import Workload
 from queryard.workload.traces import Trace
 
-_KNOWN = {"oracle": "policies know what every task takes"}
 # S³'s cost of riders, a remote read a third slower, a cache that holds a few splits per node.
 DEMO_CONDITIONS = {
     "noise": 0.1,
@@ -70,6 +69,21 @@ def describe(workload: Workload) -> str:
     return f"{workload.name}: {queries}{tasks} on {cluster} {slots}"
 
 
+def knowledge(estimates: str) -> str:
+    """What policies know of the work of queries, in words; empty if that is told by the name.
+
+    >>> knowledge("oracle:0.13")
+    'policies know what every task takes, wrong by about 13 %'
+    """
+    kind, _, error = estimates.partition(":")
+    if estimates in PREDICTORS:
+        return "policies learn from tasks that have ended what others will take"
+    if kind != "oracle" or error == "no-curves":
+        return ""
+    wrong = f", wrong by about {100 * float(error):.0f} %" if error else ""
+    return f"policies know what every task takes{wrong}"
+
+
 def differences(settings: Settings, trace: Trace | None = None) -> str:
     """What differs from an ideal world: "noise 0.1, rider_cost 0.0283"; empty if nothing does.
 
@@ -82,9 +96,7 @@ def differences(settings: Settings, trace: Trace | None = None) -> str:
         if value != ideal[name]
     ]
     if settings.estimates != "oracle" or trace is not None:
-        known = _KNOWN.get(settings.estimates, "")
-        if settings.estimates in PREDICTORS:
-            known = "policies learn from tasks that have ended what others will take"
+        known = knowledge(settings.estimates)
         found.insert(0, f"estimates {settings.estimates}" + (f" ({known})" if known else ""))
     if settings.slow_start != 1:
         found.append(f"slow start {settings.slow_start:g}")

@@ -36,12 +36,14 @@ class Admission:
             self._tree.refused_above = state.most_small_bytes if state.spares(query) else 0.0
         return False
 
-    def is_open_to(self, query: QueryState) -> bool:
-        """Whether only a slot keeps a query from starting, wherever it stands in its leaf."""
+    def is_open_to(self, query: QueryState, host: str = "") -> bool:
+        """Whether only a slot keeps a query from starting, wherever it stands in its leaf; on the
+        host, if one is given.
+        """
         waiter = self.waiting()
         if waiter is None or waiter is query or self.may_pass(query, waiter):
-            return self._state.fits(query)
-        return self._state.fits(query, waiter.memory_bytes)
+            return self._state.fits(query, host=host)
+        return self._state.fits(query, waiter, host)
 
     def _has_room(self, query: QueryState, lane: int, host: str) -> bool:
         state = self._state
@@ -52,7 +54,7 @@ class Admission:
         if waiter is not None and waiter is not query and not self._overtakes(query, waiter, lane):
             if self.may_pass(query, waiter):
                 return state.fits(query, host=host)
-            return state.fits(query, waiter.memory_bytes, host)
+            return state.fits(query, waiter, host)
         if state.fits(query, host=host):
             return True
         if demand <= state.room_bytes(query):

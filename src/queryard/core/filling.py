@@ -100,7 +100,8 @@ class Filling:
 
     def shares(self, job: JobState) -> bool:
         """Whether a job, scanning one table with one task per split, can ride with others."""
-        return self.shares_scans and len(job.spec.scans) == 1
+        spec = job.spec
+        return self.shares_scans and len(spec.scans) == 1 and not spec.scans_alone
 
     def fill(self) -> None:
         """Fill the slots that came free; all that are, if a job can use one that could not."""
@@ -131,7 +132,7 @@ class Filling:
             for node in nodes:
                 if self._one_lane and not ready[0]:
                     return
-                if self._serve(node, 1) and node.free > 0:
+                if node.free > 0 and self._serve(node, 1) and node.free > 0:
                     takers.append(node)
             nodes = takers
 
@@ -147,8 +148,11 @@ class Filling:
                     self._launch(job, phase, phase.take(), node)
                     continue
                 self.head = None
+            free = node.free
             if not self.offer(node, self._attempt):
                 return False
+            if node.free == free:
+                slots += 1  # the candidate has started nearer to its data
         return True
 
     def offer(self, node: NodeState, attempt: Attempt) -> bool:
@@ -229,7 +233,7 @@ class Filling:
         """Run something of a job in a slot of the node, if there is something."""
         maps = job.map
         if maps is None:
-            self._grant(job, node)
+            self._grant(job, self.home(job, node))
             return True
         if self._may_map(job, maps, lane):
             index: int | None
@@ -248,6 +252,24 @@ class Filling:
             self._launch(job, reduces, reduces.take(), node, round)
             return True
         return False
+
+    def home(self, job: JobState, node: NodeState) -> NodeState:
+        """Where divisible work starts that was offered a slot of a node: there, or nearer to what
+        it reads, if a slot is free and there is memory for it.
+        """
+        state = self._state
+        if job.host or not job.scanned or not (state.apart and job.stays):
+            return node
+        query = job.query
+        waits = query.stage == "waiting" and query.id not in state.reservations
+        free = [
+            other
+            for other in state.nodes.values()
+            if other.free > 0
+            and not other.draining
+            and (not waits or self._admission.is_open_to(query, other.host))
+        ]
+        return self._crew.placement.home(job, free, state) or node
 
     def _begin(self, query: QueryState) -> None:
         queries.start(self._state, query)

@@ -145,6 +145,7 @@ class Node:
     large ones, which hold theirs while they are paused, do not keep all others from starting.
     Nodes of the same `host` share memory and DuckDB instances: a divisible job that has started on
     one of them can go on on the others, and nowhere else. By default a node is a host of its own.
+    `places` are other names by which tables may say that their splits are there.
     """
 
     id: str
@@ -155,6 +156,7 @@ class Node:
     rack: str = ""
     kept_bytes: float = 0.0
     host: str = ""
+    places: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check_id("node id", self.id)
@@ -239,7 +241,8 @@ class Job:
     `scans` names the tables; their splits, one after another, are the inputs of the map tasks;
     it gives tasks their locality and lets them share scans. Divisible work may scan one table:
     its batches go round the splits in one circular order, and begin where others are. `inputs`
-    says what the job reads in bytes and may stand alone where splits are not known.
+    says what the job reads in bytes and may stand alone where splits are not known. With
+    `scans_alone` its scans only say where its splits are: no other job can ride on them.
     """
 
     name: str
@@ -250,6 +253,7 @@ class Job:
     reduce: Phase | None = None
     scans: tuple[str, ...] = ()
     divisible: Divisible | None = None
+    scans_alone: bool = False
 
     def __post_init__(self) -> None:
         _check_id("job name", self.name)

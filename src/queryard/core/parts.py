@@ -174,6 +174,12 @@ class Placement(Part):
         """Whether `pick` would take a task; changes nothing."""
         return True
 
+    def home(self, job: JobState, nodes: Sequence[NodeState], state: State) -> NodeState | None:
+        """Where divisible work that will stay on its host had best start, of nodes with a free
+        slot; None if one is as good as another. Changes nothing.
+        """
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class Ride:

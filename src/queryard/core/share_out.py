@@ -320,7 +320,7 @@ class _Deal:
         """One slot to a job: of the node, or where it holds one already."""
         if phase is None:
             homes = self._homes.get(job.uid)
-            node = (homes.take() if homes is not None else None) or node
+            node = (homes.take() if homes is not None else None) or self._filling.home(job, node)
             node.leased += 1
             self._shares[job.id, node.id] += 1
             more = job.slots + 1 < job.width

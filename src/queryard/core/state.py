@@ -19,6 +19,8 @@ from .model import MAP, SPANS, Kind, Span, Table
 
 # A query is small if it needs no more than this part of what is kept for small ones.
 SMALL_PARTS = 3
+# Parts of hosts add up to the whole but for this.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,31 +179,79 @@ class State:
     def busy_slots(self) -> int:
         return sum(node.spec.slots - node.free for node in self.nodes.values())
 
-    def fits(self, query: QueryState, beside_bytes: float = 0.0, host: str = "") -> bool:
-        """Whether the memory of a query can be reserved now, and so much for another one.
+    def fits(self, query: QueryState, beside: QueryState | None = None, host: str = "") -> bool:
+        """Whether the memory of a query can be reserved now, and that of another one beside it.
 
-        If the query lives on one host, it must fit on the one given, or else on some host.
+        If the query lives on one host, it must fit on the one given, or else on some host. Others
+        use all hosts, in proportion to their memory, and must fit on each.
         """
+        beside_bytes = 0.0 if beside is None else beside.memory_bytes
         wanted = self.reserved_bytes + query.memory_bytes + beside_bytes
         if wanted + self.spared_bytes(query) > self.memory_bytes:
             return False
-        if not self.apart or not query.is_of_one_host:
+        if not self.apart or (self.memory_bytes == math.inf and not query.is_of_one_host):
             return True
+        bound, spread_bytes = self._held_by_host()
+        if not query.is_of_one_host:
+            spread_bytes += query.memory_bytes
+            if beside is None or not beside.is_of_one_host:
+                spread_bytes += beside_bytes
+                return all(self._holds(name, held, spread_bytes) for name, held in bound.items())
+            full = [name for name in bound if not self._holds(name, bound[name], spread_bytes)]
+            # The other one must find room on one host, beside its part of this one.
+            return not full and any(
+                self._holds(name, bound.get(name, 0.0) + beside_bytes, spread_bytes)
+                for name in self.hosts
+            )
+        if beside is not None and not beside.is_of_one_host:
+            spread_bytes, beside_bytes = spread_bytes + beside_bytes, 0.0
         hosts = (host,) if host else tuple(self.hosts)
-        return any(self._fits_on(name, query, beside_bytes) for name in hosts)
+        return any(
+            self._fits_on(name, query, bound.get(name, 0.0) + beside_bytes, spread_bytes)
+            for name in hosts
+        )
 
-    def _fits_on(self, host: str, query: QueryState, beside_bytes: float) -> bool:
+    def _held_by_host(self) -> tuple[dict[str, float], float]:
+        """What queries of one host have reserved, by host; and what all others have."""
+        bound: dict[str, float] = {}
+        spread_bytes = 0.0
+        for name, held in self.reservations.items():
+            other = self.queries[name]
+            if not other.is_of_one_host:
+                spread_bytes += held
+            elif home := other.jobs[0].host:
+                bound[home] = bound.get(home, 0.0) + held
+        return bound, spread_bytes
+
+    def part_of(self, host: str) -> float:
+        """The part of a host in memory that is reserved on all hosts."""
+        memory_bytes = self.hosts[host].memory_bytes
+        if not self.memory_bytes or memory_bytes == math.inf:
+            return 0.0  # nothing is there, or there is room for everything
+        return memory_bytes / self.memory_bytes
+
+    def _holds(self, host: str, bound_bytes: float, spread_bytes: float) -> bool:
+        if host not in self.hosts:
+            return True
+        wanted = bound_bytes + spread_bytes * self.part_of(host)
+        return wanted <= self.hosts[host].memory_bytes * (1 + ROUNDING)
+
+    def _fits_on(
+        self, host: str, query: QueryState, bound_bytes: float, spread_bytes: float
+    ) -> bool:
         _, _, memory_bytes, kept_bytes = self.hosts[host]
-        held = [
-            held
-            for name, held in self.reservations.items()
-            if (other := self.queries[name]).is_of_one_host and other.jobs[0].host == host
-        ]
-        wanted = math.fsum(held) + query.memory_bytes + beside_bytes
+        wanted = bound_bytes + query.memory_bytes
         spares = kept_bytes and not self.is_small(query.memory_bytes)
         if spares and query.memory_bytes + kept_bytes <= memory_bytes:
-            wanted += max(0.0, kept_bytes - math.fsum(part for part in held if self.is_small(part)))
-        return wanted <= memory_bytes
+            small = [
+                part
+                for name, part in self.reservations.items()
+                if self.is_small(part)
+                and (other := self.queries[name]).is_of_one_host
+                and other.jobs[0].host == host
+            ]
+            wanted += max(0.0, kept_bytes - math.fsum(small))
+        return self._holds(host, wanted, spread_bytes)
 
     def room_bytes(self, query: QueryState) -> float:
         """What a query could reserve at most, if nothing else held any memory."""

@@ -77,7 +77,19 @@ _BY_TIME = (
     "CREATE INDEX tasks_by_job ON tasks (session, job)",
 )
 
-MIGRATIONS: Sequence[Sequence[str]] = (_FIRST, _COSTS_AND_PAST, _FORESEEN, _DONE, _BY_TIME)
+_HELD = (
+    "CREATE TABLE held (session TEXT, query TEXT, reason TEXT, seconds FLOAT)",
+    "CREATE INDEX held_by_query ON held (session, query)",
+)
+
+MIGRATIONS: Sequence[Sequence[str]] = (
+    _FIRST,
+    _COSTS_AND_PAST,
+    _FORESEEN,
+    _DONE,
+    _BY_TIME,
+    _HELD,
+)
 VERSION = len(MIGRATIONS)
 
 

@@ -90,6 +90,11 @@ class Overviews(HistoryReader):
     def jobs_of(self, session: str, query: str) -> list[Row]:
         return list(self._rows(stretches.JOBS, session=session, query=query))
 
+    def held_of(self, session: str, query: str) -> dict[str, float]:
+        """What held it before its first slot: seconds by reason."""
+        rows = self._rows(stretches.HELD, session=session, query=query)
+        return {row["reason"]: row["seconds"] for row in rows}
+
     def leases_of(self, session: str, query: str, limit: int) -> list[Row]:
         """The slots that it held under leases, the first `limit` of them."""
         return list(self._rows(stretches.LEASES, session=session, query=query, limit=limit))

@@ -90,6 +90,15 @@ class ForecastRow:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldRow:
+    """For how long something has held a query before its first slot."""
+
+    query: str
+    reason: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class CostRow:
     """What Queryard itself has cost since the session began, and how much it had to do."""
 
@@ -121,7 +130,7 @@ class DoneRow:
     ended_at: float
 
 
-Recorded = Step | AskedRow | EndedRow | ForecastRow | CostRow | DoneRow | SessionRow
+Recorded = Step | AskedRow | EndedRow | ForecastRow | HeldRow | CostRow | DoneRow | SessionRow
 
 
 # --- read ----------------------------------------------------------------------------------------

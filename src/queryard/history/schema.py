@@ -22,6 +22,7 @@ COLUMNS = {
         "rows, burst_s, foreseen_s, foreseen_spread, foreseen_by, foreseen_part"
     ),
     "forecasts": "session, query, made_s, start_s, end_s",
+    "held": "session, query, reason, seconds",
     "costs": (
         "session, time_s, decisions, decide_s, driver_cpu_s, watch_cpu_s, history_cpu_s, "
         "process_cpu_s, rss_bytes, waiting, running, bursts, burst_s"
@@ -46,6 +47,7 @@ OF_A_SESSION = (
     "estimates",
     "jobs",
     "forecasts",
+    "held",
     "costs",
     "policies",
     "ended",

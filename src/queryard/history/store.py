@@ -21,7 +21,7 @@ from queryard.core.journal import Step
 from .errors import HistoryWarning
 from .opening import reason_of
 from .retention import Retention
-from .rows import AskedRow, CostRow, DoneRow, EndedRow, ForecastRow, Recorded, SessionRow
+from .rows import AskedRow, CostRow, DoneRow, EndedRow, ForecastRow, HeldRow, Recorded, SessionRow
 from .writing import Writer
 
 COMMIT_S = 0.4
@@ -79,6 +79,9 @@ class History:
         self._put(row)
 
     def forecast(self, row: ForecastRow) -> None:
+        self._put(row)
+
+    def held(self, row: HeldRow) -> None:
         self._put(row)
 
     def cost(self, row: CostRow) -> None:

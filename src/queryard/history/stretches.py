@@ -110,6 +110,7 @@ SELECT at, session, profile FROM (
 # The slots that one query held. Names of jobs begin with that of their query and a slash.
 _OF_QUERY = "session = :session AND job > :query || '/' AND job < :query || '0'"
 JOBS = f"SELECT * FROM jobs WHERE {_OF_QUERY} ORDER BY submitted_s, job"
+HELD = "SELECT reason, seconds FROM held WHERE session = :session AND query = :query"
 LEASES = f"SELECT * FROM leases WHERE {_OF_QUERY} ORDER BY started_s, number LIMIT :limit"
 TASKS = f"SELECT * FROM tasks WHERE {_OF_QUERY} ORDER BY started_s, launch LIMIT :limit"
 # The launches that it shared with others, and those others with their tenants.

@@ -16,7 +16,7 @@ from .fold import Fold, Row, compact
 from .opening import is_busy, open_for_writing
 from .presence import Presence
 from .retention import Retention
-from .rows import AskedRow, CostRow, DoneRow, EndedRow, ForecastRow, Recorded, SessionRow
+from .rows import AskedRow, CostRow, DoneRow, EndedRow, ForecastRow, HeldRow, Recorded, SessionRow
 from .schema import INSERT
 from .tidying import give_sign_of_life, tidy
 
@@ -30,6 +30,7 @@ _TABLE = {
     AskedRow: "asked",
     EndedRow: "ended",
     ForecastRow: "forecasts",
+    HeldRow: "held",
     CostRow: "costs",
     DoneRow: "done",
 }
@@ -184,6 +185,8 @@ class Writer:
             self._presence = None
 
 
-def _values(record: SessionRow | AskedRow | EndedRow | ForecastRow | CostRow | DoneRow) -> Row:
+def _values(
+    record: SessionRow | AskedRow | EndedRow | ForecastRow | HeldRow | CostRow | DoneRow,
+) -> Row:
     """The fields of a record; `asdict` would copy every value, which takes ten times as long."""
     return {name: getattr(record, name) for name in record.__slots__}

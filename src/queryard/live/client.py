@@ -30,6 +30,7 @@ from queryard.sql.catalog import Catalog
 from .admission.memory import reservation
 from .amounts import as_seconds, as_time_left
 from .host import Host
+from .planning import largest_table
 from .request import (
     Instead,
     OnlineRequest,
@@ -128,14 +129,16 @@ class Client:
         limit_s = None if time_limit is None else as_seconds(time_limit, "time_limit")
         if not isinstance(idempotency_key, str):
             raise QueryardError(f"idempotency_key: must be a text, got {idempotency_key!r}")
+        wanted = checked_plan("native" if online else plan or self.plan)
+        most_bytes = self.pool_bytes if memory is None else self.host.most_bytes(wanted)
         request = QueryRequest(
             sql,
             statements,
             parameters,
-            checked_plan("native" if online else plan or self.plan),
+            wanted,
             tenant=self.tenant if tenant is None else checked_tenant(tenant),
             priority=checked_priority(priority),
-            memory_bytes=None if memory is None else reservation(memory, self.pool_bytes),
+            memory_bytes=None if memory is None else reservation(memory, most_bytes),
             deadline_s=None if left_s is None else self.host.now() + left_s,
             time_limit_s=limit_s,
             time_limit=time_limit if isinstance(time_limit, str) else f"{limit_s or 0:g} s",
@@ -147,6 +150,8 @@ class Client:
         keep_s = None if keep is None else as_seconds(keep, "keep")
         self.host.look_at_files(statements)
         request = self.with_scans(request)
+        if self.host.spreads:
+            request = replace(request, largest=largest_table(self.catalog, request.names))
         return self.host.submit(self, request, self._key(request), keep_s, self._account)
 
     def checked(self, sql: str) -> list[Classified]:
@@ -187,6 +192,11 @@ class Client:
         if request.plan != "auto":
             return request
         host = self.host
+        if host.spreads:
+            # Whether it is worth splitting depends on the cluster; text is not parsed together.
+            reason = self.not_staged(request)
+            told = f"it cannot be split: {reason}"
+            return request if reason is None else request.chosen(Choice("native", told))
         scans = text_scans(self.catalog, request.names, host.engine.segments)
         if not scans or (reason := self.not_staged(request)) is not None:
             told = f"it cannot be split: {reason}" if scans else ""

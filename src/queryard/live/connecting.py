@@ -43,8 +43,9 @@ def connect(
 
     `plan` is how queries run unless they say otherwise: by DuckDB ("native"), split into tasks
     ("staged"), or ("auto") by DuckDB unless riding on a shared scan of text is cheaper, as for
-    queries that read one large CSV file at the same time. `profile` is the policy by which they
-    share the slots (`queryard policies`), or "portfolio", which chooses it as the queue changes.
+    queries that read one large CSV file at the same time, or tasks on all nodes of a cluster are
+    expected to be faster. `profile` is the policy by which they share the slots (`queryard
+    policies`), or "portfolio", which chooses it as the queue changes.
     `tenants` have shares and limits by name, as
     `{"web": {"weight": 3, "guarantee": 0.25, "limits": {"waiting": 100}}}`; `limits` are those of
     all together: `waiting` queries, the `wait` to be expected, the `memory` of one query.

@@ -16,6 +16,7 @@ from queryard.engine.errors import QueryCancelled
 from queryard.engine.kept_tables import KeptColumns
 from queryard.engine.native import NativeEngine
 from queryard.engine.temp import TempSpace
+from queryard.estimate.work import Prediction
 
 from . import effects as out
 from . import inputs
@@ -26,6 +27,7 @@ from .inputs import Input
 from .online_planning import OnlinePlans, plan_online
 from .planning import plan_work
 from .recording import Recorder
+from .request import QueryRequest
 from .ticket import Ticket
 from .tickets import Tickets
 from .work.base import Work
@@ -152,6 +154,7 @@ class EffectRunner:
             effect.query,
             lambda: plan_work(*effect, reach, self._make_tasks, engine.segments),
             reach,
+            effect.request if effect.request.plan == "auto" else None,
         )
 
     def _start_online(self, effect: out.StartOnline) -> None:
@@ -159,10 +162,21 @@ class EffectRunner:
         known = reach, self._online_plans, self._backend.width, self._want_copy
         self._plan(effect.query, lambda: plan_online(*effect, *known), reach)
 
-    def _plan(self, query: str, make: Callable[[], Work | KeptColumns], reach: Reach) -> None:
+    def _plan(
+        self,
+        query: str,
+        make: Callable[[], Work | KeptColumns],
+        reach: Reach,
+        compares: QueryRequest | None = None,
+    ) -> None:
+        """Plan a query on another thread; one that `compares` its plans is also predicted anew."""
+
         def plan() -> None:
+            better: Prediction | None = None
             try:
                 work = make()
+                if compares is not None:
+                    better = self._estimator.refined(compares)
             except QueryardError as error:
                 self._post(inputs.PlanFailed(query, str(reach.told(error))))
             except BaseException as error:
@@ -171,7 +185,7 @@ class EffectRunner:
                 if isinstance(work, tuple):
                     self._post(inputs.FoundKept(query, work))
                 else:
-                    self._post(inputs.Planned(query, work))
+                    self._post(inputs.Planned(query, work, better))
 
         self._background.start(plan)
 

@@ -47,7 +47,7 @@ def native_estimate(
         read = sum(scan.bytes for scan in features.scans)
         memory = expected_memory(prediction, (features,))
     speedup = host.ask(lambda coordinator: coordinator.speedup(request.template, prediction))
-    slots = host.backend.slots
+    slots = host.backend.width  # it runs on one host
     work_s = expected_work(prediction)
     return Estimate(
         sql=statement.sql,

@@ -17,10 +17,12 @@ from queryard.engine.plans import root_of
 from queryard.results.answer import Answer
 from queryard.results.estimate import Estimate
 from queryard.results.explanation import Explanation
+from queryard.sql.catalog.canonical import is_text_table
 
 from .client import Client, check_types
-from .estimating import expected_tasks, native_estimate, staged_estimate
+from .estimating import ESTIMATED, expected_tasks, native_estimate, staged_estimate
 from .request import Plan, QueryRequest, checked_plan
+from .sharing import Choice
 from .ticket import Ticket
 
 if TYPE_CHECKING:
@@ -54,6 +56,8 @@ def explain(
     request = client.with_scans(
         QueryRequest(sql, [statement], parameters, wanted, reach=client.reach)
     )
+    if request.plan == "auto" and client.host.spreads:
+        return _explain_on_cluster(client, request, submit, analyze)
     if request.plan == "auto":
         request = request.chosen(client.host.ask(lambda coordinator: coordinator.choice(request)))
     chosen = _chosen(request)
@@ -86,6 +90,48 @@ def explain(
             return _run_staged(client, statement, expected, submit) if analyze else expected
     assert reason is not None
     return native_explanation(client, request, submit, (reason,), analyze=analyze)
+
+
+def _explain_on_cluster(
+    client: Client, request: QueryRequest, submit: Submit, analyze: bool
+) -> Explanation:
+    """A statement that leaves its plan open: both are predicted, and compared as a query's are."""
+    (statement,) = request.statements
+    found = native_explanation(client, request, submit)
+    choice, plan = _cluster_choice(client, request)
+    request = request.chosen(choice)
+    if plan is not None and choice.plan == "staged":
+        expected = _noted(_staged(client, request, plan), _chosen(request))
+        return _run_staged(client, statement, expected, submit) if analyze else expected
+    if analyze:
+        found = native_explanation(client, request, submit, analyze=True)
+    return _noted(found, _chosen(request))
+
+
+def _cluster_choice(client: Client, request: QueryRequest) -> tuple[Choice, StagedPlan | None]:
+    """What would be chosen now, and the staged plan, if one was made for it."""
+    host = client.host
+    prediction = host.estimator.first(request)
+    choice = host.ask(lambda coordinator: coordinator.spread_choice(request, prediction))
+    if choice is not None:
+        return choice, None
+    from queryard.sql.planner import NotStageable
+
+    from .planning import planned
+    from .work.staged import StagedOutline
+
+    try:
+        plan, tables = planned(
+            request.statements[0].sql, client.catalog, host.engine.segments.target_bytes
+        )
+        if any(is_text_table(table) for table in tables.values()):
+            raise NotStageable("large tables of text are not cut into segments on a cluster")
+    except NotStageable as error:
+        return Choice("native", f"it cannot be split: {error.reason}"), None
+    outline = StagedOutline(ESTIMATED, plan)
+    choice = host.ask(lambda coordinator: coordinator.spread_choice(request, prediction, outline))
+    assert choice is not None, "all is known"
+    return choice, plan
 
 
 def _by(client: Client) -> Submit:

@@ -99,6 +99,11 @@ class Handle:
             self._answer = self.take(timeout)
         return self._answer
 
+    def gather(self, rows: int, size_bytes: int) -> None:
+        """Wait until so many rows have come, or bytes wait to be read, or no more will come."""
+        self._client.host.owner.check()
+        self._ticket.output.gather(rows, size_bytes)
+
     def take(self, timeout: float | str | None = None) -> Answer:
         """The answer, for a caller that keeps it: the rows are freed with the answer object."""
         self._client.host.owner.check()

@@ -22,6 +22,7 @@ from queryard.engine.describing import Describer
 from queryard.engine.errors import QueryCancelled
 from queryard.engine.native import NativeEngine
 from queryard.engine.temp import TempSpace
+from queryard.history import HeldRow
 from queryard.portfolio.documents import Portfolio
 from queryard.results.accounts import UNLIMITED, Account
 from queryard.results.ownership import Owner
@@ -46,7 +47,7 @@ from .planning import tasks_here
 from .policy_in_force import PolicyInForce
 from .reaches import Reaches
 from .recording import COST_EVERY_S, Recorder
-from .request import QueryRequest
+from .request import Plan, QueryRequest
 from .submitting import Submitting
 from .ticket import Ticket
 from .tickets import Tickets
@@ -129,7 +130,9 @@ class Host:
             upkeep.want_copy,
             lambda facts: self.policy.query_ended(facts),
         )
-        coordinator = Coordinator(kernel, gate, reservations, backend.width, profile)
+        # Whether work runs at the nodes of a cluster.
+        self.spreads = make_tasks is not None
+        coordinator = Coordinator(kernel, gate, reservations, backend.width, profile, self.spreads)
         self._loop = loop = Loop(mailbox, coordinator, effects.carry_out, self._break)
         self._door = door = Door(self.owner, post, loop, effects)
         self.policy = policy = PolicyInForce(door, loop, background.problem)
@@ -293,6 +296,13 @@ class Host:
         history = self._recorder.history
         return None if history is None else history.file
 
+    def record_holds(self, query: str, seconds: Mapping[str, float]) -> None:
+        """Keep for how long what has held a query before its first slot."""
+        history = self._recorder.history
+        if history is not None:
+            for reason, held_s in seconds.items():
+                history.held(HeldRow(query, reason, held_s))
+
     def flush_history(self) -> bool:
         """Wait until all that has happened so far can be read in the history; whether it can."""
         history = self._recorder.history
@@ -318,6 +328,12 @@ class Host:
             ticket.output.fail(error)
             end_ticket(ticket)
         self._effects.give_up()
+
+    def most_bytes(self, plan: Plan) -> int:
+        """What a query may reserve: in tasks, all that the nodes of a cluster have together."""
+        if not self.spreads or plan == "native":
+            return self.pool_bytes
+        return int(self.ask(lambda coordinator: coordinator.kernel.state.memory_bytes))
 
     def close(self) -> bool:
         """Cancel what runs, and free everything; False if something runs on, or it was closed."""

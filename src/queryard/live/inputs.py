@@ -88,10 +88,15 @@ class TimeLimitReached(NamedTuple):
 
 
 class Planned(NamedTuple):
-    """The planner has split a query into jobs."""
+    """The planner has split a query into jobs.
+
+    If its plan is still open, `prediction` is what it is expected to take natively, by DuckDB's
+    plan; None if there is nothing better than before.
+    """
 
     query: str
     work: Work
+    prediction: Prediction | None = None
 
 
 class ChoosePlan(NamedTuple):

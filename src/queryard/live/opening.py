@@ -69,7 +69,7 @@ def open_host(
     catalog.keeps_statistics = history is not False
     segments_bytes = kept_segments_bytes(memory_bytes, catalog)
     budget = divide(memory_bytes - statistics_bytes - segments_bytes, catalog, write)
-    rules = read_rules(threads, tenants, limits, profile)
+    rules = read_rules(threads, tenants, limits, profile, backend == "ray")
     share = checked_slow_start(slow_start)
     recorder = Recorder(history_file(history, catalog), read_retention(retention))
     space = TempSpace(temp)

@@ -142,7 +142,8 @@ class OperatedHost:
         wrong, nothing changes.
         """
         chosen = self._rules.chosen if profile is None else profile
-        rules = read_rules(self._rules.slots, tenants, limits, chosen)
+        known = self._rules
+        rules = read_rules(known.slots, tenants, limits, chosen, known.on_cluster)
         self._follow(rules, by, reason)
         self.host.limit(rules.limits, rules.tenants.limits)
 

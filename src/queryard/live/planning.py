@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -125,6 +125,20 @@ def ridden_bytes(plan: StagedPlan) -> int:
     """
     held = sum(job.bytes_expected + job.shuffle_bytes_expected for job in plan.jobs)
     return LEAST_BYTES + int(HELD_FACTOR * held)
+
+
+def largest_table(catalog: Catalog, names: Set[str]) -> tuple[str, float] | None:
+    """Of the tables with these names, in lower case, the one with the most bytes, and these.
+
+    Only files count: what is in memory or in a database of the driver's is nowhere else.
+    """
+    found = [
+        (float(table.bytes), table.key)
+        for table in catalog.tables.values()
+        if isinstance(table, FileTable) and table.name.lower() in names
+    ]
+    size_bytes, key = max(found, default=(0.0, ""))
+    return (key, size_bytes) if key else None
 
 
 def planned(

@@ -60,6 +60,8 @@ class QueryRequest:
     choice: Choice | None = None
     # The columns that it reads of tables of text which are kept as a whole, by table.
     kept: KeptColumns = ()
+    # On a cluster: the largest table that it reads, and its bytes; where that is, it had best run.
+    largest: tuple[str, float] | None = None
     # What its client may reach; None for all of the host's catalog.
     reach: Reach | None = None
 

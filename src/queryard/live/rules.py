@@ -12,7 +12,7 @@ from queryard.portfolio.documents import Portfolio, names_portfolio, read_portfo
 
 from .admission.limits import Limits, read_limits
 from .admission.tenants import Tenants, read_tenants
-from .settings import paced, sized, warn_of_idle_parts
+from .settings import near, paced, sized, warn_of_idle_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Rules:
     """`chosen` is the policy as it was asked for, `profile` the one to begin with.
 
     A `portfolio` goes on choosing from then on; it is None under a fixed policy. `slots` are the
-    least and the most of them.
+    least and the most of them. `on_cluster` says that work runs at the nodes of one.
     """
 
     slots: tuple[int, int]
@@ -29,10 +29,11 @@ class Rules:
     chosen: str | Mapping[str, Any]
     profile: Mapping[str, Any]
     portfolio: Portfolio | None
+    on_cluster: bool = False
 
     def with_profile(self, chosen: str | Mapping[str, Any]) -> Rules:
         """The same tenants and limits under another policy."""
-        profile, portfolio = _resolved(chosen, self.slots, self.tenants)
+        profile, portfolio = _resolved(chosen, self.slots, self.tenants, self.on_cluster)
         return replace(self, chosen=chosen, profile=profile, portfolio=portfolio)
 
 
@@ -41,32 +42,43 @@ def read_rules(
     tenants: Mapping[str, Any] | Sequence[Tenant] | Tenants | None,
     limits: Mapping[str, Any] | Limits | None,
     chosen: str | Mapping[str, Any],
+    on_cluster: bool = False,
 ) -> Rules:
     """Rules as `connect` takes them; raises if something is wrong with them."""
     found, held = read_tenants(tenants), read_limits(limits or {}, "limits")
-    return Rules(slots, found, held, chosen, *_resolved(chosen, slots, found))
+    profile, portfolio = _resolved(chosen, slots, found, on_cluster)
+    return Rules(slots, found, held, chosen, profile, portfolio, on_cluster)
 
 
 def _resolved(
-    chosen: str | Mapping[str, Any], slots: tuple[int, int], tenants: Tenants
+    chosen: str | Mapping[str, Any],
+    slots: tuple[int, int],
+    tenants: Tenants,
+    on_cluster: bool,
 ) -> tuple[Mapping[str, Any], Portfolio | None]:
     """The policy to begin with, and the portfolio that goes on choosing, if it is one."""
     if not names_portfolio(chosen):
-        profile = _shared(chosen, slots, tenants)
-        warn_of_idle_parts(profile)
+        profile = _shared(chosen, slots, tenants, on_cluster)
+        warn_of_idle_parts(profile, on_cluster)
         return profile, None
     portfolio = read_portfolio(chosen)
     settings = portfolio.settings
-    candidates = {name: _shared(of, slots, tenants) for name, of in settings.candidates.items()}
+    candidates = {
+        name: _shared(of, slots, tenants, on_cluster) for name, of in settings.candidates.items()
+    }
     for candidate in candidates.values():
-        warn_of_idle_parts(candidate)
+        warn_of_idle_parts(candidate, on_cluster)
     portfolio = replace(portfolio, settings=replace(settings, candidates=candidates))
     return next(iter(candidates.values())), portfolio
 
 
 def _shared(
-    chosen: str | Mapping[str, Any], slots: tuple[int, int], tenants: Tenants
+    chosen: str | Mapping[str, Any],
+    slots: tuple[int, int],
+    tenants: Tenants,
+    on_cluster: bool,
 ) -> Mapping[str, Any]:
     """A profile inside the shares of the tenants, if it can be followed on this machine."""
     found = paced(sized(resolve_profile(chosen), slots))
+    found = near(found) if on_cluster else found
     return for_tenants(found, tenants.shares) if tenants.shares else found

@@ -11,20 +11,32 @@ from typing import Any
 from .compose import compose
 from .sharing.circular import Circular
 
-_NO_PLACES = "the data of a session is as near to one slot as to another"
+_NO_PLACES = "the data of a session in one process is as near to one slot as to another"
 _IDLE: Mapping[tuple[str, str], str] = {
     ("placement", "locf"): _NO_PLACES,
     ("placement", "rack"): _NO_PLACES,
 }
 
 
-def idle_in_sessions(profile: Mapping[str, Any]) -> tuple[str, ...]:
+_NO_RIDES = "tasks at the nodes of a cluster share no scans"
+
+
+def idle_in_sessions(profile: Mapping[str, Any], on_cluster: bool = False) -> tuple[str, ...]:
     """One sentence per part that has no effect in a session; none for most policies.
 
-    >>> idle_in_sessions({"order": "fifo", "placement": "locf"})
-    ("placement 'locf' has no effect: the data of a session is as near to one slot as to another",)
+    On a cluster placement has an effect, and scans are not shared.
+
+    >>> idle_in_sessions({"order": "fifo", "placement": "locf"})[0].partition(":")[0]
+    "placement 'locf' has no effect"
+    >>> idle_in_sessions({"order": "fifo", "placement": "locf"}, on_cluster=True)
+    ()
     """
     policy = compose(profile)
+    if on_cluster:
+        sharing = policy.sharing
+        if sharing.name == "none" or (isinstance(sharing, Circular) and sharing.when == "pays"):
+            return ()
+        return (f"sharing {sharing.name!r} has no effect: {_NO_RIDES}",)
     parts = [
         *(("order", order.name) for order in policy.pools.orders),
         ("placement", policy.placement.name),

@@ -70,6 +70,8 @@ class ResultStream:
         self.rows = 0
         self._waiting: list[Callable[[], None]] = []
         self._wanting: list[Callable[[], None]] = []
+        # Readers that wait for many rows: how many, how many bytes, and what wakes each.
+        self._gathering: list[tuple[int, int, threading.Event]] = []
         # The scheduler hears of both under a lock, in the order in which it happened; the query
         # that writes is woken.
         self.on_full: Callable[[], None] = _nothing
@@ -116,6 +118,7 @@ class ResultStream:
             self.rows += batch.num_rows
             self._changed.notify_all()
             self._tell_more()
+            self._tell_gathered()
 
     def _keep(self, batch: Any) -> None:
         size = batch.nbytes
@@ -194,10 +197,36 @@ class ResultStream:
             self._waiting.pop()()
         if self._ended:
             self._tell_more()
+            self._tell_gathered()
 
     def _tell_more(self) -> None:
         while self._wanting:
             self._wanting.pop()()
+
+    def gather(self, rows: int, size_bytes: int) -> None:
+        """Wait until so many rows have come, or bytes wait, or no more come; a reader that takes
+        them together is woken once, not by every step of the query.
+        """
+        with self._changed:
+            if self._has_gathered(rows, size_bytes):
+                return
+            enough = threading.Event()
+            self._gathering.append((rows, size_bytes, enough))
+        enough.wait()
+
+    def _has_gathered(self, rows: int, size_bytes: int) -> bool:
+        # A query that waits for its reader gives no more.
+        return self._ended or self._full or self.rows >= rows or self._bytes >= size_bytes
+
+    def _tell_gathered(self) -> None:
+        if self._gathering:
+            left = []
+            for rows, size_bytes, enough in self._gathering:
+                if self._has_gathered(rows, size_bytes):
+                    enough.set()
+                else:
+                    left.append((rows, size_bytes, enough))
+            self._gathering = left
 
     def schema(self, timeout_s: float | None = None) -> Any:
         """Wait for the columns; raises the query's error."""
@@ -268,6 +297,7 @@ class ResultStream:
             self._drop()
             self._changed.notify_all()
             self._tell_more()
+            self._tell_gathered()
 
     def discard(self) -> None:
         """The rows are wanted no more; a reader that comes all the same is told so."""

@@ -35,6 +35,10 @@ LAST_WORDS_S = 2.0
 # How long rows of queries that have ended may still be read.
 UNREAD_S = 5.0
 STOPPING = "the server is about to stop"
+PAUSED = (
+    "the server stops while it is paused, so that the query would never start; send it again when "
+    "the server is back"
+)
 STOPPED = (
     "the server stops, and the grace time for queries that run is over: the query was cancelled; "
     "send it again when the server is back"
@@ -143,6 +147,11 @@ class Listeners:
         yard = self._yard
         yard.stop_admission(STOPPING)
         until_s = time.monotonic() + grace_s
+        if yard.controls.paused:
+            # They would never start: their clients need not wait for the end of the grace time.
+            for query in yard.active():
+                if query.ticket.facts.started_s is None:
+                    yard.session.host.cancel(query.id, Stopped(PAUSED))
         await _wait_while(lambda: bool(yard.active()), until_s, hurry)
         left = len(yard.active())
         if not left:

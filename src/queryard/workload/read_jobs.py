@@ -26,7 +26,7 @@ from .fields import Fields
 from .model import JobTruth
 from .scan_costs import SCAN_COSTS, with_scan_costs
 
-WORK_FIELDS = ("operator", "inputs", "scans", "map", "reduce", "divisible")
+WORK_FIELDS = ("operator", "inputs", "scans", "scans_alone", "map", "reduce", "divisible")
 JOB_FIELDS = ("name", "upstream", *WORK_FIELDS)
 PARSING_FIELDS = ("format", "make", "make_s", "ride", "ride_s")
 MAP_FIELDS = (
@@ -126,6 +126,7 @@ def _read_job(
             fields.fail("scans", unknown_name("table", table, tables), (i,))
         if not tables[table].splits:
             fields.fail("scans", f"the table {table!r} has no splits to read", (i,))
+    alone = fields.flag("scans_alone")
     inputs = _read_inputs(fields, scans, tables)
     if "divisible" in fields:
         for other in ("map", "reduce"):
@@ -136,7 +137,8 @@ def _read_job(
         given = fields.table("divisible", DIVISIBLE_FIELDS)
         divisible, truth = _read_divisible(given)
         truth = _read_parsing(given, truth, scans)
-        return Job(name, operator, upstream, inputs, scans=scans, divisible=divisible), truth
+        whole = Job(name, operator, upstream, inputs, None, None, scans, divisible, alone)
+        return whole, truth
     if "map" not in fields and not scans:
         fields.fail(None, "has no work; give it map = {…}, divisible = {…}, or jobs")
     sizes = tuple(split.bytes for table in scans for split in tables[table].splits)
@@ -168,7 +170,8 @@ def _read_job(
             reduce_s=reduces.seconds("seconds", reduces.seconds("reduce", rest_s)),
             reduce_times_s=times_s,
         )
-    return Job(name, operator, upstream, inputs, map_phase, reduce_phase, scans), truth
+    phases = map_phase, reduce_phase
+    return Job(name, operator, upstream, inputs, *phases, scans, scans_alone=alone), truth
 
 
 def _read_parsing(fields: Fields, truth: JobTruth, scans: tuple[str, ...]) -> JobTruth:

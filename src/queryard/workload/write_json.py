@@ -80,6 +80,8 @@ def _job(job: Job, truth: JobTruth) -> dict[str, Any]:
         data["upstream"] = list(job.upstream)
     if job.scans:
         data["scans"] = list(job.scans)
+    if job.scans_alone:
+        data["scans_alone"] = True
     if job.inputs or job.scans:
         data["inputs"] = {item.table: item.bytes for item in job.inputs}
     if job.divisible is not None:

@@ -96,6 +96,11 @@ def test_changes_by_commands_outlive_reloads_and_restarts(tmp_path: Path):
         assert "follows fair" in run("profile", "fair", "--data", str(data))
         assert control.show()["changes"][0]["text"] == "policy fifo → fair"
         control("undo", "12")
+        here = run("control", "tenant", "web", "--cap", "default", "--data", str(data))
+        assert here == "change 14: tenant 'web': cap 0.5 → 1\n"
+        control("undo", "14")
+        with pytest.raises(QueryardError, match="--weight much: must be a number, or default"):
+            control("tenant", "web", "--weight", "much")
 
         # The file says nothing new of the policy, and something new of the weight.
         config.write_text(FILE.format("fair", 3))

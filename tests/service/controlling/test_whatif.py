@@ -98,6 +98,7 @@ def test_it_is_what_compare_finds_on_the_same_window(server: Server, root: httpx
     assert found["table"] == compared.table()
     assert found["verdict"] == compared.verdict
     assert found["title"] == compared.title
+    assert found["estimates"].startswith("policies know what every task takes")
 
 
 def test_figures_have_no_script_whatever_names_say(server: Server, root: httpx.Client):
@@ -136,6 +137,10 @@ def test_a_large_figure_is_an_image_in_the_svg(monkeypatch: pytest.MonkeyPatch, 
     assert not SCRIPT.search(svg)
     assert ElementTree.fromstring(svg) is not None
     assert told == sorted(told)
+    monkeypatch.setattr(whatif_job, "find_spec", lambda name: None)
+    found = whatif_job.computed(whatif_asked.read_job(given, file, ()), told.append)
+    assert found["figures"] == []
+    assert f"there is no figure: {whatif_job.NO_MATPLOTLIB}" in found["notes"]
 
 
 def test_what_cannot_be_asked(server: Server, root: httpx.Client):

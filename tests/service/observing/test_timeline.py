@@ -306,3 +306,8 @@ def test_a_query_tells_what_it_waited_for(server, ann):
         server.yard.session.resume()
     assert ann.get(f"/v1/queries/{query}/rows").json()["rows"]
     assert paused in [each["reason"] for each in told()]
+    # A server that is started anew tells the same, from the history.
+    host = server.yard.session.host
+    assert host.flush_history()
+    with Overviews(host.history_file) as reader:
+        assert reader.held_of(host.session_name, query)[paused] > 0

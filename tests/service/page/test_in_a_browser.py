@@ -260,6 +260,9 @@ def test_a_tenant_gets_another_weight(admin, server):
     with server.client("root") as root:
         tenants = root.get("/v1/controls").json()["tenants"]
     assert {each["name"]: each["weight"] for each in tenants}["sales"] == 3
+    weight.fill("")
+    weight.press("Enter")
+    admin.locator(".notice.good", has_text="3 → 1").wait_for()
 
 
 # --- by keyboard, on a phone, in the dark --------------------------------------------------------

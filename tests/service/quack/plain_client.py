@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from queryard.service.quack.envelope import Kind
+from queryard.service.quack.v1.chunks import ChunkEncoder
 from queryard.service.quack.v1.decoding import read_chunk
-from queryard.service.quack.v1.encoding import ChunkEncoder
 from queryard.service.quack.v1.types import LogicalType, read_type
 from queryard.service.quack.wire import END, Reader, huge, optional, text, unsigned
 from queryard.service.quack.wire import field as field_id

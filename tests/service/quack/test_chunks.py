@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queryard.service.quack.errors import CannotSend, Malformed
+from queryard.service.quack.v1.chunks import CHUNK_ROWS, ChunkEncoder
 from queryard.service.quack.v1.decoding import read_chunk, read_vector
-from queryard.service.quack.v1.encoding import CHUNK_ROWS, ChunkEncoder
 from queryard.service.quack.v1.type_names import type_of
 from queryard.service.quack.v1.types import (
     VARIANT,
@@ -209,3 +209,26 @@ def test_types_that_users_made_are_known_by_what_they_are_made_of():
 def test_types_that_clients_of_duckdb_1_5_do_not_know(name):
     with pytest.raises(CannotSend, match="not known to clients of DuckDB"):
         type_of(name)
+
+
+@pytest.mark.parametrize("start", [0, 3])
+def test_columns_of_many_chunks_keep_their_rows_and_nulls(start):
+    rows = 9 * CHUNK_ROWS + 17
+    numbers = [None if n % 4099 == 5 else n for n in range(rows)]
+    long = dict.fromkeys(range(0, rows, 997), "x" * 200)
+    texts = [None if n % 3001 == 7 else long.get(n, "é" * (n % 5)) for n in range(rows)]
+    kinds = [LogicalType(Id.BIGINT), LogicalType(Id.VARCHAR), list_of(INTEGER)]
+    columns = [
+        pa.array(numbers, pa.int64()),
+        pa.array(texts, pa.string()),
+        pa.array([[n] for n in range(rows)], pa.list_(pa.int32())),
+    ]
+    batch = pa.record_batch(columns, names=["n", "t", "l"]).slice(start)
+    found = []
+    for chunk in ChunkEncoder(kinds).chunks(batch):
+        _, read = read_chunk(Reader(b"".join(chunk)))
+        assert read.num_rows <= CHUNK_ROWS
+        found.append(read)
+    whole = pa.Table.from_batches(found)
+    for got, sent in zip(whole.columns, batch.columns, strict=True):
+        assert got.to_pylist() == sent.to_pylist()

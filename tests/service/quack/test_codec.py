@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from queryard.service.quack.envelope import SUCCESS, error, read_head, read_hello
 from queryard.service.quack.errors import Malformed, QuackError
 from queryard.service.quack.requests import Append, Disconnect, Fetch, Hello, Prepare
+from queryard.service.quack.v1.chunks import ChunkEncoder
 from queryard.service.quack.v1.codec import CodecV1
-from queryard.service.quack.v1.encoding import ChunkEncoder
 from queryard.service.quack.v1.messages import fetched, prepared, welcome
 from queryard.service.quack.versions import agreed
 from queryard.service.quack.wire import Reader, huge, signed, unsigned

@@ -22,6 +22,7 @@ class Split:
     rows: float | None
     relation: str
     frame: Any = None
+    places: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

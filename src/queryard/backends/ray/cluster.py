@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from queryard.core.errors import QueryardError
@@ -33,6 +35,10 @@ class RayNode(NamedTuple):
     address: str
     cpus: int
     store_bytes: int
+    hostname: str = ""
+    labels: Mapping[str, str] = MappingProxyType({})
+    memory_bytes: int = 0
+    """What Ray gives to processes there, beside its object store; 0 if it does not say."""
 
 
 class Cluster:
@@ -69,7 +75,15 @@ class Cluster:
             if node["Alive"] and cpus:
                 store = int(resources.get("object_store_memory", 0))
                 name = node["NodeID"]
-                found[name] = RayNode(name, node["NodeManagerAddress"], cpus, store)
+                found[name] = RayNode(
+                    name,
+                    node["NodeManagerAddress"],
+                    cpus,
+                    store,
+                    node.get("NodeManagerHostname", ""),
+                    node.get("Labels") or {},
+                    int(resources.get("memory", 0)),
+                )
         return found
 
     def pinned_to(self, node: RayNode) -> Any:

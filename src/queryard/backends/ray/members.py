@@ -9,10 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from queryard.core.model import Node
-
 from .actor import GROUPS, NodeActor
 from .cluster import Cluster, RayNode
+from .described import described
 from .link import Gone, Hear, Link
 from .messages import NodeFacts, NodeSetting
 from .workplace import OpenWorkplace, versions
@@ -162,6 +161,7 @@ class Members:
             node.store_bytes,
             self._setting.temp,
             self._setting.files(),
+            node.memory_bytes,
         )
         actor = self._actor(node, slots).remote(setting, self._open_workplace)
         try:
@@ -175,8 +175,7 @@ class Members:
         if (reason := _difference(facts)) is not None:
             ray.kill(actor)
             return reason
-        memory_bytes = float(facts.pool_bytes)
-        spec = Node(name, slots, memory_bytes, host=name)
+        spec = described(name, slots, node, facts)
         return Link(ray, actor, spec, node.id, node.address, facts, self._hear, self._gone)
 
     def _actor(self, node: RayNode, slots: int) -> Any:

@@ -13,6 +13,7 @@ from queryard.backends.protocol import BackendEvent
 from queryard.core.commands import Grant, Kill, Launch, Revoke
 from queryard.core.model import TaskId
 from queryard.engine.staged.exchange import Piece
+from queryard.estimate.prices import Rates
 from queryard.sql.catalog.carried import CarriedTable
 from queryard.sql.catalog.model import AttachedDatabase
 
@@ -172,8 +173,9 @@ class NodeSetting(NamedTuple):
     """What a node is told when it joins.
 
     `memory_bytes` is what its queries may use, beside Ray's object store; None for a share of its
-    machine's. `files` are files that it must see as the driver does: size, and time of the last
-    change in nanoseconds.
+    machine's, and no more than Ray gives to processes there (`ray_bytes`, 0 if it does not say).
+    `files` are files that it must see as the driver does: size, and time of the last change in
+    nanoseconds.
     """
 
     name: str
@@ -182,6 +184,7 @@ class NodeSetting(NamedTuple):
     store_bytes: int
     temp: str | None
     files: Mapping[str, tuple[int, int]]
+    ray_bytes: int = 0
 
 
 class NodeFacts(NamedTuple):
@@ -193,6 +196,8 @@ class NodeFacts(NamedTuple):
     pool_bytes: int
     differing: tuple[str, ...]
     """Files that it does not see as the driver does, each with what is wrong."""
+    rates: Rates | None = None
+    """What kinds of work take there, by the calibration; None if it was not run."""
 
 
 class NodeReport(NamedTuple):

@@ -34,13 +34,20 @@ Tell = Callable[[int, TaskId, TaskOutcome], None]
 class Opening:
     """What the tasks of a query have in common: sent once to each node that runs some.
 
-    `memory_bytes` is what the query may use at one node: half for statements, half for the rows
-    that tasks have made.
+    `memory_bytes` is what the query may use at all nodes, which have `cluster_bytes` together: half
+    for statements, half for the rows that tasks have made.
     """
 
     plan: StagedPlan
     memory_bytes: int
     access: Access
+    cluster_bytes: float
+
+    def part(self, node_bytes: float) -> Opening:
+        """The same for one node with so much memory: with its part of what the query may use."""
+        share = min(1.0, node_bytes / self.cluster_bytes) if self.cluster_bytes else 1.0
+        memory_bytes = max(1, int(self.memory_bytes * share))
+        return replace(self, memory_bytes=memory_bytes, cluster_bytes=node_bytes)
 
 
 class NodeTasks:

@@ -64,7 +64,7 @@ class TasksAtNodes:
 
         if reads is not None:
             raise NotStageable("large tables of text are not cut into segments on a Ray cluster")
-        nodes = len(self._backend.nodes)
+        nodes = self._backend.nodes
         again = self._backend.make_again
         exchange = self._backend.exchange(query)
         return SpreadTasks(exchange, plan, query, memory_bytes, nodes, reach, again)

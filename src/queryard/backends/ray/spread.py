@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from queryard.backends.protocol import Ready, Spread
-from queryard.core.model import TaskId
+from queryard.core.model import Node, TaskId
 from queryard.engine.access import Reach
 from queryard.engine.errors import QueryCancelled, QueryFailed
 from queryard.engine.staged.actuals import JobActuals
@@ -33,21 +33,26 @@ MakeAgain = Callable[[str, TaskId], None]
 class SpreadTasks:
     """Says what to run and keeps where rows lie. Any thread may call it."""
 
+    at_nodes = True
+
     def __init__(
         self,
         exchange: RayExchange,
         plan: StagedPlan,
         query: str,
         memory_bytes: int,
-        nodes: int,
+        nodes: Sequence[Node],
         reach: Reach,
         make_again: MakeAgain,
     ) -> None:
-        """`memory_bytes` is what the query reserves; each of the `nodes` uses a part of it."""
-        share = max(1, memory_bytes // max(1, nodes))
+        """`memory_bytes` is what the query reserves; each of the `nodes` uses a part of it, in
+        proportion to its memory.
+        """
+        share = max(1, memory_bytes // max(1, len(nodes)))
         # Rows of build sides are never dropped early: a node may join that needs them.
-        self._query = StagedQuery(plan, query, share, nodes=max(2, nodes))
-        self._share = share
+        self._query = StagedQuery(plan, query, share, nodes=max(2, len(nodes)))
+        self._memory_bytes = memory_bytes
+        self._cluster_bytes = sum(node.memory_bytes for node in nodes)
         self._access = reach.access
         self._reach = reach
         self._make_again = make_again
@@ -107,7 +112,7 @@ class SpreadTasks:
     # --- for the backend ----------------------------------------------------------------------
 
     def opening(self, nodes: int) -> Opening:
-        return Opening(self._query.plan, self._share, self._access)
+        return Opening(self._query.plan, self._memory_bytes, self._access, self._cluster_bytes)
 
     def next_for(self, task: TaskId, attempt: int, making: Set[TaskId]) -> Ready | None:
         with self._lock:

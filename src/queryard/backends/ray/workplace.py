@@ -14,6 +14,7 @@ from queryard.backends.local.leases import Engine
 from queryard.backends.local.member import Serving
 from queryard.engine.access import Access, Reach
 from queryard.engine.budget import memory_budget
+from queryard.engine.calibration import machine_rates
 from queryard.engine.native import NativeEngine, SentStatement
 from queryard.engine.staged.instance import open_instance
 from queryard.engine.temp import TempSpace
@@ -22,6 +23,7 @@ from queryard.sql.catalog.carried import arrived
 from queryard.sql.catalog.catalog import Catalog
 from queryard.sql.catalog.contents import Contents
 from queryard.sql.catalog.survey import Survey
+from queryard.sql.statistics.store import cache_folder
 
 from .exchange import NodeExchange
 from .messages import NodeFacts, NodeSetting, Tables
@@ -78,9 +80,7 @@ class DuckWorkplace(Workplace):
 
         self.peers = Peers(ray, setting.store_bytes)
         self._setting = setting
-        self._memory_bytes = setting.memory_bytes or max(
-            memory_budget(None) - setting.store_bytes, memory_budget(None) // 4
-        )
+        self._memory_bytes = setting.memory_bytes or own_bytes(setting, memory_budget(None))
         self._pool_bytes = int(self._memory_bytes * POOL_SHARE)
         self._space = TempSpace(setting.temp)
         self._contents = Contents()
@@ -108,6 +108,7 @@ class DuckWorkplace(Workplace):
             self._memory_bytes,
             self._pool_bytes,
             tuple(_differing(self._setting)),
+            machine_rates(cache_folder() / "rates.json"),
         )
 
     def take(self, tables: Tables) -> None:
@@ -115,14 +116,27 @@ class DuckWorkplace(Workplace):
         self._catalog.refresh()
 
     def open_tasks(self, query: str, opening: Any, tell: Tell) -> NodeTasks:
-        half = opening.memory_bytes // 2
+        part = opening.part(self._pool_bytes)
+        half = part.memory_bytes // 2
         exchange = NodeExchange(self.peers, self._setting.name, query, half, self._space.path)
         reach = self.engine.reach(opening.access)
-        return NodeTasks(opening, reach, self._native.pool, self._space.path, exchange, tell)
+        return NodeTasks(part, reach, self._native.pool, self._space.path, exchange, tell)
 
     def close(self) -> None:
         self._native.close()
         self._space.close()
+
+
+def own_bytes(setting: NodeSetting, budget_bytes: int) -> int:
+    """What queries of a node may use, of a budget from which Ray's object store is taken.
+
+    >>> own_bytes(NodeSetting("n", 2, None, 3 << 30, None, {}), 16 << 30) >> 30
+    13
+    >>> own_bytes(NodeSetting("n", 2, None, 3 << 30, None, {}, 8 << 30), 16 << 30) >> 30
+    8
+    """
+    left = max(budget_bytes - setting.store_bytes, budget_bytes // 4)
+    return min(left, setting.ray_bytes) if setting.ray_bytes else left
 
 
 def _beside(work: Callable[[], None]) -> None:

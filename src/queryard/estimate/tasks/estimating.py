@@ -63,13 +63,15 @@ class _Followed:
 class Report(NamedTuple):
     """What a node says of a task that has ended there, as far as it knows.
 
-    `merge_s` and `rest_s` are what a reduce took after its shuffle, if it has such parts.
+    `merge_s` and `rest_s` are what a reduce took after its shuffle, if it has such parts. What it
+    took counts as on a node of the speed 1.
     """
 
     output_bytes: float | None = None
     is_local: bool | None = None
     merge_s: float | None = None
     rest_s: float | None = None
+    speed: float = 1.0
 
 
 class TaskEstimates:
@@ -121,6 +123,8 @@ class TaskEstimates:
         if job is None:
             return []
         seen = _seen(job, launch, now, report)
+        if report.speed != 1.0:
+            seen = seen._replace(seconds=seen.seconds * report.speed)
         self._predictor.learn(seen)
         job.ended += 1
         query = JobId.of(task.job).query

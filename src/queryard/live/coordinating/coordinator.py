@@ -41,6 +41,7 @@ from ..inputs import ClientPort, Input
 from ..overview import ClusterView, Load, Overview
 from ..request import QueryRequest
 from ..sharing import Choice
+from ..work.base import Outlined
 from . import glancing
 from .ending import Ending
 from .intake import Intake
@@ -58,12 +59,17 @@ class Coordinator:
         reservations: Reservations,
         width: int,
         profile: Mapping[str, Any] | None = None,
+        spreads: bool = False,
     ) -> None:
-        """`width` is how many slots one native query can use at most; `profile` is the kernel's."""
+        """`width` is how many slots one native query can use at most; `profile` is the kernel's.
+
+        `spreads` says whether work runs at the nodes of a cluster, each with memory and caches of
+        its own: then the plan of a query depends on them, and splits have places.
+        """
         self.kernel = kernel
         self.gate = gate
         self.policies = PolicyLog({} if profile is None else profile)
-        self._ledger = Ledger(kernel, gate, reservations, width)
+        self._ledger = Ledger(kernel, gate, reservations, width, spreads)
         self._guarantee_unmet = False
         self._most_nodes = 0
         self._running = running = RunningQueries(self._ledger)
@@ -91,6 +97,8 @@ class Coordinator:
             told.LaunchFailed: running.launch_failed,
             ev.TaskFinished: running.task_finished,
             ev.WidthChanged: running.width_changed,
+            ev.NodeJoined: self._joined,
+            ev.NodeLost: self._lost,
             inputs.Cancel: ending.cancel,
             inputs.Release: ending.release,
             inputs.TimeLimitReached: ending.time_limit_reached,
@@ -154,14 +162,24 @@ class Coordinator:
             case do.Fail():
                 self._ending.failed(command.query, command.cause)
             case do.Grant():
-                self._running.began(JobId.of(command.job).query)
+                self._running.began(JobId.of(command.job).query, command.node)
+                self._ledger.note_reads(command)
                 self._ledger.do(out.Execute(command))
             case do.Launch():
+                self._ledger.note_reads(command)
                 for task in command.tasks:
                     self._running.began(JobId.of(task.job).query)
                 self._ledger.do(out.Execute(command))
             case _:
                 self._ledger.do(out.Execute(command))
+
+    def _joined(self, given: ev.NodeJoined) -> None:
+        self._ledger.places.joined(given.node)
+        self._ledger.tell(given)
+
+    def _lost(self, given: ev.NodeLost) -> None:
+        self._ledger.places.lost(given.node)
+        self._ledger.tell(given)
 
     def _choose(self, given: inputs.ChoosePolicy) -> None:
         now = self._ledger.now
@@ -229,6 +247,14 @@ class Coordinator:
         """The plan that would be chosen now for a query that leaves it open."""
         ledger = self._ledger
         return ledger.choices.choose(request.scans, ledger.riding(), ledger.now)
+
+    def spread_choice(
+        self, request: QueryRequest, prediction: Prediction, work: Outlined | None = None
+    ) -> Choice | None:
+        """The plan that would be chosen now on a cluster; None where a staged plan is needed to
+        tell, and `work` is not given.
+        """
+        return self._intake.spreading.choice(request, prediction, work)
 
     def knows_key(self, request: QueryRequest) -> bool:
         """Whether a query came with the same idempotency key."""

@@ -114,7 +114,7 @@ class Ending:
             known: out.Known = (
                 "exactly" if entry.error is None else "at least" if stopped else "nothing"
             )
-            learned = out.Learn(entry.request, run.work_s, entry.peak_memory_bytes, known)
+            learned = out.Learn(entry.request, run.usual_s, entry.peak_memory_bytes, known)
             self._ledger.do(learned)
             self._ledger.widths.learn(entry.request.template, run.idling)
         self.drop(entry, entry.error)

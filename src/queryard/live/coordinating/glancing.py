@@ -154,12 +154,11 @@ def cluster(ledger: Ledger, now_s: float) -> ClusterView:
 
 
 def _reserved_by_host(state: State) -> dict[str, float]:
-    """What queries have reserved; of a query that is bound to no host, each host has a part."""
+    """What queries have reserved; of a query that is bound to no host, each host has its part."""
     hosts = {node.host for node in state.nodes.values()}
     found = dict.fromkeys(hosts, 0.0)
     for name, held in state.reservations.items():
-        jobs = state.queries[name].jobs
-        bound = {job.host for job in jobs} & hosts or hosts
-        for host in bound:
-            found[host] += held / len(bound)
+        bound = {job.host for job in state.queries[name].jobs} & hosts
+        for host in bound or hosts:
+            found[host] += held / len(bound) if bound else held * state.part_of(host)
     return found

@@ -25,6 +25,7 @@ from .ending import Ending
 from .entry import Entry
 from .ledger import Ledger
 from .running import RunningQueries
+from .spreading import Spreading
 from .turn_taking import DatabaseTurns
 
 # How many idempotency keys are remembered; the oldest are forgotten first.
@@ -41,6 +42,7 @@ class Intake:
         self._queues: dict[str, ConnectionQueue] = {}
         self._keys: OrderedDict[tuple[str, str], tuple[str, tuple[str, str]]] = OrderedDict()
         self.turns = DatabaseTurns(ledger, ending)
+        self.spreading = Spreading(ledger)
 
     def resume(self) -> None:
         """Start what waited for other queries to end in this instant."""
@@ -193,6 +195,8 @@ class Intake:
 
     def _go(self, entry: Entry) -> bool:
         """The same, for a query that may use the databases it names."""
+        if entry.request.plan == "auto" and self._ledger.spreads:
+            return self._go_on_cluster(entry)
         if entry.request.plan == "auto":
             choice = self._choose(entry)
             self._ledger.choices.arrived(entry.request.scans, self._ledger.now)
@@ -202,6 +206,16 @@ class Intake:
                 return False
             entry.request = entry.request.chosen(choice)
         return self._begin(entry)
+
+    def _go_on_cluster(self, entry: Entry) -> bool:
+        """Run a query natively at one node, or plan it to see whether that is worth it."""
+        choice = self.spreading.choice(entry.request, entry.prediction)
+        if choice is not None:
+            entry.request = entry.request.chosen(choice)
+            return self._begin(entry)
+        memory_bytes = self._ledger.staged_bytes(entry)
+        self._ledger.do(out.StartPlanning(entry.id, entry.request, memory_bytes))
+        return False
 
     def choose_plan(self, given: inputs.ChoosePlan) -> None:
         """A query has waited a moment for others over its table."""
@@ -234,9 +248,7 @@ class Intake:
             reason = entry.client.not_staged(request)
             if reason is None:
                 self._ledger.do(out.Spill(entry.id))
-                memory_bytes = self._ledger.reservations.staged(
-                    request, self._ledger.most_bytes(entry)
-                )
+                memory_bytes = self._ledger.staged_bytes(entry)
                 self._ledger.do(out.StartPlanning(entry.id, request, memory_bytes))
                 return False
             entry.reasons = (reason,)
@@ -276,7 +288,10 @@ class Intake:
         sprints = takes_a_moment(request, prediction)
         statement = entry.client.statement(request, memory_bytes, sprints, entry.settings)
         key = _key(entry) if pooled else None
-        work = self._ledger.runs.new(entry.id, statement, key, memory_bytes, most_bytes)
+        reads = None
+        if self._ledger.spreads and request.largest is not None:
+            reads = self._ledger.places.read_as_whole(*request.largest)
+        work = self._ledger.runs.new(entry.id, statement, key, memory_bytes, most_bytes, reads)
         self._ledger.do(out.AddWork(entry.id, work))
         entry.run = work.run
         self._enter_kernel(entry, work)
@@ -305,8 +320,24 @@ class Intake:
         entry = self._ledger.entries.get(given.query)
         if entry is None:
             return  # cancelled; nothing was opened for it yet
+        if entry.request.plan == "auto" and not self._is_to_spread(entry, given):
+            self._ledger.do(out.CloseWork(given.work))
+            self._begin_native(entry)
+            return
         self._ledger.do(out.AddWork(entry.id, given.work))
         self._enter_kernel(entry, given.work)
+
+    def _is_to_spread(self, entry: Entry, given: inputs.Planned) -> bool:
+        """Choose the plan of a query of which both are known."""
+        if given.prediction is not None:
+            entry.prediction = given.prediction
+            entry.expected_s = given.prediction.work_s
+        choice = self.spreading.choice(entry.request, entry.prediction, given.work)
+        assert choice is not None, "all is known"
+        entry.request = entry.request.chosen(choice)
+        if choice.plan == "staged":
+            self._ledger.do(out.Spill(entry.id))
+        return choice.plan == "staged"
 
     def found_kept(self, given: inputs.FoundKept) -> None:
         entry = self._ledger.entries.get(given.query)
@@ -322,7 +353,11 @@ class Intake:
             # A defect of the planner must not look like "cannot be split".
             self._ending.drop(entry, given.error)
             return
-        entry.reasons = (given.reason,)
+        if entry.request.plan == "auto":
+            why = f"it cannot be split: {given.reason}"
+            entry.request = entry.request.chosen(Choice("native", why))
+        else:
+            entry.reasons = (given.reason,)
         if entry.client.needs_own(entry.request):
             self._enqueue(entry)
         else:

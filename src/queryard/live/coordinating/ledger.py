@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from queryard.core import events as ev
+from queryard.core.commands import Grant, Launch
 from queryard.core.errors import QueryardError
+from queryard.core.model import MAP
 from queryard.core.scheduler import Scheduler
 from queryard.estimate.tasks import make_predictor
 from queryard.estimate.tasks.estimating import TaskEstimates
@@ -18,7 +20,7 @@ from queryard.estimate.widths import NOTHING_SEEN
 
 from .. import effects as out
 from ..admission.gate import Gate
-from ..admission.memory import Reservations
+from ..admission.memory import QUERY_SHARE, Reservations
 from ..admission.readers import SlowReaders
 from ..effects import Effect
 from ..estimates.widths import Widths
@@ -26,6 +28,7 @@ from ..sharing import ScanChoices
 from ..work.base import Moved, Work
 from ..work.native import SharedExecutions
 from .entry import Entry
+from .places import SplitPlaces, split_of
 
 # It predicts the tasks of a phase once a few of them have ended: of all predictors it errs least
 # (docs/experiments).
@@ -36,9 +39,17 @@ class Ledger:
     """Shared by the parts of the coordinator; changed on one thread."""
 
     def __init__(
-        self, kernel: Scheduler, gate: Gate, reservations: Reservations, width: int
+        self,
+        kernel: Scheduler,
+        gate: Gate,
+        reservations: Reservations,
+        width: int,
+        spreads: bool = False,
     ) -> None:
+        """`spreads` says whether work runs at the nodes of a cluster."""
         self.kernel = kernel
+        self.spreads = spreads
+        self.places = SplitPlaces()
         self.gate = gate
         self.reservations = reservations
         self.readers = SlowReaders(reservations.pool_bytes)
@@ -94,10 +105,37 @@ class Ledger:
 
         Queries that scan the table as it was go on alone.
         """
+        if self.spreads:
+            self._tell_places(work)
+            return
         for name, (fingerprint, table) in work.tables().items():
             if self.scanned.get(name) != (fingerprint, len(table.splits)):
                 self.scanned[name] = (fingerprint, len(table.splits))
                 self.tell(ev.TableChanged(self.now, table))
+
+    def _tell_places(self, work: Work) -> None:
+        """Tell the kernel of tables of which splits are elsewhere than it knows."""
+        for name, (fingerprint, table) in work.tables().items():
+            placed = self.places.scanned(fingerprint, table) if fingerprint else table
+            if self.kernel.state.tables.get(name) != placed:
+                self.tell(ev.TableChanged(self.now, placed))
+
+    def note_reads(self, command: Launch | Grant) -> None:
+        """A node is about to read something, and has it in its caches then."""
+        if not self.spreads:
+            return
+        state = self.kernel.state
+        if isinstance(command, Grant):
+            job = state.jobs.get(command.job)
+            for name in () if job is None else job.spec.scans:
+                self.places.note_read(name, None, command.node)
+            return
+        for task in command.tasks:
+            job = state.jobs.get(task.job)
+            if job is not None and job.spec.scans and task.kind == MAP:
+                tables = {table.name: table for table, _ in job.scanned}
+                name, split = split_of(task.index, job.spec.scans, tables)
+                self.places.note_read(name, split, command.node)
 
     def publish(self, entry: Entry) -> None:
         self.effects.append(out.Publish(entry.facts()))
@@ -105,6 +143,19 @@ class Ledger:
     def most_bytes(self, entry: Entry) -> int:
         """What a query may reserve that names no amount of memory."""
         return self.gate.most_bytes(entry.request, self.reservations.usual_bytes)
+
+    def staged_bytes(self, entry: Entry) -> int:
+        """What a query reserves that runs in tasks: at the nodes of a cluster the usual share of
+        the memory of each, and more if it is known to need more.
+        """
+        request, reservations = entry.request, self.reservations
+        if not self.spreads:
+            return reservations.staged(request, self.most_bytes(entry))
+        hosts = max(1, len(self.kernel.state.hosts))
+        usual = max(reservations.usual_bytes, int(reservations.pool_bytes * QUERY_SHARE) * hosts)
+        needed = max(usual, entry.prediction.memory_bytes or 0)
+        needed = int(min(needed, self.kernel.state.memory_bytes or needed))
+        return reservations.staged(request, self.gate.most_bytes(request, needed))
 
     def tell_estimates(self, entry: Entry) -> None:
         """Tell the kernel what is expected of a query by now: its work, and its speed-up curve."""

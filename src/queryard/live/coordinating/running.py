@@ -21,9 +21,14 @@ class RunningQueries:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
-    def began(self, query: str) -> None:
-        """A slot was granted to a query; all queries that share its execution begin with it."""
+    def began(self, query: str, node: str = "") -> None:
+        """A slot was granted to a query; all queries that share its execution begin with it.
+
+        One that runs under leases runs on the node from now on.
+        """
         entry = self._ledger.entries.get(query)
+        if entry is not None and entry.run is not None and node and self._ledger.spreads:
+            entry.run.speed = self._ledger.kernel.state.nodes[node].spec.map_speed
         if entry is not None and entry.work is not None:
             self._ledger.note_moved(entry.work.granted())
 
@@ -54,11 +59,11 @@ class RunningQueries:
             entry.progress = given.progress
             if given.memory_bytes is not None and entry.prediction.memory_bytes is None:
                 entry.peak_memory_bytes = max(entry.peak_memory_bytes or 0, given.memory_bytes)
-            self._revise(entry, run.work_s, given.progress)
+            self._revise(entry, run.usual_s, given.progress)
             self._ledger.publish(entry)
         first = self._ledger.entries.get(run.queries[0]) if run.queries else None
         if first is not None:
-            self._ledger.do(out.Learn(first.request, run.work_s, None, "running"))
+            self._ledger.do(out.Learn(first.request, run.usual_s, None, "running"))
 
     def _reported_online(self, given: told.RunReport) -> None:
         """An online query runs alone, under its own id, and tells the kernel of its batches."""
@@ -139,7 +144,9 @@ class RunningQueries:
         launch = self._ledger.kernel.state.running.get(event.launch)
         self._ledger.tell(event)
         if launch is not None:
-            report = Report(output_bytes=event.output_bytes)
+            node = self._ledger.kernel.state.nodes.get(launch.node)
+            speed = 1.0 if node is None else node.spec.map_speed
+            report = Report(output_bytes=event.output_bytes, speed=speed)
             self._ledger.tell(*self._ledger.tasks.ended(self._ledger.now, launch, report))
 
     def launch_failed(self, given: told.LaunchFailed) -> None:

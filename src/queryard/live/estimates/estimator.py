@@ -76,6 +76,21 @@ class Estimator:
         """What is known at once."""
         return self._predictor.first(request)
 
+    def refined(self, request: QueryRequest) -> Prediction | None:
+        """A better prediction than the first one, at once; None if there is none.
+
+        The first call may take half a second, as that of `foresee`.
+        """
+        self._read_past()
+        known = self._predictor.first(request)
+        if known.by == "template":
+            return known
+        self._calibrate()
+        try:
+            return self._predictor.refine(request)
+        except QueryFailed:
+            return None  # it is told when the query runs
+
     def foresee(
         self, request: QueryRequest, statement: Classified, root: Mapping[str, Any]
     ) -> Foreseen:

@@ -23,7 +23,25 @@ class Moved(NamedTuple):
     events: Sequence[MemoryChanged]
 
 
-class Work(Protocol):
+class Outlined(Protocol):
+    """What is expected of a query in tasks."""
+
+    def jobs(self) -> tuple[Job, ...]:
+        """The jobs, as the kernel sees them."""
+
+    def estimates(self, expected_s: float, speedup: Speedup) -> list[EstimateChanged]:
+        """What is expected of each job."""
+
+    def planned(self) -> PlannedQuery | None:
+        """What its plan expects of its tasks; None where it is not made of tasks."""
+
+    def moved_bytes(self, nodes: int) -> float:
+        """How many bytes its tasks are expected to pass on to others, if they run at so many
+        nodes.
+        """
+
+
+class Work(Outlined, Protocol):
     """One active query, by one kind of work."""
 
     @property
@@ -34,17 +52,8 @@ class Work(Protocol):
     def hands_over(self) -> bool:
         """Whether its rows are handed over after its last task, and not as they are made."""
 
-    def jobs(self) -> tuple[Job, ...]:
-        """The jobs, as the kernel sees them."""
-
     def tables(self) -> Mapping[str, tuple[str, Table]]:
         """The tables that its jobs scan, by name: a fingerprint, and the splits."""
-
-    def estimates(self, expected_s: float, speedup: Speedup) -> list[EstimateChanged]:
-        """What is expected of each job."""
-
-    def planned(self) -> PlannedQuery | None:
-        """What its plan expects of its tasks; None where it is not made of tasks."""
 
     def for_backend(self, output: ResultStream) -> protocol.Work:
         """What the backend is given."""

@@ -36,6 +36,9 @@ class LeasedWork:
     def planned(self) -> PlannedQuery | None:
         return None
 
+    def moved_bytes(self, nodes: int) -> float:
+        return 0.0
+
     def on_failure(self, error: BaseException) -> Retry:
         return "never"
 

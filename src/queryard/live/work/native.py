@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from queryard.backends.protocol import Leased, Usage
+from queryard.backends.protocol import NATIVE_JOB, Leased, Usage
 from queryard.core.events import MemoryChanged
-from queryard.core.model import Divisible
+from queryard.core.model import Divisible, Job, Table
 from queryard.engine.errors import OutOfMemory
 from queryard.estimate.widths import NOTHING_SEEN, Idling
 from queryard.estimate.work import Prediction
@@ -54,6 +54,13 @@ class SharedExecution:
         # Core-seconds by query, those of queries that have left included.
         self.usage: dict[str, Usage] = {}
         self._most_bytes = most_bytes
+        # That of the node on which it runs.
+        self.speed = 1.0
+
+    @property
+    def usual_s(self) -> float:
+        """Core-seconds so far, as on a node of the speed 1: predictions are for such a node."""
+        return self.work_s * self.speed
 
     @property
     def work_s(self) -> float:
@@ -91,13 +98,17 @@ class SharedExecutions:
         key: Hashable | None,
         memory_bytes: int,
         most_bytes: int,
+        reads: Table | None = None,
     ) -> NativeWork:
-        """A new execution for a query, which identical queries may join by its key."""
+        """A new execution for a query, which identical queries may join by its key.
+
+        On a cluster, `reads` is the largest table that it reads.
+        """
         run = SharedExecution(query, key, memory_bytes, most_bytes)
         self._by_name[query] = run
         if key is not None:
             self._by_key[key] = run
-        return NativeWork(query, run, self, statement)
+        return NativeWork(query, run, self, statement, reads)
 
     def joined(self, query: str, key: Hashable | None) -> NativeWork | None:
         """Let a query join the active execution with its key; None if there is none."""
@@ -135,12 +146,25 @@ class NativeWork(LeasedWork):
     """One query's part in a shared execution."""
 
     def __init__(
-        self, query: str, run: SharedExecution, runs: SharedExecutions, statement: Any
+        self,
+        query: str,
+        run: SharedExecution,
+        runs: SharedExecutions,
+        statement: Any,
+        reads: Table | None = None,
     ) -> None:
         super().__init__(query, Divisible(width=runs.width))
+        self._reads = reads
         self.run = run
         self._runs = runs
         self._statement = statement
+
+    def jobs(self) -> tuple[Job, ...]:
+        scans = () if self._reads is None else (self._reads.name,)
+        return (Job(NATIVE_JOB, divisible=self._divisible, scans=scans, scans_alone=bool(scans)),)
+
+    def tables(self) -> Mapping[str, tuple[str, Table]]:
+        return {} if self._reads is None else {self._reads.name: ("", self._reads)}
 
     @property
     def memory_bytes(self) -> int:

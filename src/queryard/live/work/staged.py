@@ -22,13 +22,19 @@ from queryard.engine.staged.times import planned_query, task_seconds
 from queryard.estimate.tasks.planned import PlannedQuery
 from queryard.results.explanation import Explanation
 from queryard.results.streams import ResultStream
+from queryard.sql.catalog.model import combined_fingerprint
 from queryard.sql.planner import StagedPlan
+from queryard.sql.planner.plan import StagedJob, TableRead
 
 from .base import Moved
 
 
 class StagedTaskSet(Protocol):
     """The tasks of a staged query: given to the backend, and read from when all have ended."""
+
+    @property
+    def at_nodes(self) -> bool:
+        """Whether they run at the nodes of a cluster, each with caches of its own."""
 
     def for_backend(self) -> Staged | Spread:
         """What the backend is given."""
@@ -51,11 +57,44 @@ scans, if it scans any, within a client's reach."""
 class TasksHere(StagedTasks):
     """Tasks that run in this process."""
 
+    at_nodes = False
+
     def for_backend(self) -> Staged:
         return Staged(self)
 
 
-class StagedWork:
+class StagedOutline:
+    """What a staged plan says of a query before anything of it runs."""
+
+    def __init__(self, query: str, plan: StagedPlan) -> None:
+        self._query = query
+        self._plan = plan
+        self._jobs = plan.to_jobs()
+
+    def jobs(self) -> tuple[Job, ...]:
+        return self._jobs
+
+    def estimates(self, expected_s: float, speedup: Speedup) -> list[EstimateChanged]:
+        """What is expected of the tasks of each job, by the bytes they read."""
+        return [
+            EstimateChanged(0.0, str(JobId(self._query, job)), map_s=map_s, reduce_s=reduce_s)
+            for job, (map_s, reduce_s) in task_seconds(self._plan).items()
+        ]
+
+    def planned(self) -> PlannedQuery | None:
+        return planned_query(self._plan)
+
+    def moved_bytes(self, nodes: int) -> float:
+        left = {job.name: job.bytes_expected for job in self._plan.jobs}
+        built = {name for job in self._plan.jobs for name in job.builds}
+        read = {name for job in self._plan.jobs for name in job.upstream} - built
+        shuffled = sum(job.shuffle_bytes_expected for job in self._plan.jobs)
+        # A build side is fetched by every node.
+        built_bytes = nodes * sum(left[name] for name in built)
+        return shuffled + sum(left[name] for name in read) + built_bytes
+
+
+class StagedWork(StagedOutline):
     """Its tasks run where the backend has slots; its rows are handed over at the end."""
 
     hands_over = True
@@ -68,36 +107,51 @@ class StagedWork:
         tasks: StagedTaskSet,
         shares: frozenset[str] = frozenset(),
     ) -> None:
-        """`shares` are the tables of which scans are worth sharing."""
-        self.memory_bytes = memory_bytes
-        self._query = query
-        self._plan = plan
-        self._tasks = tasks
-        self._jobs = tuple(
-            job if shares.issuperset(job.scans) else replace(job, scans=())
-            for job in plan.to_jobs()
-        )
+        """`shares` are the tables of which scans are worth sharing.
 
-    def jobs(self) -> tuple[Job, ...]:
-        return self._jobs
+        Where tasks run at the nodes of a cluster no scan is shared, and scans tell where splits
+        are.
+        """
+        super().__init__(query, plan)
+        self.memory_bytes = memory_bytes
+        self._tasks = tasks
+        self._reads: dict[str, TableRead] = plan.scanned()
+        if tasks.at_nodes:
+            self._jobs = tuple(
+                replace(job, scans=self._placed(staged), scans_alone=True)
+                for job, staged in zip(self._jobs, plan.jobs, strict=True)
+            )
+        else:
+            self._jobs = tuple(
+                job if shares.issuperset(job.scans) else replace(job, scans=())
+                for job in self._jobs
+            )
+
+    def _placed(self, job: StagedJob) -> tuple[str, ...]:
+        """The tables of which splits are the inputs of a job's maps, as their places are known.
+
+        A table that a plan has cut for itself goes under a name of its own, by how many splits
+        there are: the next plan of its kind cuts it alike.
+        """
+        reads = [branch.read for branch in job.branches]
+        found = []
+        for read in reads:
+            if not isinstance(read, TableRead) or not read.splits:
+                return ()
+            if any(split.is_frame for split in read.splits):
+                return ()
+            name = read.table if read.canonical else f"{read.table} in {len(read.splits)}"
+            self._reads[name] = read
+            found.append(name)
+        return tuple(found)
 
     def tables(self) -> Mapping[str, tuple[str, Table]]:
         named = {name for job in self._jobs for name in job.scans}
         return {
-            name: (read.fingerprint, read.as_table)
-            for name, read in self._plan.scanned().items()
+            name: (_fingerprint(read), Table(name, read.as_table.splits))
+            for name, read in self._reads.items()
             if name in named
         }
-
-    def estimates(self, expected_s: float, speedup: Speedup) -> list[EstimateChanged]:
-        """What is expected of the tasks of each job, by the bytes they read."""
-        return [
-            EstimateChanged(0.0, str(JobId(self._query, job)), map_s=map_s, reduce_s=reduce_s)
-            for job, (map_s, reduce_s) in task_seconds(self._plan).items()
-        ]
-
-    def planned(self) -> PlannedQuery | None:
-        return planned_query(self._plan)
 
     def for_backend(self, output: ResultStream) -> Staged | Spread:
         return self._tasks.for_backend()
@@ -133,3 +187,8 @@ class StagedWork:
 
     def explanation(self) -> Explanation | None:
         return staged_explanation(self._plan, self._tasks.actuals())
+
+
+def _fingerprint(read: TableRead) -> str:
+    """Another one if a table was split otherwise."""
+    return read.fingerprint or combined_fingerprint(split.relation for split in read.splits)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from queryard.core.entities import JobState, NodeState
 from queryard.core.parts import Placement
 from queryard.core.state import State
@@ -29,8 +31,26 @@ def find_local(job: JobState, node: str, state: State) -> int | None:
     return None
 
 
+def nearest(job: JobState, nodes: Sequence[NodeState]) -> NodeState | None:
+    """The node with the most splits of what a divisible job reads; None if none has any.
+
+    Of several, the one with the most free slots, then the fastest.
+    """
+    found, most = None, (0, 0, 0.0)
+    for node in nodes:
+        splits = sum(len(local.get(node.id, ())) for _, local in job.scanned)
+        key = splits, node.free, node.spec.map_speed
+        if splits and key > most:
+            found, most = node, key
+    return found
+
+
 class LocalFirst(Placement):
-    """Run a task that is local to the node if the job has one, else the next one."""
+    """Run a task that is local to the node if the job has one, else the next one.
+
+    Divisible work starts on the node with the most splits of what it reads, of those with a free
+    slot.
+    """
 
     name = "local"
     citation = "Hadoop's default"
@@ -42,3 +62,6 @@ class LocalFirst(Placement):
             if index is not None:
                 return job.map.take_at(index)
         return job.map.take()
+
+    def home(self, job: JobState, nodes: Sequence[NodeState], state: State) -> NodeState | None:
+        return nearest(job, nodes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Self
 
 from queryard.core.entities import JobState, NodeState
@@ -9,7 +10,7 @@ from queryard.core.parts import Placement
 from queryard.core.state import State
 
 from ..checks import above_zero
-from .local import find_local
+from .local import find_local, nearest
 
 
 class SkipLimited(Placement):
@@ -18,7 +19,8 @@ class SkipLimited(Placement):
     POSUM §5.3.2 (LOCF, with FIFO); after delay scheduling. The count starts again whenever a
     map of the job is launched. Reduces, jobs without scans and tables without known places are
     local everywhere. On two nodes a job with data on the first is declined twice by the
-    second; its third offer there is taken, local or not.
+    second; its third offer there is taken, local or not. Divisible work does not wait: it starts
+    where most of its data is, of the nodes with a free slot.
 
     A skipped slot stays free, so the nodes must offer it again: after `heartbeat_s`, as a
     Hadoop node would.
@@ -58,6 +60,9 @@ class SkipLimited(Placement):
 
     def accepts(self, job: JobState, node: NodeState, state: State) -> bool:
         return find_local(job, node.id, state) is not None or not self._waits(job, state)
+
+    def home(self, job: JobState, nodes: Sequence[NodeState], state: State) -> NodeState | None:
+        return nearest(job, nodes)
 
     def _waits(self, job: JobState, state: State) -> bool:
         """Whether a job may still be skipped by a node without its data."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 from queryard.core.entities import JobState, NodeState
 from queryard.core.parts import Placement
 from queryard.core.state import State
 
-from .local import find_local
+from .local import find_local, nearest
 
 
 class RackFirst(Placement):
@@ -15,7 +18,8 @@ class RackFirst(Placement):
     Hadoop's three levels, without waiting for a better one. Nodes without a rack are far from each
     other: then this is `local`. O(1) where a task is local to the node, else O(nodes of the rack).
 
-    A split on n1, of the rack r1, is read by n2, of r1, before a split of r2 is.
+    A split on n1, of the rack r1, is read by n2, of r1, before a split of r2 is. Divisible work
+    starts where most of its splits are: on a node with a free slot, else in a rack with one.
     """
 
     name = "rack"
@@ -46,3 +50,15 @@ class RackFirst(Placement):
             self._racks = {rack: tuple(nodes) for rack, nodes in racks.items()}
         found = (find_local(job, other, state) for other in self._racks[node.spec.rack])
         return next((index for index in found if index is not None), None)
+
+    def home(self, job: JobState, nodes: Sequence[NodeState], state: State) -> NodeState | None:
+        found = nearest(job, nodes)
+        if found is not None:
+            return found
+        racks: Counter[str] = Counter()
+        for _, local in job.scanned:
+            for name, splits in local.items():
+                if name in state.nodes and (rack := state.nodes[name].spec.rack):
+                    racks[rack] += len(splits)
+        near = [node for node in nodes if racks[node.spec.rack]]
+        return max(near, key=lambda node: (racks[node.spec.rack], node.free), default=None)

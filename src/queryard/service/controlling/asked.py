@@ -33,7 +33,8 @@ _ARGUMENTS: Mapping[What, tuple[str, ...]] = {
 class Asked:
     """A change that is asked for.
 
-    `values` are settings of a tenant by key; `seen` is the last change that the admin knew of.
+    `values` are settings of a tenant by key, None for no limit, and for the share that the file of
+    settings has, or the usual one; `seen` is the last change that the admin knew of.
     """
 
     what: What
@@ -105,10 +106,13 @@ def _profile(asked: Asked, given: Mapping[Any, Any]) -> Asked:
 
 def _tenant(asked: Asked, given: Mapping[Any, Any]) -> Asked:
     name = _name(given)
-    shares = {field: given[field] for field in SHARES if given.get(field) is not None}
+    # None is what there would be without changes.
+    shares = {field: given[field] for field in SHARES if field in given}
     # Each by itself: together with the other shares of the tenant they are checked when they are
     # taken into use.
     for field, value in shares.items():
+        if value is None:
+            continue
         fitting = {"guarantee": 0.0, "cap": 1.0} | {field: value}
         read_tenant(name, fitting, lambda field, problem: _fail(name, field, problem))
     values: list[tuple[Key, Any]] = [

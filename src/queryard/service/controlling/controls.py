@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from queryard.core.errors import unknown_name
+from queryard.core.tenants import SHARES
 from queryard.live.admission.limits import read_limits
 from queryard.live.admission.tenants import read_tenants
 from queryard.live.session import Session
@@ -121,7 +122,7 @@ class Controls:
             case "profile":
                 return [(PROFILE, asked.profile)]
             case "tenant":
-                return asked.values
+                return [(key, self._given(key, value)) for key, value in asked.values]
             case "pause":
                 _refuse_twice(paused, "it is paused already")
                 return [(PAUSED, word)]
@@ -135,6 +136,11 @@ class Controls:
             case "open" if drained is None:
                 raise Conflict("open: it is not draining")
         return [(DRAINING, None)]
+
+    def _given(self, key: Key, value: Any) -> Any:
+        """A value that is asked for; a share that is taken away is the file's, or the usual one."""
+        is_cleared = value is None and key[-1] in SHARES
+        return self._steering.file.value(key) if is_cleared else value
 
     def _cancel(self, by: str, asked: Asked) -> Change:
         """Cancel all queries of a tenant and those below it."""

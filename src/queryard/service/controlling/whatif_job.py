@@ -9,10 +9,12 @@ import tempfile
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from queryard.comparison import Comparison, Progress, Scores, compare
+from queryard.comparison.settings import knowledge
 from queryard.core.errors import QueryardError
 from queryard.core.model import Tenant
 from queryard.history import HistoryReader
@@ -20,6 +22,7 @@ from queryard.replay import window
 
 # A figure of many thousand bars is an image inside the SVG, which browsers show faster.
 MOST_SVG_BYTES = 2_000_000
+NO_MATPLOTLIB = 'the server has no matplotlib; install it there: pip install "queryard[figures]"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ def computed(job: Job, on_progress: Callable[[float], None]) -> dict[str, Any]:
         "table": compared.table(),
         "verdict": compared.verdict,
         "notes": [*compared.notes, *([problem] if problem else [])],
-        "estimates": found.estimates,
+        "estimates": knowledge(found.estimates),
         "figures": figures,
     }
 
@@ -73,6 +76,8 @@ def _row(scores: Scores, kind: str) -> dict[str, Any]:
 
 def _figures(compared: Comparison) -> tuple[list[dict[str, str]], str]:
     """The figure as SVG, or why there is none."""
+    if find_spec("matplotlib") is None:
+        return [], f"there is no figure: {NO_MATPLOTLIB}"
     with tempfile.TemporaryDirectory(prefix="queryard-whatif-") as folder:
         drawn = Path(folder) / "figure.svg"
         try:

@@ -45,9 +45,15 @@ class ChangeBody(BaseModel):
         default=None, description="A policy by its name, or a document of one."
     )
     tenant: str | None = Field(default=None, max_length=500)
-    weight: float | None = Field(default=None, description="Against other tenants.")
-    guarantee: float | None = Field(default=None, description="A share of all slots.")
-    cap: float | None = Field(default=None, description="A share of all slots.")
+    weight: float | None = Field(
+        default=None, description="Against other tenants; null: as without changes."
+    )
+    guarantee: float | None = Field(
+        default=None, description="A share of all slots; null: as without changes."
+    )
+    cap: float | None = Field(
+        default=None, description="A share of all slots; null: as without changes."
+    )
     limits: LimitsChange | None = Field(default=None, description="Null: no limits at all.")
     models: list[Literal["templates", "prices"]] | None = Field(
         default=None, description="What is to be learnt anew; all by default."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict, defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from queryard.live.overview import Hold, Overview
 
@@ -23,9 +23,11 @@ REASONS: Mapping[Hold, str] = {
 
 
 class Holds:
-    """One thread looks, any may ask. What it knows is lost with the server."""
+    """One thread looks, any may ask."""
 
-    def __init__(self) -> None:
+    def __init__(self, keep: Callable[[str, Mapping[str, float]], None]) -> None:
+        """`keep` is told of each query that has begun or ended what had held it."""
+        self._keep = keep
         self._lock = threading.Lock()
         self._waiting: dict[str, defaultdict[str, float]] = {}
         self._over: OrderedDict[str, defaultdict[str, float]] = OrderedDict()
@@ -60,6 +62,7 @@ class Holds:
     def _end(self, query: str) -> None:
         found = self._waiting.pop(query, None)
         if found is not None:
+            self._keep(query, found)
             self._over[query] = found
             if len(self._over) > KEPT:
                 self._over.popitem(last=False)

@@ -46,7 +46,7 @@ class Observer:
         self._log = LogRing(yard.config.redact)
         # One long read of the history at a time, so that a few pages do not take all cores.
         self._reading = threading.Lock()
-        self._holds = Holds()
+        self._holds = Holds(yard.session.host.record_holds)
         self.sampler = Sampler(yard.session, self._holds)
         self._lock = threading.Lock()
         self._present: Present | None = None
@@ -164,7 +164,10 @@ class Observer:
                 told, online = told_of(_past_query(reader, visibility, query)), None
             course = self._courses.of(query) if online is None else online.log.course
             now_s = self.session.now() if is_own else None
-            seen = Seen(visibility.may_see, course, self._holds.of(query))
+            held = self._holds.of(query)
+            if not held and reader is not None:
+                held = reader.held_of(query.rpartition("-")[0], query)
+            seen = Seen(visibility.may_see, course, held)
             return timeline_document(told, reader, now_s, seen)
 
     def performance(

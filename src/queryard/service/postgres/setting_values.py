@@ -7,9 +7,8 @@ import zoneinfo
 from collections.abc import Callable, Mapping
 
 from queryard.core.errors import QueryardError
-from queryard.live.amounts import as_time_left
-from queryard.live.request import PLANS, checked_plan, checked_priority, checked_tenant
 
+from ..query_settings import QUERY_SETTINGS
 from .errors import PostgresError
 
 SERVER_VERSION = "15.0"
@@ -231,12 +230,5 @@ CHECKS: Mapping[str, Callable[[str, str], str]] = {
     "default_transaction_read_only": _switch,
     "role": _only("none"),
     "queryard.progress": _switch,
-    "queryard.deadline": _asked(
-        lambda value: as_time_left(value, "deadline"), "a time from now, as '10 s' or '5 min'"
-    ),
-    "queryard.plan": _asked(checked_plan, f"one of {', '.join(PLANS)}"),
-    "queryard.priority": _asked(
-        lambda value: checked_priority(float(value)), "a finite number, as 0 or 2.5"
-    ),
-    "queryard.tenant": _asked(checked_tenant, "a name, or names from above, as 'sales/emea'"),
+    **{name: _asked(*expected) for name, expected in QUERY_SETTINGS.items()},
 }

@@ -10,6 +10,9 @@ import time
 import uuid
 from typing import Any
 
+import pyarrow as pa
+
+from queryard.core.errors import QueryardError
 from queryard.engine.classify import Classified, classify
 from queryard.engine.describing import gives_rows
 from queryard.engine.settings import Setting
@@ -18,12 +21,14 @@ from queryard.results.answer import Answer
 from queryard.sql.catalog.quoting import identifier
 
 from ..limits import TooMany
+from ..query_settings import query_options
 from ..served import ServedClient
 from . import envelope
 from .attaching import Attachable, Scan, is_question, is_scan, written
 from .errors import QuackError
 from .requests import Append, Disconnect, Fetch, Prepare, Request
-from .rows import Rows
+from .rows import FIRST_CHUNKS, MOST_BYTES, Rows
+from .settings import Settings
 from .versions import Codec
 
 # Arrow has no times with a zone, unless DuckDB is told to give all that it has.
@@ -31,6 +36,7 @@ _LOSSLESS = Setting("arrow_lossless_conversion", "SET arrow_lossless_conversion 
 _LOSES = "TIME WITH TIME ZONE"
 # Rows on their way into a table.
 _APPENDED = "queryard appended"
+_TENANT = "queryard.tenant"
 # The longest wait for a token that sends more statements than it may.
 _MOST_WAIT_S = 1.0
 
@@ -52,6 +58,7 @@ class Session:
         self._told: Attachable | None = None
         self._current: Attachable | None = None
         self._is_lossless = False
+        self._settings = Settings()
         self._counting = threading.Lock()
 
     # --- for the listener ------------------------------------------------------------------------
@@ -119,6 +126,9 @@ class Session:
             if is_question(sql):
                 self._told = attachable = self._attachable()
                 return self._whole(attachable.answer(sql))
+            sql, shown, changed = self._set(sql)
+            if not sql and (shown or changed):
+                return self._settled(shown)
             scan = self._scan(sql)
             answer = self._answer(sql if scan is None else scan.sql)
             if scan is not None:
@@ -127,6 +137,28 @@ class Session:
             reply = rows.first()
             self._rows = rows
             return reply
+
+    def _set(self, sql: str) -> tuple[str, list[tuple[str, str]], list[str]]:
+        """Change the settings that a text begins with; all of them or none."""
+        before = dict(self._settings.values)
+        try:
+            found = self._settings.take(sql)
+            if _TENANT in found[2]:
+                own = self.client.principal.tenant
+                self.client.narrow(self._settings.values.get(_TENANT, own))
+        except QueryardError:
+            self._settings.values = before
+            raise
+        return found
+
+    def _settled(self, shown: list[tuple[str, str]]) -> list[Any]:
+        """The reply to settings alone: the first value that is asked for, or that it is done."""
+        if shown:
+            name, value = shown[0]
+            return self._whole(pa.table({name: pa.array([value], pa.string())}))
+        schema = pa.schema([("Success", pa.bool_())])
+        columns = self.codec.columns(schema.names, ["BOOLEAN"], schema)
+        return columns.prepared([], uuid.uuid4().int, more=False)
 
     def _attachable(self) -> Attachable:
         """The catalog as it is now."""
@@ -197,11 +229,13 @@ class Session:
             self._is_lossless = True
 
     def _submit(self, sql: str) -> Answer:
-        handle = self.client.submit(sql)
+        handle = self.client.submit(sql, **query_options(self._settings.values))
         self._running = handle
         try:
             if self._gone:  # meanwhile
                 handle.cancel()
+            # The first reply has so many: until they are there, nothing is to be done here.
+            handle.gather(FIRST_CHUNKS * self.codec.chunk_rows + 1, MOST_BYTES)
             return handle.result()
         finally:
             self._running = None

@@ -35,7 +35,7 @@ from .open_files import definitions
 from .parquet import ParquetTable
 from .quoting import split_name
 
-COMMON = ("path", "format", "hive", "types", "filename")
+COMMON = ("path", "format", "hive", "types", "filename", "places")
 OPTIONS: Mapping[Format, tuple[str, ...]] = {
     "parquet": (*COMMON, "union_by_name", "binary_as_string"),
     "csv": (*COMMON, "columns", "union_by_name", *csv_files.OPTIONS),
@@ -125,6 +125,10 @@ def check_options(name: str, options: Mapping[str, object], chosen: Format) -> N
             _expect(
                 name, option, value, fits and bool(value), "names with types, as {id = 'BIGINT'}"
             )
+        if option == "places":
+            fits = isinstance(value, Mapping) and bool(value) and all(map(_is_place, value.items()))
+            what = "patterns of files with machines, as {'eu/*' = ['10.0.0.5']}"
+            _expect(name, option, value, fits, what)
         if option in ("skip", "maximum_object_size", "maximum_line_size"):
             fits = isinstance(value, int) and not isinstance(value, bool) and value >= 0
             _expect(name, option, value, fits, "a whole number")
@@ -137,6 +141,12 @@ def check_options(name: str, options: Mapping[str, object], chosen: Format) -> N
             "the order of one file; say the types of some columns in types",
             "columns",
         )
+
+
+def _is_place(entry: tuple[object, object]) -> bool:
+    pattern, places = entry
+    several = places if isinstance(places, list | tuple) else [places]
+    return isinstance(pattern, str) and all(isinstance(one, str) and one for one in several)
 
 
 def _check_known(name: str, options: Mapping[str, object]) -> None:

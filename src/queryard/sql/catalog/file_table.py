@@ -7,6 +7,7 @@ of them, and a column that a file does not have is NULL there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import groupby
 
@@ -15,7 +16,7 @@ from .metadata import MetadataReader
 from .model import CatalogError, Column, DataFile, SourceSplit, Table, checked_target
 from .quoting import call, identifier, literal, select
 
-_PLACES = frozenset({"path", "format"})
+_PLACES = frozenset({"path", "format", "places"})
 
 
 class FileTable(Table):
@@ -75,7 +76,16 @@ class FileTable(Table):
     ) -> SourceSplit:
         relation = self._rows_of([file.uri for file in files])
         size = float(sum(file.bytes for file in files))
-        return SourceSplit(self.key, index, size, rows, relation)
+        places = self.places_of([file.uri for file in files])
+        return SourceSplit(self.key, index, size, rows, relation, places=places)
+
+    def places_of(self, uris: Sequence[str]) -> tuple[str, ...]:
+        """The machines that hold all of these files, as the option `places` says."""
+        given = self.options.get("places")
+        if not isinstance(given, Mapping):
+            return ()
+        found = [_places_of(uri, given) for uri in uris]
+        return tuple(place for place in found[0] if all(place in other for other in found[1:]))
 
     def rows_of(self, uris: Sequence[str]) -> str:
         """Some of the files as a relation with all columns of the table."""
@@ -257,3 +267,17 @@ def packed(files: Sequence[DataFile], target_bytes: float) -> list[list[DataFile
             packs.append([file])
             size = float(file.bytes)
     return packs
+
+
+def _places_of(uri: str, given: Mapping[str, object]) -> list[str]:
+    """The places of a file: patterns are of whole names, or of the last parts of them.
+
+    >>> _places_of("/data/eu/1.parquet", {"eu/*": "10.0.0.5", "us/*": ["10.0.0.6", "10.0.0.7"]})
+    ['10.0.0.5']
+    """
+    found: dict[str, None] = {}
+    for pattern, places in given.items():
+        if fnmatchcase(uri, pattern) or fnmatchcase(uri, f"*/{pattern}"):
+            several = places if isinstance(places, list | tuple) else [places]
+            found.update(dict.fromkeys(map(str, several)))
+    return list(found)

@@ -99,6 +99,7 @@ class SourceSplit:
     `relation` is SQL for `FROM {relation} AS t` and has exactly the table's columns, in order. For
     a registered frame it is a bare name, under which the reader of the split registers `frame` (a
     slice of the table, a pyarrow.Table without copied data). The name belongs to that slice only.
+    `places` are names of machines that hold all of it, where the catalog says so.
     """
 
     table: str
@@ -107,6 +108,7 @@ class SourceSplit:
     rows: float | None
     relation: str
     frame: Any = None
+    places: tuple[str, ...] = ()
 
 
 class Table(ABC):

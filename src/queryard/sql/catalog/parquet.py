@@ -114,7 +114,8 @@ class ParquetTable(FileTable):
         end = last.first_row + last.rows - 1
         relation = self.rows_between(footer, first.first_row, end)
         rows, size = sum(group.rows for group in groups), sum(group.bytes for group in groups)
-        return SourceSplit(self.key, index, size, float(rows), relation)
+        places = self.places_of([footer.file.uri])
+        return SourceSplit(self.key, index, size, float(rows), relation, places=places)
 
     def rows_between(self, footer: Footer, first: int, last: int) -> str:
         """The rows of a file from one position to another, as a relation of the table's columns."""

@@ -221,7 +221,8 @@ class Assembly:
             table = self._catalog[source.table]
             is_text = canonical and is_text_table(table)
             read = tuple(
-                ReadSplit(s.relation, s.bytes, s.frame is not None, is_text) for s in splits
+                ReadSplit(s.relation, s.bytes, s.frame is not None, is_text, s.places)
+                for s in splits
             )
             fingerprint = table.fingerprint if canonical else ""
             return TableRead(

@@ -20,7 +20,10 @@ class ColumnLike(Protocol):
 
 
 class SplitLike(Protocol):
-    """A piece of a table; `relation` goes behind FROM, `frame` is registered under that name."""
+    """A piece of a table; `relation` goes behind FROM, `frame` is registered under that name.
+
+    `places` are machines that hold it, as far as the catalog says.
+    """
 
     @property
     def bytes(self) -> float: ...
@@ -30,6 +33,8 @@ class SplitLike(Protocol):
     def relation(self) -> str: ...
     @property
     def frame(self) -> Any: ...
+    @property
+    def places(self) -> tuple[str, ...]: ...
 
 
 class TableStatisticsLike(Protocol):

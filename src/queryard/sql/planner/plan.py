@@ -24,13 +24,15 @@ class ReadSplit(NamedTuple):
     """A part of a table: what goes behind FROM, and about how many bytes that is.
 
     The relation of a registered frame is a name, under which a task is given its rows. A segment
-    of text may have none: what it was parsed into is known when it is read.
+    of text may have none: what it was parsed into is known when it is read. `places` are machines
+    that hold it, where the catalog says so.
     """
 
     relation: str
     bytes: float
     is_frame: bool = False
     is_segment: bool = False
+    places: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +56,8 @@ class TableRead:
 
     @property
     def as_table(self) -> Table:
-        """The table with its splits, as the kernel knows it; no split is nearer than another."""
-        return Table(self.table, tuple(Split(split.bytes) for split in self.splits))
+        """The table with its splits, each with the places that the catalog names."""
+        return Table(self.table, tuple(Split(split.bytes, split.places) for split in self.splits))
 
     def relation(self, index: int) -> str:
         return self.splits[index].relation if self.splits else self.empty

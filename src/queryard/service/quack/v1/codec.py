@@ -9,7 +9,7 @@ from ..envelope import Head
 from ..errors import CannotSend
 from ..requests import Request
 from ..wire import Reader
-from .encoding import CHUNK_ROWS, ChunkEncoder
+from .chunks import CHUNK_ROWS, ChunkEncoder
 from .messages import fetched, prepared, read_request, welcome
 from .type_names import type_of
 

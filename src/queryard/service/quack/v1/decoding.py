@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ..errors import CannotSend, Malformed
 from ..wire import Reader
-from .encoding import CHUNK_ROWS
+from .chunks import CHUNK_ROWS
 from .types import LISTS, STRUCTS, TEXTS, Id, LogicalType, read_type
 from .values import ARROW, bitmap_of, read_fixed, read_texts, sized
 

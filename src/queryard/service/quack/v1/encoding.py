@@ -1,12 +1,12 @@
-"""Rows of Arrow as data chunks: at most 2,048 rows each, column after column.
+"""Columns of Arrow as vectors.
 
-Most columns of Arrow lie in memory as they are sent, and are sent as they lie. A chunk is a list
+Most columns of Arrow lie in memory as they are sent, and are sent as they lie. A vector is a list
 of pieces, to be joined once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,18 +15,15 @@ import pyarrow as pa
 from ..errors import CannotSend
 from ..wire import END, field, unsigned
 from .numbers import list_entries, with_lengths
-from .types import LISTS, STRUCTS, TEXTS, Id, LogicalType, write_type
+from .types import LISTS, STRUCTS, TEXTS, Id, LogicalType
 from .variants import variant_parts
 
-# DuckDB's vectors have so many rows; a client takes no more.
-CHUNK_ROWS = 2048
 Piece = Any
 """Bytes, or something that can be joined with them."""
 
-_ROWS, _TYPES, _VECTORS = field(100), field(101), field(102)
-_ALL_VALID = field(100) + b"\x00"
+ALL_VALID = field(100) + b"\x00"
 _MASKED = field(100) + b"\x01" + field(101)
-_DATA = field(102)
+DATA = field(102)
 _CHILDREN = field(103)
 _ARRAY_SIZE, _ARRAY_CHILD = field(103), field(104)
 _LIST_ROWS, _LIST_ENTRIES, _LIST_CHILD = field(104), field(105), field(106)
@@ -50,44 +47,15 @@ def _hex_values() -> Any:
 _HEX_VALUES = _hex_values()
 
 
-class ChunkEncoder:
-    """Makes chunks of batches whose columns have these types."""
-
-    def __init__(self, types: Sequence[LogicalType]) -> None:
-        self._types = tuple(types)
-        written = b"".join(map(write_type, self._types))
-        count = unsigned(len(self._types))
-        self._head = _TYPES + count + written + _VECTORS + count
-        self._full = _ROWS + unsigned(CHUNK_ROWS) + self._head
-
-    def chunks(self, batch: Any) -> Iterable[list[Piece]]:
-        """The chunks of a record batch, each as pieces of one object."""
-        for start in range(0, batch.num_rows, CHUNK_ROWS):
-            yield self._chunk(batch.slice(start, CHUNK_ROWS))
-
-    def _chunk(self, rows: Any) -> list[Piece]:
-        count = rows.num_rows
-        head = self._full if count == CHUNK_ROWS else _ROWS + unsigned(count) + self._head
-        out: list[Piece] = [head]
-        for column, kind in zip(rows.columns, self._types, strict=True):
-            write_vector(column, kind, out)
-            out.append(END)
-        out.append(END)
-        return out
-
-
 def write_vector(values: Any, kind: LogicalType, out: list[Piece], hidden: Any = None) -> None:
     """The fields of one flat vector, without the end of its object.
 
     Rows that are `hidden` are NULL, whatever is in their place.
     """
-    if pa.types.is_null(values.type):
-        values = pa.nulls(len(values), pa.int32())
     if kind.id is Id.VARIANT:
         _structure(variant_parts(values), kind, out, hidden)
         return
-    if isinstance(values, pa.ExtensionArray):
-        values = values.storage
+    values = stored(values)
     if kind.id is Id.GEOMETRY:
         out.append(_GEOMETRY_FORM)
     if kind.id is Id.UNION:
@@ -104,6 +72,13 @@ def write_vector(values: Any, kind: LogicalType, out: list[Piece], hidden: Any =
         _fixed(values, kind, out, hidden)
 
 
+def stored(values: Any) -> Any:
+    """A column as it lies in memory; one that is NULL throughout goes as INTEGER."""
+    if isinstance(values, pa.ExtensionArray):
+        return values.storage
+    return pa.nulls(len(values), pa.int32()) if pa.types.is_null(values.type) else values
+
+
 # --- validity ------------------------------------------------------------------------------------
 
 
@@ -113,13 +88,13 @@ def _validity(values: Any, out: list[Piece], hidden: Any) -> Any:
     Returns the same as booleans; None if none is NULL.
     """
     if hidden is None and not values.null_count:
-        out.append(_ALL_VALID)
+        out.append(ALL_VALID)
         return None
-    valid = _valid(values) if hidden is None else _valid(values) & ~hidden
+    valid = valid_of(values) if hidden is None else valid_of(values) & ~hidden
     return write_mask(valid, out)
 
 
-def _valid(values: Any) -> Any:
+def valid_of(values: Any) -> Any:
     """Which rows are not NULL, as booleans."""
     bitmap = values.buffers()[0]
     if bitmap is None:
@@ -131,7 +106,7 @@ def write_mask(valid: Any, out: list[Piece]) -> Any:
     """The validity by an array of booleans, which is returned; None if all are true."""
     count = len(valid)
     if valid.all():
-        out.append(_ALL_VALID)
+        out.append(ALL_VALID)
         return None
     padded = np.ones((count + 63) // 64 * 64, bool)
     padded[:count] = valid
@@ -151,11 +126,16 @@ def _bits(buffer: Any, start: int, count: int) -> Any:
 
 def _fixed(values: Any, kind: LogicalType, out: list[Piece], hidden: Any) -> None:
     valid = _validity(values, out, hidden)
+    out.append(DATA + unsigned(len(values) * kind.value_bytes))
+    out.append(fixed_data(values, kind, valid))
+
+
+def fixed_data(values: Any, kind: LogicalType, valid: Any) -> Piece:
+    """Values of one size; `valid` says which are not NULL, None that all are."""
     size = kind.value_bytes
     convert = _CONVERTED.get(kind.id)
     data = _raw(values, size) if convert is None else convert(values, kind)
-    out.append(_DATA + unsigned(len(values) * size))
-    out.append(data if valid is None else _without_null(data, valid, size))
+    return data if valid is None else _without_null(data, valid, size)
 
 
 def _without_null(data: Piece, valid: Any, size: int) -> Piece:
@@ -250,14 +230,23 @@ _CONVERTED: dict[Id, Callable[[Any, LogicalType], Piece]] = {
 
 
 def _texts(values: Any, out: list[Piece], hidden: Any) -> None:
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
+    values = plain_texts(values)
     valid = _validity(values, out, hidden)
+    out.append(DATA + unsigned(len(values)))
+    out.append(text_data(values, valid)[0])
+
+
+def plain_texts(values: Any) -> Any:
+    """Texts that are no places in a dictionary."""
+    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+
+
+def text_data(values: Any, valid: Any) -> tuple[Any, Any]:
+    """Texts behind their lengths, and where each ends; `valid` as in `fixed_data`."""
     data, lengths = _joined(values)
     if valid is not None and lengths[~valid].any():
         data, lengths = data[np.repeat(valid, lengths)], np.where(valid, lengths, 0)
-    out.append(_DATA + unsigned(len(values)))
-    out.append(with_lengths(data, lengths))
+    return with_lengths(data, lengths)
 
 
 def _joined(values: Any) -> tuple[Any, Any]:
@@ -272,7 +261,7 @@ def _joined(values: Any) -> tuple[Any, Any]:
     dtype = np.dtype("<i8" if is_large else "<i4")
     ends = np.frombuffer(places, dtype, len(values) + 1, values.offset * dtype.itemsize)
     joined = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    return joined[int(ends[0]) : int(ends[-1])], np.diff(ends).astype(np.int64)
+    return joined[int(ends[0]) : int(ends[-1])], np.diff(ends)
 
 
 # --- values with parts ---------------------------------------------------------------------------
@@ -302,7 +291,7 @@ def _union(values: Any, kind: LogicalType, out: list[Piece], hidden: Any) -> Non
     out.append(_CHILDREN + unsigned(members + 1))
     write_mask(chosen, out)
     tags = codes.tobytes() if valid is None else _without_null(codes.tobytes(), valid, 1)
-    out += [_DATA + unsigned(len(codes)), tags, END]
+    out += [DATA + unsigned(len(codes)), tags, END]
     for place, (part, (_, child)) in enumerate(zip(parts, kind.children[1:], strict=True)):
         other = (codes != place) | ~chosen
         write_vector(part, child, out, other if other.any() else None)
@@ -325,7 +314,7 @@ def _is_something(values: Any) -> Any:
         values = values.storage
     if pa.types.is_union(values.type):
         return (_codes(values) != 0) | _is_something(values.field(0))
-    return _valid(values) if values.null_count else np.full(len(values), True)
+    return valid_of(values) if values.null_count else np.full(len(values), True)
 
 
 def _list(values: Any, kind: LogicalType, out: list[Piece], hidden: Any) -> None:
@@ -347,7 +336,7 @@ def _list(values: Any, kind: LogicalType, out: list[Piece], hidden: Any) -> None
     out.append(_LIST_CHILD)
     if kind.id is Id.MAP:
         parts = (values.keys.slice(first, size), values.items.slice(first, size))
-        out.append(_ALL_VALID + _CHILDREN + b"\x02")
+        out.append(ALL_VALID + _CHILDREN + b"\x02")
         for part, (_, child) in zip(parts, kind.child.children, strict=True):
             write_vector(part, child, out)
             out.append(END)

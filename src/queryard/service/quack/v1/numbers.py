@@ -31,32 +31,33 @@ def sizes_of(values: Any) -> Any:
     return sizes
 
 
-def with_lengths(data: Bytes, lengths: Any) -> Bytes:
-    """Texts that lie one behind another, each behind its length.
+def with_lengths(data: Bytes, lengths: Any) -> tuple[Bytes, Any]:
+    """Texts that lie one behind another, each behind its length; and where each ends.
 
-    >>> with_lengths(np.frombuffer(b"abc", np.uint8), np.array([1, 0, 2])).tobytes()
-    b'\\x01a\\x00\\x02bc'
+    >>> out, ends = with_lengths(np.frombuffer(b"abc", np.uint8), np.array([1, 0, 2]))
+    >>> out.tobytes(), ends.tolist()
+    (b'\\x01a\\x00\\x02bc', [2, 3, 6])
     """
     if not len(lengths):
-        return data[:0]
-    sizes = sizes_of(lengths)
-    ends = np.cumsum(sizes + lengths)
-    starts = ends - sizes - lengths
+        return data[:0], lengths
+    is_short = int(lengths.max()) < 0x80
+    sizes: Any = 1 if is_short else sizes_of(lengths)
+    ends = np.cumsum(lengths + sizes)
+    starts = ends - lengths - sizes
     out = np.empty(int(ends[-1]), np.uint8)
     is_data = np.ones(len(out), bool)
-    most = int(sizes.max())
-    if most == 1:
+    if is_short:
         out[starts] = lengths
         is_data[starts] = False
     else:
-        for place in range(most):
+        for place in range(int(sizes.max())):
             has = sizes > place
             at = starts[has] + place
             more = np.where(sizes[has] > place + 1, 0x80, 0)
             out[at] = (lengths[has] >> 7 * place) & 0x7F | more
             is_data[at] = False
     out[is_data] = data
-    return out
+    return out, ends
 
 
 def list_entries(offsets: Any, lengths: Any) -> bytes:

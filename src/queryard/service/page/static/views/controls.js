@@ -172,6 +172,7 @@ function tenantControls(change) {
   const node = panel("Tenants",
     h("div", { class: "table-box" }, h("table", {}, h("caption", { class: "unseen" }, "Tenants"),
       h("thead", {}, h("tr", {}, head.map((each) => h("th", { scope: "col" }, each)))), body)),
+    h("p", { class: "quiet" }, "A share that is left empty is that of the settings, or the usual one; a limit that is left empty is none."),
     h("div", { class: "row" }, name.node, button("Add", () => add(), { class: "small" })));
   let tenants = [];
   const rows = new Keyed(body, (tenant) => tenantRow(tenant, change), (row, tenant) => row.set(tenant), (tenant) => tenant.name);
@@ -225,7 +226,8 @@ function tenantRow(tenant, change) {
     const wanted = { change: "tenant", tenant: tenant.name };
     const texts = Object.fromEntries(Object.keys(inputs).map((key) => [key, inputs[key].value.trim()]));
     for (const key of SHARES) {
-      if (texts[key] !== before[key] && texts[key] !== "") wanted[key] = Number(texts[key]);
+      // An empty one is what the settings have, or the usual one.
+      if (texts[key] !== before[key]) wanted[key] = texts[key] === "" ? null : Number(texts[key]);
     }
     for (const key of LIMITS) {
       if (texts[key] === before[key]) continue;

@@ -155,7 +155,7 @@ export function mount(root, { signal }) {
       })),
     ], { empty: "There was no query in this window.", caption: "Policies compared" });
     made.set(rows);
-    fill(table, h("p", {}, found.verdict), made.node, [found.title, found.estimates && `What policies knew of the work: ${found.estimates}`, ...(found.notes ?? [])].filter(Boolean).map((note) => h("p", { class: "quiet" }, note)));
+    fill(table, h("p", {}, found.verdict), made.node, [found.title, found.estimates && `Here ${found.estimates}.`, ...(found.notes ?? [])].filter(Boolean).map((note) => h("p", { class: "quiet" }, note)));
     // Drawings are shown as images, in which no script runs.
     fill(figures, (found.figures ?? []).map((figure) => h("figure", { class: "plain" },
       figure.title === found.title ? null : h("figcaption", {}, figure.title),

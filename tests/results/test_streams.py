@@ -1,0 +1,40 @@
+"""Rows on their way from a query to its reader."""
+
+from __future__ import annotations
+
+import threading
+
+import pyarrow as pa
+import pytest
+
+from queryard.results.streams import ResultStream
+
+BATCH = pa.record_batch([pa.array(range(10))], names=["n"])
+
+
+@pytest.mark.parametrize("end", ["enough", "finish", "fail", "close", "full"])
+def test_a_reader_that_gathers_rows_waits_for_enough_or_for_the_end(end):
+    stream = ResultStream(limit_bytes=BATCH.nbytes * (2 if end == "full" else 100))
+    stream.start(BATCH.schema, ("BIGINT",))
+    gathered = threading.Event()
+
+    def gather() -> None:
+        stream.gather(25, 1 << 20)
+        gathered.set()
+
+    thread = threading.Thread(target=gather)
+    thread.start()
+    stream.put(BATCH)
+    assert not gathered.wait(0.02)
+    if end in ("enough", "full"):
+        stream.put(BATCH)
+        if end == "enough":
+            assert not gathered.wait(0.02)
+            stream.put(BATCH)
+    elif end == "fail":
+        stream.fail(ValueError("it failed"))
+    else:
+        getattr(stream, end)()
+    assert gathered.wait(20)
+    thread.join()
+    stream.gather(25, 1 << 20)  # it returns at once
