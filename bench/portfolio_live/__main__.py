@@ -3,130 +3,92 @@
 Each load has three phases, and an objective that the portfolio is asked for. The score of a run is
 that objective over all its queries, with the work that each template takes alone. The portfolio's
 score over that of the best fixed policy of the seed is the figure; the worst is shown to say that
-the choice matters. Beside it: the share of a core that deciding took, its worker's start included,
-how long a decision over fifty waiting queries takes, and one from memory.
+the choice matters. Beside it: the share of a core that deciding took while loads were played, how
+long a decision over fifty waiting queries takes, and one from memory.
 
-python -m bench.portfolio_live [--seeds 5] [--only flood]: about 13 min on two cores.
+python -m bench.portfolio_live [--seeds 5] [--first 0] [--only flood]: about 14 min on two cores.
+python -m bench.portfolio_live --virtual [--seeds 5] [--first 0] [--without reflection,memory]:
+the same loads in virtual time, where nothing runs; the same seeds give the same figures. 2 min.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
-import statistics
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from bench.live.setting import Setting, checked, in_turn, schema
-from bench.live.verdict import Figure, show
+from rich.console import Console
+
+from bench.live.setting import Setting, schema
+from bench.live.verdict import WIDTH, Figure, show
 from queryard.engine.budget import memory_budget, slot_range
-from queryard.load import Alone, Ground, Played, Request, SessionTarget, measure_alone, play
-from queryard.portfolio import Objective, QueryEnd, Schedule, objective_of
+from queryard.load import measure_alone
+from queryard.portfolio import objective_of
 
 from .deciding import from_memory, over_fifty
+from .live import Progress, bench_load
 from .loads import LOADS, Kinds, Machine, examples
+from .results import CANDIDATES, PORTFOLIO, Results, Seed
+from .virtual import MACHINE, Variant, fixed_run, portfolio_run
 
-CANDIDATES = ("marshal", "fifo", "swrd", "edf")
-PORTFOLIO = "portfolio"
-PHASE_S, QUICK_PHASE_S = 3.0, 1.0
+PHASE_S, QUICK_PHASE_S = 2.5, 1.0
+VIRTUAL_PHASE_S = 8.0
 SCALES, QUICK_SCALES = (0.1, 1.0), (0.01, 0.1)
-NEAR, APART, SHARE, DECIDES_S, RECALLS_S = 1.05, 1.5, 0.05, 0.5, 0.01
+DECIDES_S, RECALLS_S = 0.5, 0.01
+PARTS = ("reflection", "memory")
 
 
-@dataclass(frozen=True)
-class Run:
-    """One run: its score, what it played, and what deciding took."""
-
-    played: Played
-    score: float
-    share: float = 0.0
-    chosen: tuple[str, ...] = ()
-
-
-def one_run(
-    name: str,
-    objective: Objective,
-    asked: Sequence[Request],
-    ground: Ground,
-    alone: dict[str, Alone],
-) -> Run:
-    profile: object = name
-    if name == PORTFOLIO:
-        profile = {"portfolio": {"objective": objective.name, "candidates": list(CANDIDATES)}}
-    target = SessionTarget(name, ground, profile)  # type: ignore[arg-type]
-    try:
-        began_s = target.session.now()
-        played = play(asked, target, alone)
-        took_s = target.session.now() - began_s
-        cpu_s = target.session.report().portfolio_cpu_s
-        decisions = target.session.policy_decisions(1000)
-    finally:
-        target.close()
-    chosen = tuple(each["chosen"] for each in reversed(decisions) if each["dropped"] is None)
-    return Run(played, score_of(objective, played, alone), cpu_s / took_s, chosen)
-
-
-def score_of(objective: Objective, played: Played, alone: dict[str, Alone]) -> float:
-    """The objective over all queries of a run."""
-    queries = tuple(
-        QueryEnd(
-            outcome.request.id,
-            outcome.request.time_s,
-            math.inf if outcome.ended_s is None else outcome.ended_s,
-            alone[outcome.request.template].work_s,
-            outcome.due_s,
-            outcome.request.tenant,
-        )
-        for outcome in played.outcomes
-    )
-    return objective.score(objective.vector(Schedule(queries)))
-
-
-def bench_load(name: str, chosen: Setting, ground: Ground, alone: dict[str, Alone]) -> list[Figure]:
-    draw, words = LOADS[name]
-    objective = objective_of(words)
-    work_s = {each: found.work_s for each, found in alone.items()}
-    machine = Machine(kinds_of(chosen), work_s, ground.slots)
+def in_real_time(chosen: Setting, names: Sequence[str]) -> list[Results]:
+    scales = QUICK_SCALES if chosen.quick else SCALES
+    kinds = Kinds.of(*(schema(scale) for scale in scales))
+    # All sessions of a load are open at once.
+    ground = chosen.ground(*scales)
+    ground = replace(ground, memory_bytes=ground.memory_bytes // (1 + len(CANDIDATES)))
+    print("  measuring what queries take alone", flush=True)
+    measured = measure_alone(ground, examples(kinds))
+    if measured.failed:
+        raise SystemExit(f"error: queries that fail alone: {measured.failed}")
+    work_s = {each: found.work_s for each, found in measured.alone.items()}
+    machine = Machine(kinds, work_s, ground.slots)
     phase_s = QUICK_PHASE_S if chosen.quick else PHASE_S
-    ratios: list[float] = []
-    worst: list[float] = []
-    shares: list[float] = []
-    for seed in range(chosen.seeds):
-        asked = draw(machine, phase_s, seed)
-        runs: dict[str, Callable[[], Run]] = {
-            policy: partial(one_run, policy, objective, asked, ground, alone)
-            for policy in (PORTFOLIO, *CANDIDATES)
-        }
-        found = in_turn(seed, runs)
-        checked({policy: run.played for policy, run in found.items()})
-        fixed = {policy: found[policy].score for policy in CANDIDATES}
-        best = min(fixed, key=lambda policy: fixed[policy])
-        ratios.append(found[PORTFOLIO].score / fixed[best])
-        worst.append(max(fixed.values()) / fixed[best])
-        shares.append(found[PORTFOLIO].share)
-        scores = ", ".join(f"{policy} {score:.3g}" for policy, score in fixed.items())
-        used = found[PORTFOLIO].chosen
-        counts = {policy: used.count(policy) for policy in CANDIDATES if policy in used}
-        print(
-            f"  {name}, seed {seed}, {len(asked)} queries: portfolio {found[PORTFOLIO].score:.3g} "
-            f"({ratios[-1]:.2f} of {best}; decided for {counts}); {scores}",
-            flush=True,
-        )
-    mean = math.exp(statistics.fmean(math.log(ratio) for ratio in ratios))
+    progress = Progress(len(names) * (1 + chosen.seeds) * (1 + len(CANDIDATES)))
     return [
-        Figure(f"{name}: score, of the best fixed policy's", ratios, NEAR),
-        Figure("  geometric mean over the seeds", [mean], NEAR),
-        Figure(f"  the worst fixed policy's, of the best's (at least {APART:g})", worst),
-        Figure("  share of a core for deciding", shares, SHARE, "%"),
+        bench_load(name, chosen, ground, machine, measured.alone, phase_s, progress)
+        for name in names
     ]
 
 
-def kinds_of(chosen: Setting) -> Kinds:
-    small, middle = QUICK_SCALES if chosen.quick else SCALES
-    return Kinds.of(schema(small), schema(middle))
+def in_virtual_time(chosen: Setting, names: Sequence[str]) -> list[Results]:
+    without = chosen.given.without
+    variant = Variant(reflects="reflection" not in without, remembers="memory" not in without)
+    first = chosen.given.first
+    progress = Progress(len(names) * chosen.seeds)
+    found = []
+    for name in names:
+        draw, words = LOADS[name]
+        objective = objective_of(words)
+        document = {"objective": words, "candidates": list(CANDIDATES)}
+        results = Results(name, words)
+        for seed in range(first, first + chosen.seeds):
+            asked = draw(MACHINE, chosen.given.phase_s, seed)
+            scores = {policy: fixed_run(policy, objective, asked, seed) for policy in CANDIDATES}
+            ours = portfolio_run(document, objective, asked, seed, variant)
+            by_policy = {policy: run.score for policy, run in scores.items()}
+            results.seeds.append(
+                Seed(
+                    seed,
+                    len(asked),
+                    {PORTFOLIO: ours.score, **by_policy},
+                    ours.cpu_s,
+                    ours.took_s,
+                    ours.chosen,
+                )
+            )
+            progress.note(f"{name}, seed {seed}: {results.seeds[-1].ratio:.2f} of the best")
+        found.append(results)
+    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -140,16 +102,35 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "queryard-bench")
     parser.add_argument("--out", type=Path, help="keep the figures in this file (JSON)")
     parser.add_argument("--slots", type=int, help="default: all cores")
-    parser.add_argument("--memory", help="the budget, such as 8GB (default: 70 %% of the machine)")
+    parser.add_argument(
+        "--memory", help="for all sessions together, such as 8GB (default: 70 %% of the machine)"
+    )
     parser.add_argument("--quick", action="store_true", help="one seed, a tenth of the data")
+    parser.add_argument("--virtual", action="store_true", help="in virtual time")
+    parser.add_argument("--first", type=int, default=0, help="the first seed; default: 0")
+    parser.add_argument(
+        "--phase-s",
+        type=float,
+        default=VIRTUAL_PHASE_S,
+        help="virtual: the length of a phase; default: %(default)s",
+    )
+    parser.add_argument(
+        "--without",
+        default="",
+        help=f"virtual: what the portfolio does without: {', '.join(PARTS)}",
+    )
     given = parser.parse_args(arguments)
+    given.without = [name for name in given.without.split(",") if name]
+    for name in given.without:
+        if name not in PARTS:
+            parser.error(f"unknown part {name!r} (valid: {', '.join(PARTS)})")
     chosen = Setting(
         seeds=given.seeds if given.seeds is not None else 1 if given.quick else 5,
         data=given.data,
         out=given.out,
         alone=None,
         quick=given.quick,
-        slots=slot_range(given.slots)[1],
+        slots=MACHINE.slots if given.virtual else slot_range(given.slots)[1],
         memory_bytes=memory_budget(given.memory),
         given=given,
     )
@@ -157,19 +138,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in names:
         if name not in LOADS:
             parser.error(f"unknown load {name!r} (valid: {', '.join(LOADS)})")
-    figures: list[Figure] = []
-    if names:
-        ground = chosen.ground(*(QUICK_SCALES if chosen.quick else SCALES))
-        measured = measure_alone(ground, examples(kinds_of(chosen)))
-        if measured.failed:
-            raise SystemExit(f"error: queries that fail alone: {measured.failed}")
-        for name in names:
-            figures += bench_load(name, chosen, ground, measured.alone)
-    times = 3 if chosen.quick else 10
-    figures.append(
-        Figure("a decision over 50 queries", over_fifty(chosen.slots, times), DECIDES_S, "s")
-    )
-    figures.append(Figure("one from memory", from_memory(chosen.slots, times), RECALLS_S, "s"))
+    found = in_virtual_time(chosen, names) if given.virtual else in_real_time(chosen, names)
+    figures = [figure for results in found for figure in results.figures()]
+    if not given.virtual:
+        times = 3 if chosen.quick else 10
+        print("  decisions over fifty queries, and from memory", flush=True)
+        took_s, cpu_s = over_fifty(chosen.slots, times)
+        figures += [
+            Figure("a decision over 50 queries, beside a busy session", took_s, DECIDES_S, "s"),
+            Figure("  of this, processor time", cpu_s, None, "s"),
+            Figure("one from memory", from_memory(chosen.slots, times), RECALLS_S, "s"),
+        ]
+    console = Console()
+    for results in found:
+        (console if console.is_terminal else Console(width=WIDTH)).print(results.table())
     show("a portfolio beside its candidates", figures, chosen)
 
 

@@ -18,8 +18,9 @@ SMALL = "SELECT sum(i) FROM range(1000000) AS r(i) WHERE i % 7 < 9 + {}"
 PATIENCE_S = 120.0
 
 
-def over_fifty(slots: int, decisions: int) -> list[float]:
-    """Seconds from the look at a queue of fifty to the choice, all candidates tried.
+def over_fifty(slots: int, decisions: int) -> tuple[list[float], list[float]]:
+    """Seconds from the look at a queue of fifty to the choice, all candidates tried; and the
+    processor seconds of each decision.
 
     Another session keeps the machine busy meanwhile.
     """
@@ -31,16 +32,16 @@ def over_fifty(slots: int, decisions: int) -> list[float]:
             _end([busy])
 
 
-def _over_fifty(slots: int, decisions: int) -> list[float]:
+def _over_fifty(slots: int, decisions: int) -> tuple[list[float], list[float]]:
     document = {"portfolio": {"period_s": 1.0, "share": 1.0, "patterns": 0}}
     with queryard.connect(tables={}, slots=slots, profile=document, history=False) as session:
         session.pause("the bench")
         handles = [session.submit(ENDLESS.format(0))]
         handles += [session.submit(SHORT.format(n * MILLION)) for n in range(1, WAITING)]
 
-        def found() -> list[float]:
+        def found() -> list[tuple[float, float]]:
             return [
-                each["took_s"]
+                (each["took_s"], each["cpu_s"])
                 for each in session.policy_decisions(1000)
                 if each["dropped"] is None and each["waiting"] >= WAITING
             ]
@@ -48,7 +49,8 @@ def _over_fifty(slots: int, decisions: int) -> list[float]:
         # In a pause nothing of the queue is served, and it stays as long as it is.
         _wait(lambda: len(found()) >= decisions)
         _end(handles)
-        return found()[:decisions]
+        made = found()[:decisions]
+        return [took_s for took_s, _ in made], [cpu_s for _, cpu_s in made]
 
 
 def from_memory(slots: int, times: int) -> list[float]:

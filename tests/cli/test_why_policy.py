@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from engine.native_driving import wait_until
@@ -47,7 +48,8 @@ def test_a_fixed_policy_is_told_as_such_and_a_portfolio_chosen_from_outside(call
     with queryard.connect(place, slots=1, profile="tls") as session:
         ended = call("why", "--policy", "--data", place)
         assert ended.code == 0, ended.err
-        assert "follows tls, since now, by start" in ended.out
+        # On a busy machine "now" is a while ago.
+        assert re.search(r"follows tls, since (now|.* ago), by start", ended.out)
         assert "no portfolio chooses it" in ended.out
         ended = call("profile", "portfolio:throughput:fifo/fair", "--data", place)
         assert ended.code == 0, ended.err

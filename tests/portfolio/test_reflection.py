@@ -80,15 +80,24 @@ def test_no_correction_is_larger_than_its_bound(outcomes):
 
 @given(
     st.floats(0.01, 1.0),
+    st.floats(0.0, 1.0),
     st.lists(st.tuples(st.floats(0.0, 100.0), st.floats(0.0, 2.0)), max_size=50),
 )
-def test_on_average_no_more_than_the_share_is_used(share, decisions):
+def test_no_more_than_the_share_is_used_but_for_the_error_of_one_expectation(
+    share, right, decisions
+):
     budget = Budget(share, now=0.0)
-    now = largest = 0.0
+    now = 0.0
     for idle_s, cost_s in decisions:
-        now = budget.free_s(now + idle_s)
-        assert budget.free_s(now) == pytest.approx(now, abs=1e-6)
+        expected_s = cost_s * right
+        now = budget.free_s(now + idle_s, expected_s)
+        assert budget.free_s(now, expected_s) == pytest.approx(now, abs=1e-6)
         budget.spend(cost_s, now)
-        largest = max(largest, cost_s)
-    assert budget.spent_s <= share * now + largest + 1e-6
-    assert budget.spent_s <= share * (now + SAVED_FOR_S) + largest + 1e-6
+        assert budget.spent_s <= share * now + (1 - right) * cost_s + 1e-6
+
+
+def test_an_idle_time_saves_up_little():
+    budget = Budget(0.05, now=0.0)
+    assert budget.free_s(1000.0, 0.05 * SAVED_FOR_S) == 1000.0
+    budget.spend(0.05 * SAVED_FOR_S, 1000.0)
+    assert budget.free_s(1000.0, 0.1) == pytest.approx(1002.0)

@@ -74,8 +74,10 @@ class _Bias:
 class Reflection:
     """Keeps forecasts until they can be judged, and what was learnt from those that were."""
 
-    def __init__(self, objective: Objective) -> None:
+    def __init__(self, objective: Objective, most: float | None = None) -> None:
+        """No correction is larger than the factor `most`; with 1 nothing is corrected."""
         self._objective = objective
+        self._most = MOST if most is None else most
         self._open: dict[int, Outlook] = {}
         self._all = _Bias()
         self._of: dict[str, _Bias] = {}
@@ -116,7 +118,7 @@ class Reflection:
         if found is None:
             return 1.0
         beyond = (found.mean - self._all.mean) * found.count / (found.count + PRIOR)
-        return min(MOST, max(1 / MOST, math.exp(beyond)))
+        return min(self._most, max(1 / self._most, math.exp(beyond)))
 
     def error(self) -> float | None:
         """How much worse queues went than forecast, in the mean; None if none was judged yet."""
@@ -146,7 +148,7 @@ class Reflection:
             end_s = outlook.ends_s.get(query.id)
             if end_s is not None:
                 foreseen.append(query)
-                seen.append(query._replace(end_s=max(end_s, query.submit_s)))
+                seen.append(query.ending(max(end_s, query.submit_s)))
         if not seen or len(seen) < LEAST_ENDED * len(outlook.schedule.queries):
             return None
         # What nodes cost is not of queries.

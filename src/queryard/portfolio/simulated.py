@@ -18,6 +18,7 @@ from queryard.sim.ordering import TIMERS
 from queryard.sim.run import SimResult, build, run_to_end
 from queryard.workload.model import Workload
 
+from .answers import unsure_by_query
 from .scores import QueryEnd, Schedule
 from .selection import Decision, Selector
 from .settings import PortfolioSettings
@@ -78,6 +79,7 @@ def simulate_portfolio(
 
 def schedule_of(run: RunRows) -> Schedule:
     """A run as a schedule that can be scored. A query that never ended ends with the run."""
+    unsure = unsure_by_query(run.answers)
     queries = tuple(
         QueryEnd(
             row.query.id,
@@ -86,6 +88,7 @@ def schedule_of(run: RunRows) -> Schedule:
             row.task_s,
             row.query.deadline_s,
             row.query.tenant,
+            unsure.get(row.query.id, ()),
         )
         for row in run.queries.values()
     )

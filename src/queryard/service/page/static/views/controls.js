@@ -6,7 +6,7 @@ import { bytes, moment } from "../format.js";
 import { button, chip, choice, confirmed, dataTable, field, notice, panel } from "../parts.js";
 
 export const title = "Controls";
-const OBJECTIVES = ["small queries fast", "deadlines first", "fair to tenants", "throughput", "low cost"];
+const OBJECTIVES = ["small queries fast", "deadlines first", "early answers", "fair to tenants", "throughput", "low cost"];
 const PORTFOLIO = "portfolio";
 
 export function mount(root, { signal }) {
