@@ -14,6 +14,7 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as LateError
+from concurrent.futures import wait as wait_for
 from typing import Any
 
 import pytest
@@ -127,15 +128,32 @@ class _Method:
         return _Method(self._actor, self._name, concurrency_group)
 
     def remote(self, *given: Any) -> Future[Any]:
+        # As Ray does: an argument that is a reference arrives as its object.
+        ray = self._actor.ray
+        given = tuple(ray.get(each) if isinstance(each, ObjectRef) else each for each in given)
         return self._actor.call(self._group, self._name, pickle.dumps(given))
 
 
-class _Handle:
+class ActorHandle:
+    """Travels beside messages, as Ray's own does."""
+
     def __init__(self, actor: _Actor) -> None:
         self.actor = actor
 
     def __getattr__(self, name: str) -> _Method:
+        if name.startswith("__"):
+            raise AttributeError(name)
         return _Method(self.actor, name)
+
+    def __reduce__(self) -> Any:
+        return _handle_of, (id(self.actor),)
+
+
+_HANDLES: dict[int, ActorHandle] = {}
+
+
+def _handle_of(number: int) -> ActorHandle:
+    return _HANDLES[number]
 
 
 class FakeCluster:
@@ -176,6 +194,8 @@ class FakeRay(types.ModuleType):
 
     def __init__(self, *cpus: int) -> None:
         super().__init__("ray")
+        self.ObjectRef = ObjectRef
+        self.actor = types.SimpleNamespace(ActorHandle=ActorHandle)
         self.objects: dict[int, Any] = {}
         self.actors: list[_Actor] = []
         self.asked: list[tuple[int, int]] = []
@@ -234,7 +254,7 @@ class FakeRay(types.ModuleType):
 
     def remote(self, **options: Any) -> Callable[[Any], Any]:
         def make(cls: Any) -> Any:
-            def started(*given: Any) -> _Handle:
+            def started(*given: Any) -> ActorHandle:
                 packed = pickle.dumps(given)
                 actor = _Actor(
                     self,
@@ -244,13 +264,14 @@ class FakeRay(types.ModuleType):
                 )
                 actor.place = given[0].name
                 self.actors.append(actor)
-                return _Handle(actor)
+                handle = _HANDLES[id(actor)] = ActorHandle(actor)
+                return handle
 
             return types.SimpleNamespace(remote=started)
 
         return make
 
-    def kill(self, handle: _Handle, no_restart: bool = True) -> None:
+    def kill(self, handle: ActorHandle, no_restart: bool = True) -> None:
         if handle.actor.alive:
             handle.actor.die("it was killed")
 
@@ -280,8 +301,12 @@ class FakeRay(types.ModuleType):
         except LateError:
             raise GetTimeoutError("too late") from None
 
-    def wait(self, refs: Sequence[ObjectRef], num_returns: int, timeout: float) -> Any:
-        return list(refs), []
+    def wait(self, refs: Sequence[Any], num_returns: int, timeout: float) -> Any:
+        calls = [ref for ref in refs if isinstance(ref, Future)]
+        if len(calls) == len(refs):
+            wait_for(calls, timeout, "FIRST_COMPLETED")
+        done = [ref for ref in refs if not isinstance(ref, Future) or ref.done()][:num_returns]
+        return done, [ref for ref in refs if ref not in done]
 
     # --- the module ---------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from queryard.backends.ray.cluster import Cluster
+from queryard.backends.ray.cluster import SYSTEM_CONFIG, Cluster
 from queryard.backends.ray.importing import import_on_loopback
 
 ROOT = Path(__file__).parents[2]
@@ -88,7 +88,7 @@ def ray_cluster(*cpus: int) -> Iterator[TestCluster]:
                 "object_store_memory": STORE_BYTES,
                 "include_dashboard": False,
                 "temp_dir": folder,
-                "_system_config": FAST_HEALTH,
+                "_system_config": {**SYSTEM_CONFIG, **FAST_HEALTH},
             },
         )
         started: set[int] = set()

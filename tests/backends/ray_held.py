@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from queryard.backends.protocol import Ready
-from queryard.backends.ray.messages import NodeFacts, NodeSetting, Tables
+from queryard.backends.ray.messages import Gone, NodeFacts, NodeSetting, Tables
+from queryard.backends.ray.peers import Peers
 from queryard.backends.ray.workplace import versions
 from queryard.core.model import TaskId
 from queryard.engine.errors import QueryCancelled
@@ -74,8 +75,8 @@ class HeldNodeTasks:
     def expect(self, launch: int, spec: Any) -> None:
         pass
 
-    def lose(self, place: str) -> None:
-        pass
+    def rows(self, wanted: Any) -> Any:
+        return Gone(())
 
     @contextmanager
     def reading(self, launch: int, riders: Any) -> Iterator[list[str]]:
@@ -114,7 +115,10 @@ class HeldWorkplace:
     """A node without DuckDB."""
 
     def __init__(self, setting: NodeSetting) -> None:
+        import ray
+
         self.engine = HeldEngine()
+        self.peers = Peers(ray, 0.0)
 
     def facts(self) -> NodeFacts:
         return NodeFacts(os.getpid(), versions(), POOL_BYTES, POOL_BYTES, ())

@@ -1,4 +1,4 @@
-"""Rows in an object store: bundles of partitions, columns without rows, and loss."""
+"""Rows between nodes: kept where they were made, asked for in part, lost with their node."""
 
 from __future__ import annotations
 
@@ -8,12 +8,78 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queryard.backends.ray import exchange as module
-from queryard.backends.ray.exchange import RayExchange
+from queryard.backends.ray import peers as peering
+from queryard.backends.ray.exchange import NodeExchange, RayExchange
+from queryard.backends.ray.messages import Gone, Shared
+from queryard.backends.ray.packing import packed, unpacked
+from queryard.backends.ray.peers import Peers, asks_for
 from queryard.engine.errors import QueryCancelled
 from queryard.engine.staged.cancellation import Cancellation
 from queryard.engine.staged.exchange import Partitions, Piece, PieceLost, Superseded
 
 from .fake_ray import FakeRay
+
+STORE_BYTES = 1 << 30
+
+
+class Answer:
+    """A call that was answered."""
+
+    def __init__(self, told):
+        self.told = told
+
+
+class Calls:
+    """Stands for the handle of an actor; counts what it is asked."""
+
+    def __init__(self, exchange):
+        self.exchange = exchange
+        self.asked = []
+        self.rows = self
+
+    def options(self, concurrency_group):
+        return self
+
+    def remote(self, query, wanted):
+        self.asked.append(wanted)
+        return Answer(self.exchange.rows(wanted))
+
+
+class Ray(FakeRay):
+    """Calls are answered at once, or never."""
+
+    answers = True
+
+    def get(self, asked, timeout=None):
+        return asked.told if isinstance(asked, Answer) else super().get(asked, timeout)
+
+    def wait(self, refs, num_returns, timeout):
+        return (list(refs)[:num_returns], []) if self.answers else ([], list(refs))
+
+
+class Nodes:
+    """Exchanges of one query at some nodes, which know each other."""
+
+    def __init__(self, *names, memory_bytes=1e9, folder=None, store_bytes=STORE_BYTES):
+        self.ray = Ray()
+        self.at = {}
+        self.calls = {}
+        everyone = {name: Peers(self.ray, store_bytes) for name in (*names, "driver")}
+        for name in names:
+            made = NodeExchange(everyone[name], name, "q", memory_bytes, folder)
+            self.at[name] = made
+            self.calls[name] = Calls(made)
+        for name, known in everyone.items():
+            for other in names:
+                if other != name:
+                    known.meet(other, self.calls[other])
+        self.driver = RayExchange(everyone["driver"], "driver", "q")
+
+    def __getitem__(self, name):
+        return self.at[name]
+
+    def asked(self):
+        return sum(len(each.asked) for each in self.calls.values())
 
 
 def put(exchange, key, table, partitions=0, attempt=1):
@@ -21,7 +87,7 @@ def put(exchange, key, table, partitions=0, attempt=1):
     with exchange.open(key, attempt, table.schema, parts) as writer:
         for batch in table.to_batches(max_chunksize=7):
             writer.append(batch)
-        return writer.commit()
+        return exchange.told(writer.commit(), attempt)
 
 
 def sent(parts):
@@ -29,97 +95,155 @@ def sent(parts):
     return pa.table({"row": pa.array(rows, pa.int64()), "part": pa.array(parts, pa.uint8())})
 
 
+def rows_of(table):
+    return table.column("row").to_pylist()
+
+
 @given(
-    parts=st.lists(st.integers(0, 19), max_size=60),
-    bundles=st.integers(1, 20),
-    small=st.sampled_from([0, 1 << 20]),
-    flush=st.sampled_from([64, 64 << 20]),
+    parts=st.lists(st.integers(0, 9), max_size=60),
+    more=st.lists(st.integers(0, 9), max_size=60),
+    memory_bytes=st.sampled_from([0, 1e9]),
+    store_bytes=st.sampled_from([0, 3200, STORE_BYTES]),
 )
-def test_every_partition_is_found_whole_whatever_the_bundles(parts, bundles, small, flush):
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(module, "SMALL_BYTES", small)
-        patched.setattr(module, "FLUSH_BYTES", flush)
-        ray = FakeRay()
-        exchange = RayExchange(ray, "n", bundles)
-        pieces = put(exchange, "q/m", sent(parts), 20)
-        assert [piece.part for piece in pieces if piece.rows] == sorted(set(parts))
-        for piece in pieces:
-            expected = [row for row, part in enumerate(parts) if part == piece.part]
-            rows = exchange.fetch([piece])
-            assert rows.column("row").to_pylist() == expected
-            assert rows.schema.names == ["row"]
-        if flush > 64:
-            assert exchange.objects <= min(bundles, 16)
-        every = exchange.fetch(pieces).column("row").to_pylist()
-        assert sorted(every) == list(range(len(parts)))
+def test_every_partition_is_read_whole_at_every_place(
+    tmp_path_factory, parts, more, memory_bytes, store_bytes
+):
+    folder = tmp_path_factory.mktemp("rows")
+    nodes = Nodes("a", "b", memory_bytes=memory_bytes, folder=folder, store_bytes=store_bytes)
+    pieces = [*put(nodes["a"], "q/1", sent(parts), 10), *put(nodes["b"], "q/2", sent(more), 10)]
+    for exchange in (nodes["a"], nodes["b"], nodes.driver):
+        for number in range(10):
+            wanted = [piece for piece in pieces if piece.part == number]
+            expected = [
+                row for all_ in (parts, more) for row, part in enumerate(all_) if part == number
+            ]
+            if wanted:
+                found = exchange.fetch(wanted)
+                assert rows_of(found) == expected
+                assert found.schema.names == ["row"]
+        assert len(rows_of(exchange.fetch(pieces))) == len(parts) + len(more)
+    for node in nodes.at.values():
+        node.close()
+        assert node.objects == 0
 
 
-def test_small_outputs_are_one_object_and_large_ones_a_few(monkeypatch):
-    exchange = RayExchange(FakeRay(), "n", 3)
-    put(exchange, "q/small", sent(range(12)), 12)
-    assert exchange.objects == 1
-    monkeypatch.setattr(module, "SMALL_BYTES", 1)
-    pieces = put(exchange, "q/large", sent(range(12)), 12)
-    assert exchange.objects == 4
-    # Neighbours lie together.
-    refs = [piece.ref.stretches[0].ref for piece in pieces]
-    assert [refs.index(ref) for ref in refs] == [0] * 4 + [4] * 4 + [8] * 4
+def test_rows_that_are_read_where_they_were_made_are_neither_asked_for_nor_put():
+    nodes = Nodes("a")
+    pieces = put(nodes["a"], "q/m", sent(range(9)), 9)
+    assert rows_of(nodes["a"].fetch(pieces)) == list(range(9))
+    assert (nodes.asked(), nodes.ray.objects) == (0, {})
 
 
-def test_columns_are_known_without_fetching_rows():
-    ray = FakeRay()
-    exchange = RayExchange(ray, "n", 2)
-    pieces = put(exchange, "q/m", sent([3, 1]), 4)
-    ray.objects.clear()
-    assert exchange.fetch([pieces[0].without_rows()]).schema.names == ["row"]
-    nothing = put(exchange, "q/none", sent([]), 4)
-    assert nothing[0].rows == 0
-    assert exchange.fetch(nothing).num_rows == 0
+def test_pieces_of_a_node_are_asked_for_together_and_large_ones_in_stretches():
+    pieces = [Piece(f"q/{n}", 0, "ab"[n % 2], 10, 100, 1) for n in range(6)]
+    asks = asks_for(enumerate(pieces), 1000)
+    assert [(ask.holder, ask.places) for ask in asks] == [("a", [0, 2, 4]), ("b", [1, 3, 5])]
+    (large,) = [Piece("q/m", None, "a", 10, 350, 1)]
+    asks = asks_for([(0, large)], 100)
+    assert [(ask.wanted[0].first, ask.wanted[0].rows) for ask in asks] == [
+        (0, 2),
+        (2, 3),
+        (5, 2),
+        (7, 3),
+    ]
 
 
-def test_lost_objects_are_named_with_their_keys_and_holders():
-    ray = FakeRay()
-    exchange = RayExchange(ray, "n", 1)
-    kept, gone = put(exchange, "q/kept", sent([0])), put(exchange, "q/gone", sent([0]))
-    del ray.objects[gone[0].ref.stretches[0].ref.number]
-    with pytest.raises(PieceLost) as caught:
-        exchange.fetch([*kept, *gone])
-    assert (caught.value.keys, caught.value.holders) == (("q/gone",), ("n",))
+def test_columns_are_known_without_rows():
+    nodes = Nodes("a", "b")
+    pieces = put(nodes["a"], "q/m", sent([3, 1]), 4)
+    nothing = put(nodes["a"], "q/none", sent([]), 4)
+    for exchange in (nodes["a"], nodes["b"], nodes.driver):
+        found = exchange.fetch([pieces[0].without_rows()])
+        assert (found.schema.names, found.num_rows) == (["row"], 0)
+        assert exchange.fetch(nothing).num_rows == 0
 
 
-class Never(FakeRay):
-    """Objects that do not come."""
+def test_what_several_nodes_ask_for_is_put_once(monkeypatch):
+    monkeypatch.setattr(module, "SHARED_BYTES", 1)
+    nodes = Nodes("a", "b", "c", "d")
+    pieces = put(nodes["a"], "q/m", sent(range(50)))
+    for name in "bcd":
+        assert rows_of(nodes[name].fetch(pieces)) == list(range(50))
+    assert len(nodes.ray.objects) == 1
+    assert nodes["a"].objects == 2
+    nodes["a"].close()
+    assert nodes["a"].objects == 0
 
-    def wait(self, refs, num_returns, timeout):
-        return [], list(refs)
+
+def test_rows_that_are_gone_are_named_with_their_keys_and_holders():
+    nodes = Nodes("a", "b")
+    kept, gone = put(nodes["a"], "q/kept", sent([0])), put(nodes["a"], "q/gone", sent([0]))
+    nodes["a"].drop(["q/gone", "q/unknown"])
+    for exchange in (nodes["a"], nodes["b"], nodes.driver):
+        with pytest.raises(PieceLost) as caught:
+            exchange.fetch([*kept, *gone])
+        assert (caught.value.keys, caught.value.holders) == (("q/gone",), ("a",))
 
 
-def test_a_task_that_waits_for_rows_hears_of_a_lost_place_and_of_its_own_end():
-    exchange = RayExchange(Never(), "n", 1)
-    pieces = [piece._replace(holder="other") for piece in put(exchange, "q/m", sent([0]))]
-    exchange.lose("other")
+def test_rows_of_another_attempt_are_not_taken_for_those_that_were_asked_for():
+    nodes = Nodes("a", "b")
+    old = put(nodes["a"], "q/m", sent([0, 1]), attempt=1)
+    new = put(nodes["a"], "q/m", sent([1, 0]), attempt=2)
+    assert rows_of(nodes["b"].fetch(new)) == [0, 1]
     with pytest.raises(PieceLost):
-        exchange.fetch(pieces)
+        nodes["b"].fetch(old)
+    with pytest.raises(Superseded):
+        put(nodes["a"], "q/m", sent([0]), attempt=1)
+
+
+def test_a_task_that_waits_for_rows_hears_of_a_lost_place_and_of_its_own_end(monkeypatch):
+    monkeypatch.setattr(peering, "_LOOK_S", 0.001)
+    nodes = Nodes("a", "b")
+    pieces = put(nodes["a"], "q/m", sent([0]))
+    nodes.ray.answers = False
     stopped = Cancellation()
     stopped.ask()
     with pytest.raises(QueryCancelled):
-        exchange.fetch([pieces[0]._replace(holder="n")], stopped)
+        nodes["b"].fetch(pieces, stopped)
+    nodes["b"].lose("a")
+    with pytest.raises(PieceLost):
+        nodes["b"].fetch(pieces)
 
 
-def test_a_late_attempt_is_refused_and_what_is_dropped_is_let_go():
-    exchange = RayExchange(FakeRay(), "n", 1)
-    put(exchange, "q/m", sent([0]), attempt=2)
-    with pytest.raises(Superseded):
-        put(exchange, "q/m", sent([0]), attempt=1)
-    assert exchange.objects == 1
-    exchange.drop(["q/m", "q/unknown"])
-    assert exchange.objects == 0
+def test_rows_that_were_asked_for_ahead_are_not_asked_for_again(monkeypatch):
+    nodes = Nodes("a", "b")
+    first, second = (put(nodes["a"], f"q/{n}", sent(range(4)), 4) for n in range(2))
+    nodes["b"].ask_ahead([first[1], first[1], second[1]])
+    assert nodes["b"].objects == 2
+    asked = nodes.asked()
+    assert rows_of(nodes["b"].fetch([first[1], second[1]])) == [1, 1]
+    assert (nodes.asked(), nodes["b"].objects) == (asked, 0)
+    assert rows_of(nodes["b"].fetch([first[1]])) == [1]
+    assert nodes.asked() == asked + 1
+    monkeypatch.setattr(module, "AHEAD_BYTES", 0)
+    nodes["b"].ask_ahead([first[2]])
+    assert nodes["b"].objects == 0
+    monkeypatch.undo()
+    nodes["b"].ask_ahead([first[3], put(nodes["b"], "q/own", sent([0]))[0]])
+    assert nodes["b"].objects == 2
+    nodes["b"].close()
+    assert nodes["b"].objects == 0
 
 
-def test_published_rows_are_one_piece():
-    exchange = RayExchange(FakeRay(), "driver", 1)
-    piece = exchange.publish("q/frame", pa.table({"n": range(100)}))
-    assert isinstance(piece, Piece)
-    assert exchange.fetch([piece]).column("n").to_pylist() == list(range(100))
-    empty = exchange.publish("q/empty", pa.table({"n": pa.array([], pa.int8())}))
-    assert exchange.fetch([empty]).schema.names == ["n"]
+def test_frames_of_the_driver_are_put_once_and_read_everywhere():
+    nodes = Nodes("a")
+    piece = nodes.driver.publish("q/frame", pa.table({"row": range(100)}))
+    empty = nodes.driver.publish("q/empty", pa.table({"row": pa.array([], pa.int8())}))
+    for exchange in (nodes["a"], nodes.driver):
+        assert rows_of(exchange.fetch([piece])) == list(range(100))
+        assert exchange.fetch([empty]).schema.names == ["row"]
+    assert len(nodes.ray.objects) == 2
+    del nodes.ray.objects[piece.ref.number]
+    with pytest.raises(PieceLost):
+        nodes["a"].fetch([piece])
+
+
+def test_messages_carry_what_only_ray_can_carry_beside_their_bytes():
+    Peers(FakeRay(), 0.0)
+    ref = FakeRay().put("x")
+    batch = pa.record_batch({"n": [1, 2]})
+    told = [Shared(ref), Gone(("q/m",)), batch, ["long " * 500]]
+    text, beside = packed(told)
+    assert beside == [ref, batch]
+    assert len(text) < 300
+    assert unpacked(text, beside) == told

@@ -26,6 +26,7 @@ from queryard.workload.tpch import TABLES, query
 
 from .ray_cluster import ray_cluster, skip_without_ray
 from .split_tpch import split_tpch
+from .store_stats import stored
 
 LIMITED_TIES = {2, 3, 10, 18, 21}
 PATIENCE_S = 60.0
@@ -171,6 +172,37 @@ def test_tasks_run_at_both_nodes(two_nodes, plain, cut_small, monkeypatch):
     places = Places(two_nodes, monkeypatch)
     check(two_nodes, plain, 9, "staged")
     assert len(places.seen) == 2
+
+
+@pytest.mark.parametrize("rows", some_of([300_000, 1_000_000], 1))
+def test_rows_between_nodes_respect_the_object_store_and_none_stay_there(
+    two_nodes, folder, cut_small, rows
+):
+    """In the long form more passes between the nodes than a store can hold."""
+    import ray
+
+    file = folder / "wide.parquet"
+    duckdb.sql(
+        f"COPY (SELECT range AS n, range * 7919 % {rows} AS m, repeat(md5(range::VARCHAR), 3) AS t "
+        f"FROM range({rows})) TO '{file}' (ROW_GROUP_SIZE 102400)"
+    )
+    two_nodes.register("wide", str(file))
+    handle = two_nodes.submit(
+        "SELECT count(*), sum(length(a.t)), count(DISTINCT b.t) FROM wide a, wide b "
+        "WHERE a.m = b.n",
+        plan="staged",
+        memory="400 MB",
+        time_limit=PATIENCE_S,
+    )
+    seen = []
+    while handle.status in ("waiting", "running"):
+        seen += stored(ray)
+        time.sleep(0.05)
+    assert handle.take().fetchall() == [(rows, 96 * rows, rows)]
+    assert any(store.used for store in seen), "nothing has passed between the nodes"
+    assert all(store.used <= store.size and not store.beyond for store in seen)
+    until(lambda: objects(two_nodes) == 0)
+    until(lambda: not any(store.used for store in stored(ray)))
 
 
 def test_splits_are_read_again_where_they_were_read(two_nodes, folder, monkeypatch):

@@ -16,6 +16,7 @@ from long_forms import some_of
 
 import queryard
 import queryard.sql.planner
+from queryard.backends.ray.node_tasks import NodeTasks
 from queryard.workload.tpch import TABLES, query
 
 from .fake_ray import FakeRay, ray_faked
@@ -125,12 +126,16 @@ def test_rows_that_are_lost_before_they_were_handed_over_are_made_again(
     check(5, session.sql(query(5), plan="staged").arrow(), expected)
 
 
-def test_objects_that_are_lost_from_a_living_node_are_made_again(session, ray, expected):
-    """No node dies; the object store has lost everything, again and again."""
+def test_rows_that_are_lost_from_a_living_node_are_made_again(session, ray, expected):
+    """No node dies; what tasks have made is gone, again and again."""
     handle = session.submit(query(9), plan="staged")
     for _ in range(5):
         time.sleep(0.05)
-        ray.objects.clear()
+        for actor in ray.actors:
+            for tasks in list(actor.target.result()._tasks.values()):
+                store = tasks._exchange._own.store
+                for key in list(store._entries):
+                    store.drop(key)
     check(9, handle.take(PATIENCE_S).arrow(), expected)
 
 
@@ -145,12 +150,21 @@ def test_the_last_node_dies_and_queries_wait_for_another(session, ray, expected)
         check(number, handle.take(PATIENCE_S).arrow(), expected)
 
 
-def test_early_reduces_wait_for_their_maps(ray, folder, expected, monkeypatch):
+def test_early_reduces_fetch_as_their_maps_end(ray, folder, expected, monkeypatch):
     plan = queryard.sql.planner.plan_staged
     small = partial(plan, target_bytes=1, partitions=3, broadcast_bytes=0)
     monkeypatch.setattr(queryard.sql.planner, "plan_staged", lambda *a, **k: small(*a))
     options: Any = {"memory": "1 GB", "history": False, "statistics": "off", "slow_start": 0.2}
+    ahead: list[Any] = []
+    asked = NodeTasks.ask_ahead
+    monkeypatch.setattr(
+        NodeTasks, "ask_ahead", lambda self, given: (ahead.extend(given), asked(self, given))
+    )
     with queryard.connect(folder, backend="ray", address="auto", **options) as session:
+        check(9, session.sql(query(9), plan="staged").arrow(), expected)
+        assert ahead, "no reduce was told of rows of maps before all had ended"
+        assert all(piece.rows and piece.part is not None for piece in ahead)
+        until(lambda: nothing_left(session, ray))
         for number in (1, 9):
             handle = session.submit(query(number), plan="staged")
             time.sleep(0.1)

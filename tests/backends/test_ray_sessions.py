@@ -155,7 +155,7 @@ def test_a_statement_of_the_drivers_survives_the_node_that_lent_its_slot(session
     backend: Any = session.host.backend
     session.create_function("slowly", lambda n: time.sleep(0.02) or n, ["BIGINT"], "BIGINT")
     handle = session.submit("SELECT sum(slowly(n)) FROM numbers WHERE n < 40")
-    until(lambda: bool(+backend._held_here))
+    until(lambda: bool(+backend._here.held))
     for actor in list(ray.actors):
         actor.die("killed by the test")
     assert handle.take(PATIENCE_S).fetchall() == [(780,)]

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from queryard.backends.local import LocalBackend
-from queryard.backends.protocol import Leased, Staged, WorkerFailed
+from queryard.backends.protocol import Leased, QueryUsed, Staged, WorkerFailed
 from queryard.backends.workers import Workers
 from queryard.core.events import NodeJoined, NodeLost
 from queryard.core.model import JobId, Node, TaskId
@@ -21,10 +21,13 @@ from queryard.engine import gil_interval
 from queryard.engine.errors import QueryFailed
 
 from .messages import (
+    Ahead,
     Forget,
+    Gone,
     Lease,
     Lost,
     Made,
+    Met,
     News,
     NodeFacts,
     NodeReport,
@@ -38,15 +41,21 @@ from .messages import (
     Stop,
     Tables,
     Unmet,
+    Wanted,
 )
 from .node_tasks import NodeTasks
+from .packing import packed, unpacked
 from .rows_out import RowsOut
 from .workplace import OpenWorkplace
 
 # News of at most so many bytes of rows are one answer.
 BATCH_BYTES = 8 << 20
+# News that others follow at once: they are told together.
+FOLLOWED = (Made, QueryUsed)
+# News that come sooner after the last ones wait for so long.
+SPACE_S = 0.003
 # Threads of the actor by what they do: news are waited for, and nothing may wait for that.
-GROUPS = {"orders": 1, "news": 1}
+GROUPS = {"orders": 1, "news": 1, "rows": 2}
 
 
 class Outbox:
@@ -55,28 +64,36 @@ class Outbox:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._news: list[News] = []
-        self._sent: list[News] = []
-        self._number = 0
+        self._told_s = 0.0
+        self._sent: list[Any] = [0, *packed([])]
 
     def put(self, news: News) -> None:
         with self._changed:
             self._news.append(news)
-            self._changed.notify_all()
+            if not isinstance(news, FOLLOWED):
+                self._changed.notify_all()
 
-    def take(self, known: int, wait_s: float) -> tuple[int, list[News]]:
+    def take(self, known: int, wait_s: float) -> list[Any]:
         """The batch behind the batch `known`: the last one again if that was not it."""
         with self._changed:
-            if known < self._number:
-                return self._number, self._sent
-            self._changed.wait_for(lambda: self._news, wait_s)
+            if known < self._sent[0]:
+                return self._sent
+            self._changed.wait_for(self._is_full, wait_s)
+        # Where much happens, it is told together.
+        time.sleep(max(0.0, self._told_s + SPACE_S - time.monotonic()))
+        with self._changed:
             end, size_bytes = 0, 0
             while end < len(self._news) and size_bytes < BATCH_BYTES:
                 news = self._news[end]
                 size_bytes += news.bytes if isinstance(news, RowsCame) else 0
                 end += 1
-            self._sent, self._news = self._news[:end], self._news[end:]
-            self._number += 1
-            return self._number, self._sent
+            taken, self._news = self._news[:end], self._news[end:]
+            self._told_s = time.monotonic()
+            self._sent = [known + 1, *packed(taken)]
+            return self._sent
+
+    def _is_full(self) -> bool:
+        return bool(self._news) and not isinstance(self._news[-1], FOLLOWED)
 
 
 class NodeActor:
@@ -104,20 +121,25 @@ class NodeActor:
         """What the driver compares before it lets the node join."""
         return self._workplace.facts()
 
-    def obey(self, number: int, orders: Sequence[Order]) -> None:
+    def obey(self, number: int, text: bytes, beside: Sequence[Any]) -> None:
         """Carry out orders; a batch that came before is left alone."""
         if number <= self._last:
             return
         self._last = number
-        for order in orders:
+        for order in unpacked(text, beside):
             try:
                 self._carry_out(order)
             except BaseException as error:
                 self._outbox.put(_told(WorkerFailed(error)))
 
-    def news(self, known: int, wait_s: float) -> tuple[int, list[News]]:
-        """What has happened since the batch `known`; waits for something for so long."""
+    def news(self, known: int, wait_s: float) -> list[Any]:
+        """A number, and what has happened since the batch `known`; waits for so long."""
         return self._outbox.take(known, wait_s)
+
+    def rows(self, query: str, wanted: tuple[Wanted, ...]) -> Any:
+        """What another place asks for of what tasks have made here."""
+        tasks = self._tasks.get(query)
+        return Gone(tuple(each.key for each in wanted)) if tasks is None else tasks.rows(wanted)
 
     def report(self) -> NodeReport:
         """What it holds now, and what it has cost."""
@@ -131,7 +153,9 @@ class NodeActor:
         stopped = self._backend.close(timeout_s)
         for query in list(self._outputs):
             self._end_lease(query)
-        for tasks in self._tasks.values():
+        while self._tasks:
+            _, tasks = self._tasks.popitem()
+            gil_interval.end()
             tasks.close()
         stopped = self._background.close(deadline_s) and stopped
         if stopped:
@@ -155,21 +179,27 @@ class NodeActor:
             case Lease():
                 self._lease(order)
             case Open():
-                tell = self._made
-                tasks = self._workplace.open_tasks(order.query, order.opening, tell)
-                self._tasks[order.query] = tasks
-                backend.add(order.query, Staged(tasks))
+                self._open(order)
             case Stop():
                 backend.stop(order.query, order.error)
             case Forget():
                 self._forget(order.query)
+            case Ahead():
+                self._tasks[order.query].ask_ahead(order.pieces)
+            case Met():
+                self._workplace.peers.meet(order.place, order.actor)
             case Lost():
-                for each in self._tasks.values():
-                    each.lose(order.place)
+                self._workplace.peers.lose(order.place)
             case Tables():
                 self._workplace.take(order)
             case Unmet():
                 backend.set_guarantee_unmet(order.unmet)
+
+    def _open(self, order: Open) -> None:
+        tasks = self._workplace.open_tasks(order.query, order.opening, self._made)
+        gil_interval.begin()
+        self._tasks[order.query] = tasks
+        self._backend.add(order.query, Staged(tasks))
 
     def _made(self, launch: int, task: TaskId, outcome: Any) -> None:
         self._outbox.put(Made(launch, task, outcome))
@@ -185,6 +215,7 @@ class NodeActor:
         self._backend.forget(query)
         self._end_lease(query)
         if (tasks := self._tasks.pop(query, None)) is not None:
+            gil_interval.end()
             self._background.start(tasks.close)
 
     def _end_lease(self, query: str) -> None:

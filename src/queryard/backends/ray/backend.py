@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from queryard.backends.local.leases import Engine, LocalLeases
+from queryard.backends.local.leases import Engine
 from queryard.backends.protocol import (
-    NATIVE_JOB,
     BackendCommand,
     BackendReport,
     Leased,
@@ -23,32 +21,35 @@ from queryard.backends.protocol import (
     Post,
     QueryUsed,
     Spread,
-    Usage,
     Work,
     WorkerFailed,
 )
 from queryard.backends.workers import Workers
 from queryard.core.commands import Grant, Kill, Launch, Release, Revoke, Scale
 from queryard.core.errors import QueryardError
-from queryard.core.events import LeaseEnded, NodeJoined, NodeLost
-from queryard.core.model import JobId, Node, TaskId
+from queryard.core.events import NodeJoined, NodeLost
+from queryard.core.model import Node, TaskId
 from queryard.engine.errors import QueryCancelled, failure_kind
 from queryard.sql.catalog.carried import carried
 from queryard.sql.catalog.catalog import Catalog
 
+from .at_driver import DRIVER, AtDriver
 from .cluster import Cluster
+from .exchange import RayExchange
 from .launches import Launches
 from .link import Link
 from .members import Members, MemberSetting
-from .messages import News, NodeReport, RowsBegan, RowsCame, RowsEnded, Tables, Unmet
+from .messages import Lost, Met, News, NodeReport, RowsBegan, RowsCame, RowsEnded, Tables, Unmet
+from .peers import Peers
+from .reporting import node_reports, total_of
 from .runs import Runs
+from .usage import UsageAtNodes
 from .workplace import DuckWorkplace, OpenWorkplace
 
-# How long a node may take to say what it holds.
-REPORT_S = 2.0
-# How old what is known of it may be, where it is shown.
+# How old what is known of what nodes hold may be, where it is shown.
 NOTED_S = 1.0
-DRIVER = "driver"
+# What the driver reads of answers is bounded as if the object store at its node had this size.
+DRIVER_STORE_BYTES = 256 << 20
 
 Send = Callable[[Any], Any]
 """A statement as a node can run it; None if it must run in this process."""
@@ -81,16 +82,14 @@ class RayBackend:
         self._post: Post | None = None
         self._early: list[NodeJoined | NodeLost] = []
         self._links: dict[str, Link] = {}
-        self._usage: dict[str, dict[str, Usage]] = {}
+        self._usage = UsageAtNodes()
         # How many outputs of tasks nodes hold, and when that was asked.
         self._objects: dict[str, int] = {}
         self._noted_s = -NOTED_S
+        self._peers = Peers(cluster.ray, DRIVER_STORE_BYTES)
         self._runs = Runs(self._prepare)
         self._launches = Launches(self._prepare, lambda: len(self._links))
         self._workers = Workers(self._failed)
-        # Slots that the kernel counts for what runs here, by job and node; and its jobs.
-        self._held_here: Counter[tuple[str, str]] = Counter()
-        self._is_here: set[str] = set()
         self._members = Members(
             cluster, setting, open_workplace, self._joined, self._hear, self._gone
         )
@@ -101,7 +100,7 @@ class RayBackend:
             if ends is not None:
                 ends()
             raise QueryardError(f"backend ray: no node takes part: {reasons}")
-        self._here = LocalLeases(engine, self._workers.start, self.slots, DRIVER)
+        self._here = AtDriver(engine, self._workers.start, self.slots)
 
     @property
     def slots(self) -> int:
@@ -124,6 +123,10 @@ class RayBackend:
         """The nodes that do not take part, each with the reason."""
         return tuple(self._members.refused.values())
 
+    def exchange(self, query: str) -> RayExchange:
+        """The driver's way to the rows of a query."""
+        return RayExchange(self._peers, DRIVER, query)
+
     def start(self, post: Post) -> None:
         with self._lock:
             self._post = post
@@ -138,20 +141,33 @@ class RayBackend:
 
     def _joined(self, link: Link) -> None:
         with self._lock:
+            self._meet(link)
             self._links[link.name] = link
             self._tell_node(NodeJoined(0.0, link.node))
             self._changed.notify_all()
 
+    def _meet(self, link: Link) -> None:
+        """Let a new node and all others know each other: they fetch rows from one another."""
+        self._peers.meet(link.name, link.actor)
+        for other in self._members.links():
+            if other is not link:
+                other.send(Met(link.name, link.actor))
+                link.send(Met(other.name, other.actor))
+
     def _gone(self, link: Link, reason: str) -> None:
         self._members.lost(link)
         with self._lock:
-            if self._links.pop(link.name, None) is None:
-                self._launches.lose(link, self._links.values(), reason)
+            is_used = self._links.pop(link.name, None) is not None
+            self._peers.lose(link.name)
+            for other in self._members.links():
+                other.send(Lost(link.name))
+            if not is_used:
+                self._launches.lose(link, reason)
                 return
             self._runs.lose(link, reason)
-            self._leave_here(link.name)
+            self._here.lose(link.name)
             self._tell_node(NodeLost(0.0, link.name))
-            self._launches.lose(link, self._links.values(), reason)
+            self._launches.lose(link, reason)
 
     def _tell_node(self, event: NodeJoined | NodeLost) -> None:
         if self._post is None:
@@ -179,16 +195,14 @@ class RayBackend:
                 raise AssertionError("tasks of a cluster are given as data")
 
     def _lease(self, query: str, work: Leased) -> None:
-        job = str(JobId(query, NATIVE_JOB))
         if work.statement is None:
-            is_here = str(JobId(work.run, NATIVE_JOB)) in self._is_here
+            is_here = self._here.has_run(work.run)
         else:
             sent = self._send(work.statement)
             is_here = sent is None
             if sent is not None:
                 work = Leased(work.run, work.width, work.output, sent)
         if is_here:
-            self._is_here.add(job)
             self._here.add(query, work)
         else:
             self._runs.add(query, work)
@@ -215,15 +229,14 @@ class RayBackend:
         link = self._links.get(command.node)
         if link is None:
             return
-        if command.job in self._is_here:
-            self._held_here[command.job, command.node] += command.slots
+        if self._here.has(command.job):
             self._here.grant(command)
         else:
             self._runs.grant(command, link)
 
     def _revoke(self, command: Revoke) -> None:
         link = self._links.get(command.node)
-        if command.job in self._is_here:
+        if self._here.has(command.job):
             self._here.revoke(command)
         elif link is not None:
             self._runs.revoke(command, link)
@@ -243,7 +256,7 @@ class RayBackend:
 
     def set_guarantee_unmet(self, unmet: bool) -> None:
         with self._lock:
-            self._here.guarantee_unmet = unmet
+            self._here.set_guarantee_unmet(unmet)
             for link in self._links.values():
                 link.send(Unmet(unmet))
 
@@ -257,13 +270,10 @@ class RayBackend:
 
     def forget(self, query: str) -> None:
         with self._lock:
-            job = str(JobId(query, NATIVE_JOB))
-            if job in self._is_here:
-                self._is_here.discard(job)
-                self._here.forget(query)
+            self._here.forget(query)
             self._runs.forget(query)
             self._launches.forget(query)
-            self._usage.pop(query, None)
+            self._usage.forget(query)
             self._unwanted.discard(query)
 
     def make_again(self, query: str, task: TaskId) -> None:
@@ -315,43 +325,16 @@ class RayBackend:
             if link.name not in self._links:
                 return  # what a lost node still says counts no more
             if isinstance(news, QueryUsed):
-                news = self._summed(link, news)
+                news = self._usage.summed(link.name, news)
             if not self._launches.hear(news):
                 self._runs.hear(news)
-
-    def _summed(self, link: Link, used: QueryUsed) -> QueryUsed:
-        """What a query has cost at all nodes together."""
-        by_node = self._usage.setdefault(used.query, {})
-        by_node[link.name] = used.usage
-        total = Usage()
-        for usage in by_node.values():
-            total = Usage(
-                total.work_s + usage.work_s,
-                total.held_s + usage.held_s,
-                total.burst_s + usage.burst_s,
-                total.slots + usage.slots,
-                total.idling.plus(usage.idling),
-            )
-        return QueryUsed(used.query, total)
 
     def _heard_here(self, event: Any) -> None:
         """What runs in this process has posted something."""
         with self._lock:
-            if isinstance(event, LeaseEnded) and event.slots:
-                held = self._held_here[event.job, event.node]
-                if not held:
-                    return  # its node is lost, and the kernel knows it
-                self._held_here[event.job, event.node] = held - event.slots
-            assert self._post is not None
-            self._post(event)
-
-    def _leave_here(self, node: str) -> None:
-        """A node is lost: what runs here on its slots goes on when the kernel grants others."""
-        for (job, at), held in list(self._held_here.items()):
-            if at == node:
-                del self._held_here[job, at]
-                if held:
-                    self._here.revoke(Revoke(job, node, held))
+            if self._here.counts(event):
+                assert self._post is not None
+                self._post(event)
 
     def _failed(self, error: BaseException) -> None:
         if self._post is not None:
@@ -361,17 +344,8 @@ class RayBackend:
 
     def reports(self) -> dict[str, NodeReport]:
         """What each node holds now, of those that answer soon."""
-        ray = self._cluster.ray
-        until_s = time.monotonic() + REPORT_S
         links = [link for link in self._members.links() if not link.is_suspect]
-        asked = {link.name: link.actor.report.remote() for link in links}
-        found = {}
-        for name, answer in asked.items():
-            try:
-                found[name] = ray.get(answer, timeout=max(0.0, until_s - time.monotonic()))
-            except (ray.exceptions.RayError, TimeoutError):
-                continue
-        return found
+        return node_reports(self._cluster.ray, links)
 
     def notes(self) -> dict[str, NodeNote]:
         # Pages ask often; nodes are asked at most once per second.
@@ -388,17 +362,7 @@ class RayBackend:
         }
 
     def report(self) -> BackendReport:
-        total = self._here.report()
-        for report in self.reports().values():
-            total = BackendReport(
-                total.cpu_s + report.cpu_s,
-                total.bursts + report.bursts,
-                total.burst_s + report.burst_s,
-                total.sprints + report.sprints,
-                total.restarts + report.restarts,
-                total.restart_s + report.restart_s,
-            )
-        return total
+        return total_of(self._here.report(), self.reports().values())
 
     def close(self, timeout_s: float = 10.0) -> bool:
         deadline = time.monotonic() + timeout_s

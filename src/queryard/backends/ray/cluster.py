@@ -24,6 +24,11 @@ LOCAL, AUTO = "local", "auto"
 STORE_BYTES = 512 << 20
 
 
+# Ray gives way to every other program: its workers have the lowest priority but for a few. Queries
+# have the priority of the program that asks them, as in a process of its own.
+SYSTEM_CONFIG = {"worker_niceness": 0}
+
+
 class RayNode(NamedTuple):
     """A node as Ray knows it; `id` is another one for every start of it."""
 
@@ -128,6 +133,7 @@ def _started(cpus: int, store_bytes: int, namespace: str | None, ends: contextli
             configure_logging=False,
             _node_ip_address="127.0.0.1",
             _temp_dir=str(space.path),
+            _system_config=dict(SYSTEM_CONFIG),  # Ray adds to it
         )
     except Exception as error:
         raise QueryardError(

@@ -1,253 +1,225 @@
-"""Rows pass between nodes through Ray's object store.
+"""Rows pass between tasks: at their node as they are, to others when they are asked for.
 
-A task puts its rows at the node where it runs, in a few bundles: an object costs a millisecond or
-two whatever its size, and none can be fetched in part. The node's process owns what it puts: with
-the process, and with its node, the rows are gone. Whether they are still needed is for others to
-say.
+What a task makes stays with the process that ran it, within the memory of its query, or in files
+beyond it: with the process the rows are gone. Whether they are still needed is for others to say.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Self
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from queryard.engine.staged.cancellation import Cancellation
-from queryard.engine.staged.exchange import Partitions, Piece, PieceLost, Superseded, written
-from queryard.engine.staged.partitioning import SLAB_BYTES, Slabs, kept_schema
+from queryard.engine.staged.exchange import Partitions, Piece, PieceLost
+from queryard.engine.staged.local_exchange import LocalExchange, LocalWriter
 
-# Outputs below this are one object: to fetch all of it costs less than a second object.
-SMALL_BYTES = 1 << 20
-# So many bundles at most.
-MOST_BUNDLES = 16
-# So many bytes of an output are kept back before they are put; then the object store spills.
-FLUSH_BYTES = 64 << 20
-# How often a task that waits for rows looks whether it must stop.
-_LOOK_S = 0.1
+from .messages import Gone, Shared, Wanted
+from .peers import Ask, Asking, Peers, asks_for
 
-
-class Stretch(NamedTuple):
-    """Rows of one object."""
-
-    ref: Any
-    first: int
-    rows: int
-
-
-class Where(NamedTuple):
-    """The `ref` of a piece: where its rows lie, and for the first piece of an output its columns.
-
-    A piece is only asked for its columns if it is the first of its output.
-    """
-
-    stretches: tuple[Stretch, ...]
-    columns: bytes = b""
+# Of rows that several nodes ask for, at least so many bytes are put once for all of them.
+SHARED_BYTES = 1 << 20
+# So many bytes are asked for ahead at most, by one query at one node.
+AHEAD_BYTES = 32 << 20
 
 
 class RayExchange:
-    """What one query has put at one place; any thread may call it."""
+    """The way of one query, at one place, to rows at others. Any thread may call it.
 
-    def __init__(self, ray: Any, place: str, bundles: int) -> None:
-        """`bundles` is into how many objects a large output is divided."""
-        self._ray = ray
+    The `ref` of a piece says how to get it: the attempt that made it, at its holder; the rows
+    themselves, as bytes, if they are few; or a reference to an object.
+    """
+
+    def __init__(self, peers: Peers, place: str, query: str) -> None:
+        self._peers = peers
+        self._ray = peers.ray
         self._place = place
-        self._bundles = max(1, min(bundles, MOST_BUNDLES))
+        self._query = query
         self._lock = threading.Lock()
-        self._attempts: dict[str, int] = {}
         # Objects live as long as their owner holds a reference.
-        self._held: dict[str, list[Any]] = {}
-        self._lost: set[str] = set()
+        self._held: dict[Any, Any] = {}
+        self._ahead: dict[Piece, Ask] = {}
+        self._ahead_bytes = 0
 
     @property
     def place(self) -> str:
         return self._place
 
-    @property
-    def objects(self) -> int:
-        """How many objects are held."""
-        with self._lock:
-            return sum(map(len, self._held.values()))
-
     def open(
         self, key: str, attempt: int, schema: pa.Schema, partitions: Partitions | None
-    ) -> RayWriter:
-        return RayWriter(self, key, attempt, schema, partitions)
+    ) -> LocalWriter:
+        raise AssertionError(f"{self._place} runs no tasks")
 
     def publish(self, key: str, rows: pa.Table) -> Piece:
-        return written(self, key, rows)
+        ref = self._held[key] = self.put(as_stream(rows))
+        return Piece(key, None, self._place, rows.num_rows, rows.nbytes, ref)
+
+    def put(self, value: Any) -> Any:
+        """An object in the store, which is lost with this process."""
+        return self._ray.put(value)
 
     def fetch(self, pieces: Sequence[Piece], cancelled: Cancellation | None = None) -> pa.Table:
-        stretches = [
-            (piece, stretch)
-            for piece in pieces
-            if piece.rows
-            for stretch in _where(piece).stretches
-        ]
-        if not stretches:
-            return columns_of(_where(pieces[0])).empty_table()
-        refs = list(dict.fromkeys(stretch.ref for _, stretch in stretches))
-        self._await(refs, [piece for piece, _ in stretches], cancelled)
-        tables: dict[Any, pa.Table] = {}
-        lost: list[Piece] = []
-        for piece, stretch in stretches:
-            try:
-                if stretch.ref not in tables:
-                    tables[stretch.ref] = self._ray.get(stretch.ref)
-            except self._ray.exceptions.ObjectLostError:
-                lost.append(piece)
-        if lost:
-            raise PieceLost(lost)
-        return pa.concat_tables(
-            tables[stretch.ref].slice(stretch.first, stretch.rows) for _, stretch in stretches
-        )
+        wanted = [piece for piece in pieces if piece.rows] or [pieces[0]]
+        found: dict[int, list[pa.Table]] = {place: [] for place in range(len(wanted))}
+        elsewhere: list[tuple[int, Piece]] = []
+        asks: list[Ask] = []
+        for place, piece in enumerate(wanted):
+            if isinstance(piece.ref, bytes):
+                found[place].append(of_stream(pa.py_buffer(piece.ref)).slice(0, piece.rows))
+            elif (here := self._here(piece)) is not None:
+                found[place].append(here)
+            elif (ready := self._under_way(piece)) is not None:
+                asks.append(ready)
+                ready.places = [place]
+            else:
+                elsewhere.append((place, piece))
+        asks += asks_for(elsewhere, self._peers.ask_bytes)
+        pins = sum(ask.bytes for ask in asks) <= self._peers.pinned_bytes
+        for ask, answer in Asking(self._peers, self._query, cancelled).answers(asks):
+            rows = of_stream(answer if pins else _copied(answer))
+            first = 0
+            for place, each in zip(ask.places, ask.wanted, strict=True):
+                found[place].append(rows.slice(first, each.rows))
+                first += each.rows
+        return pa.concat_tables(table for place in found for table in found[place])
 
-    def _await(
-        self, refs: list[Any], pieces: Sequence[Piece], cancelled: Cancellation | None
-    ) -> None:
-        """Wait until all objects are at this node; it is told at once that a place is gone."""
-        while True:
-            ready, _ = self._ray.wait(refs, num_returns=len(refs), timeout=_LOOK_S)
-            if len(ready) == len(refs):
-                return
-            if cancelled is not None:
-                cancelled.check()
-            if gone := [piece for piece in pieces if piece.holder in self._lost]:
-                raise PieceLost(gone)
+    def _here(self, piece: Piece) -> pa.Table | None:
+        """The rows of a piece that lies at this place."""
+        return None
+
+    def _under_way(self, piece: Piece) -> Ask | None:
+        """Where the rows of a piece are, or will be without being asked for again."""
+        if not isinstance(piece.ref, int):
+            ask = Ask("", answer=piece.ref)
+            ask.add(0, piece, Wanted(piece.key, None, 0, 0, piece.rows), piece.bytes)
+            return ask
+        with self._lock:
+            found = self._ahead.pop(piece, None)
+            self._ahead_bytes -= 0 if found is None else found.bytes
+            return found
+
+    def ask_ahead(self, pieces: Iterable[Piece]) -> None:
+        """A task will read these; have them on their way, as far as that is not too much."""
+        for piece in pieces:
+            asks = asks_for([(0, piece)], self._peers.ask_bytes)
+            with self._lock:
+                is_much = len(asks) > 1 or self._ahead_bytes + piece.bytes > AHEAD_BYTES
+                if is_much or piece in self._ahead or piece.holder == self._place:
+                    continue
+                (ask,) = asks
+                ask.answer = self._peers.ask(ask.holder, self._query, tuple(ask.wanted))
+                if ask.answer is None:
+                    continue  # its node is gone; the task will be told
+                self._ahead[piece] = ask
+                self._ahead_bytes += ask.bytes
+            # It is not waited for: Ray begins to bring it here.
+            self._ray.wait([ask.answer], num_returns=1, timeout=0)
 
     def lose(self, place: str) -> None:
         """A place is gone: tasks that wait for rows from there need not find out themselves."""
-        self._lost.add(place)
+        self._peers.lose(place)
 
     def drop(self, keys: Iterable[str]) -> None:
-        with self._lock:
-            for key in keys:
-                self._held.pop(key, None)
+        for key in keys:
+            self._held.pop(key, None)
 
     def settle(self) -> None:
-        pass  # the object store spills by itself
+        pass
 
     def close(self) -> None:
         """Let go of all objects."""
         with self._lock:
             self._held.clear()
-
-    # --- for writers --------------------------------------------------------------------------
-
-    def bundles_of(self, size_bytes: int) -> int:
-        """Into how many objects to divide so many bytes of partitions."""
-        return 1 if size_bytes < SMALL_BYTES else self._bundles
-
-    def put(self, rows: pa.Table) -> Any:
-        return self._ray.put(rows)
-
-    def stand(self, key: str, attempt: int, refs: list[Any]) -> None:
-        """Let an output that is complete stand, unless that of a later attempt does."""
-        with self._lock:
-            standing = self._attempts.get(key, attempt)
-            if standing > attempt:
-                raise Superseded(f"attempt {attempt} of {key} came after attempt {standing}")
-            self._attempts[key] = attempt
-            self._held[key] = refs
+            self._ahead.clear()
+            self._ahead_bytes = 0
 
 
-class RayWriter:
-    """An output on its way into the object store."""
+class NodeExchange(RayExchange):
+    """What the tasks of a query have made at one node, and the way to the rest."""
 
     def __init__(
-        self,
-        exchange: RayExchange,
-        key: str,
-        attempt: int,
-        schema: pa.Schema,
-        partitions: Partitions | None,
+        self, peers: Peers, place: str, query: str, memory_bytes: float, temp: Path | None = None
     ) -> None:
-        self._exchange = exchange
-        self._key = key
-        self._attempt = attempt
-        self._partitions = 1 if partitions is None else partitions.number
-        self._schema = kept_schema(schema, partitions)
-        self._batches: dict[int | None, list[pa.RecordBatch]] = {}
-        self._bytes = 0
-        self._refs: list[Any] = []
-        self._stretches: dict[int | None, list[Stretch]] = {}
-        self._sizes: dict[int | None, int] = {}
-        self._slabs: Slabs | None = None
-        if partitions is not None:
-            self._slabs = Slabs(schema, partitions.column, SLAB_BYTES, self._keep)
+        """Rows beyond `memory_bytes` go to files under `temp`."""
+        super().__init__(peers, place, query)
+        self._own = LocalExchange(memory_bytes, temp, place)
+        self._asked: Counter[tuple[Wanted, ...]] = Counter()
 
-    def append(self, batch: pa.RecordBatch) -> None:
-        if self._slabs is None:
-            self._keep(batch, None)
-        elif self._slabs.add(batch):
-            self._slabs.sort()
-        if self._bytes >= FLUSH_BYTES:
-            self._flush()
+    @property
+    def objects(self) -> int:
+        """How many outputs and objects are held."""
+        with self._lock:
+            return len(self._own.store) + len(self._held) + len(self._ahead)
 
-    def commit(self) -> tuple[Piece, ...]:
-        if self._slabs is not None:
-            self._slabs.sort()
-        self._flush()
-        self._exchange.stand(self._key, self._attempt, self._refs)
-        columns = self._schema.serialize().to_pybytes()
-        place = self._exchange.place
-        pieces = [
-            Piece(
-                self._key,
-                part,
-                place,
-                sum(stretch.rows for stretch in stretches),
-                self._sizes[part],
-                Where(tuple(stretches)),
-            )
-            for part, stretches in sorted(self._stretches.items(), key=lambda item: item[0] or 0)
-        ]
-        if not pieces:
-            return (Piece(self._key, None, place, 0, 0, Where((), columns)),)
-        first = pieces[0]
-        return (first._replace(ref=first.ref._replace(columns=columns)), *pieces[1:])
+    def open(
+        self, key: str, attempt: int, schema: pa.Schema, partitions: Partitions | None
+    ) -> LocalWriter:
+        return self._own.open(key, attempt, schema, partitions)
 
-    def _keep(self, batch: pa.RecordBatch, part: int | None) -> None:
-        if batch.num_rows:
-            self._batches.setdefault(part, []).append(batch)
-            self._bytes += batch.nbytes
-            self._sizes[part] = self._sizes.get(part, 0) + batch.nbytes
+    def _here(self, piece: Piece) -> pa.Table | None:
+        if piece.holder != self._place:
+            return None
+        rows = self._own.fetch([piece])
+        return rows if piece.rows else rows.slice(0, 0)
 
-    def _flush(self) -> None:
-        """Put what has come so far: neighbouring partitions together, in a few objects."""
-        bundles: dict[int, list[int | None]] = {}
-        number = min(self._exchange.bundles_of(self._bytes), self._partitions)
-        for part in sorted(self._batches, key=lambda part: part or 0):
-            bundles.setdefault((part or 0) * number // self._partitions, []).append(part)
-        for parts in bundles.values():
-            batches = [batch for part in parts for batch in self._batches[part]]
-            ref = self._exchange.put(pa.Table.from_batches(batches, self._schema))
-            self._refs.append(ref)
-            first = 0
-            for part in parts:
-                rows = sum(batch.num_rows for batch in self._batches[part])
-                self._stretches.setdefault(part, []).append(Stretch(ref, first, rows))
-                first += rows
-        self._batches.clear()
-        self._bytes = 0
+    def told(self, pieces: Sequence[Piece], attempt: int) -> tuple[Piece, ...]:
+        """Pieces of a task of this node as others can ask for them."""
+        return tuple(piece._replace(ref=attempt) for piece in pieces)
 
-    def __enter__(self) -> Self:
-        return self
+    def rows(self, wanted: tuple[Wanted, ...]) -> pa.Buffer | Shared | Gone:
+        """What another place asks for."""
+        gone = [each.key for each in wanted if self._own.attempt(each.key) != each.attempt]
+        tables = []
+        for each in wanted:
+            try:
+                held = self._own.fetch([Piece(each.key, each.part, self._place, 0, 0)])
+                tables.append(held.slice(each.first, each.rows))
+            except PieceLost:
+                gone.append(each.key)
+        if gone:
+            return Gone(tuple(gone))
+        return self._shared(wanted, pa.concat_tables(tables))
 
-    def __exit__(self, *_: object) -> None:
-        # What was put without a commit has no other reference, and goes with this one.
-        self._refs = []
-        self._stretches = {}
-        self._batches.clear()
+    def _shared(self, wanted: tuple[Wanted, ...], rows: pa.Table) -> pa.Buffer | Shared:
+        """An answer; what is asked for a second time lies in the object store from then on."""
+        if rows.nbytes < SHARED_BYTES:
+            return as_stream(rows)
+        with self._lock:
+            self._asked[wanted] += 1
+            if self._asked[wanted] == 1:
+                return as_stream(rows)
+            if wanted not in self._held:
+                self._held[wanted] = self.put(as_stream(rows))
+            return Shared(self._held[wanted])
+
+    def drop(self, keys: Iterable[str]) -> None:
+        self._own.drop(keys)
+
+    def settle(self) -> None:
+        self._own.settle()
+
+    def close(self) -> None:
+        super().close()
+        self._own.close()
 
 
-def columns_of(where: Where) -> pa.Schema:
-    """The columns of an output, from its first piece."""
-    return pa.ipc.read_schema(pa.BufferReader(where.columns))
+def as_stream(rows: pa.Table) -> pa.Buffer:
+    """Rows as bytes, without what lies beside slices."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return sink.getvalue()
 
 
-def _where(piece: Piece) -> Where:
-    found = piece.ref
-    assert isinstance(found, Where), f"{piece.key}: put by another kind of exchange"
-    return found
+def of_stream(stream: pa.Buffer) -> pa.Table:
+    """The rows, where they lie."""
+    return pa.ipc.open_stream(stream).read_all()
+
+
+def _copied(stream: pa.Buffer) -> pa.Buffer:
+    """The same in memory of this process, so that the object store need not keep it."""
+    return pa.py_buffer(bytearray(stream))

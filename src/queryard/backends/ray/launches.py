@@ -8,7 +8,7 @@ lost are the kernel's to make again; a reduce that needs them waits.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from queryard.backends.protocol import LaunchFailed, PlacedTasks, Post
@@ -19,7 +19,7 @@ from queryard.engine.errors import QueryCancelled
 from queryard.engine.staged.exchange import Superseded
 
 from .link import Link
-from .messages import Forget, Lost, Made, News, Obey, Open, Run, Stop
+from .messages import Ahead, Forget, Made, News, Obey, Open, Run, Stop
 
 # Numbers of tasks that are made again begin here: the kernel's own never get so far.
 BESIDE = 1 << 40
@@ -103,11 +103,8 @@ class Launches:
             return
         if found is None:
             return  # it waits
+        self._open(known, launched)
         link = launched.link
-        if link.name not in known.at:
-            known.at[link.name] = link
-            self._prepared(link)
-            link.send(Open(launched.query, known.tasks.opening(self._nodes())))
         is_last = found.task == launched.task
         number = launched.number if is_last else next(self._numbers)
         known.making.add(found.task)
@@ -116,6 +113,14 @@ class Launches:
         job = str(JobId(launched.query, found.task.job))
         command = Launch(number, link.name, (found.task._replace(job=job),))
         link.send(Run(command, found.spec))
+
+    def _open(self, known: TasksOf, launched: Launched) -> None:
+        """Let a node know a query, before anything else of it."""
+        link = launched.link
+        if link.name not in known.at:
+            known.at[link.name] = link
+            self._prepared(link)
+            link.send(Open(launched.query, known.tasks.opening(self._nodes())))
 
     def _advance_all(self, known: TasksOf) -> None:
         """Something has changed: what waited may go on."""
@@ -183,6 +188,23 @@ class Launches:
                 return
             _set_beaten(known, launched, True)
         known.tasks.done(news.task, news.outcome)
+        for waiting in known.launched.values():
+            self._tell_ahead(known, waiting, news)
+
+    def _tell_ahead(self, known: TasksOf, waiting: Launched, news: Made) -> None:
+        """A reduce was launched early: let its node fetch the rows of maps as they end."""
+        task, link = waiting.task, waiting.link
+        is_early = waiting.runs is None and task.kind == "reduce" and news.task.kind == "map"
+        if not is_early or news.task.job != task.job:
+            return
+        pieces = tuple(
+            piece
+            for piece in news.outcome.pieces
+            if piece.part == task.index and piece.rows and piece.holder != link.name
+        )
+        if pieces:
+            self._open(known, waiting)
+            link.send(Ahead(waiting.query, pieces))
 
     def _over(self, number: int, error: BaseException | None, output_bytes: float = 0.0) -> None:
         """What ran at a node for a launch has ended."""
@@ -213,10 +235,8 @@ class Launches:
             place = launched.link.name
             self._post(TaskFinished(0.0, launched.number, place, output_bytes))
 
-    def lose(self, link: Link, others: Iterable[Link], reason: str) -> None:
+    def lose(self, link: Link, reason: str) -> None:
         """A node is lost, with what ran there and the rows there; the kernel knows its launches."""
-        for other in others:
-            other.send(Lost(link.name))
         for known in list(self._queries.values()):
             known.tasks.lose_place(link.name)
             known.at.pop(link.name, None)

@@ -16,6 +16,7 @@ from typing import Any
 from queryard.core.model import Node
 
 from .messages import News, NodeFacts, Order
+from .packing import packed, unpacked
 
 # How long a node waits for something to tell before it answers all the same.
 POLL_S = 1.0
@@ -98,8 +99,9 @@ class Link:
         number = 0
         while (orders := self._next_orders()) is not None:
             number += 1
+            text, beside = packed(orders)
             # A batch is sent again until it is answered: the node takes it once.
-            if not self._call(partial(self._obey.remote, number, orders)):
+            if not self._call(partial(self._obey.remote, number, text, beside)):
                 return
 
     def _next_orders(self) -> list[Order] | None:
@@ -117,10 +119,10 @@ class Link:
         answer: list[Any] = []
         while self._call(partial(self._news.remote, known, POLL_S), answer):
             self._heard_s = time.monotonic()
-            known, news = answer.pop()
-            if news:
+            known, text, beside = answer.pop()
+            if news := unpacked(text, beside):
                 self._hear(self, news)
-            del news
+            del news, beside
 
     def _call(self, call: Callable[[], Any], answer: list[Any] | None = None) -> bool:
         """Call the node until it has answered; False if it is lost, or all is over."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from queryard.backends.protocol import BackendEvent
 from queryard.core.commands import Grant, Kill, Launch, Revoke
 from queryard.core.model import TaskId
+from queryard.engine.staged.exchange import Piece
 from queryard.estimate.prices import Rates
 from queryard.sql.catalog.carried import CarriedTable
 from queryard.sql.catalog.model import AttachedDatabase
@@ -67,10 +68,24 @@ class Forget(NamedTuple):
     query: str
 
 
+class Met(NamedTuple):
+    """A node has joined; its rows can be asked for."""
+
+    place: str
+    actor: Any
+
+
 class Lost(NamedTuple):
     """A node is gone, and the rows there with it."""
 
     place: str
+
+
+class Ahead(NamedTuple):
+    """A task that is to run here waits for others; these rows it will read."""
+
+    query: str
+    pieces: tuple[Piece, ...]
 
 
 class Room(NamedTuple):
@@ -86,7 +101,7 @@ class Unmet(NamedTuple):
     unmet: bool
 
 
-Order = Tables | Lease | Open | Run | Obey | Stop | Forget | Lost | Room | Unmet
+Order = Tables | Lease | Open | Run | Ahead | Obey | Stop | Forget | Met | Lost | Room | Unmet
 
 
 # --- news ----------------------------------------------------------------------------------------
@@ -124,6 +139,31 @@ class RowsEnded(NamedTuple):
 
 
 News = Made | RowsBegan | RowsCame | RowsEnded | BackendEvent
+
+
+# --- rows from node to node ----------------------------------------------------------------------
+
+
+class Wanted(NamedTuple):
+    """Rows of a piece, of the attempt that made it."""
+
+    key: str
+    part: int | None
+    attempt: int
+    first: int
+    rows: int
+
+
+class Shared(NamedTuple):
+    """The rows lie in the object store."""
+
+    ref: Any
+
+
+class Gone(NamedTuple):
+    """Some of the rows are not there."""
+
+    keys: tuple[str, ...]
 
 
 # --- joining -------------------------------------------------------------------------------------

@@ -13,13 +13,18 @@ from queryard.core.errors import QueryardError
 from queryard.core.model import TaskId
 from queryard.engine.access import Access, Reach
 from queryard.engine.pool import InstancePool
+from queryard.engine.staged.exchange import Piece
 from queryard.engine.staged.instance import open_instance
 from queryard.engine.staged.launched import Launched
 from queryard.engine.staged.node import StagedNode
 from queryard.engine.staged.task import TaskOutcome, TaskSpec
 from queryard.sql.planner.plan import StagedPlan
 
-from .exchange import RayExchange
+from .exchange import NodeExchange, as_stream
+from .messages import Wanted
+
+# Answers up to this size travel with the news of their task.
+TOLD_BYTES = 32 << 10
 
 Tell = Callable[[int, TaskId, TaskOutcome], None]
 """Told what a launch has made, before its end is."""
@@ -29,12 +34,12 @@ Tell = Callable[[int, TaskId, TaskOutcome], None]
 class Opening:
     """What the tasks of a query have in common: sent once to each node that runs some.
 
-    `memory_bytes` is what the query may use at all nodes, which have `cluster_bytes` together.
+    `memory_bytes` is what the query may use at all nodes, which have `cluster_bytes` together: half
+    for statements, half for the rows that tasks have made.
     """
 
     plan: StagedPlan
     memory_bytes: int
-    bundles: int
     access: Access
     cluster_bytes: float
 
@@ -54,7 +59,7 @@ class NodeTasks:
         reach: Reach,
         pool: InstancePool,
         temp: Path,
-        exchange: RayExchange,
+        exchange: NodeExchange,
         tell: Tell,
     ) -> None:
         self._opening = opening
@@ -62,13 +67,14 @@ class NodeTasks:
         self._temp = temp
         self._exchange = exchange
         self._tell = tell
+        self._last_kind = "reduce" if opening.plan.jobs[-1].partitions else "map"
         self._lock = threading.Lock()
         self._specs: dict[int, TaskSpec] = {}
         self._launched = Launched(pool, opening.memory_bytes, self._open_node)
 
     @property
     def objects(self) -> int:
-        """How many objects of the store it holds."""
+        """How many outputs of tasks, and objects of the store, it holds."""
         return self._exchange.objects
 
     def expect(self, launch: int, spec: Any) -> None:
@@ -76,9 +82,13 @@ class NodeTasks:
         with self._lock:
             self._specs[launch] = spec
 
-    def lose(self, place: str) -> None:
-        """Another node is gone, with the rows there."""
-        self._exchange.lose(place)
+    def ask_ahead(self, pieces: Sequence[Piece]) -> None:
+        """A task will run here that reads these."""
+        self._exchange.ask_ahead(pieces)
+
+    def rows(self, wanted: tuple[Wanted, ...]) -> Any:
+        """What another place asks for."""
+        return self._exchange.rows(wanted)
 
     # --- for the local backend ----------------------------------------------------------------
 
@@ -94,7 +104,7 @@ class NodeTasks:
         try:
             spec = self._specs[launch].with_text(self._opening.plan)
             outcome = self._launched.node().run(spec, cancelled)
-            self._tell(launch, task, outcome)
+            self._tell(launch, task, replace(outcome, pieces=self._as_told(task, outcome)))
             return outcome.output_bytes
         except QueryardError as error:
             raise self._reach.told(error) from None
@@ -102,6 +112,15 @@ class NodeTasks:
             self._launched.over(launch)
             with self._lock:
                 self._specs.pop(launch, None)
+
+    def _as_told(self, task: TaskId, outcome: TaskOutcome) -> tuple[Piece, ...]:
+        """Where the rows lie; a short answer travels with the news that it is there."""
+        is_answer = task.job == self._opening.plan.jobs[-1].name and task.kind == self._last_kind
+        if not is_answer or outcome.output_bytes > TOLD_BYTES or len(outcome.pieces) > 1:
+            return self._exchange.told(outcome.pieces, outcome.attempt)
+        (piece,) = outcome.pieces
+        rows = as_stream(self._exchange.fetch([piece]))
+        return (piece._replace(ref=rows.to_pybytes()),)
 
     def kill(self, launch: int) -> None:
         self._launched.kill(launch)

@@ -68,7 +68,8 @@ class TasksAtNodes:
             raise NotStageable("large tables of text are not cut into segments on a Ray cluster")
         nodes = self._backend.nodes
         again = self._backend.make_again
-        return SpreadTasks(self._ray, plan, query, memory_bytes, nodes, reach, again)
+        exchange = self._backend.exchange(query)
+        return SpreadTasks(exchange, plan, query, memory_bytes, nodes, reach, again)
 
 
 def _files(catalog: Catalog) -> Mapping[str, tuple[int, int]]:

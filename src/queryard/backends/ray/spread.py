@@ -15,7 +15,7 @@ from queryard.core.model import Node, TaskId
 from queryard.engine.access import Reach
 from queryard.engine.errors import QueryCancelled, QueryFailed
 from queryard.engine.staged.actuals import JobActuals
-from queryard.engine.staged.exchange import PieceLost
+from queryard.engine.staged.exchange import Exchange, PieceLost
 from queryard.engine.staged.query import StagedQuery
 from queryard.engine.staged.store import MissingRows
 from queryard.sql.planner.plan import StagedPlan
@@ -23,8 +23,6 @@ from queryard.sql.planner.plan import StagedPlan
 from .exchange import RayExchange
 from .node_tasks import Opening
 
-DRIVER = "driver"
-"""The place of rows that the driver has put."""
 # So often a task may find its inputs gone before its query fails.
 MOST_LOSSES = 20
 
@@ -39,7 +37,7 @@ class SpreadTasks:
 
     def __init__(
         self,
-        ray: Any,
+        exchange: RayExchange,
         plan: StagedPlan,
         query: str,
         memory_bytes: int,
@@ -63,7 +61,7 @@ class SpreadTasks:
         # Tasks whose rows are gone from a node that is not: the kernel does not know of it.
         self._unknown: set[TaskId] = set()
         self._closed = False
-        self._exchange = RayExchange(ray, DRIVER, 1)
+        self._exchange = exchange
         self._query.publish(self._exchange)
 
     # --- for the session ----------------------------------------------------------------------
@@ -89,7 +87,7 @@ class SpreadTasks:
             for batch in rows.to_batches():
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
-    def _fetched(self, task: TaskId, fetch: Callable[[RayExchange], pa.Table]) -> pa.Table:
+    def _fetched(self, task: TaskId, fetch: Callable[[Exchange], pa.Table]) -> pa.Table:
         for _ in range(MOST_LOSSES):
             if self._closed:
                 raise QueryCancelled("cancelled")
@@ -114,9 +112,7 @@ class SpreadTasks:
     # --- for the backend ----------------------------------------------------------------------
 
     def opening(self, nodes: int) -> Opening:
-        return Opening(
-            self._query.plan, self._memory_bytes, nodes, self._access, self._cluster_bytes
-        )
+        return Opening(self._query.plan, self._memory_bytes, self._access, self._cluster_bytes)
 
     def next_for(self, task: TaskId, attempt: int, making: Set[TaskId]) -> Ready | None:
         with self._lock:

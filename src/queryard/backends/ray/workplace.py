@@ -25,9 +25,10 @@ from queryard.sql.catalog.contents import Contents
 from queryard.sql.catalog.survey import Survey
 from queryard.sql.statistics.store import cache_folder
 
-from .exchange import RayExchange
+from .exchange import NodeExchange
 from .messages import NodeFacts, NodeSetting, Tables
 from .node_tasks import NodeTasks, Tell
+from .peers import Peers
 
 # What small queries reserve: instances of this size are kept ready.
 WARM_BYTES = 128 << 20
@@ -39,6 +40,7 @@ class Workplace(Protocol):
     """What a node has beside its slots."""
 
     engine: Engine
+    peers: Peers
 
     def facts(self) -> NodeFacts:
         """What the driver compares before it lets the node join."""
@@ -76,7 +78,7 @@ class DuckWorkplace(Workplace):
     def __init__(self, setting: NodeSetting) -> None:
         import ray
 
-        self._ray = ray
+        self.peers = Peers(ray, setting.store_bytes)
         self._setting = setting
         self._memory_bytes = setting.memory_bytes or own_bytes(setting, memory_budget(None))
         self._pool_bytes = int(self._memory_bytes * POOL_SHARE)
@@ -114,9 +116,10 @@ class DuckWorkplace(Workplace):
         self._catalog.refresh()
 
     def open_tasks(self, query: str, opening: Any, tell: Tell) -> NodeTasks:
-        exchange = RayExchange(self._ray, self._setting.name, opening.bundles)
-        reach = self.engine.reach(opening.access)
         part = opening.part(self._pool_bytes)
+        half = part.memory_bytes // 2
+        exchange = NodeExchange(self.peers, self._setting.name, query, half, self._space.path)
+        reach = self.engine.reach(opening.access)
         return NodeTasks(part, reach, self._native.pool, self._space.path, exchange, tell)
 
     def close(self) -> None:

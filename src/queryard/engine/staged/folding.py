@@ -34,7 +34,7 @@ class Fold:
 
     pieces: tuple[Piece, ...] = ()
     tasks: set[TaskId] = field(default_factory=set)
-    waiting: list[TaskId] = field(default_factory=list)
+    waiting: dict[TaskId, None] = field(default_factory=dict)  # in their order
     busy: bool = False
     useless: bool = False
     number: int = 0
@@ -56,9 +56,7 @@ class Folds:
 
     def wait(self, task: TaskId) -> None:
         """The output of a map may be put together with others."""
-        waiting = self[task.job].waiting
-        if task not in waiting:
-            waiting.append(task)
+        self[task.job].waiting[task] = None
 
     def begin(self, job: str, outcomes: Mapping[TaskId, TaskOutcome]) -> list[TaskId]:
         """The maps of which the outputs are put together now; none if it is not the time."""
@@ -78,7 +76,7 @@ class Folds:
         fold.useless = outcome.rows > _MOST_LEFT * before
         fold.pieces = outcome.pieces
         fold.tasks.update(found.tasks)
-        fold.waiting = [task for task in fold.waiting if task not in fold.tasks]
+        fold.waiting = {task: None for task in fold.waiting if task not in fold.tasks}
 
     def lost(self, place: str) -> Iterable[TaskId]:
         """A place is gone with the pieces there. The tasks that must run again for that."""

@@ -37,6 +37,10 @@ class LocalExchange:
     def place(self) -> str:
         return self._place
 
+    def attempt(self, key: str) -> int | None:
+        """The attempt whose output stands under a key, or stood until it was dropped."""
+        return self._attempts.get(key)
+
     def open(
         self, key: str, attempt: int, schema: pa.Schema, partitions: Partitions | None
     ) -> LocalWriter:

@@ -118,6 +118,9 @@ class Store:
         with self._lock:
             return key in self._entries
 
+    def __len__(self) -> int:
+        return len(self._entries)
+
     def drop(self, key: Hashable) -> None:
         """Forget a key, if it is there."""
         with self._lock:
