@@ -139,8 +139,11 @@ def run(main: Coroutine[Any, Any, None]) -> None:
             import uvloop
 
             factory = uvloop.new_event_loop
-    with asyncio.Runner(loop_factory=factory) as runner:
-        runner.run(main)
+    try:
+        with asyncio.Runner(loop_factory=factory) as runner:
+            runner.run(main)
+    finally:
+        gc.unfreeze()  # so that all of it can be freed at the end
 
 
 def _return_memory() -> None:

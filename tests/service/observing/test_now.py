@@ -6,6 +6,7 @@ import json
 import time
 
 from queryard.service.http import models_observing as models
+from queryard.service.observing.observer import Observer
 from service.http.test_queries import LONG, submitted
 from service.http.test_rows_resumed import eventually
 
@@ -107,9 +108,8 @@ def test_a_stream_tells_changes_and_rests_otherwise(server, ann):
 
 def test_pages_with_the_same_view_get_the_same_bytes_made_once(server, ann, monkeypatch):
     made = []
-    observer = server.app._app.state.observer
-    real = observer.now
-    monkeypatch.setattr(observer, "now", lambda *given: made.append(given) or real(*given))
+    real = Observer.now
+    monkeypatch.setattr(Observer, "now", lambda *given: made.append(given) or real(*given))
     with (
         ann.stream("GET", "/v1/now/stream") as one,
         server.client("ben").stream("GET", "/v1/now/stream") as other,
