@@ -6,14 +6,14 @@ import contextlib
 import logging
 import os
 import shutil
-import signal
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from queryard.backends.ray.importing import import_on_loopback
+
+from .processes import Process, descendants, end
 
 ROOT = Path(__file__).parents[2]
 STORE_BYTES = 160 << 20
@@ -37,7 +37,7 @@ class Nodes:
         self.folder = folder
         """All temporary files of Ray."""
         self.alive: list[Any] = []
-        self._killed: set[int] = set()
+        self._killed: set[Process] = set()
 
     def add(self, cpus: int) -> Any:
         node = self._cluster.add_node(num_cpus=cpus, object_store_memory=self._store_bytes)
@@ -46,20 +46,20 @@ class Nodes:
 
     def kill(self, node: Any) -> None:
         """Kill a node and all its processes, by their ids, as if its machine lost its power."""
-        process = node.all_processes["raylet"][0].process
-        below = descendants(process.pid)
+        raylet = node.all_processes["raylet"][0].process
+        below = descendants(raylet.pid)
         self.alive.remove(node)
-        for pid in (process.pid, *below):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        process.wait()
-        self._killed |= {process.pid, *below}
+        raylet.kill()
+        for process in below:
+            process.kill()
+        raylet.wait()
+        self._killed |= below
         # What is left of it: files of its own, and processes of Ray's that watch it.
         self._cluster.remove_node(node, allow_graceful=False)
 
     def left_of_killed(self) -> list[str]:
         """The processes of killed nodes that still live."""
-        return [command(pid) for pid in self._killed if lives(pid)]
+        return [process.command for process in self._killed if process.lives]
 
 
 @contextlib.contextmanager
@@ -99,18 +99,8 @@ def nodes(*cpus: int, store_bytes: int = STORE_BYTES) -> Iterator[Nodes]:
             ray.shutdown()
             if cluster is not None:
                 cluster.shutdown()
-            _end(started)
+            end(started, END_S)
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _end(pids: set[int]) -> None:
-    """Wait until processes have ended; those that take too long are killed."""
-    until = time.monotonic() + END_S
-    while any(map(lives, pids)) and time.monotonic() < until:
-        time.sleep(0.05)
-    for pid in filter(lives, pids):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager
@@ -126,38 +116,3 @@ def _environment(**values: str) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-# --- processes ---------------------------------------------------------------------------------
-
-
-def descendants(pid: int) -> set[int]:
-    """All processes below one."""
-    parents: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError, IndexError):
-                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                parents.setdefault(parent, []).append(int(entry.name))
-    found: set[int] = set()
-    left = [pid]
-    while left:
-        for child in parents.get(left.pop(), []):
-            found.add(child)
-            left.append(child)
-    return found
-
-
-def lives(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def command(pid: int) -> str:
-    """What a process is, for people."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")[:80]
-    except OSError:
-        return str(pid)

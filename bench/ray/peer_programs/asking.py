@@ -1,0 +1,89 @@
+"""What the programs of all peers have in common; run with an interpreter that has the peers.
+
+A program reads an order (JSON): tables, queries by name, how often each is asked alone, where to
+put temporary files. It writes an answer: seconds alone, seconds of all at once, a check of the rows
+of each query, and what could not be asked.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+Ask = Callable[[str], Iterable[Sequence[Any]]]
+"""All rows of a query, by its name."""
+
+
+def order() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    return found
+
+
+def check(rows: Iterable[Sequence[Any]]) -> list[float]:
+    """How many rows there are, and the sum of all numbers in them."""
+    number, total = 0, 0.0
+    for row in rows:
+        number += 1
+        for value in row:
+            if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+                total += float(value)
+    return [number, total]
+
+
+def run(ask: Ask, asked: dict[str, Any]) -> None:
+    """Ask all queries one by one, then all that were answered at once, and write what came."""
+    names: list[str] = asked["queries_in_order"]
+    alone_s: dict[str, list[float]] = {}
+    checks: dict[str, list[float]] = {}
+    errors: dict[str, str] = {}
+    for name in names:
+        for _ in range(asked["times"]):
+            began_s = time.perf_counter()
+            try:
+                found = ask(name)
+                taken_s = time.perf_counter() - began_s
+                checks[name] = check(found)
+            except Exception as error:
+                errors[name] = f"{type(error).__name__}: {str(error)[:300]}"
+                break
+            alone_s.setdefault(name, []).append(taken_s)
+        _tell(f"{name}: {alone_s.get(name, errors.get(name))}")
+    at_once_s = _at_once(ask, [name for name in names if name not in errors], errors)
+    answer = {"alone_s": alone_s, "at_once_s": at_once_s, "checks": checks, "errors": errors}
+    Path(sys.argv[2]).write_text(json.dumps(answer), encoding="utf-8")
+
+
+def _at_once(ask: Ask, names: Sequence[str], errors: dict[str, str]) -> dict[str, float]:
+    start = threading.Event()
+    taken_s: dict[str, float] = {}
+    began: list[float] = []
+
+    def one(name: str) -> None:
+        start.wait()
+        try:
+            for _ in ask(name):
+                pass
+        except Exception as error:
+            errors[name] = f"at once: {type(error).__name__}: {str(error)[:300]}"
+        else:
+            taken_s[name] = time.perf_counter() - began[0]
+
+    threads = [threading.Thread(target=one, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    began.append(time.perf_counter())
+    start.set()
+    for thread in threads:
+        thread.join()
+    _tell(f"{len(taken_s)} at once")
+    return taken_s
+
+
+def _tell(line: str) -> None:
+    print(f"    {line}", file=sys.stderr, flush=True)
