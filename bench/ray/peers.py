@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import sqlglot
 from rich.console import Console
 from rich.table import Table
@@ -77,8 +78,7 @@ def main(given: Sequence[str] | None = None) -> None:
     if options.quick:
         options.scale, options.times = min(options.scale, 0.1), 1
     console = Console(highlight=False)
-    folder = options.data / f"sf{options.scale:g}"
-    tpch.generate(folder, options.scale)
+    folder = made(options.data, options.scale)
     texts = {f"Q{number}": tpch.query(number) for number in tpch.queries()}
     expected = plain_checks(folder, texts)
     found: dict[str, Times] = {}
@@ -90,6 +90,8 @@ def main(given: Sequence[str] | None = None) -> None:
             found[name] = peer(name, texts, folder, options)
         except (Unavailable, PeerFailed) as error:
             console.print(f"{name} is left out: {error}", style="red", markup=False)
+    if not found:
+        raise SystemExit("error: there is no peer to compare with; see above")
     console.print("Queryard on Ray, two nodes …")
     asked = {name: compared(times, expected, console, name) for name, times in found.items()}
     ours = queryard_times(texts, folder, options, [list(texts), *asked.values()])
@@ -97,6 +99,22 @@ def main(given: Sequence[str] | None = None) -> None:
     for name, names in asked.items():
         if names:
             shown(WHAT[name], found[name], ours[tuple(names)], names, len(texts), console)
+
+
+def made(place: Path, scale: float) -> Path:
+    """TPC-H as Parquet that all can read: as it is generated, Daft knows no type of its texts."""
+    source, folder = place / f"sf{scale:g}", place / f"peers-sf{scale:g}"
+    tpch.generate(source, scale)
+    folder.mkdir(exist_ok=True)
+    with duckdb.connect() as connection:
+        for table in tpch.TABLES:
+            file = folder / f"{table}.parquet"
+            if not file.exists():
+                part = file.with_suffix(".part")
+                rows = f"FROM read_parquet('{source / table}.parquet')"
+                connection.execute(f"COPY ({rows}) TO '{part}' (FORMAT parquet)")
+                part.replace(file)
+    return folder
 
 
 class PeerFailed(Exception):

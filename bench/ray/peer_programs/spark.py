@@ -16,7 +16,7 @@ import pyspark
 from asking import order, run
 from pyspark.sql import SparkSession
 
-START_S = 60.0
+START_S = 180.0
 
 
 def free_port() -> int:
