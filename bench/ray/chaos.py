@@ -179,7 +179,8 @@ def chaos(options: argparse.Namespace, console: Console) -> bool:
     def tell(found: Outcomes) -> None:
         say(
             f"{len(found.took_s)} answers, {len(found.wrong)} wrong, {found.gone} lost with their "
-            f"node, mean {found.mean_s:.2f} s"
+            f"node, mean {found.mean_s:.2f} s; {len(session.queries())} under way at "
+            f"{len(session.host.backend.nodes)} nodes"
         )
 
     folder = options.data / f"sf{options.scale:g}"

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import shutil
 import statistics
@@ -43,7 +42,7 @@ from tools.environment import Unavailable
 from tools.peers_environment import PEERS
 
 from .nodes import END_S, nodes
-from .peer_programs.asking import check
+from .peer_programs.asking import check, is_same
 from .processes import Process, descendants, end, off_loopback
 
 PROGRAMS = Path(__file__).with_name("peer_programs")
@@ -87,7 +86,7 @@ def main(given: Sequence[str] | None = None) -> None:
             raise SystemExit(f"error: --only {name}: unknown; there are {', '.join(FILES)}")
         console.print(f"{WHAT[name]} …")
         try:
-            found[name] = peer(name, texts, folder, options)
+            found[name] = peer(name, texts, expected, folder, options)
         except (Unavailable, PeerFailed) as error:
             console.print(f"{name} is left out: {error}", style="red", markup=False)
     if not found:
@@ -121,7 +120,13 @@ class PeerFailed(Exception):
     """A peer did not end well; the text says how."""
 
 
-def peer(name: str, texts: Mapping[str, str], folder: Path, options: argparse.Namespace) -> Times:
+def peer(
+    name: str,
+    texts: Mapping[str, str],
+    expected: Mapping[str, Sequence[float]],
+    folder: Path,
+    options: argparse.Namespace,
+) -> Times:
     """All queries at a peer, in a program of its own."""
     if name == "spark" and shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         raise PeerFailed(
@@ -140,6 +145,7 @@ def peer(name: str, texts: Mapping[str, str], folder: Path, options: argparse.Na
             },
             "queries_in_order": list(texts),
             "times": options.times,
+            "expected": expected,
             "nodes": NODES,
             "memory_mib": options.memory_mib,
             "local": temporary,
@@ -199,12 +205,9 @@ def compared(
             console.print(f"{who}: {name}: {times.errors[name]}", style="yellow", markup=False)
         elif name in times.checks:
             found_rows, found_total = times.checks[name]
-            same = found_rows == rows and math.isclose(
-                found_total, total, rel_tol=1e-6, abs_tol=1e-2
-            )
-            if same and name in times.at_once_s:
+            if is_same((found_rows, found_total), (rows, total)):
                 right.append(name)
-            elif not same:
+            else:
                 console.print(
                     f"{who}: {name}: another answer than DuckDB's: {found_rows:g} rows with sum "
                     f"{found_total:.6g}, not {rows:g} with {total:.6g}",
