@@ -75,12 +75,12 @@ def end(processes: Iterable[Process], patience_s: float) -> None:
         one.kill()
 
 
-def off_loopback(processes: Iterable[Process]) -> list[str]:
-    """The addresses other than 127.0.0.1 on which they listen, as the system writes them."""
+def off_loopback(pids: Iterable[int]) -> list[str]:
+    """The addresses other than 127.0.0.1 on which some listen, as the system writes them."""
     sockets = set()
-    for process in processes:
+    for pid in pids:
         with contextlib.suppress(OSError):
-            for handle in Path(f"/proc/{process.pid}/fd").iterdir():
+            for handle in Path(f"/proc/{pid}/fd").iterdir():
                 with contextlib.suppress(OSError):
                     name = os.readlink(handle)
                     if name.startswith("socket:["):

@@ -1,8 +1,8 @@
 """What the programs of all peers have in common; run with an interpreter that has the peers.
 
 A program reads an order (JSON): tables, queries by name, how often each is asked alone, where to
-put temporary files, checks of right answers. It writes an answer: seconds alone, seconds of all at once, a check of the rows
-of each query, and what could not be asked.
+put temporary files, checks of right answers. It writes an answer: seconds alone, seconds of all at
+once, a check of the rows of each query, and what could not be asked.
 """
 
 from __future__ import annotations
