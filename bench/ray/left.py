@@ -20,7 +20,7 @@ SLACK_FILES = 40
 SLACK_BYTES = 4 << 20
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Left:
     """What is held at one moment by an idle session."""
 
