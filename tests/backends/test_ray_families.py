@@ -216,7 +216,10 @@ def test_answers_are_duckdbs_while_nodes_of_this_process_die(
 # --- long: Ray -----------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", params=[pytest.param(n, marks=pytest.mark.long) for n in NODES])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(n, marks=pytest.mark.long, id=f"{n}-nodes") for n in NODES],
+)
 def ground(request: pytest.FixtureRequest, folder: Path, cut_small: None) -> Iterator[Ground]:
     skip_without_ray()
     nodes: int = request.param
