@@ -4,7 +4,8 @@ All have two nodes (or workers) of one slot each on this machine, listen on 127.
 the same Parquet files. Spark is a standalone cluster and has the texts in its dialect. Daft has its
 own SQL; what it cannot run is counted, and left out on both sides. Dask has no SQL: some queries
 are written by hand, and only those are compared. Answers are compared with DuckDB's by the number
-of rows and the sum of all numbers in them; wrong ones are left out as well, and counted.
+of rows and the sum of all numbers in them; wrong ones are left out as well, and counted. At once,
+a peer has 1, 2, 4 or all queries under way, and its best mean response counts; Queryard has all.
 
 The peers are installed into an environment of their own, some 1.5 GB, on first use
 (tools/peers_environment.py; QUERYARD_PEERS_PYTHON names another); Spark needs Java 17.
@@ -67,6 +68,8 @@ class Times:
     at_once_s: dict[str, float] = field(default_factory=dict)
     checks: dict[str, list[float]] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
+    width: int = 0
+    """How many were under way at once."""
 
     def median_s(self, name: str) -> float:
         return statistics.median(self.alone_s[name])
@@ -277,7 +280,10 @@ def shown(
     title: str, theirs: Times, ours: Times, names: Sequence[str], all_: int, console: Console
 ) -> None:
     left = all_ - len(names)
-    table = Table(title=f"{title}: {len(names)} queries, {left} left out", title_justify="left")
+    table = Table(
+        title=f"{title}: {len(names)} queries, {left} left out; at once, {theirs.width} under way",
+        title_justify="left",
+    )
     for column in ("", "Queryard on Ray", "peer", "peer / Queryard"):
         table.add_column(column, justify="right" if column else "left")
     alone = [theirs.median_s(name) / ours.median_s(name) for name in names]
