@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from queryard.backends.ray.cluster import SYSTEM_CONFIG
 from queryard.backends.ray.importing import import_on_loopback
 
 from .processes import Process, descendants, end
@@ -87,7 +88,7 @@ def nodes(*cpus: int, store_bytes: int = STORE_BYTES) -> Iterator[Nodes]:
                     "object_store_memory": store_bytes,
                     "include_dashboard": False,
                     "temp_dir": str(folder),
-                    "_system_config": FAST_HEALTH,
+                    "_system_config": {**SYSTEM_CONFIG, **FAST_HEALTH},
                 },
             )
             made = Nodes(cluster, folder, store_bytes)

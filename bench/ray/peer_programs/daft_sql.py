@@ -22,6 +22,8 @@ def main() -> None:
     asked = order()
     store = {"object_store_memory": 512 << 20}
     head = {"num_cpus": 0, "include_dashboard": False, "temp_dir": asked["local"], **store}
+    # Else Ray runs Daft at a low priority, which it does not do with Queryard here.
+    head["_system_config"] = {"worker_niceness": 0}
     cluster = Cluster(initialize_head=True, head_node_args=head)
     try:
         for _ in range(asked["nodes"]):
