@@ -14,13 +14,16 @@ RUN ?=
 # Tests start many programs, none of which should have to be compiled once more.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-all test-declared check docs bench soak research clean
+.PHONY: help demo demo-cluster test test-all test-declared check docs bench soak research clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(STAMP) ## three tenants on real data, beside plain DuckDB, with a figure
 	$(BIN)/queryard load examples/load/demo.toml --compare marshal,duckdb --figure queryard-demo.png
+
+demo-cluster: $(STAMP) ## two tenants on a Ray cluster of three nodes here, one killed, with a figure
+	$(BIN)/python -m bench.ray.demo --figure queryard-demo-cluster.png
 
 test: check ## check, then run the tests, of long ones a short form
 	$(BIN)/python -m pytest -n 2 --dist worksteal
@@ -59,7 +62,7 @@ research: $(STAMP) ## list the papers' experiments, or run some: RUN="NAME..." o
 
 clean: ## remove .venv, caches, builds and the demonstration's figures
 	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	rm -f queryard-demo.html queryard-demo.png
+	rm -f queryard-demo.html queryard-demo.png queryard-demo-cluster.png
 	find . -name .git -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +
 
 # The newest released Python from 3.11 on that can make a virtual environment. Each candidate is

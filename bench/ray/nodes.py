@@ -1,0 +1,119 @@
+"""A Ray cluster of several nodes within this machine, on loopback, whose nodes can be killed."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from queryard.backends.ray.cluster import SYSTEM_CONFIG
+from queryard.backends.ray.importing import import_on_loopback
+
+from .processes import Process, descendants, end
+
+ROOT = Path(__file__).parents[2]
+STORE_BYTES = 160 << 20
+# Ray says within about three seconds that a node is dead; by its usual settings it takes 15.
+FAST_HEALTH = {
+    "health_check_initial_delay_ms": 1000,
+    "health_check_period_ms": 500,
+    "health_check_timeout_ms": 2000,
+    "health_check_failure_threshold": 3,
+}
+END_S = 20.0
+
+
+class Nodes:
+    """A head without CPUs, and nodes that are added and killed."""
+
+    def __init__(self, cluster: Any, folder: Path, store_bytes: int) -> None:
+        self._cluster = cluster
+        self._store_bytes = store_bytes
+        self.address: str = cluster.address
+        self.folder = folder
+        """All temporary files of Ray."""
+        self.alive: list[Any] = []
+        self._killed: set[Process] = set()
+
+    def add(self, cpus: int) -> Any:
+        node = self._cluster.add_node(num_cpus=cpus, object_store_memory=self._store_bytes)
+        self.alive.append(node)
+        return node
+
+    def kill(self, node: Any) -> None:
+        """Kill a node and all its processes, by their ids, as if its machine lost its power."""
+        raylet = node.all_processes["raylet"][0].process
+        below = descendants(raylet.pid)
+        self.alive.remove(node)
+        raylet.kill()
+        for process in below:
+            process.kill()
+        raylet.wait()
+        self._killed |= below
+        # What is left of it: files of its own, and processes of Ray's that watch it.
+        self._cluster.remove_node(node, allow_graceful=False)
+
+    def left_of_killed(self) -> list[str]:
+        """The processes of killed nodes that still live."""
+        return [process.command for process in self._killed if process.lives]
+
+
+@contextlib.contextmanager
+def nodes(*cpus: int, store_bytes: int = STORE_BYTES) -> Iterator[Nodes]:
+    """A cluster with a node for each number of CPUs; all its processes end with it."""
+    # Paths of sockets are short: the usual place for temporary files may be deep.
+    within = "/tmp" if Path("/tmp").is_dir() else None
+    folder = Path(tempfile.mkdtemp(prefix="qyn-", dir=within))
+    (folder / "ray").mkdir()
+    path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    # Ray notes the address of the newest cluster in its folder, for all programs to find; those
+    # shall go on to find theirs.
+    with _environment(PYTHONPATH=path, RAY_TMPDIR=str(folder)):
+        ray = import_on_loopback()
+        from ray.cluster_utils import Cluster
+
+        logging.getLogger("ray").setLevel(logging.ERROR)
+        others = descendants(os.getpid())
+        cluster = None
+        try:
+            cluster = Cluster(
+                initialize_head=True,
+                head_node_args={
+                    "num_cpus": 0,
+                    "object_store_memory": store_bytes,
+                    "include_dashboard": False,
+                    "temp_dir": str(folder),
+                    "_system_config": {**SYSTEM_CONFIG, **FAST_HEALTH},
+                },
+            )
+            made = Nodes(cluster, folder, store_bytes)
+            for number in cpus:
+                made.add(number)
+            yield made
+        finally:
+            started = descendants(os.getpid()) - others
+            ray.shutdown()
+            if cluster is not None:
+                cluster.shutdown()
+            end(started, END_S)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _environment(**values: str) -> Iterator[None]:
+    """Variables that processes of nodes inherit: where the package is, and files of Ray."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
