@@ -100,6 +100,7 @@ def _actors(ray: Any) -> int:
 
 
 def _store_bytes(ray: Any) -> int:
+    import ray._private.grpc_utils  # without grpc every node would seem to have died
     from ray._private.internal_api import node_stats
 
     total = 0

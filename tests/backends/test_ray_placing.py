@@ -233,7 +233,7 @@ def test_what_cannot_be_split_says_why(ray, folder, monkeypatch):
 
 
 def test_each_node_uses_its_part_of_what_a_staged_query_reserves():
-    opening = node_tasks.Opening(None, 600, 2, None, 300.0)  # type: ignore[arg-type]
+    opening = node_tasks.Opening(None, 600, None, 300.0)  # type: ignore[arg-type]
     assert [opening.part(size).memory_bytes for size in (100.0, 200.0)] == [200, 400]
 
 
