@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import duckdb
@@ -112,6 +113,16 @@ def test_every_key_is_documented():
     page = Path(__file__).parents[2].joinpath("docs/service.md").read_text()
     for key in (*SERVICE_KEYS, *LIMIT_KEYS, "tables", "write", "output"):
         assert f"`{key}`" in page, key
+
+
+def test_every_remedy_names_a_limit_that_the_file_has():
+    sources = Path(__file__).parents[2].joinpath("src/queryard/service")
+    found = set()
+    for source in sorted(sources.rglob("*.py")):
+        text = re.sub(r'"\s*\n\s*f?"', "", source.read_text())  # texts of several lines
+        found |= set(re.findall(r"(\S+) in \[service\.limits\]", text))
+    keys = {word.strip("`") for word in found}
+    assert {"request", "result"} <= keys <= set(LIMIT_KEYS)
 
 
 def test_grants_of_what_is_not_there_are_told(tmp_path: Path):

@@ -143,8 +143,8 @@ class KeptRows:
             if position < self._first:
                 raise RowsGone(
                     f"rows before {self._first:,} are kept no more, as all rows that are held for "
-                    f"the token exceed result_bytes; row {position:,} was asked for. Read on from "
-                    f"{self._first:,}, or run the query again"
+                    f"the token exceed `result` in [service.limits]; row {position:,} was asked "
+                    f"for. Read on from {self._first:,}, or run the query again"
                 )
             found: list[Any] = []
             size = 0

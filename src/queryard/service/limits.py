@@ -67,7 +67,7 @@ class Usage:
         if size_bytes > most:
             raise TooLarge(
                 f"the request has {size_bytes:,} bytes, and {most:,} are allowed; send a shorter "
-                "statement, or raise request_bytes in [service.limits]"
+                "statement, or raise `request` in [service.limits]"
             )
 
     def count_statement(self, token: str) -> None:
@@ -233,6 +233,6 @@ class TokenAccount:
         most = self._usage.limits.result_bytes
         return NoRoom(
             f"token {self._token!r} has {most:,} bytes of rows that are not read, and no more are "
-            "allowed; read or cancel its other queries, ask for fewer rows, or raise result_bytes "
-            "in [service.limits]"
+            "allowed; read or cancel its other queries, ask for fewer rows, or raise `result` in "
+            "[service.limits]"
         )

@@ -129,7 +129,7 @@ class Guard:
             if size > self._yard.config.limits.request_bytes:
                 raise TooLarge(
                     f"the request has more than {self._yard.config.limits.request_bytes:,} bytes, "
-                    "which are allowed; send a shorter statement, or raise request_bytes in "
+                    "which are allowed; send a shorter statement, or raise `request` in "
                     "[service.limits]"
                 )
             parts.append(part)
