@@ -14,6 +14,8 @@ import threading
 import time
 from collections.abc import Iterator
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from queryard.service.config import ServiceLimits
@@ -126,6 +128,59 @@ def wait_until(holds, seconds: float = 20.0) -> None:
     while not holds():
         assert time.monotonic() < until, "it did not happen in time"
         time.sleep(0.01)
+
+
+# --- what was described --------------------------------------------------------------------------
+
+
+def bind(client: Raw, statement: bytes, *values: bytes) -> None:
+    """Bind a statement, with results in binary form, execute it, and sync."""
+    parameters = b"".join(struct.pack("!i", len(value)) + value for value in values)
+    head = b"\0" + statement + b"\0" + struct.pack("!hh", 0, len(values))
+    client.say(b"B", head + parameters + struct.pack("!hh", 1, 1))
+    client.say(b"E", b"\0" + bytes(4))
+    client.say(b"S")
+
+
+def describe(client: Raw, statement: bytes, sql: bytes, *types: int) -> Frame:
+    given = struct.pack(f"!h{len(types)}i", len(types), *types)
+    client.say(b"P", statement + b"\0" + sql + b"\0" + given)
+    client.say(b"D", b"S" + statement + b"\0")
+    client.say(b"S")
+    (found,) = [frame for frame in client.hear_until("Z") if frame.letter == "T"]
+    return found
+
+
+def test_rows_are_of_the_types_that_were_described(hasty, client):
+    file = hasty.data / "changing.parquet"
+    pq.write_table(pa.table({"a": [1, 2]}), file)
+    describe(client, b"one", b"SELECT a FROM changing")
+    bind(client, b"one")
+    assert [frame.letter for frame in client.hear_until("Z")] == ["2", "D", "D", "C", "Z"]
+    for changed in ({"a": [1.5, 2.5]}, {"a": ["x"]}):
+        pq.write_table(pa.table(changed), file)
+        for _ in range(2):  # whether its columns are known before it runs, or not
+            bind(client, b"one")
+            heard = client.hear_until("Z")
+            (refused,) = [frame for frame in heard if frame.letter == "E"]
+            assert code(refused) == "0A000"
+            assert b"cached plan must not change" in refused.body
+            assert not [frame for frame in heard if frame.letter == "D"]
+    describe(client, b"all", b"SELECT * FROM changing")
+    pq.write_table(pa.table({"a": ["x"], "b": [1]}), file)
+    bind(client, b"all")
+    (refused,) = [frame for frame in client.hear_until("Z") if frame.letter == "E"]
+    assert code(refused) == "0A000"
+    assert b"2 columns now" in refused.body
+
+
+@pytest.mark.parametrize("value", ["5", "-5", "1.50", "0", "99999999999999999999"])
+def test_a_decimal_is_what_was_described(client, value):
+    numeric = 1700
+    row = describe(client, b"d", b"SELECT $1 AS x, $1 + 1 AS y", numeric)
+    assert row.body.count(struct.pack("!i", numeric)) == 2
+    bind(client, b"d", value.encode())
+    assert [frame.letter for frame in client.hear_until("Z")] == ["2", "D", "C", "Z"]
 
 
 # --- stalling ------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from . import oids
 from .catalog.answers import CatalogAnswer
 from .catalog.answers import Described as CatalogDescribed
 from .catalogs import Catalogs, column_types
-from .errors import PostgresError, not_supported
+from .errors import PostgresError, changed_plan, not_supported
 from .inference import infer
 from .plain_templates import PlainTemplates
 from .rows import FEW_ROWS, Rows
@@ -297,9 +297,8 @@ def _oid(kind: str) -> int:
 
 def _check_types(columns: tuple[Column, ...], types: list[str]) -> None:
     """What is sent must be what was described: files may have changed in between."""
+    if len(columns) != len(types):
+        raise changed_plan(f"it has {len(types)} columns now")
     for column, kind in zip(columns, types, strict=True):
         if not column.type.cast and wire_type(kind).oid != column.type.oid:
-            raise not_supported(
-                f"cached plan must not change result type: {column.name!r} is {kind} now",
-                hint="prepare the statement again",
-            )
+            raise changed_plan(f"{column.name!r} is {kind} now")

@@ -43,3 +43,11 @@ class BadFrame(FatalError):
 def not_supported(text: str, hint: str = "") -> PostgresError:
     """The error for what PostgreSQL has and this server has not."""
     return PostgresError("0A000", text, hint=hint)
+
+
+def changed_plan(how: str) -> PostgresError:
+    """The error for rows of other types than those that a client was told of before."""
+    return not_supported(
+        f"cached plan must not change result type: {how}",
+        hint="prepare the statement again; if a parameter decides the type, cast it",
+    )

@@ -21,6 +21,8 @@ from .catalog.types import array_elements
 from .errors import BadMessage, PostgresError, not_supported
 from .types import DUCKDB
 
+# Of a DECIMAL of DuckDB's.
+MOST_DIGITS = 38
 _EPOCH = dt.datetime(2000, 1, 1)
 _TRUE, _FALSE = ("t", "true", "y", "yes", "on", "1"), ("f", "false", "n", "no", "off", "0")
 
@@ -220,6 +222,8 @@ def as_sql(value: Any, oid: int) -> str:
 
     >>> as_sql(7, oids.INT8), as_sql("it's", 0), as_sql(None, oids.DATE)
     ('CAST(7 AS BIGINT)', "'it''s'", 'CAST(NULL AS DATE)')
+    >>> as_sql(Decimal("-5"), oids.NUMERIC), as_sql(Decimal("1.50"), oids.NUMERIC)
+    ('CAST(-5 AS DECIMAL(1,0))', '(1.50)')
     """
     kind = duckdb_type(oid)
     if value is None:
@@ -232,7 +236,11 @@ def as_sql(value: Any, oid: int) -> str:
     if isinstance(value, Decimal):
         if not value.is_finite():
             raise PostgresError("22003", f"DuckDB's DECIMAL has no {value}")
-        return f"({format(value, 'f')})"
+        written = format(value, "f")
+        digits = written.lstrip("-")
+        if digits.isdigit() and len(digits) <= MOST_DIGITS:  # else it would be an INTEGER
+            return f"CAST({written} AS DECIMAL({len(digits)},0))"
+        return f"({written})"
     if isinstance(value, int):
         return f"CAST({value} AS {kind})"
     if isinstance(value, bytes):

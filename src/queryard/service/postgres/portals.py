@@ -14,19 +14,21 @@ from queryard.live.handle import Handle
 from .bridge import Plan
 from .commands import Command
 from .copy_options import CopyIn, CopyOut
-from .errors import BadMessage, PostgresError
+from .errors import BadMessage, PostgresError, changed_plan
 from .rows import Rows
 from .scrolling import Scroll
 from .texts import Text
 from .types import Column
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Prepared:
     """A statement as it was sent; `given` are the types that the client has named."""
 
     text: Text
     given: tuple[int, ...] = ()
+    # The types of its columns as the client was told them: it reads all rows by these.
+    described: tuple[int, ...] | None = None
 
 
 @dataclass
@@ -50,6 +52,18 @@ class Portal:
     # Of a cursor that goes back.
     scrolls: bool = False
     scroll: Scroll | None = None
+    # The types of its columns that the client knows from its statement.
+    described: tuple[int, ...] | None = None
+
+    def check_described(self, columns: Sequence[Column]) -> None:
+        """Refuse columns that the client would take for others: a file may have changed."""
+        if self.described is None:
+            return
+        if len(columns) != len(self.described):
+            raise changed_plan(f"it has {len(columns)} columns now")
+        for column, oid in zip(columns, self.described, strict=True):
+            if column.type.oid != oid:
+                raise changed_plan(f"{column.name!r} is of type {column.type.oid} now, not {oid}")
 
     def forms_for(self, columns: Sequence[Column]) -> tuple[int, ...]:
         """The format of each column: one for all, or one for each."""

@@ -51,6 +51,7 @@ class Sender:
         tell = self._tell if self._settings.is_on("queryard.progress") else None
         started = await self._bridge.start(plan, activity, tell)
         portal.rows, portal.handle = started.rows, started.handle
+        portal.check_described(() if started.rows is None else started.rows.columns)
         if started.rows is None:
             portal.tag = tag_of(plan, started.changed)
 

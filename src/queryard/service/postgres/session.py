@@ -14,7 +14,7 @@ from queryard.results.errors import QueryCancelled
 from . import messages as m
 from . import replies
 from .blocks import Block
-from .bridge import Activity, Bridge
+from .bridge import Activity, Bridge, Plan
 from .copy_options import copy_of
 from .errors import FatalError, PostgresError, not_supported
 from .executing import Executor
@@ -200,6 +200,9 @@ class Session:
         values = values_of(message.values, types, message.formats)
         bound = Text(text.filled(lambda number: as_sql(values[number - 1], types[number - 1])))
         portal = await self._portal(text, bound, values, message.result_formats, runs=True)
+        portal.described = prepared.described
+        if isinstance(portal.work, Plan) and not portal.work.opaque:
+            portal.check_described(portal.work.columns)
         self.portals.add(message.portal, portal)
         self._link.send(replies.BOUND)
 
@@ -239,6 +242,7 @@ class Session:
         prepared = self._statement(message.name)
         self._check_block(prepared.text)
         types, columns = await self._described(prepared, activity)
+        prepared.described = tuple(column.type.oid for column in columns)
         self._link.send(replies.parameter_description([kind or 25 for kind in types]))
         self._send_columns(columns, lambda columns: (0,) * len(columns))
 
