@@ -39,8 +39,11 @@ _OF_A_SESSION = frozenset(
 class Admission(Protocol):
     """What a client needs of the yard."""
 
-    def admit(self, principal: Principal, sql: str) -> None:
-        """Count a statement; raises the reason if it is refused."""
+    def admit(self, principal: Principal, sql: str, *, counted: bool = False) -> None:
+        """Count a statement, unless it was; raises the reason if it is refused."""
+
+    def count(self, principal: Principal, sql: str) -> None:
+        """Count a statement that is looked at; raises the reason if it is refused."""
 
     def withdraw(self, principal: Principal) -> None:
         """A statement that was admitted has not become a query of its own."""
@@ -114,14 +117,20 @@ class ServedClient:
         parameters: Parameters = (),
         *,
         instead: Instead | None = None,
+        counted: bool = False,
         **options: Unpack[QueryOptions],
     ) -> Handle:
         """Enter a query, as `Session.submit`; it blocks for milliseconds.
 
         A tenant below the client's own may be named, and no other. What is run may be something
-        else (`instead`) than the text that is shown.
+        else (`instead`) than the text that is shown. `count` may have `counted` it.
         """
-        return self.enter(sql, parameters, instead=instead, **options).handle()
+        entered = self.enter(sql, parameters, instead=instead, counted=counted, **options)
+        return entered.handle()
+
+    def count(self, sql: str) -> None:
+        """Count a statement that is bound, or answered without a query, within its token's rate."""
+        self._yard.count(self.principal, sql)
 
     def online(
         self,
@@ -150,6 +159,7 @@ class ServedClient:
         kept: bool = False,
         asker: Principal | None = None,
         instead: Instead | None = None,
+        counted: bool = False,
         **options: Unpack[QueryOptions],
     ) -> Submitted:
         """Enter a query; what is given back holds no interest in its rows, its handles do.
@@ -169,7 +179,7 @@ class ServedClient:
         if self.stateless:
             for statement in classify(sql):
                 check_stateless(statement)
-        self._yard.admit(who, sql)
+        self._yard.admit(who, sql, counted=counted)
         try:
             ticket = self.client.submit(sql, parameters, online=online, instead=instead, **options)
         except BaseException:

@@ -180,9 +180,15 @@ class Yard:
 
     # --- queries ---------------------------------------------------------------------------------
 
-    def admit(self, principal: Principal, sql: str) -> None:
-        """Count a statement that becomes a query; raises the reason if it is refused."""
-        self.count(principal, sql)
+    def admit(self, principal: Principal, sql: str, *, counted: bool = False) -> None:
+        """Count a statement that becomes a query; raises the reason if it is refused.
+
+        One that was `counted` when it was looked at is not counted again.
+        """
+        if counted:
+            self._check_admission()
+        else:
+            self.count(principal, sql)
         self.usage.open_result(principal.name)
 
     def count(self, principal: Principal, sql: str) -> None:

@@ -183,6 +183,48 @@ def test_a_decimal_is_what_was_described(client, value):
     assert [frame.letter for frame in client.hear_until("Z")] == ["2", "D", "C", "Z"]
 
 
+# --- the rate of statements ----------------------------------------------------------------------
+
+
+def test_every_statement_is_counted_once(hasty, client, monkeypatch):
+    counted = []
+    usage = hasty.ground.yard.usage
+    monkeypatch.setattr(usage, "count_statement", counted.append)
+
+    def simple(sql: bytes) -> None:
+        client.say(b"Q", sql + b"\0")
+        client.hear_until("Z")
+
+    def taken() -> int:
+        number = len(counted)
+        counted.clear()
+        return number
+
+    simple(b"SELECT count(*) FROM small")
+    assert taken() == 1
+    simple(b"SELECT relname FROM pg_catalog.pg_class")
+    assert taken() == 1
+    simple(b"SELECT 1 FROM nothing_of_this_name")
+    assert taken() == 1
+    simple(b"SELECT '101'::BIT AS b; SET application_name = 'x'; SHOW application_name")
+    assert taken() == 1
+    simple(b"BEGIN; DECLARE c CURSOR FOR SELECT a FROM small; FETCH 1 FROM c; FETCH 1 FROM c; END")
+    assert taken() == 1
+    simple(b"COPY (SELECT a FROM small) TO STDOUT")
+    assert taken() == 1
+    for name, sql in ((b"s", b"SELECT a FROM small"), (b"c", b"SELECT relname FROM pg_class")):
+        describe(client, name, sql)
+        bind(client, name)
+        client.hear_until("Z")
+        assert taken() == 1
+        bind(client, name)
+        client.hear_until("Z")
+        assert taken() == 1
+        for place in range(3):  # nothing is run
+            describe(client, name + b"%d" % place, sql)
+        assert taken() == 3
+
+
 # --- stalling ------------------------------------------------------------------------------------
 
 

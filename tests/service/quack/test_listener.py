@@ -223,6 +223,14 @@ def test_what_attach_is_told(client):
     }
 
 
+def test_the_questions_of_attach_are_statements(server, client, monkeypatch):
+    counted = []
+    monkeypatch.setattr(server.yard.usage, "count_statement", counted.append)
+    client.rows(SCHEMAS)
+    client.rows(TABLES)
+    assert counted == ["ann", "ann"]
+
+
 def test_a_tenant_is_told_of_its_own_tables_only(server):
     client = server.client("eve")
     assert client.rows(SCHEMAS) == [("memory", "main")]

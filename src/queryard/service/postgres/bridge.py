@@ -207,11 +207,17 @@ class Bridge:
     # --- running ---------------------------------------------------------------------------------
 
     async def start(
-        self, plan: Plan, activity: Activity, tell: Callable[[str], Any] | None = None
+        self,
+        plan: Plan,
+        activity: Activity,
+        tell: Callable[[str], Any] | None = None,
+        *,
+        counted: bool = False,
     ) -> Started:
         """Submit a statement and wait for its first rows, or for its end if it gives none."""
         runs = with_casts(plan.sql, plan.columns)
-        handle = await self._submit(plan.sql, None if runs == plan.sql else Instead(runs))
+        instead = None if runs == plan.sql else Instead(runs)
+        handle = await self._submit(plan.sql, instead, counted=counted)
         activity.runs(handle)
         answer = await (handle if tell is None else self._told(handle, tell))
         if not answer.returns_rows:
@@ -222,7 +228,7 @@ class Bridge:
                 self._plain.discard(self._access, plan.statement)
                 await self.call(answer.close)
                 again = Plan(plan.sql, plan.statement, columns)
-                return await self.start(again, activity, tell)
+                return await self.start(again, activity, tell, counted=True)
             plan = Plan(plan.sql, plan.statement, columns)
         columns = plan.columns
         _check_types(columns, answer.types)
@@ -241,12 +247,14 @@ class Bridge:
         activity.runs(handle)
         await self.call(_changed, await handle)
 
-    async def _submit(self, sql: str, instead: Instead | None = None) -> Handle:
+    async def _submit(
+        self, sql: str, instead: Instead | None = None, *, counted: bool = False
+    ) -> Handle:
         await self.follow_settings()
         options = self.settings.query_options()
 
         def enter() -> Handle:
-            handle = self.client.submit(sql, instead=instead, **options)
+            handle = self.client.submit(sql, instead=instead, counted=counted, **options)
             handle.wait_for_rows(FEW_ROWS, MOMENT_S)
             return handle
 

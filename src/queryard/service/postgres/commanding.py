@@ -172,13 +172,14 @@ class Commander:
         if not self._transactions.block.open and not command.hold:
             raise PostgresError("25P01", "DECLARE CURSOR can only be used in transaction blocks")
         text = Text(command.query)
+        self._bridge.client.count(command.query)
         if await self._bridge.concerns_catalog(text):
-            portal = Portal(text, None, [])
+            portal = Portal(text, None, [], counted=True)
         else:
             plan = await self._bridge.plan(command.query)
             if plan.writes or not (plan.columns or plan.opaque):
                 raise PostgresError("42P11", "cursors can only be declared for queries")
-            portal = Portal(text, plan)
+            portal = Portal(text, plan, counted=True)
         portal.hold, portal.binary = command.hold, command.binary
         portal.scrolls = command.scroll
         self._portals.add(command.name, portal)

@@ -29,6 +29,8 @@ class Prepared:
     given: tuple[int, ...] = ()
     # The types of its columns as the client was told them: it reads all rows by these.
     described: tuple[int, ...] | None = None
+    # Whether it was counted for the rate of its token, for a Bind that is to come.
+    counted: bool = False
 
 
 @dataclass
@@ -52,6 +54,8 @@ class Portal:
     # Of a cursor that goes back.
     scrolls: bool = False
     scroll: Scroll | None = None
+    # Whether its statement was counted for the rate of its token.
+    counted: bool = False
     # The types of its columns that the client knows from its statement.
     described: tuple[int, ...] | None = None
 

@@ -49,7 +49,7 @@ class Sender:
             await self._transactions.before_write(plan.statement.words[0].upper(), alone=alone)
         portal.started = True
         tell = self._tell if self._settings.is_on("queryard.progress") else None
-        started = await self._bridge.start(plan, activity, tell)
+        started = await self._bridge.start(plan, activity, tell, counted=portal.counted)
         portal.rows, portal.handle = started.rows, started.handle
         portal.check_described(() if started.rows is None else started.rows.columns)
         if started.rows is None:
@@ -127,12 +127,13 @@ class Sender:
 
     async def copy(self, copy: CopyOut, activity: Activity) -> None:
         text = Text(copy.query)
-        portal = Portal(text, None, [])
+        self._bridge.client.count(copy.query)
+        portal = Portal(text, None, [], counted=True)
         if not await self._bridge.concerns_catalog(text):
             plan = await self._bridge.plan(copy.query)
             if plan.writes:
                 raise not_supported("COPY … TO STDOUT: its query may only read")
-            portal = Portal(text, plan)
+            portal = Portal(text, plan, counted=True)
         await self.start(portal, activity, alone=True)
         rows = portal.rows
         if rows is None:

@@ -158,6 +158,7 @@ class Session:
         for text in texts:
             if text.parameters:
                 raise PostgresError("42P02", f"there is no parameter ${text.parameters}")
+            self._count(text)
             portal = await self._portal(text, text, [], (), runs=True)
             alone = len(texts) == 1
             await self._executor.execute(portal, None, activity, alone=alone, describes=True)
@@ -196,6 +197,10 @@ class Session:
         text = prepared.text
         self._check_block(text)
         await self._executor.transactions.drop(self.portals.take("") if not message.portal else [])
+        if prepared.counted:
+            prepared.counted = False
+        else:
+            self._count(text)
         types = await self._types(prepared)
         values = values_of(message.values, types, message.formats)
         bound = Text(text.filled(lambda number: as_sql(values[number - 1], types[number - 1])))
@@ -214,14 +219,18 @@ class Session:
         return await self._bridge.parameter_types(text, prepared.given)
 
     async def _asks_catalog(self, text: Text) -> bool:
-        is_query = bool(text.words) and command_of(text) is None and copy_of(text) is None
-        return is_query and await self._bridge.concerns_catalog(text)
+        return _is_query(text) and await self._bridge.concerns_catalog(text)
+
+    def _count(self, text: Text) -> None:
+        """Count a statement before it is bound; commands are counted where they run anything."""
+        if _is_query(text):
+            self._bridge.client.count(text.sql)
 
     async def _portal(
         self, text: Text, bound: Text, values: list[Any], forms: tuple[int, ...], *, runs: bool
     ) -> Portal:
         """What a statement with its parameters asks for; a query is bound, unless it `runs` next
-        and its columns can be told then.
+        and its columns can be told then. It was counted.
         """
         if not text.words:
             return Portal(text, None, forms=forms)
@@ -230,8 +239,9 @@ class Session:
             return Portal(bound, work, forms=forms)
         self.block.check()
         if await self._bridge.concerns_catalog(text):
-            return Portal(text, None, values, forms)
-        return Portal(bound, await self._bridge.plan(bound.sql, runs=runs), forms=forms)
+            return Portal(text, None, values, forms, counted=True)
+        plan = await self._bridge.plan(bound.sql, runs=runs)
+        return Portal(bound, plan, forms=forms, counted=True)
 
     async def _describe(self, message: m.Describe, activity: Activity) -> None:
         if message.target == "portal":
@@ -241,6 +251,8 @@ class Session:
             return
         prepared = self._statement(message.name)
         self._check_block(prepared.text)
+        self._count(prepared.text)
+        prepared.counted = True
         types, columns = await self._described(prepared, activity)
         prepared.described = tuple(column.type.oid for column in columns)
         self._link.send(replies.parameter_description([kind or 25 for kind in types]))
@@ -291,3 +303,8 @@ class Session:
     async def close(self) -> None:
         """Free what the session holds."""
         await self._executor.transactions.drop(self.portals.take_all(held=True))
+
+
+def _is_query(text: Text) -> bool:
+    """Whether a statement is for DuckDB or the catalogs, and not for the server itself."""
+    return bool(text.words) and command_of(text) is None and copy_of(text) is None

@@ -124,6 +124,7 @@ class Session:
         with self._working:
             self.drop_rows()
             if is_question(sql):
+                self.client.count(sql)
                 self._told = attachable = self._attachable()
                 return self._whole(attachable.answer(sql))
             sql, shown, changed = self._set(sql)
