@@ -17,7 +17,8 @@ KEPT = 64
 class Catalogs:
     """Catalog queries by what they show; any thread may ask."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, redacts: bool = False) -> None:
+        self._redacts = redacts
         self._lock = threading.Lock()
         self._kept: OrderedDict[Hashable, CatalogQueries] = OrderedDict()
 
@@ -44,7 +45,8 @@ class Catalogs:
                 user=principal.name,
                 tenant=client.tenant,
                 writes=access.writes,
-            )
+            ),
+            redacts=self._redacts,
         )
         with self._lock:
             self._kept[key] = made

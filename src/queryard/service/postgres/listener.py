@@ -43,7 +43,7 @@ class PostgresListener:
 
     def __init__(self, yard: Yard) -> None:
         self._yard = yard
-        self._catalogs = Catalogs()
+        self._catalogs = Catalogs(redacts=yard.config.redact)
         self.plain = PlainTemplates()
         self._server: asyncio.Server | None = None
         self._context: ssl.SSLContext | None = None

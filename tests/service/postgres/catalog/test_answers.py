@@ -22,6 +22,7 @@ from tests.service.postgres.catalog.comparing import (
     with_oids,
     without,
 )
+from tests.service.postgres.catalog.shop import SHOP
 
 STATEMENTS = statements()
 ANSWERS = json.loads((FIXTURES / "answers.json").read_text())
@@ -57,3 +58,22 @@ def test_a_refused_query_is_in_the_log(queries: CatalogQueries, caplog: pytest.L
     with caplog.at_level(logging.WARNING), pytest.raises(UnknownCatalogQuery):
         queries.answer("SELECT * FROM pg_stat_activity")
     assert "pg_stat_activity" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM pg_stat_activity WHERE usename = 'secret'",
+        "SELECT 'secret'::regclass",
+        "SELECT oid = 'secret' FROM pg_class",
+    ],
+)
+def test_the_log_may_be_without_values(sql: str, caplog: pytest.LogCaptureFixture):
+    queries = CatalogQueries(SHOP, redacts=True)
+    try:
+        with caplog.at_level(logging.WARNING), pytest.raises(UnknownCatalogQuery):
+            queries.answer(sql)
+        assert "the query: SELECT" in caplog.text
+        assert "secret" not in caplog.text
+    finally:
+        queries.close()

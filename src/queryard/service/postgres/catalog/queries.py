@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from queryard.engine.catalog_views import FactsFailed
+from queryard.engine.redaction import without_literals
 
 from .answers import CatalogAnswer, Described, UnknownCatalogQuery
 from .facts import CatalogFacts
@@ -29,6 +30,7 @@ _SQLSTATES = {
     "ORDER term out of range": "42P10",
 }
 _PLANS = 500  # how many queries are remembered
+_LOGGED = 10_000  # how many characters of a query the log keeps
 Told = TypeVar("Told")
 _UNSIGNED = ("oid", "xid", "cid")
 
@@ -40,7 +42,9 @@ class CatalogQueries:
     instance of DuckDB before it is asked for.
     """
 
-    def __init__(self, facts: CatalogFacts) -> None:
+    def __init__(self, facts: CatalogFacts, *, redacts: bool = False) -> None:
+        """If it `redacts`, the log has no values of queries, and no errors, which may have some."""
+        self._redacts = redacts
         self.facts = facts
         self._recogniser = Recogniser({table.name.lower() for table in facts.tables})
         self._world = World(facts)
@@ -82,19 +86,24 @@ class CatalogQueries:
         try:
             return answer()
         except FactsFailed as error:
-            _log.warning("catalog query not understood: %s; the query: %s", error, sql)
+            self._keep("not understood", error, sql)
             state = next((s for words, s in _SQLSTATES.items() if words in str(error)), "0A000")
             raise UnknownCatalogQuery(
                 f"the catalog query is not understood: {error}", state
             ) from None
-        except RecursionError:
-            _log.warning("catalog query nested too deeply: %s", sql)
+        except RecursionError as error:
+            self._keep("nested too deeply", error, sql)
             raise UnknownCatalogQuery("the query is nested too deeply", "54001") from None
         except UnknownCatalogQuery as error:
-            _log.warning(
-                "catalog query refused (%s): %s; the query: %s", error.sqlstate, error, sql
-            )
+            self._keep(f"refused ({error.sqlstate})", error, sql)
             raise
+
+    def _keep(self, what: str, error: Exception, sql: str) -> None:
+        if self._redacts:
+            told, shown = type(error).__name__, without_literals(sql)
+        else:
+            told, shown = str(error), sql
+        _log.warning("catalog query %s: %s; the query: %s", what, told, shown[:_LOGGED])
 
     def _plan(self, sql: str, given: tuple[int, ...]) -> tuple[Plan, tuple[str, ...]]:
         """The plan of a query, with the types of its columns."""
