@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import logging
 import random
+import select
 import socket
 import threading
 import time
@@ -76,6 +77,24 @@ def test_other_paths_and_methods(server):
         answer.read()
         assert (answer.status, answer.getheader("access-control-allow-origin")) == (status, "*")
     raw.close()
+
+
+def test_a_client_without_a_token_is_given_little_time_and_room(tmp_path):
+    with a_server(tmp_path, limits=replace(ServiceLimits(), login_s=0.3)) as server:
+        with pytest.raises(Refused, match="16,384 bytes, and names no connection"):
+            Client(server.port, "x" * 1_000_000)
+        client = server.client()
+        with pytest.raises(Refused, match="Invalid connection id"):
+            client.ask(prepare("ABCDEF", f"SELECT {'1' * 1_000_000}"))
+        client = server.client()
+        assert client.rows(f"SELECT length('{'1' * 1_000_000}')") == [(1_000_000,)]
+        with socket.create_connection(("127.0.0.1", server.port)) as raw:
+            raw.sendall(b"POST /quack HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
+            for _ in range(300):
+                raw.sendall(b"\1")
+                if select.select([raw], [], [], 0.03)[0]:
+                    break
+            assert b"did not come in time" in raw.recv(10_000)
 
 
 # --- statements ----------------------------------------------------------------------------------

@@ -7,9 +7,11 @@ travel as messages; the status is 200 for all that is Quack.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import platform
 import re
+import time
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
@@ -17,6 +19,7 @@ from typing import Any
 
 from queryard.core.errors import QueryardError
 
+from ..limits import TooLarge
 from ..problems import BY_HEADING, DEFECT, problem_of
 from ..yard import Yard
 from . import envelope
@@ -40,6 +43,8 @@ _MEDIA = b"application/vnd.duckdb"
 _PART_BYTES = 256 << 10
 # Requests that take longer are watched: their clients may leave.
 _MOMENT_S = 0.05
+# The largest message of a client that has not shown its token yet.
+_LOGIN_BYTES = 16 << 10
 _DUCKDB = f"v{version('duckdb')}"
 _PLATFORM = f"{platform.system()}_{platform.machine()}".lower()
 # Browsers may ask from any page: a token is in the message, and nothing comes with a cookie.
@@ -96,11 +101,15 @@ class QuackListener:
             _abort(send)
 
     async def _body(self, receive: Receive) -> bytes:
+        """A whole message; until it names a connection, it has the time and size of a login."""
         limits = self._yard.config.limits
+        until_s = time.monotonic() + limits.login_s
+        is_known = False
         parts: list[bytes] = []
         size = 0
         while True:
-            async with asyncio.timeout(limits.stall_s):
+            left_s = limits.stall_s if is_known else until_s - time.monotonic()
+            async with asyncio.timeout(min(limits.stall_s, left_s)):
                 message = await receive()
             if message["type"] == "http.disconnect":
                 raise _Left
@@ -110,6 +119,28 @@ class QuackListener:
             parts.append(part)
             if not message.get("more_body", False):
                 return parts[0] if len(parts) == 1 else b"".join(parts)
+            try:
+                is_known = is_known or self._names_connection(parts, size)
+            except QueryardError:
+                await _pass_over(receive, until_s)
+                raise
+
+    def _names_connection(self, parts: list[bytes], size: int) -> bool:
+        """Whether a message that has begun is of a connection; one of no connection is short."""
+        begin = b"".join(parts)[:_LOGIN_BYTES]
+        try:
+            head = read_head(Reader(begin))
+        except QuackError:
+            head = None  # as far as it has come
+        if head is not None and head.kind != Kind.CONNECTION_REQUEST:
+            self.sessions.find(head.connection)
+            return True
+        if size > _LOGIN_BYTES:
+            raise TooLarge(
+                f"the message has more than {_LOGIN_BYTES:,} bytes, and names no connection; "
+                "connect first, with a token"
+            )
+        return False
 
     async def _answer(self, body: bytes, receive: Receive) -> list[Any]:
         """The reply to a message; a client that leaves meanwhile is done for good."""
@@ -212,13 +243,23 @@ def beside(quack: QuackListener, others: Application) -> Application:
 def _told(error: Exception) -> str:
     """What a client is told of an error: DuckDB's text without its heading."""
     if isinstance(error, TimeoutError):
-        return "nothing of the message came for a while; send it as a whole"
+        return "the message did not come in time; send it as a whole"
     problem = problem_of(error)
     if problem.kind is DEFECT and not isinstance(error, QueryardError):
         _log.error("a request of Quack failed", exc_info=error)
     found = _HEADING.match(problem.detail)
     is_heading = found is not None and found[1] in BY_HEADING
     return problem.detail[found.end() :] if found is not None and is_heading else problem.detail
+
+
+async def _pass_over(receive: Receive, until_s: float) -> None:
+    """Let the rest of a message go by: a client that is cut off while it sends reads no reply."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(until_s - time.monotonic()):
+            while (message := await receive()).get("more_body", False):
+                pass
+            if message["type"] == "http.disconnect":
+                raise _Left
 
 
 async def _gone(receive: Receive) -> None:
