@@ -84,6 +84,50 @@ def test_the_quick_way_answers_as_the_usual_one_does(ann):
     assert post("application/json", '{"sql": "SELECT 1"}', "1e9").status_code == 422
 
 
+@pytest.mark.parametrize(
+    ("status", "sql", "headers", "limits"),
+    [
+        (401, "SELECT 1", {"Authorization": ""}, {}),
+        (401, "SELECT 1", {"Authorization": "Bearer qy_nothing"}, {}),
+        (403, "ATTACH 'other.duckdb'", {}, {}),
+        (406, "SELECT 1", {"Accept": "image/png"}, {}),
+        (413, f"SELECT '{'x' * 2000}'", {}, {"request_bytes": 1000}),
+        (429, "SELECT 1", {}, {"open_results": 0}),
+        (429, "SELECT 1", {}, {"connections_per_token": 0}),
+        (200, "SELECT 7 AS a", {"Accept": "application/json"}, {}),
+        (200, "SELECT 7 AS a", {"Accept": "text/csv"}, {}),
+        (200, "SELECT 7 AS a", ARROW, {}),
+    ],
+)
+def test_the_quick_way_refuses_and_formats_as_the_usual_one_does(
+    ann, server, monkeypatch, status, sql, headers, limits
+):
+    monkeypatch.setattr(server.yard.usage, "limits", ServiceLimits(**limits))
+    kinds = ("application/json", "application/json; a=b")
+    quick, usual = (
+        ann.post(
+            "/v1/queries",
+            params={"wait": 20},
+            content=json.dumps({"sql": sql}),
+            headers={**headers, "Content-Type": kind},
+        )
+        for kind in kinds
+    )
+    assert (quick.status_code, usual.status_code) == (status, status)
+    of_its_own = {"location", "queryard-query", "date", "content-length"}
+    told = [
+        {name: value for name, value in each.headers.items() if name not in of_its_own}
+        for each in (quick, usual)
+    ]
+    assert told[0] == told[1]
+    if status == 200 and "json" in quick.headers["content-type"]:
+        assert quick.json()["first_rows"] == usual.json()["first_rows"] == [[7]]
+    elif status == 200:
+        assert quick.content == usual.content
+    else:
+        assert quick.json() == usual.json()
+
+
 def test_a_client_that_asks_again_and_again_leaves_nothing_behind(ann, server):
     query = submitted(ann, LONG)
     ticket = server.yard.session.host.query(query)
