@@ -218,7 +218,10 @@ class ServedClient:
             self.client.roll_back()
 
     def narrow(self, tenant: str) -> None:
-        """Act for a tenant below its own from now on; or for its token's own again."""
+        """Act for a tenant below its own from now on; or for its token's own again.
+
+        What it may reach stays what its token's tenant may.
+        """
         check_text(tenant, "tenant")
         wanted = checked_tenant(tenant)
         if not self.principal.may_act_for(wanted):

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from queryard.service.config import ServiceLimits
+from queryard.service.config import ServiceConfig, ServiceLimits
 from queryard.service.postgres.frames import Frame
 from tests.service.postgres.served_postgres import Served, a_server
 from tests.service.postgres.test_codec import CLIENTS, frames_of, malformed, recorded
@@ -462,7 +462,6 @@ def test_a_listener_that_never_started_can_be_closed():
     from queryard.service.postgres.listener import PostgresListener
 
     class Yard:
-        class config:
-            limits = ServiceLimits()
+        config = ServiceConfig()
 
     asyncio.run(PostgresListener(Yard()).close(0.0))  # type: ignore[arg-type]
