@@ -31,7 +31,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json"})
 # What a token with the role metrics may ask.
 FIGURES = ("/metrics",)
-_log = logging.getLogger("queryard.http")
+_log = logging.getLogger("queryard.service.http")
 
 
 class CutOff(Exception):
