@@ -31,6 +31,8 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json"})
 # What a token with the role metrics may ask.
 FIGURES = ("/metrics",)
+# The status that is counted for clients that leave before their answer; none sees it.
+LEFT = 499
 _log = logging.getLogger("queryard.service.http")
 
 
@@ -75,6 +77,8 @@ class Guard:
             await self._app(scope, _replayed(body, receive), sending)
         except CutOff as error:
             _log.info("%s %s was cut off: %s", scope["method"], scope["path"], error)
+            if not began:
+                self._responded(scope["method"], LEFT)
             _abort(send)
         except Exception as error:
             if not isinstance(error, QueryardError):
