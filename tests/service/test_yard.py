@@ -272,6 +272,17 @@ def test_a_connection_that_opens_while_grants_change_is_closed(ground, monkeypat
     assert yard.usage.connections == 0
 
 
+def test_a_tenant_does_not_write_where_the_tokens_are(tmp_path):
+    grants = {"sales": Access(sealed=True, output=tmp_path)}
+    with a_ground(tmp_path, grants=grants) as ground:
+        client = ground.yard.open(ground.principal("ann"))
+        with pytest.raises(NotAllowed, match="files of its own"):
+            client.submit("COPY small TO 'private/tokens.json'")
+        client.submit("COPY small TO 'small.csv'").result()
+        ground.yard.reload(ground.yard.config)
+        assert not client.closed
+
+
 def test_values_stay_out_of_a_redacted_history(tmp_path):
     file = tmp_path / "history.sqlite"
     with a_ground(tmp_path, redact=True, session={"history": file}) as ground:

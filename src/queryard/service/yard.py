@@ -10,6 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Protocol
 
 from queryard.core.errors import QueryardError
@@ -57,8 +58,12 @@ class Yard:
 
     def __init__(self, session: Session, config: ServiceConfig, tokens: TokenStore) -> None:
         self.session = session
-        self.config = config
         self.tokens = tokens
+        history = session.host.history_file
+        beside = tokens.path if history is None else history
+        # Where files of the server lie, which no client may replace.
+        self._private = frozenset({tokens.path.parent, beside.parent, session.host.temp})
+        self.config = self._with_private(config)
         self.usage = Usage(config.limits, waiting_bytes=int(session.memory_bytes * WAITING_SHARE))
         # The part of the session's own instance, which a server does not use itself.
         self.own_memory = OwnMemory(session.own_bytes, self._close_unused)
@@ -79,8 +84,6 @@ class Yard:
         ]
         self._stopping = ""
         self._over = threading.Event()
-        history = session.host.history_file
-        beside = tokens.path if history is None else history
         self.controls = Controls(session, beside.with_name(CONTROLS), tokens)
         self.whatifs = WhatIfs()
         self._share_databases(config)
@@ -314,6 +317,7 @@ class Yard:
         A request that runs goes on, and the next one has a client with the new grants.
         """
         self._share_databases(config)
+        config = self._with_private(config)
         with self._lock:
             self.config = config
             self.usage.limits = config.limits
@@ -324,6 +328,14 @@ class Yard:
         with ThreadPoolExecutor(CLOSERS, thread_name_prefix="queryard-close") as threads:
             for client in changed:
                 threads.submit(client.close, _changed(client.principal))
+
+    def _with_private(self, config: ServiceConfig) -> ServiceConfig:
+        """The settings with grants that leave out the server's own files."""
+        grants = {
+            tenant: access if access.output is None else replace(access, private=self._private)
+            for tenant, access in config.grants.items()
+        }
+        return replace(config, grants=grants)
 
     def _share_databases(self, config: ServiceConfig) -> None:
         """Databases that some tenant may write are used in turns from the first query on."""
