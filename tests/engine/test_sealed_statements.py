@@ -60,6 +60,29 @@ def test_any_text_is_allowed_or_refused_with_a_reason(words):
             checked_sealed(statement, SEALED)
 
 
+@pytest.mark.parametrize(
+    "target",
+    [
+        "'.queryard/tokens.json'",
+        "'a/.Queryard/x.csv'",
+        "'kept/tokens.json'",
+        "'kept'",
+        "'a'",  # OVERWRITE would empty it, with what is kept in it
+        "'x' (PER_THREAD_OUTPUT, FILENAME_PATTERN '../.queryard/x')",
+        "'x' (PER_THREAD_OUTPUT, file_extension '/../../.queryard/tokens.json')",
+        "'x' (PER_THREAD_OUTPUT, \"FILENAME_PATTERN\" ('..' || '/x'))",
+    ],
+)
+def test_files_of_the_server_are_never_replaced(tmp_path, target):
+    private = frozenset({tmp_path / "kept", tmp_path / "a" / "temp", tmp_path.parent})
+    access = Access(sealed=True, output=tmp_path, private=private)
+    (statement,) = classify(f"COPY t TO {target}")
+    with pytest.raises(NotAllowed, match=r"^COPY … TO"):
+        checked_sealed(statement, access)
+    (statement,) = classify("COPY t TO 'a/x' (PER_THREAD_OUTPUT, FILENAME_PATTERN 'p_{i}')")
+    assert str(tmp_path / "a" / "x") in checked_sealed(statement, access).sql
+
+
 def test_access_is_a_key():
     assert Access(tables=["A", "b.*"], sealed=True) == Access(tables={"a", "B.*"}, sealed=True)
     assert hash(Access()) == hash(ALL)

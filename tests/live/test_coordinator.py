@@ -270,6 +270,16 @@ def test_the_same_idempotency_key_is_the_same_query():
     host.check_idle()
 
 
+def test_keys_of_two_tenants_never_meet():
+    host = FakeHost()
+    asked = [("a", "b:c"), ("a:b", "c"), ("a", "/b/c"), ("a/b", "c"), ("a", "b//c")]
+    queries = {host.submit(tenant=tenant, idempotency_key=key) for tenant, key in asked}
+    host.run()
+    assert set(host.ended) == queries
+    assert len(queries) == len(asked)
+    host.check_idle()
+
+
 def test_the_end_of_the_host_ends_every_query():
     host = FakeHost(script=Script(work_s=lambda run: 100.0, leave_s=lambda: 1.0))
     client = FakeClient("c")

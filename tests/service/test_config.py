@@ -11,8 +11,15 @@ import pytest
 from queryard.core.errors import QueryardError
 from queryard.engine.access import Access
 from queryard.service.config import Address, ServiceConfig, ServiceLimits, Tls
-from queryard.service.config_file import LIMIT_KEYS, SERVICE_KEYS, ConfigFile, read_config
-from queryard.service.sources import doubtful_grants
+from queryard.service.config_file import (
+    LIMIT_KEYS,
+    SERVICE_KEYS,
+    ConfigFile,
+    InvalidConfig,
+    read_config,
+)
+from queryard.service.outputs import risky_outputs
+from queryard.service.sources import Sources, doubtful_grants
 from queryard.sql.catalog import open_catalog
 
 
@@ -153,6 +160,44 @@ output = "gone"
         f"{file}, line 8: tenants.sales/emea.output: there is no folder {tmp_path / 'gone'}; make "
         "it, or COPY … TO fails",
     ]
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        (".", "what Queryard keeps of the data|tokens"),
+        ("..", "contains .*, the folder of tokens"),
+        (".queryard/exports", "lies in a folder .queryard"),
+        ("link", "contains .*, the folder of tokens"),
+        ("past", "contains .*past, the folder of the history"),
+        ("spilled", "contains .*spilled, the folder of rows and segments"),
+    ],
+)
+def test_an_output_with_files_of_the_server_is_refused(tmp_path: Path, output: str, said: str):
+    (tmp_path / "link").symlink_to(tmp_path)
+    file = tmp_path / "yard.toml"
+    file.write_text(f'[tenants.web]\noutput = "{output}"\n')
+    session = {"history": tmp_path / "past" / "h.sqlite", "temp": tmp_path / "spilled"}
+    sources = Sources(config=file, session=session)
+    with pytest.raises(InvalidConfig, match=said) as refused:
+        sources.read()
+    assert str(refused.value).startswith(f"{file}, line 2: tenants.web.output: {tmp_path}")
+    assert "name a folder of its own" in str(refused.value)
+    file.write_text('[service]\ntokens = "tokens.json"\n[tenants.web]\noutput = "exports"\n')
+    assert sources.read().service.access("web").output == tmp_path / "exports"
+
+
+def test_an_output_with_files_of_tables_is_doubtful(tmp_path: Path):
+    for name in ("data", "exports"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "data" / "orders.csv").write_text("n\n1\n")
+    with duckdb.connect(str(tmp_path / "data" / "shop.duckdb")):
+        pass
+    text = '[tenants.web]\noutput = "data"\n[tenants.sales]\noutput = "exports"\n'
+    found = _read(tmp_path, text)
+    (said,) = risky_outputs(open_catalog(tmp_path / "data"), found.grants)
+    assert "line 2: tenants.web.output" in said
+    assert "holds files of orders, shop, which COPY … TO may replace; name a folder" in said
 
 
 def test_no_address_turns_a_listener_off(tmp_path: Path):

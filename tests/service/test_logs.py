@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 import threading
 
-from queryard.service.logs import Later, Lines
+from queryard.service.http import browsing
+from queryard.service.logs import LOGGER, JsonLines, Later, Lines
+from queryard.service.quack.listener import _told
+from service.http.serving import a_server
 
 
 class Stuck(io.StringIO):
@@ -32,3 +36,26 @@ def test_a_pipe_that_takes_nothing_holds_up_no_event():
     handler.flush()
     told = [line.split()[-1] for line in stream.getvalue().splitlines()]
     assert told == [str(number) for number in range(100)]
+
+
+def test_defects_of_listeners_are_told_in_the_form_of_the_log(tmp_path, monkeypatch):
+    def fails(*_given):
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(browsing, "principal_of", fails)
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonLines())
+    with a_server(tmp_path) as server, server.client("ann") as ann, server.client("root") as root:
+        LOGGER.addHandler(handler)
+        try:
+            assert ann.get("/v1/whoami").status_code == 500
+            _told(RuntimeError("another one"))
+        finally:
+            LOGGER.removeHandler(handler)
+        kept = [line["event"] for line in root.get("/v1/logs").json()["lines"]]
+    told = [json.loads(line) for line in stream.getvalue().splitlines()]
+    events = ["GET /v1/whoami failed", "a request of Quack failed"]
+    assert [line["event"] for line in told if line["level"] == "error"] == events
+    assert all("RuntimeError" in line["traceback"] for line in told if line["level"] == "error")
+    assert [event for event in kept if event in events] == events

@@ -261,6 +261,8 @@ def test_what_cannot_be_started_says_why(
         assert isinstance(ended.exception, QueryardError)
         return str(ended.exception)
 
+    # Else the log of later tests goes to a stream that is closed.
+    monkeypatch.setattr("queryard.service.logs.set_up", lambda form: None)
     assert "can be reached from other machines" in said(data, "--http", "0.0.0.0:0")
     assert "TLS needs --tls-key as well" in said(data, "--tls-cert", "x.pem")
     assert "none is named" in said()
@@ -268,7 +270,6 @@ def test_what_cannot_be_started_says_why(
     assert "a port is a number" in said(data, "--http", "localhost:x")
     both = _config(tmp_path / "both.toml", '[tables]\nt = "data/t.csv"\n')
     assert "names tables, and so does" in said(data, "--config", both)
-    monkeypatch.setattr("queryard.service.logs.set_up", lambda form: None)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         small = ("--slots", "1", "--memory", "300MB", "--postgres", "off")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
 from queryard.core.errors import QueryardError
+from queryard.engine.access import Access
 from queryard.engine.errors import NotAllowed
 from queryard.history import HistoryReader
 from queryard.results.errors import QueryCancelled
@@ -17,6 +19,7 @@ from queryard.service.problems import UnknownQuery, problem_of
 from service.yard_ground import ROWS, a_ground
 
 LONG = "SELECT count(*) FROM range(100000000) a, range(1000) b"
+ONLY_SMALL = {"sales": Access(frozenset({"small"}), sealed=True)}
 MANY = "SELECT a.n, b.n AS m, repeat('x', 200) AS t FROM numbers a, numbers b"
 
 
@@ -116,6 +119,16 @@ def test_a_revoked_token_loses_its_connections(ground):
     assert "revoked" in str(handle.error)
 
 
+def test_a_token_that_is_made_again_is_another_one(ground):
+    yard, before = ground.yard, ground.principal("ann")
+    client = yard.open(before)
+    yard.tokens.revoke("ann")
+    yard.tokens.add("ann", before.tenant, before.role)
+    assert ground.principal("ann") != before
+    assert eventually(lambda: client.closed)
+    assert "revoked" in client.why_closed
+
+
 def test_a_draining_yard_takes_no_queries_and_lets_the_running_end(ground):
     client = ground.yard.open(ground.principal("ann"))
     handle = client.submit("SELECT sum(n) FROM numbers")
@@ -209,6 +222,65 @@ def test_requests_of_a_token_share_a_client_until_its_grants_change(ground):
     assert yard.shared(ann) is yard.shared(ann)
     assert yard.shared(ann) is not yard.shared(ground.principal("ben"))
     assert yard.usage.connections == 0
+    before, eves = yard.shared(ann), yard.shared(ground.principal("eve"))
+    handle = before.submit(LONG)
+    yard.reload(replace(yard.config, grants=ONLY_SMALL))
+    assert yard.shared(ground.principal("eve")) is eves
+    assert yard.shared(ann) is not before
+    with pytest.raises(QueryardError, match="numbers"):
+        yard.shared(ann).submit("SELECT * FROM numbers").result()
+    assert not handle.wait(0)  # what runs goes on
+    assert not before.closed
+    handle.cancel()
+    assert eventually(lambda: before.closed)
+
+
+def test_a_revoked_token_loses_what_runs_with_its_former_grants(ground):
+    handle = ground.yard.shared(ground.principal("ann")).submit(LONG)
+    ground.yard.reload(replace(ground.yard.config, grants=ONLY_SMALL))
+    ground.yard.tokens.revoke("ann")
+    assert handle.wait(20)
+    assert "revoked" in str(handle.error)
+
+
+def test_connections_whose_grants_change_are_closed(ground):
+    yard = ground.yard
+    ann, eve = yard.open(ground.principal("ann")), yard.open(ground.principal("eve"))
+    handle = ann.submit(LONG)
+    yard.reload(yard.config)
+    assert not ann.closed
+    yard.reload(replace(yard.config, grants=ONLY_SMALL))
+    assert handle.wait(20)
+    assert "grants changed" in str(handle.error)
+    with pytest.raises(QueryardError, match=r"grants changed: tenant 'sales' .*; connect again"):
+        ann.submit("SELECT 1")
+    assert eve.submit("SELECT 1").result().fetchall() == [(1,)]
+    assert yard.usage.connections == 1
+
+
+def test_a_connection_that_opens_while_grants_change_is_closed(ground, monkeypatch):
+    yard, real = ground.yard, ground.yard._client
+
+    def slow(*given, **named):
+        made = real(*given, **named)
+        monkeypatch.setattr(yard, "_client", real)
+        yard.reload(replace(yard.config, grants=ONLY_SMALL))
+        return made
+
+    monkeypatch.setattr(yard, "_client", slow)
+    assert "grants changed" in yard.open(ground.principal("ann")).why_closed
+    assert yard.usage.connections == 0
+
+
+def test_a_tenant_does_not_write_where_the_tokens_are(tmp_path):
+    grants = {"sales": Access(sealed=True, output=tmp_path)}
+    with a_ground(tmp_path, grants=grants) as ground:
+        client = ground.yard.open(ground.principal("ann"))
+        with pytest.raises(NotAllowed, match="files of its own"):
+            client.submit("COPY small TO 'private/tokens.json'")
+        client.submit("COPY small TO 'small.csv'").result()
+        ground.yard.reload(ground.yard.config)
+        assert not client.closed
 
 
 def test_values_stay_out_of_a_redacted_history(tmp_path):

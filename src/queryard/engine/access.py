@@ -40,7 +40,7 @@ class Access:
     `tables` are names of tables, or patterns such as `sales.*`; None means all. A database is
     granted as a whole (`shop.*`). `sealed` clients have no files but those of granted tables, no
     extensions and no ATTACH; they may write to the databases `writes`, by alias, and COPY … TO
-    files in the folder `output`.
+    files in the folder `output`, but for those in its folders `private`.
 
     >>> Access(tables=["Sales.*"], sealed=True).tables
     frozenset({'sales.*'})
@@ -50,6 +50,7 @@ class Access:
     sealed: bool = False
     writes: frozenset[str] = _NOTHING
     output: Path | None = None
+    private: frozenset[Path] = frozenset()
 
     def __post_init__(self) -> None:
         if self.tables is not None:
@@ -57,6 +58,8 @@ class Access:
         object.__setattr__(self, "writes", _names("writes", self.writes))
         if self.output is not None:
             object.__setattr__(self, "output", Path(self.output).resolve())
+        private = frozenset(Path(folder).resolve() for folder in self.private)
+        object.__setattr__(self, "private", private)
         if not self.sealed and (self.writes or self.output is not None):
             raise QueryardError(
                 "access: `writes` and `output` are grants of sealed clients; other clients are "

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import duckdb
 
+from queryard.sql.catalog.opening import STATISTICS
 from queryard.sql.catalog.quoting import literal
 
 from .access import Access
@@ -69,6 +70,9 @@ _SYSTEM_VIEWS = frozenset(
 _SYSTEM_SCHEMAS = frozenset({"information_schema", "pg_catalog", "system"})
 # Made in memory, or as text, for the client alone.
 _MADE = ("temp", "temporary", "view", "macro", "function", "type", "sequence")
+# Options of COPY … TO that are parts of paths.
+_FILE_NAMES = ("filename_pattern", "file_extension")
+_KEPT = STATISTICS.parts[0]
 _SCOPES = ("session", "local")
 # FROM stands for something else within these: extract(year FROM '2024-01-01').
 _FROM_INSIDE = frozenset({"extract", "trim", "ltrim", "rtrim", "substring", "overlay", "position"})
@@ -225,7 +229,8 @@ def _copying(statement: Classified, access: Access) -> Classified:
     after = words[place + 1] if place + 1 < len(words) else ""
     if place >= len(words) or words[place][:1] != "'" or after not in ("", "(", "with"):
         raise NotAllowed("COPY … TO: write the name of the file as a text in single quotes")
-    path = _within(access.output, unquoted(texts[place]))
+    path = _within(access.output, access.private, unquoted(texts[place]))
+    _check_file_names(words[place + 1 :])
     raw = statement.sql.encode()
     start = statement.tokens.offsets[place]
     end = start + len(texts[place].encode())
@@ -243,9 +248,34 @@ def _target(words: tuple[str, ...]) -> int:
     return len(words)
 
 
-def _within(folder: Path, name: str) -> Path:
-    """The path of a file in a folder, by a name that does not lead out of it."""
+def _check_file_names(options: tuple[str, ...]) -> None:
+    """Refuse names of files that lead out of the target: DuckDB puts them together as they are."""
+    for place, word in enumerate(options):
+        if unquoted(word).lower() not in _FILE_NAMES:
+            continue
+        given = options[place + 1] if place + 1 < len(options) else ""
+        after = options[place + 2] if place + 2 < len(options) else ""
+        is_text = given[:1] == "'" and after in (",", ")")
+        if not is_text or not {"/", "\\"}.isdisjoint(given):
+            raise NotAllowed(
+                f"COPY … TO: {unquoted(word).upper()} is one text in single quotes, without / "
+                f"and \\, for {_SERVER}"
+            )
+
+
+def _within(folder: Path, private: frozenset[Path], name: str) -> Path:
+    """The path of a file in a folder, by a name that does not lead out of it.
+
+    Nor may it lead into folders in which Queryard keeps its own, or stand for one above them.
+    """
     found = Path(os.path.realpath(folder / name))
     if ":" in name or not found.is_relative_to(folder) or found == folder:
         raise NotAllowed(f"COPY … TO {name!r}: the file must lie in the client's own folder")
+    inside = [each for each in private if each.is_relative_to(folder)]
+    if _KEPT in (part.lower() for part in found.relative_to(folder).parts) or any(
+        found.is_relative_to(each) or each.is_relative_to(found) for each in inside
+    ):
+        raise NotAllowed(
+            f"COPY … TO {name!r}: the server keeps files of its own there; choose another name"
+        )
     return found

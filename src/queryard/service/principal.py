@@ -11,11 +11,15 @@ Role = Literal["user", "admin", "metrics"]
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A client that has shown a valid token; `name` is the token's, and the PostgreSQL user."""
+    """A client that has shown a valid token; `name` is the token's, and the PostgreSQL user.
+
+    `id` is the token's too: a token that is made again under its name is another principal.
+    """
 
     name: str
     tenant: str
     role: Role = "user"
+    id: str = ""
 
     @property
     def may_query(self) -> bool:

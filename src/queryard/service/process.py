@@ -49,6 +49,8 @@ class Server:
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
         self._reloads: set[asyncio.Task[None]] = set()
+        # One after another: else older settings might be the last to be followed.
+        self._reloading = asyncio.Lock()
 
     async def run(self, announce: Callable[[Addresses], None]) -> None:
         """Serve; `announce` is called once clients can connect."""
@@ -108,6 +110,10 @@ class Server:
 
     async def _reload(self, yard: Yard, listeners: Listeners) -> None:
         """Follow the files as they are now; if something in them is wrong, nothing changes."""
+        async with self._reloading:
+            await self._follow(yard, listeners)
+
+    async def _follow(self, yard: Yard, listeners: Listeners) -> None:
         try:
             settings = await asyncio.to_thread(self._read_again, yard.controls)
             listeners.renew_certificate(settings.service)
@@ -120,7 +126,7 @@ class Server:
         if (new.tls is None) != (self.config.tls is None):
             fixed.append("tls")
         self.config = new
-        yard.reload(new)
+        await asyncio.to_thread(yard.reload, new)
         tables, tokens = len(self.session.tables()), len(self.tokens.list())
         log("reloaded", tables=tables, tokens=tokens)
         if fixed:

@@ -104,6 +104,11 @@ class ServedClient:
         return bool(self._closed)
 
     @property
+    def why_closed(self) -> str:
+        """Empty while it is open."""
+        return self._closed
+
+    @property
     def active(self) -> list[Submitted]:
         """What was submitted and has not ended."""
         with self._lock:

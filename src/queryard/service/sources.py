@@ -19,6 +19,7 @@ from queryard.sql.catalog import Catalog, open_catalog
 
 from .config import ServiceConfig
 from .config_file import ConfigFile, Grant, read_config
+from .outputs import check_outputs
 
 TOKENS = "tokens.json"
 _MARKS = frozenset("*?[")
@@ -83,7 +84,18 @@ class Sources:
         service = replace(service, **self.service)
         service.check()
         grants = () if found is None else found.grants
-        return Settings(service, {**session, **self.session}, grants)
+        session = {**session, **self.session}
+        check_outputs(grants, self._kept(service.tokens, session))
+        return Settings(service, session, grants)
+
+    def _kept(self, tokens: Path, session: Mapping[str, Any]) -> dict[str, Path]:
+        """Folders of the server's own files, by what is there."""
+        kept = {"tokens": tokens.parent, "what Queryard keeps of the data": beside(self.place)}
+        if isinstance(history := session.get("history"), str | Path):
+            kept["the history"] = Path(history).parent
+        if temp := session.get("temp"):
+            kept["rows and segments"] = Path(temp)
+        return kept
 
     def _file(self) -> Path | None:
         if self.config is not None:

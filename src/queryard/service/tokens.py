@@ -93,7 +93,7 @@ class TokenInfo:
 
     @property
     def principal(self) -> Principal:
-        return Principal(self.name, self.tenant, self.role)
+        return Principal(self.name, self.tenant, self.role, self.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +129,10 @@ class TokenStore:
         """The client of a token that is still valid."""
         token = self._valid(name)
         return None if token is None else token.info.principal
+
+    def holds(self, principal: Principal) -> bool:
+        """Whether the token of a client is still valid, and still the same."""
+        return self.principal(principal.name) == principal
 
     def info(self, name: str) -> TokenInfo | None:
         """A token that is still valid, by its name."""

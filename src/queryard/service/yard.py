@@ -9,6 +9,8 @@ import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Protocol
 
 from queryard.core.errors import QueryardError
@@ -40,6 +42,8 @@ SWEEP_S = 1.0
 # How many kinds of clients without a connection are kept open.
 SHARED_KEPT = 256
 KEYS_KEPT = 10_000
+# How many clients are closed at the same time: each may wait for its statements to stop.
+CLOSERS = 16
 
 
 class Watcher(Protocol):
@@ -54,8 +58,12 @@ class Yard:
 
     def __init__(self, session: Session, config: ServiceConfig, tokens: TokenStore) -> None:
         self.session = session
-        self.config = config
         self.tokens = tokens
+        history = session.host.history_file
+        beside = tokens.path if history is None else history
+        # Where files of the server lie, which no client may replace.
+        self._private = frozenset({tokens.path.parent, beside.parent, session.host.temp})
+        self.config = self._with_private(config)
         self.usage = Usage(config.limits, waiting_bytes=int(session.memory_bytes * WAITING_SHARE))
         # The part of the session's own instance, which a server does not use itself.
         self.own_memory = OwnMemory(session.own_bytes, self._close_unused)
@@ -64,14 +72,18 @@ class Yard:
         self._clients: set[ServedClient] = set()
         # Clients whose requests know nothing of each other, by their principal.
         self._shared: OrderedDict[Principal, ServedClient] = OrderedDict()
+        # Those of other grants: what runs for them goes on, and nothing new comes.
+        self._retired: set[ServedClient] = set()
         # Queries that came with a key: they may be asked for again.
         self._keyed: OrderedDict[str, None] = OrderedDict()
         self._watchers: list[Watcher] = []
-        self._sweeps: list[Callable[[], None]] = [self._look_at_tokens, self.usage.forget_idle]
+        self._sweeps: list[Callable[[], None]] = [
+            self._look_at_tokens,
+            self._close_retired,
+            self.usage.forget_idle,
+        ]
         self._stopping = ""
         self._over = threading.Event()
-        history = session.host.history_file
-        beside = tokens.path if history is None else history
         self.controls = Controls(session, beside.with_name(CONTROLS), tokens)
         self.whatifs = WhatIfs()
         self._share_databases(config)
@@ -105,6 +117,9 @@ class Yard:
             raise
         with self._lock:
             self._clients.add(client)
+            is_current = self._is_current(client)
+        if not is_current:  # the settings were read again meanwhile
+            client.close(_changed(principal))
         return client
 
     def shared(self, principal: Principal) -> ServedClient:
@@ -116,11 +131,23 @@ class Yard:
                 return found
         made = self._client(principal, "", "http", stateless=True)
         with self._lock:
+            # The settings were read again meanwhile: it counts as a request from before.
+            if not self._is_current(made):
+                self._retired.add(made)
+                return made
             client = self._shared.setdefault(principal, made)
             idle = [] if len(self._shared) <= SHARED_KEPT else self._idle()
         for other in idle:
             other.close("it was idle")
         return client
+
+    def _is_current(self, client: ServedClient) -> bool:
+        """Whether a client reaches what its tenant is granted now; the lock is held."""
+        return client.client.reach.access == self.config.access(client.principal.tenant)
+
+    def _all(self) -> list[ServedClient]:
+        with self._lock:
+            return [*self._clients, *self._shared.values(), *self._retired]
 
     def _idle(self) -> list[ServedClient]:
         """Shared clients for which nothing runs, the oldest first, to be closed."""
@@ -151,9 +178,7 @@ class Yard:
 
     def _close_unused(self) -> None:
         """Close instances of clients that hold nothing: memory is wanted."""
-        with self._lock:
-            clients = [*self._clients, *self._shared.values()]
-        for client in clients:
+        for client in self._all():
             client.close_unused()
 
     def left(self, client: ServedClient) -> None:
@@ -161,6 +186,7 @@ class Yard:
         with self._lock:
             counted = client in self._clients
             self._clients.discard(client)
+            self._retired.discard(client)
             if self._shared.get(client.principal) is client:
                 del self._shared[client.principal]
         if counted:
@@ -292,19 +318,30 @@ class Yard:
             raise Draining(f"{closed}; connect again in a while")
 
     def reload(self, config: ServiceConfig) -> None:
-        """Follow other settings: grants and limits hold for new connections and requests."""
+        """Follow other settings. Connections whose grants have changed are closed; it blocks.
+
+        A request that runs goes on, and the next one has a client with the new grants.
+        """
         self._share_databases(config)
+        config = self._with_private(config)
         with self._lock:
-            old, self.config = self.config, config
+            self.config = config
             self.usage.limits = config.limits
-            changed = [
-                client
-                for principal, client in self._shared.items()
-                if old.access(principal.tenant) != config.access(principal.tenant)
-            ]
+            for client in list(self._shared.values()):
+                if not self._is_current(client):
+                    self._retired.add(self._shared.pop(client.principal))
+            changed = [client for client in self._clients if not self._is_current(client)]
+        with ThreadPoolExecutor(CLOSERS, thread_name_prefix="queryard-close") as threads:
             for client in changed:
-                # What runs for it goes on; the next request has a new client.
-                del self._shared[client.principal]
+                threads.submit(client.close, _changed(client.principal))
+
+    def _with_private(self, config: ServiceConfig) -> ServiceConfig:
+        """The settings with grants that leave out the server's own files."""
+        grants = {
+            tenant: access if access.output is None else replace(access, private=self._private)
+            for tenant, access in config.grants.items()
+        }
+        return replace(config, grants=grants)
 
     def _share_databases(self, config: ServiceConfig) -> None:
         """Databases that some tenant may write are used in turns from the first query on."""
@@ -319,9 +356,7 @@ class Yard:
         """Close all clients; the session is its owner's to close. It blocks."""
         self.stop_admission("the server is closed")
         self._over.set()
-        with self._lock:
-            clients = [*self._clients, *self._shared.values()]
-        for client in clients:
+        for client in self._all():
             client.close("the server is closed")
         if self._sweeper is not threading.current_thread():
             self._sweeper.join()
@@ -339,15 +374,22 @@ class Yard:
 
     def _look_at_tokens(self) -> None:
         """Close the clients of tokens that were revoked, have expired, or belong to others now."""
-        with self._lock:
-            clients = [*self._clients, *self._shared.values()]
-        valid: dict[str, Principal | None] = {}
+        clients = self._all()
+        valid = {who: self.tokens.holds(who) for who in {client.principal for client in clients}}
         for client in clients:
-            name = client.principal.name
-            if name not in valid:
-                valid[name] = self.tokens.principal(name)
-            if valid[name] != client.principal:
-                client.close(f"token {name!r} was revoked or changed")
+            if not valid[client.principal]:
+                client.close(f"token {client.principal.name!r} was revoked or changed")
+
+    def _close_retired(self) -> None:
+        """Close clients of other grants for which nothing runs any more."""
+        with self._lock:
+            done = [client for client in self._retired if not client.active]
+        for client in done:
+            client.close(_changed(client.principal))
+
+
+def _changed(principal: Principal) -> str:
+    return f"grants changed: tenant {principal.tenant!r} may reach other tables or files now"
 
 
 def unknown_query(query: str) -> UnknownQuery:

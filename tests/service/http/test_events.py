@@ -68,6 +68,33 @@ def test_the_server_tells_of_queries_that_a_token_may_see(server, ann):
     assert not [sql for _, sql in heard["eve"] if sql == "SELECT 'of ann'"]
 
 
+def test_streams_of_events_end_with_their_token(tmp_path):
+    with a_server(tmp_path) as server, server.client("ann") as ann, server.client("ben") as ben:
+        query = submitted(ben, LONG)
+        ahead = {"Accept": "text/event-stream"}
+        online = submitted(ben, "SELECT count(*) FROM numbers a, numbers b", online=True)
+        with (
+            ann.stream("GET", "/v1/events") as every,
+            ann.stream("GET", f"/v1/queries/{query}/events") as one,
+            ann.stream("GET", f"/v1/queries/{online}/answers", headers=ahead) as answers,
+        ):
+            lines = every.iter_lines()
+            assert next(events(lines))[0] == "queries"
+            server.yard.tokens.revoke("ann")
+            server.yard.tokens.add("ann", "sales")  # another one of the same name
+            submitted(ben, "SELECT 'for others'")  # something to tell
+            ben.delete(f"/v1/queries/{query}")
+            ben.delete(f"/v1/queries/{online}")
+            told = []
+            for each in events(lines):
+                told.append(each)
+                assert "for others" not in str(each)
+            for last in (told[-1], list(events(one.iter_lines()))[-1]):
+                assert last == ("end", {"reason": "the token was revoked or changed"})
+            last = list(events(answers.iter_lines()))[-1]
+            assert last == ("end", {"reason": "the token was revoked or changed"})
+
+
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
     """A server with a table of enough blocks to estimate from."""

@@ -46,6 +46,18 @@ def test_an_analysis_is_listed_counted_and_stopped_with_its_client(tmp_path):
         assert eventually(lambda: usage.connections == usage.open_results == 0, 40)
 
 
+def test_a_client_that_leaves_is_no_error_of_the_server(tmp_path):
+    with a_server(tmp_path) as server, server.client("root") as root:
+        analysis = asked(server, "/v1/explain", f'{{"sql": "{LONG}", "analyze": true}}')
+        query = asked(server, "/v1/queries?wait=20", f'{{"sql": "{LONG}"}}')
+        assert eventually(lambda: len(server.yard.active()) == 2)
+        analysis.close()
+        query.close()
+        counted = 'queryard_http_responses_total{method="POST",status="499"} 2.0'
+        assert eventually(lambda: counted in root.get("/metrics").text)
+        assert 'status="500"' not in root.get("/metrics").text
+
+
 def test_an_analysis_is_refused_beyond_the_open_results(tmp_path):
     limits = ServiceLimits(open_results=1)
     with a_server(tmp_path, limits=limits) as server, server.client("ann") as ann:

@@ -6,6 +6,7 @@ import datetime as dt
 import io
 import json
 import time
+from dataclasses import replace
 
 import duckdb
 import pyarrow as pa
@@ -365,6 +366,20 @@ def test_reasons_do_not_name_other_tenants(server, ann):
             ann.delete(f"/v1/queries/{query}")
         assert "sales" not in state
         eve.delete(f"/v1/queries/{waiting}")
+
+
+def test_a_session_whose_grants_change_is_closed(tmp_path):
+    with a_server(tmp_path) as server, server.client("ann") as ann:
+        session = ann.post("/v1/sessions", json={}).json()["id"]
+        yard = server.yard
+        grants = {"sales": Access(frozenset({"small"}), sealed=True)}
+        yard.reload(replace(yard.config, grants=grants))
+        answer = ann.post("/v1/queries", json={"sql": "SELECT 1", "session": session})
+        assert answer.status_code == 404
+        assert "grants changed" in answer.json()["detail"]
+        assert "POST /v1/sessions" in answer.json()["detail"]
+        refused = ann.post("/v1/queries?wait=20", json={"sql": "SELECT * FROM numbers"})
+        assert "numbers" in refused.json()["detail"]
 
 
 def test_sessions_have_a_state_of_their_own(server, ann):

@@ -126,7 +126,7 @@ def test_errors_are_told_without_values_where_the_server_redacts():
         try:
             raise ValueError("Ann's number is 42")
         except ValueError:
-            logging.getLogger("queryard.http").exception("GET / failed")
+            logging.getLogger("queryard.service.http").exception("GET / failed")
         finally:
             ring.detach()
         (line,) = ring.lines(None, "info", 10)[0]

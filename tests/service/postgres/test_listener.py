@@ -13,11 +13,13 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from queryard.engine.access import Access
 from queryard.service.config import ServiceConfig, ServiceLimits
 from queryard.service.postgres.frames import Frame
 from tests.service.postgres.served_postgres import Served, a_server
@@ -303,6 +305,20 @@ def test_a_token_that_is_revoked_ends_its_connections(tmp_path):
         wait_until(lambda: served.ground.yard.usage.connections == 0)
         raw.say(b"Q", b"SELECT 1\0")
         assert code(raw.hear_until("E")[-1]) == "57P01"
+        assert raw.is_closed()
+
+
+def test_a_connection_whose_grants_change_is_ended(tmp_path):
+    with a_server(tmp_path) as served:
+        raw = Raw(served.port)
+        raw.log_in(served.secrets["ann"])
+        yard = served.ground.yard
+        grants = {"sales": Access(frozenset({"small"}), sealed=True)}
+        yard.reload(replace(yard.config, grants=grants))
+        raw.say(b"Q", b"SELECT relname FROM pg_class\0")  # no query of the engine
+        told = raw.hear_until("E")[-1]
+        assert code(told) == "57P01"
+        assert b"grants changed" in told.body
         assert raw.is_closed()
 
 

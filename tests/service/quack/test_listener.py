@@ -408,9 +408,20 @@ def test_a_revoked_token_ends_its_connections(tmp_path):
         assert client.rows("SELECT 1") == [(1,)]
         server.yard.tokens.revoke("ben")
         wait_until(lambda: not server.yard.clients(server.principal("root")))
-        with pytest.raises(Refused, match="Invalid connection id"):
+        with pytest.raises(Refused, match="Invalid connection id: token 'ben' was revoked"):
             client.rows("SELECT 1")
         wait_until(lambda: not len(server.listener.sessions))
+        with pytest.raises(Refused, match="Invalid connection id: token 'ben' was revoked"):
+            client.rows("SELECT 1")
+
+
+def test_a_connection_whose_grants_change_is_closed(tmp_path):
+    with a_server(tmp_path) as server:
+        client = server.client("ben")
+        server.yard.reload(replace(server.yard.config, grants={}))
+        with pytest.raises(Refused, match="Invalid connection id: grants changed"):
+            client.rows("SELECT 1")
+        assert server.client("ben").rows("SELECT 1") == [(1,)]
 
 
 def test_connections_that_are_left_alone_end(tmp_path):

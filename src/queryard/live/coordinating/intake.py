@@ -121,8 +121,9 @@ class Intake:
 
     @staticmethod
     def _kernel_key(request: QueryRequest) -> str:
+        """One per tenant and key, within the session: no tenant has an empty name in it."""
         key = request.idempotency_key
-        return f"{request.tenant}:{key}" if key else ""
+        return f"{request.tenant}//{key}" if key else ""
 
     def _remember_key(self, given: inputs.Submit) -> None:
         request = given.request

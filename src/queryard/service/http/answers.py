@@ -13,11 +13,13 @@ from starlette.responses import Response, StreamingResponse
 
 from queryard.results.online import AnswerLog, OnlineAnswer
 
+from ..principal import Principal
 from ..problems import InvalidRequest, NotAcceptable
 from ..results import KeptResult
 from . import models
-from .context import context_of, principal_of, told
+from .context import Context, context_of, principal_of, told
 from .documents import EVENTS_CONTENT, errors
+from .events import ALIVE, ALIVE_S, REVOKED, STREAM
 from .formats import MEDIA, TYPES_KEY, chosen_format, columns_of, rows_json
 from .queries import FormatName, QueryId, Wait
 from .replies import to_json
@@ -25,8 +27,6 @@ from .streaming import while_there
 
 router = APIRouter(tags=["queries"])
 ANSWER_KEY = "queryard:answer"
-# How often a silent stream shows life.
-ALIVE_S = 15.0
 
 
 @router.get(
@@ -69,7 +69,8 @@ async def answers(
         )
     accept = request.headers.get("accept", "")
     if format is None and "text/event-stream" in accept:
-        return StreamingResponse(_events(result, log, after), media_type="text/event-stream")
+        stream = _events(context, principal, result, log, after)
+        return StreamingResponse(stream, media_type=STREAM)
     form = chosen_format(format, accept)
     if form == "csv":
         raise NotAcceptable("format: provisional answers come as json, arrow or events, not as csv")
@@ -139,10 +140,18 @@ def _arrow(found: dict[str, Any], answer: OnlineAnswer | None) -> bytes:
     return bytes(sink.getvalue())
 
 
-async def _events(result: KeptResult, log: AnswerLog, after: int) -> AsyncIterator[bytes]:
+async def _events(
+    context: Context, principal: Principal, result: KeptResult, log: AnswerLog, after: int
+) -> AsyncIterator[bytes]:
     result.readers += 1
+    is_quiet = False
     try:
         while True:
+            if not context.yard.tokens.holds(principal):
+                yield REVOKED
+                return
+            if is_quiet:
+                yield ALIVE
             found, newest = about(result, log, after)
             if newest is not None:
                 after = found["number"]
@@ -151,7 +160,6 @@ async def _events(result: KeptResult, log: AnswerLog, after: int) -> AsyncIterat
             if found["ended"]:
                 yield b"event: end\ndata: " + to_json({**found, "answer": None}) + b"\n\n"
                 return
-            if not await told(partial(log.when_changed, after), ALIVE_S):
-                yield b": still there\n\n"
+            is_quiet = not await told(partial(log.when_changed, after), ALIVE_S)
     finally:
         result.readers -= 1

@@ -36,7 +36,7 @@ from . import (
 from .context import Context
 from .documents import DESCRIPTION, finished_schema
 from .events import Hub
-from .guard import Guard
+from .guard import LEFT, CutOff, Guard
 from .metrics import Figures
 from .observing_past import FreshAnswers
 from .observing_stream import NowFeed
@@ -98,6 +98,8 @@ def create_app(yard: Yard) -> Guard:
 
 
 async def _problem(request: Request, error: Exception) -> Response:
+    if isinstance(error, CutOff):  # for the figures: the client has left
+        return Response(status_code=LEFT)
     return problem_reply(error)
 
 

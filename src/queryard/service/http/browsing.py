@@ -36,7 +36,9 @@ _SEEN = errors(401, 422, 429)
 )
 async def whoami(request: Request) -> Any:
     """The name, the tenant and the role of the token, and the version of the server."""
-    return as_json({**asdict(principal_of(request)), "version": __version__})
+    who = principal_of(request)
+    told = {"name": who.name, "tenant": who.tenant, "role": who.role, "version": __version__}
+    return as_json(told)
 
 
 # --- tables --------------------------------------------------------------------------------------

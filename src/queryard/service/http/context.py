@@ -15,6 +15,7 @@ from starlette.requests import Request
 
 from queryard.core.errors import QueryardError
 
+from ..endings import Endings
 from ..kept_rows import KeptRows
 from ..principal import Principal
 from ..problems import NotAdmin, UnknownName
@@ -81,6 +82,7 @@ class Sessions:
     def __init__(self, yard: Yard) -> None:
         self._yard = yard
         self._by_id: dict[str, ServedClient] = {}
+        self._endings = Endings()
         yard.every_second(self.expire)
 
     def open(self, principal: Principal, label: str) -> tuple[str, ServedClient]:
@@ -93,10 +95,10 @@ class Sessions:
         """A session of the same token."""
         client = self._by_id.get(name)
         if client is None or client.principal != principal or client.closed:
-            raise UnknownName(
-                f"unknown session {name!r}: it was closed, was idle for too long, or belongs to "
-                "another token; open one with POST /v1/sessions"
-            )
+            is_own = client is not None and client.principal == principal
+            why = client.why_closed if client is not None and is_own else self._endings.why(name)
+            why = why or "it was closed, was idle for too long, or belongs to another token"
+            raise UnknownName(f"unknown session {name!r}: {why}; open one with POST /v1/sessions")
         client.used_s = time.monotonic()
         return client
 
@@ -120,6 +122,7 @@ class Sessions:
                 what = "its transaction" if is_open else "it"
                 client.close(f"{what} was idle for {most_s:g} s")
             if client.closed:
+                self._endings.note(name, client.why_closed)
                 self._by_id.pop(name, None)
 
     def close(self) -> None:

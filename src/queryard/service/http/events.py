@@ -28,6 +28,7 @@ ALIVE_S = 15.0
 # How many events a subscriber may be behind.
 MOST_BEHIND = 1000
 STREAM = "text/event-stream"
+ALIVE = b": still there\n\n"
 _HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 
@@ -38,6 +39,10 @@ def event(name: str, content: Any) -> bytes:
     b'event: end\\ndata: {"id": "a-1"}\\n\\n'
     """
     return b"event: " + name.encode() + b"\ndata: " + to_json(content) + b"\n\n"
+
+
+# The last event of a stream whose token does not count any more.
+REVOKED = event("end", {"reason": "the token was revoked or changed"})
 
 
 class Hub:
@@ -112,7 +117,7 @@ class Hub:
                     self._publish("started", submitted)
 
     async def stream(self, principal: Principal) -> AsyncIterator[bytes]:
-        """Events of the queries that a principal may see."""
+        """Events of the queries that a principal may see, as long as its token is valid."""
         queue: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._subscribers[queue] = principal
         try:
@@ -125,8 +130,10 @@ class Hub:
                     async with asyncio.timeout(ALIVE_S):
                         content = await queue.get()
                 except TimeoutError:
-                    yield b": still there\n\n"
-                    continue
+                    content = ALIVE
+                if not self._yard.tokens.holds(principal):
+                    yield REVOKED
+                    return
                 if content is None:
                     yield event("end", {"reason": "the server stops, or the reader is too slow"})
                     return
@@ -169,21 +176,27 @@ async def query_events(request: Request, query: QueryId) -> Any:
 async def _states(
     context: Context, principal: Principal, submitted: Submitted
 ) -> AsyncIterator[bytes]:
-    ticket = submitted.ticket
+    ticket, tokens = submitted.ticket, context.yard.tokens
     over = asyncio.ensure_future(told(ticket.when_over, None))
     try:
         seen: object = None
         told_s = time.monotonic()
         while not ticket.ended:
+            if not tokens.holds(principal):
+                yield REVOKED
+                return
             now = (ticket.status, round(ticket.progress(), 2), ticket.output.rows)
             if now != seen:
                 state = await context.run(whole_state, context, principal, submitted)
                 yield event("state", state)
                 seen, told_s = now, time.monotonic()
             elif time.monotonic() - told_s > ALIVE_S:
-                yield b": still there\n\n"
+                yield ALIVE
                 told_s = time.monotonic()
             await asyncio.wait({over}, timeout=EVERY_S)
     finally:
         over.cancel()
+    if not tokens.holds(principal):
+        yield REVOKED
+        return
     yield event("end", await context.run(whole_state, context, principal, submitted))

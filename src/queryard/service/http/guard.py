@@ -31,7 +31,9 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json"})
 # What a token with the role metrics may ask.
 FIGURES = ("/metrics",)
-_log = logging.getLogger("queryard.http")
+# The status that is counted for clients that leave before their answer; none sees it.
+LEFT = 499
+_log = logging.getLogger("queryard.service.http")
 
 
 class CutOff(Exception):
@@ -75,6 +77,8 @@ class Guard:
             await self._app(scope, _replayed(body, receive), sending)
         except CutOff as error:
             _log.info("%s %s was cut off: %s", scope["method"], scope["path"], error)
+            if not began:
+                self._responded(scope["method"], LEFT)
             _abort(send)
         except Exception as error:
             if not isinstance(error, QueryardError):

@@ -13,7 +13,7 @@ from ..observing.observer import Observer
 from ..observing.visibility import Visibility
 from ..principal import Principal
 from .context import Context
-from .events import event
+from .events import REVOKED, event
 from .replies import to_json
 
 # How often a document is made at most, and how often at least.
@@ -21,7 +21,7 @@ EVERY_S = 0.3
 ALIVE_S = 5.0
 # What making documents may take of a core: after a long one there is a longer pause.
 MOST_SHARE = 0.03
-_log = logging.getLogger("queryard.http")
+_log = logging.getLogger("queryard.service.http")
 
 
 class Channel(NamedTuple):
@@ -83,8 +83,8 @@ class NowFeed:
                 await page.changed.wait()
                 page.changed.clear()
                 content, page.content = page.content, None
-                if self._observer.yard.tokens.principal(principal.name) != principal:
-                    yield event("end", {"reason": "the token was revoked or changed"})
+                if not self._observer.yard.tokens.holds(principal):
+                    yield REVOKED
                     return
                 if content is not None:
                     yield content

@@ -17,7 +17,7 @@ KEPT = 5_000
 CHARACTERS = 1_000
 FIELDS = 30
 # Beside our own, libraries that tell what goes wrong.
-LOGGERS = (LOGGER.name, "queryard.http", "uvicorn.error", "asyncio", "py.warnings")
+LOGGERS = (LOGGER.name, "uvicorn.error", "asyncio", "py.warnings")
 _SECRET = re.compile(
     r"qy_[\w-]{6,}|(?<=bearer )\S{6,}|(?<=basic )\S{6,}"
     r"|(?<=password=)\S+|(?<=secret=)\S+|(?<=token=)qy\S+",

@@ -300,6 +300,9 @@ class _Connection:
                 raise _idle(session) from None
             finally:
                 self._waiting = False
+            if self._client is not None and self._client.closed:
+                reason = self._client.why_closed
+                raise FatalError("57P01", f"terminating connection: {reason}; connect again")
             await session.handle(frame)
 
     def _patience_s(self, session: Session) -> float:

@@ -79,14 +79,15 @@ async def _answer(wire: Wire, request: EncryptionRequest, context: ssl.SSLContex
 async def _prove(wire: Wire, tokens: TokenStore, user: str) -> Principal:
     """Let the client show that it has the token; the token itself is not sent."""
     refused = FatalError("28P01", f'password authentication failed for user "{user}"')
+    principal = tokens.principal(user)
     verifier = tokens.verifier(user)
     exchange = Exchange(verifier or mock_verifier(user))
     wire.send(replies.ask_for_scram([MECHANISM]))
     challenge = exchange.challenge(first_words(await _secret(wire)))
     wire.send(replies.scram_goes_on(challenge))
     proof = exchange.verify(text_of(await _secret(wire)))
-    principal = tokens.principal(user)
-    if proof is None or verifier is None or principal is None:
+    # The token may have been made again meanwhile: then the proof is that of another one.
+    if proof is None or verifier is None or principal is None or not tokens.holds(principal):
         raise refused
     wire.send(replies.scram_ends(proof))
     return principal

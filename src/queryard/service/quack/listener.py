@@ -51,7 +51,7 @@ _PLATFORM = f"{platform.system()}_{platform.machine()}".lower()
 _ANYWHERE = (b"access-control-allow-origin", b"*")
 _HEADING = re.compile(r"^([A-Z][A-Za-z ]+): ")
 _ABOUT = b"Queryard speaks Quack here: ATTACH 'quack:HOST:PORT' AS yard (TOKEN 'qy_...')\n"
-_log = logging.getLogger("queryard.quack")
+_log = logging.getLogger("queryard.service.quack")
 
 
 class QuackListener:

@@ -13,6 +13,7 @@ import time
 
 from queryard.core.errors import QueryardError
 
+from ..endings import Endings
 from ..limits import TooManyConnections
 from ..principal import Principal
 from ..yard import Yard
@@ -31,6 +32,7 @@ class Sessions:
         self._yard = yard
         self._lock = threading.Lock()
         self._by_id: dict[str, Session] = {}
+        self._endings = Endings()
         yard.every_second(self.expire)
 
     def __len__(self) -> int:
@@ -52,22 +54,22 @@ class Sessions:
     def find(self, name: str) -> Session:
         found = self._by_id.get(name)
         if found is None or found.client.closed:
-            raise QuackError(
-                "Invalid connection id: the connection was closed or idle for too long; connect "
-                "again (DETACH and ATTACH)"
-            )
+            why = self._endings.why(name) if found is None else found.client.why_closed
+            why = why or "the connection was closed or idle for too long"
+            raise QuackError(f"Invalid connection id: {why}; connect again (DETACH and ATTACH)")
         return found
 
     def leave(self, session: Session, reason: str) -> None:
         """A client is done, or has vanished; it waits for what runs there."""
-        self._forget(session)
+        self._forget(session, reason)
         session.close(reason)
 
-    def _forget(self, session: Session) -> None:
+    def _forget(self, session: Session, reason: str) -> None:
         with self._lock:
             for name, known in list(self._by_id.items()):
                 if known is session:
                     del self._by_id[name]
+                    self._endings.note(name, reason)
 
     def _make_way(self, principal: Principal) -> bool:
         """Close the connection of a token that was idle for longest, if it was for long."""
@@ -91,7 +93,7 @@ class Sessions:
             sessions = list(self._by_id.values())
         for session in sessions:
             if session.client.closed:
-                self._forget(session)
+                self._forget(session, session.client.why_closed)
                 session.drop_rows()
                 continue
             if session.busy:
