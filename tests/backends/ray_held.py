@@ -6,7 +6,7 @@ import os
 import pickle
 import threading
 import time
-from collections.abc import Iterator, Set
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -142,10 +142,12 @@ class HeldPlaced:
     def opening(self, nodes: int) -> Any:
         return str(self._folder)
 
-    def next_for(self, task: TaskId, attempt: int, making: Set[TaskId]) -> Ready | None:
+    def next_for(
+        self, task: TaskId, attempt: int, making: Container[TaskId], beside: bool
+    ) -> Ready | None:
         return Ready(task, None)
 
-    def done(self, task: TaskId, outcome: Any) -> None:
+    def done(self, task: TaskId, outcome: Any, beside: bool) -> None:
         pass
 
     def lose_place(self, place: str) -> None:

@@ -209,7 +209,7 @@ def test_answers_are_duckdbs_while_nodes_of_this_process_die(
                 if actor.place == place and actor.alive:
                     actor.die("killed by the test")
 
-        asked = questions[NODES.index(nodes) :: len(NODES) * 4]
+        asked = questions[NODES.index(nodes) :: len(NODES) * 6]
         run_all(Ground(session, nodes, kill), asked, plain, kills=True)
 
 

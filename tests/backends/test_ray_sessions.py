@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,11 +15,15 @@ import pytest
 from typer.testing import CliRunner
 
 import queryard
+from queryard.backends.protocol import WorkerFailed
 from queryard.backends.ray import link as links
 from queryard.backends.ray import members, workplace
 from queryard.backends.ray.backend import RayBackend
+from queryard.backends.ray.launches import Launches
+from queryard.backends.ray.spread import SpreadTasks
 from queryard.backends.ray.workplace import DuckWorkplace
 from queryard.cli.app import app
+from queryard.core.commands import Release, Scale
 from queryard.core.errors import QueryardError
 from queryard.engine.access import Access
 from queryard.live.client import Client
@@ -263,6 +268,116 @@ def test_a_silent_node_gets_no_orders_and_is_given_up_in_the_end(session, ray, m
     until(lambda: link.name not in backend._links)
     until(lambda: len(backend.nodes) == 2)
     assert session.sql("SELECT count(*) FROM numbers").fetchall() == [(1000,)]
+
+
+def test_a_node_may_be_lost_while_others_still_join(ray, folder, monkeypatch):
+    facts, joined, gone = DuckWorkplace.facts, RayBackend._joined, RayBackend._gone
+    is_joined, is_gone = threading.Event(), threading.Event()
+    asked: list[Any] = []
+
+    def facts_late(self: Any) -> Any:
+        asked.append(self)
+        if len(asked) == 2:
+            assert is_joined.wait(PATIENCE_S)
+            first = asked[0]._setting.name
+            next(actor for actor in ray.actors if actor.place == first).die("killed by the test")
+            assert is_gone.wait(PATIENCE_S)
+        return facts(self)
+
+    def joining(self: Any, link: Any) -> None:
+        joined(self, link)
+        is_joined.set()
+
+    def going(self: Any, link: Any, reason: str) -> None:
+        gone(self, link, reason)
+        is_gone.set()
+
+    monkeypatch.setattr(DuckWorkplace, "facts", facts_late)
+    monkeypatch.setattr(RayBackend, "_joined", joining)
+    monkeypatch.setattr(RayBackend, "_gone", going)
+    with connect(folder) as session:
+        until(lambda: len(session.cluster().nodes) == 2)
+        assert asked[0]._setting.name not in [node.name for node in session.cluster().nodes]
+        assert session.sql("SELECT count(*) FROM numbers").fetchall() == [(1000,)]
+
+
+def test_a_node_that_is_given_up_while_it_joins_does_not_take_part(ray, folder, monkeypatch):
+    joined = RayBackend._joined
+    given_up: list[str] = []
+
+    def joining(self: Any, link: Any) -> None:
+        if not given_up:
+            given_up.append(link.name)
+            link.give_up("the test says so")
+        joined(self, link)
+
+    monkeypatch.setattr(RayBackend, "_joined", joining)
+    with connect(folder) as session:
+        until(lambda: len(session.host.backend.nodes) == 2)
+        assert given_up[0] not in [node.id for node in session.host.backend.nodes]
+
+
+def test_a_defect_of_a_node_costs_the_node_only(session, ray):
+    before = {node.id for node in session.host.backend.nodes}
+    actor = ray.actors[0]
+    actor.target.result()._outbox.put(WorkerFailed(ValueError("a defect")))
+    until(lambda: not actor.alive)
+    until(lambda: len(session.host.backend.nodes) == 2)
+    assert actor.place in before - {node.id for node in session.host.backend.nodes}
+    assert session.sql("SELECT count(*) FROM numbers").fetchall() == [(1000,)]
+
+
+def test_a_query_that_nodes_cannot_open_fails_and_the_nodes_stay(session, monkeypatch):
+    before = session.host.backend.nodes
+
+    def open_tasks(self: Any, *given: Any) -> Any:
+        raise ValueError("it cannot be opened")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DuckWorkplace, "open_tasks", open_tasks)
+        with pytest.raises(Exception, match="it cannot be opened"):
+            session.sql("SELECT sum(n) FROM numbers", plan="staged").fetchall()
+    assert session.sql("SELECT sum(n) FROM numbers", plan="staged").fetchall() == [(499500,)]
+    assert session.host.backend.nodes == before
+
+
+def test_a_node_out_of_use_still_makes_rows_again_for_a_reader(session, monkeypatch):
+    """The kernel does not know of it: to the kernel the node is idle."""
+    backend: Any = session.host.backend
+    result, make_again = SpreadTasks.result, Launches.make_again
+    released: list[str] = []
+
+    def result_lost(self: Any) -> Any:
+        for node in backend.nodes:
+            self._query.lost(node.id)
+        return result(self)
+
+    def make_and_release(self: Any, query: str, task: Any, link: Any, ended: Any) -> None:
+        make_again(self, query, task, link, ended)
+        if not released:
+            released.append(link.name)
+            backend.execute(Release(link.name))
+
+    monkeypatch.setattr(SpreadTasks, "result", result_lost)
+    monkeypatch.setattr(Launches, "make_again", make_and_release)
+    assert session.sql("SELECT sum(n) FROM numbers", plan="staged").fetchall() == [(499500,)]
+    assert released
+
+
+def test_a_reader_that_waits_for_a_node_has_one_that_is_used_again(session, monkeypatch):
+    backend: Any = session.host.backend
+    result = SpreadTasks.result
+
+    def result_lost(self: Any) -> Any:
+        names = [node.id for node in backend.nodes]
+        for name in names:
+            self._query.lost(name)
+            backend.execute(Release(name))
+        threading.Timer(0.1, lambda: backend.execute(Scale(len(names)))).start()
+        return result(self)
+
+    monkeypatch.setattr(SpreadTasks, "result", result_lost)
+    assert session.sql("SELECT sum(n) FROM numbers", plan="staged").fetchall() == [(499500,)]
 
 
 # --- what is said --------------------------------------------------------------------------------

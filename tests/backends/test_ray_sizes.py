@@ -103,6 +103,8 @@ def test_nodes_are_asked_of_the_autoscaler_and_let_go(folder):
             # The processes there end, so that the autoscaler can take the nodes.
             until(lambda: sum(actor.alive for actor in ray.actors) == 1)
             until(lambda: ray.asked[-1] == (1, 1))
+            backend: Any = session.host.backend
+            until(lambda: len(backend._peers._actors) == 1)  # no rows are asked for there
             time.sleep(0.2)
             assert in_use(session) == 1  # nodes that are still there do not join again
             ray.let_go_idle(1)

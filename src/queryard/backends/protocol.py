@@ -10,7 +10,7 @@ be called from any thread. A worker's failure is an event, never only a line in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -101,16 +101,19 @@ class PlacedTasks(Protocol):
     def opening(self, nodes: int) -> Any:
         """What each node is sent once, before its first task; there are so many nodes."""
 
-    def next_for(self, task: TaskId, attempt: int, making: Set[TaskId]) -> Ready | None:
+    def next_for(
+        self, task: TaskId, attempt: int, making: Container[TaskId], beside: bool
+    ) -> Ready | None:
         """What to run next so that a launched task can run; at last the task itself.
 
         Results of other jobs are made again here if they were lost with a node: to the kernel those
         jobs are done. None if it must wait: for maps that the kernel launches, or for what is being
-        made (`making`). `attempt` is above that of every earlier run of the task.
+        made (`making`). `beside` the kernel, which has finished the query, everything is made here.
+        `attempt` is above that of every earlier run of the task.
         """
 
-    def done(self, task: TaskId, outcome: Any) -> None:
-        """A task has run."""
+    def done(self, task: TaskId, outcome: Any, beside: bool) -> None:
+        """A task has run; `beside` the kernel, which does not know where its rows lie."""
 
     def lose_place(self, place: str) -> None:
         """A node is gone, with the rows there."""

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from queryard.backends.local import LocalBackend
-from queryard.backends.protocol import Leased, QueryUsed, Staged, WorkerFailed
+from queryard.backends.protocol import LaunchFailed, Leased, QueryUsed, Staged, WorkerFailed
 from queryard.backends.workers import Workers
 from queryard.core.events import NodeJoined, NodeLost
 from queryard.core.model import JobId, Node, TaskId
@@ -107,6 +107,8 @@ class NodeActor:
         self._backend = LocalBackend(self._workplace.engine, (node,))
         self._outputs: dict[str, RowsOut] = {}
         self._tasks: dict[str, NodeTasks] = {}
+        # Queries that could not be opened here: their launches fail, and the node stays.
+        self._unopened: dict[str, Exception] = {}
         self._last = 0
         self._backend.start(self._post)
 
@@ -170,9 +172,7 @@ class NodeActor:
             case Obey():
                 backend.execute(order.command)
             case Run():
-                query = JobId.of(order.launch.tasks[0].job).query
-                self._tasks[query].expect(order.launch.number, order.spec)
-                backend.execute(order.launch)
+                self._run(order)
             case Room():
                 if (output := self._outputs.get(order.run)) is not None:
                     output.has_room(order.bytes)
@@ -185,7 +185,8 @@ class NodeActor:
             case Forget():
                 self._forget(order.query)
             case Ahead():
-                self._tasks[order.query].ask_ahead(order.pieces)
+                if (tasks := self._tasks.get(order.query)) is not None:
+                    tasks.ask_ahead(order.pieces)
             case Met():
                 self._workplace.peers.meet(order.place, order.actor)
             case Lost():
@@ -196,10 +197,23 @@ class NodeActor:
                 backend.set_guarantee_unmet(order.unmet)
 
     def _open(self, order: Open) -> None:
-        tasks = self._workplace.open_tasks(order.query, order.opening, self._made)
+        try:
+            tasks = self._workplace.open_tasks(order.query, order.opening, self._made)
+        except Exception as error:
+            self._unopened[order.query] = error
+            return
         gil_interval.begin()
         self._tasks[order.query] = tasks
         self._backend.add(order.query, Staged(tasks))
+
+    def _run(self, order: Run) -> None:
+        number = order.launch.number
+        query = JobId.of(order.launch.tasks[0].job).query
+        if (error := self._unopened.get(query)) is not None:
+            self._post(LaunchFailed(number, query, error))
+            return
+        self._tasks[query].expect(number, order.spec)
+        self._backend.execute(order.launch)
 
     def _made(self, launch: int, task: TaskId, outcome: Any) -> None:
         self._outbox.put(Made(launch, task, outcome))
@@ -214,6 +228,7 @@ class NodeActor:
     def _forget(self, query: str) -> None:
         self._backend.forget(query)
         self._end_lease(query)
+        self._unopened.pop(query, None)
         if (tasks := self._tasks.pop(query, None)) is not None:
             gil_interval.end()
             self._background.start(tasks.close)

@@ -93,6 +93,9 @@ class RayBackend:
         self._members = Members(
             cluster, setting, open_workplace, self._joined, self._hear, self._gone
         )
+        # Before nodes join: one may be lost while others still do.
+        cores = sum(node.cpus for node in cluster.nodes().values())
+        self._here = AtDriver(engine, self._workers.start, max(1, cores))
         self._members.start()
         if not self._links:
             reasons = "; ".join(self._members.refused.values()) or "there are no nodes with CPUs"
@@ -100,7 +103,6 @@ class RayBackend:
             if ends is not None:
                 ends()
             raise QueryardError(f"backend ray: no node takes part: {reasons}")
-        self._here = AtDriver(engine, self._workers.start, self.slots)
 
     @property
     def slots(self) -> int:
@@ -141,6 +143,8 @@ class RayBackend:
 
     def _joined(self, link: Link) -> None:
         with self._lock:
+            if link not in self._members.links():
+                return  # it was given up meanwhile
             self._meet(link)
             self._links[link.name] = link
             self._tell_node(NodeJoined(0.0, link.node))
@@ -246,6 +250,7 @@ class RayBackend:
         for link in self._members.want(wanted):
             self._links[link.name] = link
             self._tell_node(NodeJoined(0.0, link.node))
+        self._changed.notify_all()
 
     def _release(self, node: str) -> None:
         """Take a node out of use; it is idle."""
@@ -294,7 +299,8 @@ class RayBackend:
             self._changed.wait_for(lambda: self._links or self._closed or query in self._unwanted)
             if self._closed or query in self._unwanted:
                 raise QueryCancelled("cancelled")
-            link = next(iter(self._links.values()))
+            # The first that answers; if none does, its loss is heard of.
+            link = min(self._links.values(), key=lambda link: link.is_suspect)
             self._launches.make_again(query, task, link, ended)
         over.wait()
         for error in errors:
@@ -305,10 +311,16 @@ class RayBackend:
 
     def _hear(self, link: Link, news: Sequence[News]) -> None:
         for each in news:
-            try:
-                self._hear_one(link, each)
-            except Exception as error:
-                self._failed(error)
+            defect = each.error if isinstance(each, WorkerFailed) else None
+            if defect is None:
+                try:
+                    self._hear_one(link, each)
+                except Exception as error:
+                    defect = error
+            if defect is not None:
+                # What the node does from now on cannot be relied on. The others go on.
+                link.give_up(f"{type(defect).__name__}: {defect}")
+                return
 
     def _hear_one(self, link: Link, news: News) -> None:
         if isinstance(news, RowsBegan | RowsCame | RowsEnded):
@@ -322,12 +334,13 @@ class RayBackend:
                 run.hear_rows(news)
             return
         with self._lock:
-            if link.name not in self._links:
+            if link not in self._members.links():
                 return  # what a lost node still says counts no more
+            if self._launches.hear(news) or link.name not in self._links:
+                return  # out of use, it may still make again what a reader waits for
             if isinstance(news, QueryUsed):
                 news = self._usage.summed(link.name, news)
-            if not self._launches.hear(news):
-                self._runs.hear(news)
+            self._runs.hear(news)
 
     def _heard_here(self, event: Any) -> None:
         """What runs in this process has posted something."""

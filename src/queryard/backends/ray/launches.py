@@ -8,6 +8,7 @@ lost are the kernel's to make again; a reduce that needs them waits.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -39,6 +40,13 @@ class Launched:
     ended: Callable[[BaseException | None], None] | None = None
     # Whether another launch has done its task: what it makes is not used.
     beaten: bool = False
+    # Whether what it has made of its task is used.
+    used: bool = False
+
+    @property
+    def is_beside(self) -> bool:
+        """Whether the kernel knows nothing of it."""
+        return self.ended is not None
 
 
 @dataclass(slots=True)
@@ -47,8 +55,15 @@ class TasksOf:
 
     tasks: PlacedTasks
     launched: dict[int, Launched] = field(default_factory=dict)
-    making: set[TaskId] = field(default_factory=set)
+    # How many launches make a task now: two runs of one task may be under way.
+    making: Counter[TaskId] = field(default_factory=Counter)
     at: dict[str, Link] = field(default_factory=dict)
+
+    def made(self, task: TaskId) -> None:
+        """A launch does not make a task any more."""
+        self.making[task] -= 1
+        if not self.making[task]:
+            del self.making[task]
 
 
 class Launches:
@@ -96,7 +111,9 @@ class Launches:
     def _advance(self, known: TasksOf, launched: Launched) -> None:
         """Run what is next for a launch, if something is."""
         try:
-            found = known.tasks.next_for(launched.task, next(self._attempts), known.making)
+            found = known.tasks.next_for(
+                launched.task, next(self._attempts), known.making, launched.is_beside
+            )
         except Exception as error:
             del known.launched[launched.number]
             self._tell(launched, error)
@@ -107,7 +124,7 @@ class Launches:
         link = launched.link
         is_last = found.task == launched.task
         number = launched.number if is_last else next(self._numbers)
-        known.making.add(found.task)
+        known.making[found.task] += 1
         launched.runs = number, found.task
         self._running[number] = launched
         job = str(JobId(launched.query, found.task.job))
@@ -157,9 +174,9 @@ class Launches:
         for launched in known.launched.values():
             if launched.runs is not None:
                 self._running.pop(launched.runs[0], None)
-            if launched.ended is None:
-                # The second run of a task whose first one has been used; it ends with the query.
-                self._tell(launched, QueryCancelled("killed"))
+            # The second run of a task whose first one has been used, or what is made again for a
+            # reader that has gone: it ends with the query.
+            self._tell(launched, QueryCancelled("killed"))
         for link in known.at.values():
             link.send(Forget(query))
 
@@ -183,11 +200,13 @@ class Launches:
         if launched is None:
             return
         known = self._queries[launched.query]
-        if news.task == launched.task:
+        is_own = news.task == launched.task
+        if is_own:
             if launched.beaten:
                 return
             _set_beaten(known, launched, True)
-        known.tasks.done(news.task, news.outcome)
+            launched.used = True
+        known.tasks.done(news.task, news.outcome, launched.is_beside or not is_own)
         for waiting in known.launched.values():
             self._tell_ahead(known, waiting, news)
 
@@ -214,8 +233,8 @@ class Launches:
         known = self._queries[launched.query]
         _, task = launched.runs
         launched.runs = None
-        known.making.discard(task)
-        if error is None and launched.beaten and task == launched.task:
+        known.made(task)
+        if error is None and not launched.used and task == launched.task:
             error = Superseded(f"another run of task {task} was first")
         if error is not None:
             error = known.tasks.lose_pieces(launched.task, error)
@@ -245,7 +264,7 @@ class Launches:
                 _set_beaten(known, launched, False)
                 if launched.runs is not None:
                     self._running.pop(launched.runs[0], None)
-                    known.making.discard(launched.runs[1])
+                    known.made(launched.runs[1])
                 if launched.ended is not None:
                     launched.ended(QueryCancelled(f"node {link.name} was lost: {reason}"))
             self._advance_all(known)

@@ -141,6 +141,7 @@ class Members:
                     del self._links[link.ray_node]
             if is_out:
                 link.close(LET_GO_S)
+                self._gone(link, "it was let go")
 
     def _holds_something(self, link: Link) -> bool:
         """Whether rows lie at a node that may still be read; also if it does not answer."""
@@ -188,13 +189,14 @@ class Members:
     def lost(self, link: Link) -> None:
         """A link is dead; its node may join again under another name."""
         with self._lock:
+            self._released.pop(link.name, None)
+            if self._links.get(link.ray_node) is not link:
+                return  # it was let go
+            del self._links[link.ray_node]
             if link.lived_s < QUICK_S:
                 self._quick_deaths[link.ray_node] += 1
             else:
                 del self._quick_deaths[link.ray_node]
-            self._released.pop(link.name, None)
-            if self._links.get(link.ray_node) is link:
-                del self._links[link.ray_node]
 
     # --- joining ------------------------------------------------------------------------------
 

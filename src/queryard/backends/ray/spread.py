@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Container, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -58,8 +58,11 @@ class SpreadTasks:
         self._make_again = make_again
         self._lock = threading.RLock()
         self._losses: Counter[TaskId] = Counter()
-        # Tasks whose rows are gone from a node that is not: the kernel does not know of it.
+        # Tasks whose rows are gone, which the kernel does not know: from a node that is not gone,
+        # or from one where it does not look for them.
         self._unknown: set[TaskId] = set()
+        # Tasks whose rows were made beside the kernel: it takes them to lie elsewhere.
+        self._beside: set[TaskId] = set()
         self._closed = False
         self._exchange = exchange
         self._query.publish(self._exchange)
@@ -114,15 +117,20 @@ class SpreadTasks:
     def opening(self, nodes: int) -> Opening:
         return Opening(self._query.plan, self._memory_bytes, self._access, self._cluster_bytes)
 
-    def next_for(self, task: TaskId, attempt: int, making: Set[TaskId]) -> Ready | None:
+    def next_for(
+        self, task: TaskId, attempt: int, making: Container[TaskId], beside: bool
+    ) -> Ready | None:
         with self._lock:
-            found = self._to_run(task, task.job, making)
+            found = self._to_run(task, "" if beside else task.job, making)
             if found is None:
                 return None
             return Ready(found, self._query.spec(found, attempt).without_text())
 
-    def _to_run(self, task: TaskId, launched: str, making: Set[TaskId]) -> TaskId | None:
-        """The task, or one whose rows it lacks; those of the launched job are the kernel's."""
+    def _to_run(self, task: TaskId, launched: str, making: Container[TaskId]) -> TaskId | None:
+        """The task, or one whose rows it lacks; those of the launched job are the kernel's.
+
+        Where the kernel has launched none (""), it makes none.
+        """
         missing = self._query.missing(task)
         if not missing:
             return task
@@ -134,15 +142,19 @@ class SpreadTasks:
                     return found
         return None
 
-    def done(self, task: TaskId, outcome: Any) -> None:
+    def done(self, task: TaskId, outcome: Any, beside: bool) -> None:
         with self._lock:
-            self._query.done(task, outcome)
             self._unknown.discard(task)
+            if self._query.done(task, outcome):
+                (self._beside.add if beside else self._beside.discard)(task)
 
     def lose_place(self, place: str) -> None:
         self._exchange.lose(place)
         with self._lock:
-            self._unknown.difference_update(self._query.lost(place))
+            lost = self._query.lost(place)
+            self._unknown.difference_update(lost)
+            self._unknown.update(self._beside.intersection(lost))
+            self._beside.difference_update(lost)
 
     def lose_pieces(self, task: TaskId, error: BaseException) -> BaseException:
         if not isinstance(error, PieceLost):
@@ -157,4 +169,4 @@ class SpreadTasks:
 
     def _forget_pieces(self, error: PieceLost) -> None:
         with self._lock:
-            self._unknown.update(self._query.lost_keys(error.keys))
+            self._unknown.update(self._query.lost_outputs(error.outputs))

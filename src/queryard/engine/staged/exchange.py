@@ -47,15 +47,17 @@ class PieceLost(InputMissing):
 
     def __init__(self, pieces: Iterable[Piece]) -> None:
         lost = tuple(pieces)
-        self.keys = tuple(dict.fromkeys(piece.key for piece in lost))
-        self.holders = tuple(dict.fromkeys(piece.holder for piece in lost))
+        self.outputs = tuple(dict.fromkeys((piece.key, piece.holder) for piece in lost))
+        """The key of each, with the place that held it."""
+        self.keys = tuple(dict.fromkeys(key for key, _ in self.outputs))
+        self.holders = tuple(dict.fromkeys(holder for _, holder in self.outputs))
         super().__init__(
             f"rows of {', '.join(self.keys)} are gone from {', '.join(self.holders)}; "
             "the tasks that made them must run again"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        lost = [Piece(key, None, holder, 0, 0) for key in self.keys for holder in self.holders]
+        lost = [Piece(key, None, holder, 0, 0) for key, holder in self.outputs]
         return type(self), (lost,)
 
 

@@ -42,7 +42,7 @@ class StagedQuery:
         self._maps_done: Counter[str] = Counter()
         self._frames: dict[str, Piece] = {}
         self._outcomes: dict[TaskId, TaskOutcome] = {}
-        self._attempts: dict[TaskId, int] = {}  # the latest that ended well, also if lost
+        self._made: dict[TaskId, None] = {}  # tasks that ended well, also if their rows were lost
         self._batches = BatchSizes(memory_bytes)
         self._folds = Folds()
         self._graph = TaskGraph(plan)
@@ -196,11 +196,12 @@ class StagedQuery:
     # --- what became of it ---------------------------------------------------------------------
 
     def done(self, task: TaskId, outcome: TaskOutcome) -> bool:
-        """A task has run; False if a later attempt of it has, which counts instead."""
+        """A task has run; False if rows of a later attempt stand, which count instead."""
         with self._lock:
-            if outcome.attempt < self._attempts.get(task, outcome.attempt):
+            standing = self._outcomes.get(task)
+            if standing is not None and outcome.attempt < standing.attempt:
                 return False
-            self._attempts[task] = outcome.attempt
+            self._made[task] = None
             if self._folds.has(task):
                 return False  # what it made before has been put together with that of others
             if self._graph.is_foldable(task):
@@ -225,11 +226,18 @@ class StagedQuery:
             self._forget(gone)
         return tuple(gone)
 
-    def lost_keys(self, keys: Iterable[str]) -> tuple[TaskId, ...]:
-        """Some outputs are gone, though their places are not. Returns the tasks that made them."""
-        gone_keys = frozenset(keys)
+    def lost_outputs(self, outputs: Iterable[tuple[str, str]]) -> tuple[TaskId, ...]:
+        """Some outputs, by key and place, are gone, though their places may not be.
+
+        Returns the tasks that made them; not those whose rows lie at another place by now.
+        """
+        lost = frozenset(outputs)
         with self._lock:
-            gone = [task for task in self._outcomes if self._key(task) in gone_keys]
+            gone = [
+                task
+                for task, outcome in self._outcomes.items()
+                if any((piece.key, piece.holder) in lost for piece in outcome.pieces)
+            ]
             self._forget(gone)
         return tuple(gone)
 
@@ -308,7 +316,7 @@ class StagedQuery:
     def keys(self) -> tuple[str, ...]:
         """All keys under which rows of the query may lie, to drop them."""
         with self._lock:
-            made = [self._key(task) for task in self._attempts]
+            made = [self._key(task) for task in self._made]
             made += self._folds.keys()
         return (*made, *(piece.key for piece in self._frames.values()))
 
