@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import random
+import threading
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -46,15 +50,17 @@ class Calls:
 
 
 class Ray(FakeRay):
-    """Calls are answered at once, or never."""
+    """Calls are answered at once, in any order, or never."""
 
     answers = True
+    order = random.Random(1)
 
     def get(self, asked, timeout=None):
         return asked.told if isinstance(asked, Answer) else super().get(asked, timeout)
 
     def wait(self, refs, num_returns, timeout):
-        return (list(refs)[:num_returns], []) if self.answers else ([], list(refs))
+        refs = sorted(refs, key=lambda ref: self.order.random())
+        return (refs[:num_returns], []) if self.answers else ([], refs)
 
 
 class Nodes:
@@ -191,6 +197,61 @@ def test_rows_of_another_attempt_are_not_taken_for_those_that_were_asked_for():
         put(nodes["a"], "q/m", sent([0]), attempt=1)
 
 
+def test_no_other_attempt_takes_the_place_of_rows_while_they_are_read(monkeypatch):
+    nodes = Nodes("a", "b")
+    old = put(nodes["a"], "q/m", sent([0, 1]), attempt=1)
+    store = nodes["a"]._own.store
+    threads = []
+
+    def get(key, part):
+        # The attempt was found to be right: another one ends now.
+        other = threading.Thread(target=put, args=(nodes["a"], "q/m", sent([0] * 9), 0, 2))
+        threads.append(other)
+        other.start()
+        other.join(0.05)
+        return type(store).get(store, key, part)
+
+    monkeypatch.setattr(store, "get", get)
+    assert rows_of(nodes["b"].fetch(old)) == [0, 1]
+    threads.pop().join()
+    monkeypatch.undo()
+    for exchange in (nodes["a"], nodes["b"]):
+        with pytest.raises(PieceLost):
+            exchange.fetch(old)
+
+
+def test_a_task_whose_rows_cannot_be_reached_hears_of_its_own_end(monkeypatch):
+    monkeypatch.setattr(peering, "_AGAIN_S", 0.0)
+    nodes = Nodes("a", "b")
+    pieces = put(nodes["a"], "q/m", sent([0]))
+    stopped = Cancellation()
+    tries = []
+
+    def get(asked, timeout=None):
+        tries.append(asked)
+        if len(tries) == 3:
+            stopped.ask()
+        assert len(tries) < 9
+        raise nodes.ray.exceptions.ActorUnavailableError
+
+    monkeypatch.setattr(nodes.ray, "get", get)
+    with pytest.raises(QueryCancelled):
+        nodes["b"].fetch(pieces, stopped)
+
+
+def test_all_tasks_of_a_process_together_keep_little_of_the_object_store():
+    stream = module.as_stream(pa.table({"row": range(1000)}))
+    nodes = Nodes("a", "b", store_bytes=stream.size * 8 * 2)
+    pieces = [put(nodes["a"], f"q/{n}", pa.table({"row": range(1000)}))[0] for n in range(5)]
+    pins = nodes["b"]._peers.pins
+    read = [nodes["b"].fetch([piece]) for piece in pieces]
+    assert 0 < pins.bytes <= 2 * stream.size
+    assert all(rows_of(table) == list(range(1000)) for table in read)
+    del read
+    gc.collect()
+    assert pins.bytes == 0
+
+
 def test_a_task_that_waits_for_rows_hears_of_a_lost_place_and_of_its_own_end(monkeypatch):
     monkeypatch.setattr(peering, "_LOOK_S", 0.001)
     nodes = Nodes("a", "b")
@@ -223,6 +284,20 @@ def test_rows_that_were_asked_for_ahead_are_not_asked_for_again(monkeypatch):
     assert nodes["b"].objects == 2
     nodes["b"].close()
     assert nodes["b"].objects == 0
+
+
+def test_what_is_asked_for_ahead_goes_with_its_node_and_with_a_later_attempt():
+    nodes = Nodes("a", "b", "c")
+    old = put(nodes["a"], "q/m", sent(range(4)), 4, attempt=1)
+    nodes["b"].ask_ahead(old)
+    assert nodes["b"].objects == 4
+    new = put(nodes["c"], "q/m", sent(range(4)), 4, attempt=2)
+    nodes["b"].ask_ahead(new[:2])
+    assert nodes["b"].objects == 4
+    nodes["b"].lose("a")
+    assert (nodes["b"].objects, nodes["b"]._ahead_bytes) == (2, sum(p.bytes for p in new[:2]))
+    nodes["b"].lose("c")
+    assert (nodes["b"].objects, nodes["b"]._ahead_bytes) == (0, 0)
 
 
 def test_frames_of_the_driver_are_put_once_and_read_everywhere():

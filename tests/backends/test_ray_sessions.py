@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import subprocess
 import sys
 import threading
@@ -112,6 +113,39 @@ def test_parameters_settings_and_scripts_travel(session):
     assert session.sql("SELECT current_setting('TimeZone')").fetchall() == [("Asia/Tokyo",)]
     script = "SELECT 1; SELECT max(n) FROM numbers"
     assert session.sql(script).fetchall() == [(999,)]
+
+
+class Color(enum.StrEnum):
+    RED = "red"
+
+
+class Number(int):
+    """Known in this process only."""
+
+    def __reduce__(self) -> Any:
+        raise TypeError("it cannot be pickled")
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        (memoryview(b"ab"), b"ab"),
+        (Number(7), 7),
+        ([Number(7), None], [7, None]),
+        (Color.RED, str(Color.RED)),
+    ],
+)
+def test_parameters_of_types_of_one_process_travel_as_plain_values(session, given, found):
+    asked = "SELECT max(?) FROM numbers"
+    assert session.sql(asked, [given]).fetchall() == [(found,)]
+    assert session.sql(asked.replace("?", "$a"), {"a": given}).fetchall() == [(found,)]
+
+
+def test_a_parameter_that_cannot_be_one_is_told_and_the_nodes_go_on(session):
+    with pytest.raises(QueryardError, match="function cannot be a parameter"):
+        session.sql("SELECT max(n) FROM numbers WHERE n < ?", [lambda: 1]).fetchall()
+    assert session.sql("SELECT count(*) FROM numbers WHERE n < ?", [10]).fetchall() == [(10,)]
+    assert len(session.host.backend.nodes) == 2
 
 
 def test_large_text_is_read_natively_and_the_reason_is_told(session, folder, monkeypatch):

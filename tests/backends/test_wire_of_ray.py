@@ -9,8 +9,14 @@ import pytest
 from queryard.backends.protocol import QueryUsed, Usage
 from queryard.backends.ray import actor as module
 from queryard.backends.ray.actor import Outbox
-from queryard.backends.ray.messages import Made, Run
-from queryard.backends.ray.packing import packed, unpacked
+from queryard.backends.ray.messages import Forget, Lease, Made, Run
+from queryard.backends.ray.packing import (
+    as_carried,
+    packed,
+    packed_each,
+    unpacked,
+    unpacked_each,
+)
 from queryard.core.commands import Launch
 from queryard.core.events import TaskFinished
 from queryard.core.model import TaskId
@@ -67,6 +73,33 @@ def test_an_answer_that_was_lost_on_its_way_is_given_again():
     assert outbox.take(0, LONG_S) == first
     assert news_of(outbox.take(1, LONG_S)) == (2, [end_of(2)])
     assert news_of(outbox.take(2, 0.0)) == (3, [])
+
+
+class OfThisProcess(Exception):
+    """Cannot be read again: it is made of two values, and gives one."""
+
+    def __init__(self, one, other):
+        super().__init__(one)
+
+
+def test_an_order_that_cannot_travel_keeps_back_no_other():
+    orders = [Forget("q1"), Lease("q2", 1, lambda: 1), Forget("q3")]
+    first, bad, last = unpacked_each(*packed_each(orders))
+    assert (first, last) == (orders[0], orders[2])
+    assert "a Lease cannot be sent" in bad.why
+
+
+def test_an_order_that_cannot_be_read_keeps_back_no_other():
+    orders = [Forget("q1"), Lease("q2", 1, OfThisProcess(1, 2)), Forget("q3")]
+    first, bad, last = unpacked_each(*packed_each(orders))
+    assert (first, last) == (orders[0], orders[2])
+    assert "cannot be read: TypeError" in bad.why
+
+
+def test_errors_travel_whatever_they_are():
+    assert str(as_carried(OfThisProcess(1, 2))) == "OfThisProcess: 1"
+    error = ValueError("x")
+    assert as_carried(error) is error
 
 
 @pytest.mark.parametrize("maps", [0, 10, 50])

@@ -6,7 +6,6 @@ harm where an answer was lost on its way: batches are numbered.
 
 from __future__ import annotations
 
-import pickle
 import threading
 import time
 from collections.abc import Sequence
@@ -15,10 +14,10 @@ from typing import Any
 from queryard.backends.local import LocalBackend
 from queryard.backends.protocol import LaunchFailed, Leased, QueryUsed, Staged, WorkerFailed
 from queryard.backends.workers import Workers
+from queryard.core.errors import QueryardError
 from queryard.core.events import NodeJoined, NodeLost
 from queryard.core.model import JobId, Node, TaskId
 from queryard.engine import gil_interval
-from queryard.engine.errors import QueryFailed
 
 from .messages import (
     Ahead,
@@ -44,7 +43,7 @@ from .messages import (
     Wanted,
 )
 from .node_tasks import NodeTasks
-from .packing import packed, unpacked
+from .packing import Unreadable, as_carried, packed, unpacked_each
 from .rows_out import RowsOut
 from .workplace import OpenWorkplace
 
@@ -128,8 +127,10 @@ class NodeActor:
         if number <= self._last:
             return
         self._last = number
-        for order in unpacked(text, beside):
+        for order in unpacked_each(text, beside):
             try:
+                if isinstance(order, Unreadable):
+                    raise QueryardError(order.why)
                 self._carry_out(order)
             except BaseException as error:
                 self._outbox.put(_told(WorkerFailed(error)))
@@ -191,6 +192,8 @@ class NodeActor:
                 self._workplace.peers.meet(order.place, order.actor)
             case Lost():
                 self._workplace.peers.lose(order.place)
+                for tasks in self._tasks.values():
+                    tasks.lose(order.place)
             case Tables():
                 self._workplace.take(order)
             case Unmet():
@@ -239,12 +242,6 @@ class NodeActor:
 
 
 def _told(event: Any) -> Any:
-    """An event as it can travel: an error that cannot becomes one that can."""
+    """An event as it can travel."""
     error = getattr(event, "error", None)
-    if not isinstance(error, BaseException):
-        return event
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        return event._replace(error=QueryFailed(f"{type(error).__name__}: {error}"))
-    return event
+    return event._replace(error=as_carried(error)) if isinstance(error, BaseException) else event

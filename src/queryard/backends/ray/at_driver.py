@@ -12,8 +12,7 @@ from queryard.core.commands import Grant, Revoke
 from queryard.core.events import LeaseEnded
 from queryard.core.model import JobId
 
-DRIVER = "driver"
-"""The place of what runs, and of rows that were put, in the driver's own process."""
+from .messages import DRIVER
 
 
 class AtDriver:

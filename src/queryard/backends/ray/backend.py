@@ -33,13 +33,24 @@ from queryard.engine.errors import QueryCancelled, failure_kind
 from queryard.sql.catalog.carried import carried
 from queryard.sql.catalog.catalog import Catalog
 
-from .at_driver import DRIVER, AtDriver
+from .at_driver import AtDriver
 from .cluster import Cluster
 from .exchange import RayExchange
 from .launches import Launches
 from .link import Link
 from .members import Members, MemberSetting
-from .messages import Lost, Met, News, NodeReport, RowsBegan, RowsCame, RowsEnded, Tables, Unmet
+from .messages import (
+    DRIVER,
+    Lost,
+    Met,
+    News,
+    NodeReport,
+    RowsBegan,
+    RowsCame,
+    RowsEnded,
+    Tables,
+    Unmet,
+)
 from .peers import Peers
 from .reporting import node_reports, total_of
 from .runs import Runs

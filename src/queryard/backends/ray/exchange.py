@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,8 @@ class RayExchange:
         self._lock = threading.Lock()
         # Objects live as long as their owner holds a reference.
         self._held: dict[Any, Any] = {}
-        self._ahead: dict[Piece, Ask] = {}
+        # By key and part: what a later attempt has made takes the place of what is asked for.
+        self._ahead: dict[tuple[str, int | None], tuple[Piece, Ask]] = {}
         self._ahead_bytes = 0
 
     @property
@@ -64,28 +66,31 @@ class RayExchange:
 
     def fetch(self, pieces: Sequence[Piece], cancelled: Cancellation | None = None) -> pa.Table:
         wanted = [piece for piece in pieces if piece.rows] or [pieces[0]]
-        found: dict[int, list[pa.Table]] = {place: [] for place in range(len(wanted))}
+        # By place: stretches, each with its first row, since they come in any order.
+        found: list[list[tuple[int, pa.Table]]] = [[] for _ in wanted]
         elsewhere: list[tuple[int, Piece]] = []
         asks: list[Ask] = []
         for place, piece in enumerate(wanted):
             if isinstance(piece.ref, bytes):
-                found[place].append(of_stream(pa.py_buffer(piece.ref)).slice(0, piece.rows))
+                told = of_stream(pa.py_buffer(piece.ref)).slice(0, piece.rows)
+                found[place].append((0, told))
             elif (here := self._here(piece)) is not None:
-                found[place].append(here)
+                found[place].append((0, here))
             elif (ready := self._under_way(piece)) is not None:
                 asks.append(ready)
                 ready.places = [place]
             else:
                 elsewhere.append((place, piece))
         asks += asks_for(elsewhere, self._peers.ask_bytes)
-        pins = sum(ask.bytes for ask in asks) <= self._peers.pinned_bytes
         for ask, answer in Asking(self._peers, self._query, cancelled).answers(asks):
-            rows = of_stream(answer if pins else _copied(answer))
+            rows = of_stream(self._peers.pins.kept(answer))
             first = 0
             for place, each in zip(ask.places, ask.wanted, strict=True):
-                found[place].append(rows.slice(first, each.rows))
+                found[place].append((each.first, rows.slice(first, each.rows)))
                 first += each.rows
-        return pa.concat_tables(table for place in found for table in found[place])
+        for stretches in found:
+            stretches.sort(key=itemgetter(0))
+        return pa.concat_tables(table for stretches in found for _, table in stretches)
 
     def _here(self, piece: Piece) -> pa.Table | None:
         """The rows of a piece that lies at this place."""
@@ -98,23 +103,33 @@ class RayExchange:
             ask.add(0, piece, Wanted(piece.key, None, 0, 0, piece.rows), piece.bytes)
             return ask
         with self._lock:
-            found = self._ahead.pop(piece, None)
-            self._ahead_bytes -= 0 if found is None else found.bytes
-            return found
+            known = self._ahead.get((piece.key, piece.part))
+            if known is None or known[0] != piece:
+                return None
+            self._forget_ahead(piece)
+            return known[1]
+
+    def _forget_ahead(self, piece: Piece) -> None:
+        """Let go of rows of any attempt that were asked for ahead; under the lock."""
+        known = self._ahead.pop((piece.key, piece.part), None)
+        self._ahead_bytes -= 0 if known is None else known[1].bytes
 
     def ask_ahead(self, pieces: Iterable[Piece]) -> None:
         """A task will read these; have them on their way, as far as that is not too much."""
         for piece in pieces:
             asks = asks_for([(0, piece)], self._peers.ask_bytes)
             with self._lock:
-                is_much = len(asks) > 1 or self._ahead_bytes + piece.bytes > AHEAD_BYTES
-                if is_much or piece in self._ahead or piece.holder == self._place:
+                known = self._ahead.get((piece.key, piece.part))
+                if (known and known[0] == piece) or piece.holder == self._place:
+                    continue
+                self._forget_ahead(piece)
+                if len(asks) > 1 or self._ahead_bytes + piece.bytes > AHEAD_BYTES:
                     continue
                 (ask,) = asks
                 ask.answer = self._peers.ask(ask.holder, self._query, tuple(ask.wanted))
                 if ask.answer is None:
                     continue  # its node is gone; the task will be told
-                self._ahead[piece] = ask
+                self._ahead[piece.key, piece.part] = piece, ask
                 self._ahead_bytes += ask.bytes
             # It is not waited for: Ray begins to bring it here.
             self._ray.wait([ask.answer], num_returns=1, timeout=0)
@@ -122,6 +137,10 @@ class RayExchange:
     def lose(self, place: str) -> None:
         """A place is gone: tasks that wait for rows from there need not find out themselves."""
         self._peers.lose(place)
+        with self._lock:
+            for piece, _ in list(self._ahead.values()):
+                if piece.holder == place:
+                    self._forget_ahead(piece)
 
     def drop(self, keys: Iterable[str]) -> None:
         for key in keys:
@@ -163,7 +182,10 @@ class NodeExchange(RayExchange):
     def _here(self, piece: Piece) -> pa.Table | None:
         if piece.holder != self._place:
             return None
-        rows = self._own.fetch([piece])
+        if isinstance(piece.ref, int):
+            rows = self._own.rows_of(piece, piece.ref)
+        else:
+            rows = self._own.fetch([piece])
         return rows if piece.rows else rows.slice(0, 0)
 
     def told(self, pieces: Sequence[Piece], attempt: int) -> tuple[Piece, ...]:
@@ -172,11 +194,12 @@ class NodeExchange(RayExchange):
 
     def rows(self, wanted: tuple[Wanted, ...]) -> pa.Buffer | Shared | Gone:
         """What another place asks for."""
-        gone = [each.key for each in wanted if self._own.attempt(each.key) != each.attempt]
+        gone = []
         tables = []
         for each in wanted:
+            piece = Piece(each.key, each.part, self._place, 0, 0)
             try:
-                held = self._own.fetch([Piece(each.key, each.part, self._place, 0, 0)])
+                held = self._own.rows_of(piece, each.attempt)
                 tables.append(held.slice(each.first, each.rows))
             except PieceLost:
                 gone.append(each.key)
@@ -218,8 +241,3 @@ def as_stream(rows: pa.Table) -> pa.Buffer:
 def of_stream(stream: pa.Buffer) -> pa.Table:
     """The rows, where they lie."""
     return pa.ipc.open_stream(stream).read_all()
-
-
-def _copied(stream: pa.Buffer) -> pa.Buffer:
-    """The same in memory of this process, so that the object store need not keep it."""
-    return pa.py_buffer(bytearray(stream))

@@ -15,8 +15,8 @@ from typing import Any
 
 from queryard.core.model import Node
 
-from .messages import News, NodeFacts, Order
-from .packing import packed, unpacked
+from .messages import News, NodeFacts, Order, Stop
+from .packing import as_carried, packed_each, unpacked
 
 # How long a node waits for something to tell before it answers all the same.
 POLL_S = 1.0
@@ -89,6 +89,8 @@ class Link:
         return self.silent_s > SUSPECT_S
 
     def send(self, order: Order) -> None:
+        if isinstance(order, Stop):
+            order = order._replace(error=as_carried(order.error))
         with self._changed:
             self._orders.append(order)
             self._changed.notify_all()
@@ -99,7 +101,7 @@ class Link:
         number = 0
         while (orders := self._next_orders()) is not None:
             number += 1
-            text, beside = packed(orders)
+            text, beside = packed_each(orders)
             # A batch is sent again until it is answered: the node takes it once.
             if not self._call(partial(self._obey.remote, number, text, beside)):
                 return

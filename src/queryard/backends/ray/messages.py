@@ -17,6 +17,9 @@ from queryard.estimate.prices import Rates
 from queryard.sql.catalog.carried import CarriedTable
 from queryard.sql.catalog.model import AttachedDatabase
 
+DRIVER = "driver"
+"""The place of what runs, and of rows that lie, in the driver's own process."""
+
 # --- orders --------------------------------------------------------------------------------------
 
 

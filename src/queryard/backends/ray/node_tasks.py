@@ -13,7 +13,7 @@ from queryard.core.errors import QueryardError
 from queryard.core.model import TaskId
 from queryard.engine.access import Access, Reach
 from queryard.engine.pool import InstancePool
-from queryard.engine.staged.exchange import Piece
+from queryard.engine.staged.exchange import Piece, PieceLost, Superseded
 from queryard.engine.staged.instance import open_instance
 from queryard.engine.staged.launched import Launched
 from queryard.engine.staged.node import StagedNode
@@ -21,7 +21,7 @@ from queryard.engine.staged.task import TaskOutcome, TaskSpec
 from queryard.sql.planner.plan import StagedPlan
 
 from .exchange import NodeExchange, as_stream
-from .messages import Wanted
+from .messages import DRIVER, Wanted
 
 # Answers up to this size travel with the news of their task.
 TOLD_BYTES = 32 << 10
@@ -86,6 +86,10 @@ class NodeTasks:
         """A task will run here that reads these."""
         self._exchange.ask_ahead(pieces)
 
+    def lose(self, place: str) -> None:
+        """A place is gone: what was asked for there will not come."""
+        self._exchange.lose(place)
+
     def rows(self, wanted: tuple[Wanted, ...]) -> Any:
         """What another place asks for."""
         return self._exchange.rows(wanted)
@@ -118,9 +122,13 @@ class NodeTasks:
         is_answer = task.job == self._opening.plan.jobs[-1].name and task.kind == self._last_kind
         if not is_answer or outcome.output_bytes > TOLD_BYTES or len(outcome.pieces) > 1:
             return self._exchange.told(outcome.pieces, outcome.attempt)
-        (piece,) = outcome.pieces
-        rows = as_stream(self._exchange.fetch([piece]))
-        return (piece._replace(ref=rows.to_pybytes()),)
+        (piece,) = self._exchange.told(outcome.pieces, outcome.attempt)
+        try:
+            rows = as_stream(self._exchange.fetch([piece]))
+        except PieceLost:
+            raise Superseded(f"a later attempt of {piece.key} has taken its place") from None
+        # The driver has them: they are not lost with this node.
+        return (piece._replace(holder=DRIVER, ref=rows.to_pybytes()),)
 
     def kill(self, launch: int) -> None:
         self._launched.kill(launch)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from queryard.engine.access import Reach
 from queryard.engine.native import NativeEngine, NativeStatement, SentStatement
+from queryard.engine.parameters import plain
 from queryard.sql.catalog.catalog import Catalog
 
 from .backend import RayBackend
@@ -42,7 +44,15 @@ def open_backend(
 
 def sent(statement: object) -> SentStatement | None:
     """A statement as a node can run it; None if it must run in this process."""
-    return SentStatement.of(statement) if isinstance(statement, NativeStatement) else None
+    if not isinstance(statement, NativeStatement):
+        return None
+    found = SentStatement.of(statement)
+    if found is None:
+        return None
+    try:
+        return replace(found, parameters=plain(found.parameters))
+    except Exception:
+        return None  # it fails in this process, where what is wrong with its parameters is told
 
 
 class TasksAtNodes:

@@ -11,12 +11,13 @@ import io
 import pickle
 import threading
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from queryard.engine.errors import QueryFailed
 from queryard.engine.staged.exchange import Piece
 from queryard.engine.staged.instance import Build
 from queryard.engine.staged.task import Input, TaskOutcome
@@ -42,21 +43,75 @@ def packed(message: object) -> tuple[bytes, list[Any]]:
     >>> len(beside), unpacked(text, beside)[1].num_rows
     (1, 2)
     """
-    text = io.BytesIO()
-    packer = pickle.Pickler(text, protocol=5)
-    packer.dispatch_table = _table
     beside: list[Any] = []
-    _found.beside = beside
-    packer.dump(message)
-    plain = text.getvalue()
-    if len(plain) > PLAIN_BYTES:
-        return _COMPRESSED + zlib.compress(plain, 1), beside
-    return _PLAIN + plain, beside
+    return _short(_pickled(message, beside)), beside
 
 
 def unpacked(text: bytes, beside: Sequence[Any]) -> Any:
     _found.beside = beside
-    return pickle.loads(zlib.decompress(text[1:]) if text[:1] == _COMPRESSED else text[1:])
+    return pickle.loads(_long(text))
+
+
+class Unreadable(NamedTuple):
+    """Stands for a message that could not be packed, or not be read where it has come."""
+
+    why: str
+
+
+def packed_each(messages: Iterable[object]) -> tuple[bytes, list[Any]]:
+    """Messages as they travel together; one that cannot travel does not keep back the others.
+
+    >>> text, beside = packed_each([1, lambda: 2, "c"])
+    >>> [type(each).__name__ for each in unpacked_each(text, beside)]
+    ['int', 'Unreadable', 'str']
+    """
+    beside: list[Any] = []
+    each_text = []
+    for message in messages:
+        try:
+            each_text.append(_pickled(message, beside))
+        except Exception as error:
+            kind = type(message).__name__
+            why = f"a {kind} cannot be sent to another process: {type(error).__name__}: {error}"
+            each_text.append(_pickled(Unreadable(why), beside))
+    return _short(pickle.dumps(each_text, protocol=5)), beside
+
+
+def unpacked_each(text: bytes, beside: Sequence[Any]) -> Iterator[Any]:
+    for each_text in pickle.loads(_long(text)):
+        _found.beside = beside
+        try:
+            message = pickle.loads(each_text)
+        except Exception as error:
+            why = f"what another process sent cannot be read: {type(error).__name__}: {error}"
+            message = Unreadable(why)
+        yield message
+
+
+def as_carried(error: BaseException) -> BaseException:
+    """An error as it can travel: one that cannot becomes one that can."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return QueryFailed(f"{type(error).__name__}: {error}")
+    return error
+
+
+def _pickled(message: object, beside: list[Any]) -> bytes:
+    text = io.BytesIO()
+    packer = pickle.Pickler(text, protocol=5)
+    packer.dispatch_table = _table
+    _found.beside = beside
+    packer.dump(message)
+    return text.getvalue()
+
+
+def _short(plain: bytes) -> bytes:
+    return _COMPRESSED + zlib.compress(plain, 1) if len(plain) > PLAIN_BYTES else _PLAIN + plain
+
+
+def _long(text: bytes) -> bytes:
+    return zlib.decompress(text[1:]) if text[:1] == _COMPRESSED else text[1:]
 
 
 def _put_beside(value: Any) -> tuple[Any, ...]:

@@ -7,7 +7,9 @@ Ray, large ones through its object store; there they lie only until they are rea
 
 from __future__ import annotations
 
+import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -25,12 +27,50 @@ from .packing import carry_beside
 # task.
 ASK_BYTES, ASK_SHARE = 16 << 20, 1 / 32
 MOST_UNDER_WAY = 4
-# A task reads answers where they lie, in the object store, unless they are a larger part of it.
+# Answers are read where they lie, in the object store, up to this part of it by one process.
 PINNED_SHARE = 1 / 8
 # How often a task that waits for rows looks whether it must stop.
 _LOOK_S = 0.1
 # How soon to ask again a node that could not be reached.
 _AGAIN_S = 0.2
+
+
+class Pins:
+    """Answers that are read where they lie; those beyond `most_bytes` are copied.
+
+    A process has one: together its tasks must not keep the object store full. Any thread may call
+    it.
+    """
+
+    def __init__(self, most_bytes: float) -> None:
+        self._most_bytes = most_bytes
+        self._lock = threading.Lock()
+        self._bytes = 0
+        # Added to without the lock: buffers are freed anywhere, also under it.
+        self._freed: deque[int] = deque()
+
+    @property
+    def bytes(self) -> int:
+        """What is read where it lies now."""
+        with self._lock:
+            return self._counted()
+
+    def _counted(self) -> int:
+        while self._freed:
+            self._bytes -= self._freed.popleft()
+        return self._bytes
+
+    def kept(self, answer: pa.Buffer) -> pa.Buffer:
+        """The answer where it lies; or a copy, so that the object store need not keep it."""
+        with self._lock:
+            pins = self._counted() + answer.size <= self._most_bytes
+            self._bytes += answer.size if pins else 0
+        if not pins:
+            return pa.py_buffer(bytearray(answer))
+        # What reads the buffer keeps this view, not the Python object around the buffer.
+        view = memoryview(answer)
+        weakref.finalize(view, self._freed.append, answer.size).atexit = False
+        return pa.py_buffer(view)
 
 
 class Peers:
@@ -41,7 +81,7 @@ class Peers:
         self.ray = ray
         carry_beside(ray.ObjectRef, ray.actor.ActorHandle)
         self.ask_bytes = max(1, int(min(ASK_BYTES, store_bytes * ASK_SHARE)))
-        self.pinned_bytes = store_bytes * PINNED_SHARE
+        self.pins = Pins(store_bytes * PINNED_SHARE)
         self._actors: dict[str, Any] = {}
 
     def meet(self, name: str, actor: Any) -> None:
@@ -142,10 +182,10 @@ class Asking:
 
     def _ready(self) -> list[Any]:
         """Answers that are at this node; a node is told at once that a place is gone."""
+        if self._cancelled is not None:
+            self._cancelled.check()
         ready, _ = self._ray.wait(list(self._under_way), num_returns=1, timeout=_LOOK_S)
         if not ready:
-            if self._cancelled is not None:
-                self._cancelled.check()
             asks = [ask for asked in self._under_way.values() for ask in asked]
             lost = [ask for ask in asks if ask.holder and not self._peers.knows(ask.holder)]
             if lost:

@@ -37,10 +37,6 @@ class LocalExchange:
     def place(self) -> str:
         return self._place
 
-    def attempt(self, key: str) -> int | None:
-        """The attempt whose output stands under a key, or stood until it was dropped."""
-        return self._attempts.get(key)
-
     def open(
         self, key: str, attempt: int, schema: pa.Schema, partitions: Partitions | None
     ) -> LocalWriter:
@@ -67,6 +63,13 @@ class LocalExchange:
             raise PieceLost(lost)
         batches = [batch for each in held for batch in each.batches]
         return pa.Table.from_batches(batches, held[0].schema)
+
+    def rows_of(self, piece: Piece, attempt: int) -> pa.Table:
+        """The rows of a piece as an attempt has made them; raises `PieceLost` if another stands."""
+        with self._lock:  # so that no other attempt takes its place meanwhile
+            if self._attempts.get(piece.key) != attempt:
+                raise PieceLost([piece])
+            return self.fetch([piece])
 
     def drop(self, keys: Iterable[str]) -> None:
         for key in keys:
