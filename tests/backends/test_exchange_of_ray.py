@@ -220,6 +220,19 @@ def test_no_other_attempt_takes_the_place_of_rows_while_they_are_read(monkeypatc
             exchange.fetch(old)
 
 
+def test_a_large_output_is_read_in_turn():
+    nodes = Nodes("a", store_bytes=3200)
+    pieces = put(nodes["a"], "q/m", sent([0] * 200))
+    parts = list(nodes.driver.in_turn(pieces))
+    assert [row for part in parts for row in rows_of(part)] == list(range(200))
+    assert max(part.num_rows for part in parts) < 60
+    rest = nodes.driver.in_turn(pieces)
+    next(rest)
+    nodes.driver.lose("a")
+    with pytest.raises(PieceLost):
+        next(rest)
+
+
 def test_a_task_whose_rows_cannot_be_reached_hears_of_its_own_end(monkeypatch):
     monkeypatch.setattr(peering, "_AGAIN_S", 0.0)
     nodes = Nodes("a", "b")

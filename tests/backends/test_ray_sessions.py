@@ -18,15 +18,18 @@ from typer.testing import CliRunner
 import queryard
 from queryard.backends.protocol import WorkerFailed
 from queryard.backends.ray import link as links
-from queryard.backends.ray import members, workplace
+from queryard.backends.ray import members, node_tasks, spread, workplace
 from queryard.backends.ray.backend import RayBackend
+from queryard.backends.ray.exchange import RayExchange
 from queryard.backends.ray.launches import Launches
+from queryard.backends.ray.messages import DRIVER
 from queryard.backends.ray.spread import SpreadTasks
 from queryard.backends.ray.workplace import DuckWorkplace
 from queryard.cli.app import app
 from queryard.core.commands import Release, Scale
 from queryard.core.errors import QueryardError
 from queryard.engine.access import Access
+from queryard.engine.staged.exchange import PieceLost
 from queryard.live.client import Client
 
 from .fake_ray import FakeRay, ray_faked
@@ -146,6 +149,44 @@ def test_a_parameter_that_cannot_be_one_is_told_and_the_nodes_go_on(session):
         session.sql("SELECT max(n) FROM numbers WHERE n < ?", [lambda: 1]).fetchall()
     assert session.sql("SELECT count(*) FROM numbers WHERE n < ?", [10]).fetchall() == [(10,)]
     assert len(session.host.backend.nodes) == 2
+
+
+@pytest.fixture
+def large_answers(session: queryard.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers of a few kilobytes are large ones."""
+    monkeypatch.setattr(node_tasks, "TOLD_BYTES", 0)
+    monkeypatch.setattr(spread, "WHOLE_BYTES", 0)
+    session.host.backend._peers.ask_bytes = 500
+
+
+def test_a_large_answer_comes_in_its_order(session, large_answers):
+    asked = session.sql("SELECT n FROM numbers ORDER BY n DESC", plan="staged")
+    assert [n for (n,) in asked.fetchall()] == list(range(999, -1, -1))
+
+
+def test_an_answer_of_which_rows_were_read_is_not_made_again(session, large_answers, monkeypatch):
+    in_turn = RayExchange.in_turn
+
+    def lost_soon(self: RayExchange, pieces: Any) -> Any:
+        yield next(in_turn(self, pieces))
+        raise PieceLost(pieces)
+
+    monkeypatch.setattr(RayExchange, "in_turn", lost_soon)
+    with pytest.raises(QueryardError, match="had been given out; run the query again"):
+        session.sql("SELECT n FROM numbers ORDER BY n", plan="staged").fetchall()
+
+
+def test_a_short_answer_is_with_the_driver(session, ray, monkeypatch):
+    told = []
+    done = spread.SpreadTasks.done
+
+    def noted(self: Any, task: Any, outcome: Any, *more: Any) -> None:
+        told.extend(outcome.pieces)
+        done(self, task, outcome, *more)
+
+    monkeypatch.setattr(spread.SpreadTasks, "done", noted)
+    assert session.sql("SELECT max(n) FROM numbers", plan="staged").fetchall() == [(999,)]
+    assert told[-1].holder == DRIVER
 
 
 def test_large_text_is_read_natively_and_the_reason_is_told(session, folder, monkeypatch):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,15 @@ from queryard.engine.staged.exchange import Partitions, Piece, PieceLost
 from queryard.engine.staged.local_exchange import LocalExchange, LocalWriter
 
 from .messages import Gone, Shared, Wanted
-from .peers import Ask, Asking, Peers, asks_for
+from .peers import MOST_UNDER_WAY, Ask, Asking, Peers, asks_for
 
 # Of rows that several nodes ask for, at least so many bytes are put once for all of them.
 SHARED_BYTES = 1 << 20
 # So many bytes are asked for ahead at most, by one query at one node.
 AHEAD_BYTES = 32 << 20
+
+Stretches = list[list[tuple[int, pa.Table]]]
+"""By the place of a piece: its rows in parts, each with its first row, as they come."""
 
 
 class RayExchange:
@@ -66,8 +69,7 @@ class RayExchange:
 
     def fetch(self, pieces: Sequence[Piece], cancelled: Cancellation | None = None) -> pa.Table:
         wanted = [piece for piece in pieces if piece.rows] or [pieces[0]]
-        # By place: stretches, each with its first row, since they come in any order.
-        found: list[list[tuple[int, pa.Table]]] = [[] for _ in wanted]
+        found: Stretches = [[] for _ in wanted]
         elsewhere: list[tuple[int, Piece]] = []
         asks: list[Ask] = []
         for place, piece in enumerate(wanted):
@@ -82,15 +84,29 @@ class RayExchange:
             else:
                 elsewhere.append((place, piece))
         asks += asks_for(elsewhere, self._peers.ask_bytes)
+        self._take(asks, found, cancelled)
+        return _in_order(found)
+
+    def in_turn(self, pieces: Iterable[Piece]) -> Iterator[pa.Table]:
+        """As `fetch`, some stretches of a large piece at a time: no more is held at once."""
+        for piece in pieces:
+            if not isinstance(piece.ref, int):
+                yield self.fetch([piece])
+                continue
+            asks = asks_for([(0, piece)], self._peers.ask_bytes)
+            for first in range(0, len(asks), MOST_UNDER_WAY):
+                found: Stretches = [[]]
+                self._take(asks[first : first + MOST_UNDER_WAY], found, None)
+                yield _in_order(found)
+
+    def _take(self, asks: Sequence[Ask], found: Stretches, cancelled: Cancellation | None) -> None:
+        """Wait for answers, and put them where they belong."""
         for ask, answer in Asking(self._peers, self._query, cancelled).answers(asks):
             rows = of_stream(self._peers.pins.kept(answer))
             first = 0
             for place, each in zip(ask.places, ask.wanted, strict=True):
                 found[place].append((each.first, rows.slice(first, each.rows)))
                 first += each.rows
-        for stretches in found:
-            stretches.sort(key=itemgetter(0))
-        return pa.concat_tables(table for stretches in found for _, table in stretches)
 
     def _here(self, piece: Piece) -> pa.Table | None:
         """The rows of a piece that lies at this place."""
@@ -228,6 +244,11 @@ class NodeExchange(RayExchange):
     def close(self) -> None:
         super().close()
         self._own.close()
+
+
+def _in_order(found: Stretches) -> pa.Table:
+    parts = (sorted(each, key=itemgetter(0)) for each in found)
+    return pa.concat_tables(table for each in parts for _, table in each)
 
 
 def as_stream(rows: pa.Table) -> pa.Buffer:

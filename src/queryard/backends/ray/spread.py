@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -15,7 +16,7 @@ from queryard.core.model import Node, TaskId
 from queryard.engine.access import Reach
 from queryard.engine.errors import QueryCancelled, QueryFailed
 from queryard.engine.staged.actuals import JobActuals
-from queryard.engine.staged.exchange import Exchange, PieceLost
+from queryard.engine.staged.exchange import PieceLost
 from queryard.engine.staged.query import StagedQuery
 from queryard.engine.staged.store import MissingRows
 from queryard.sql.planner.plan import StagedPlan
@@ -25,6 +26,12 @@ from .node_tasks import Opening
 
 # So often a task may find its inputs gone before its query fails.
 MOST_LOSSES = 20
+
+# Outputs up to this size are fetched whole before any row is given out: if their node is lost, they
+# are made again. Of larger ones the driver holds a part at a time.
+WHOLE_BYTES = 64 << 20
+
+Found = TypeVar("Found")
 
 MakeAgain = Callable[[str, TaskId], None]
 """Runs a task of a query once more, beside its slots, and returns when it has run."""
@@ -78,7 +85,7 @@ class SpreadTasks:
     def result(self) -> pa.RecordBatchReader:
         """The answer, fetched output by output as it is read.
 
-        An output that was lost with its node is made again: its rows were not read yet.
+        An output that was lost with its node is made again if no row of it was read yet.
         """
         first = self._query.result_tasks()[0]
         schema = self._query.result_schema(self._fetched(first, self._query.result_columns))
@@ -86,11 +93,25 @@ class SpreadTasks:
 
     def _batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         for task in self._query.result_tasks():
-            rows = self._fetched(task, partial(self._query.rows, task))
-            for batch in rows.to_batches():
-                yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+            try:
+                for rows in self._fetched(task, partial(self._begun, task)):
+                    for batch in rows.to_batches():
+                        yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+            except PieceLost as error:
+                raise QueryFailed(
+                    f"node {', '.join(error.holders)} was lost after a part of the rows of task "
+                    f"{task} had been given out; run the query again"
+                ) from None
 
-    def _fetched(self, task: TaskId, fetch: Callable[[Exchange], pa.Table]) -> pa.Table:
+    def _begun(self, task: TaskId, exchange: RayExchange) -> Iterator[pa.Table]:
+        """The output of a task: whole; or the first part, and the others as they are read."""
+        pieces = self._query.pieces(task)
+        if sum(piece.bytes for piece in pieces) <= WHOLE_BYTES:
+            return iter([exchange.fetch(pieces)])
+        parts = exchange.in_turn(pieces)
+        return itertools.chain([next(parts)], parts)
+
+    def _fetched(self, task: TaskId, fetch: Callable[[RayExchange], Found]) -> Found:
         for _ in range(MOST_LOSSES):
             if self._closed:
                 raise QueryCancelled("cancelled")

@@ -1,7 +1,8 @@
 """How rows pass between tasks: an exchange keeps what tasks put, and says where it lies.
 
-An exchange may be the memory of one process, a folder, or the object store of a cluster. A task
-never knows which: it is given pieces, and the exchange of its node knows how to get them.
+An exchange may be the memory of one process, a folder, or the processes of a cluster, each with
+what its tasks have made. A task never knows which: it is given pieces, and the exchange of its node
+knows how to get them.
 """
 
 from __future__ import annotations

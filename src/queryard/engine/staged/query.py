@@ -307,11 +307,10 @@ class StagedQuery:
         """Whether the output of a task is there, as far as is known."""
         return task in self._outcomes
 
-    def rows(self, task: TaskId, exchange: Exchange) -> pa.Table:
-        """The output of a task."""
+    def pieces(self, task: TaskId) -> tuple[Piece, ...]:
+        """Where the output of a task lies; raises `MissingRows`."""
         with self._lock:
-            held = self._held(task)
-        return exchange.fetch(held)
+            return self._held(task)
 
     def keys(self) -> tuple[str, ...]:
         """All keys under which rows of the query may lie, to drop them."""
