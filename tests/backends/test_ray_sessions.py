@@ -151,6 +151,18 @@ def test_a_parameter_that_cannot_be_one_is_told_and_the_nodes_go_on(session):
     assert len(session.host.backend.nodes) == 2
 
 
+def test_a_statement_that_cannot_travel_fails_and_the_nodes_go_on(session, monkeypatch):
+    def unsendable(statement: Any) -> Any:
+        return lambda: statement
+
+    monkeypatch.setattr(session.host.backend, "_send", unsendable)
+    with pytest.raises(QueryardError, match="cannot be sent to a node"):
+        session.sql("SELECT max(n) FROM numbers", plan="native").fetchall()
+    monkeypatch.undo()
+    assert session.sql("SELECT max(n) FROM numbers", plan="native").fetchall() == [(999,)]
+    assert len(session.host.backend.nodes) == 2
+
+
 @pytest.fixture
 def large_answers(session: queryard.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers of a few kilobytes are large ones."""

@@ -9,7 +9,7 @@ import pytest
 from queryard.backends.protocol import QueryUsed, Usage
 from queryard.backends.ray import actor as module
 from queryard.backends.ray.actor import Outbox
-from queryard.backends.ray.messages import Forget, Lease, Made, Run
+from queryard.backends.ray.messages import Forget, Lease, Made, Open, Run
 from queryard.backends.ray.packing import (
     as_carried,
     packed,
@@ -83,17 +83,25 @@ class OfThisProcess(Exception):
 
 
 def test_an_order_that_cannot_travel_keeps_back_no_other():
-    orders = [Forget("q1"), Lease("q2", 1, lambda: 1), Forget("q3")]
+    orders = [Forget("q1"), Open("q2", lambda: 1), Forget("q3")]
     first, bad, last = unpacked_each(*packed_each(orders))
     assert (first, last) == (orders[0], orders[2])
-    assert "a Lease cannot be sent" in bad.why
+    assert "a value of type Open cannot be sent" in bad.why
 
 
 def test_an_order_that_cannot_be_read_keeps_back_no_other():
-    orders = [Forget("q1"), Lease("q2", 1, OfThisProcess(1, 2)), Forget("q3")]
+    orders = [Forget("q1"), Open("q2", OfThisProcess(1, 2)), Forget("q3")]
     first, bad, last = unpacked_each(*packed_each(orders))
     assert (first, last) == (orders[0], orders[2])
     assert "cannot be read: TypeError" in bad.why
+
+
+@pytest.mark.parametrize("statement", [lambda: 1, OfThisProcess(1, 2)])
+def test_of_a_statement_that_cannot_travel_the_rest_of_its_order_arrives(statement):
+    (order,) = unpacked_each(*packed_each([Lease("q", 2, statement)]))
+    assert (order.query, order.width) == ("q", 2)
+    assert "cannot be" in order.statement.why
+    assert list(unpacked_each(*packed_each([Lease("q", 2, "x")]))) == [Lease("q", 2, "x")]
 
 
 def test_errors_travel_whatever_they_are():

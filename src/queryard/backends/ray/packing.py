@@ -22,6 +22,8 @@ from queryard.engine.staged.exchange import Piece
 from queryard.engine.staged.instance import Build
 from queryard.engine.staged.task import Input, TaskOutcome
 
+from .messages import Lease
+
 # Longer messages are compressed: names repeat in them.
 PLAIN_BYTES = 600
 _PLAIN, _COMPRESSED = b"p", b"z"
@@ -66,26 +68,14 @@ def packed_each(messages: Iterable[object]) -> tuple[bytes, list[Any]]:
     ['int', 'Unreadable', 'str']
     """
     beside: list[Any] = []
-    each_text = []
-    for message in messages:
-        try:
-            each_text.append(_pickled(message, beside))
-        except Exception as error:
-            kind = type(message).__name__
-            why = f"a {kind} cannot be sent to another process: {type(error).__name__}: {error}"
-            each_text.append(_pickled(Unreadable(why), beside))
+    each_text = [_pickled_or_why(message, beside) for message in messages]
     return _short(pickle.dumps(each_text, protocol=5)), beside
 
 
 def unpacked_each(text: bytes, beside: Sequence[Any]) -> Iterator[Any]:
     for each_text in pickle.loads(_long(text)):
         _found.beside = beside
-        try:
-            message = pickle.loads(each_text)
-        except Exception as error:
-            why = f"what another process sent cannot be read: {type(error).__name__}: {error}"
-            message = Unreadable(why)
-        yield message
+        yield _read_or_why(each_text)
 
 
 def as_carried(error: BaseException) -> BaseException:
@@ -95,6 +85,23 @@ def as_carried(error: BaseException) -> BaseException:
     except Exception:
         return QueryFailed(f"{type(error).__name__}: {error}")
     return error
+
+
+def _pickled_or_why(message: object, beside: list[Any]) -> bytes:
+    try:
+        return _pickled(message, beside)
+    except Exception as error:
+        kind = type(message).__name__
+        why = f"a value of type {kind} cannot be sent to a node: {type(error).__name__}: {error}"
+        return _pickled(Unreadable(why), beside)
+
+
+def _read_or_why(text: bytes) -> Any:
+    try:
+        return pickle.loads(text)
+    except Exception as error:
+        why = f"what another process has sent cannot be read: {type(error).__name__}: {error}"
+        return Unreadable(why)
 
 
 def _pickled(message: object, beside: list[Any]) -> bytes:
@@ -124,6 +131,20 @@ def _take_beside(place: int) -> Any:
 
 
 carry_beside(pa.RecordBatch)
+
+
+# --- statements: one that cannot travel is its query's failure, and the rest of the order is needed
+
+
+def _of_lease(given: Lease) -> tuple[Any, ...]:
+    return _lease, (given.query, given.width, _pickled_or_why(given.statement, _found.beside))
+
+
+def _lease(query: str, width: int, text: bytes) -> Lease:
+    return Lease(query, width, _read_or_why(text))
+
+
+_table[Lease] = _of_lease
 
 
 # --- pieces, of which there are many: column by column --------------------------------------------

@@ -15,7 +15,9 @@ from queryard.backends.local.member import Serving
 from queryard.engine.access import Access, Reach
 from queryard.engine.budget import memory_budget
 from queryard.engine.calibration import machine_rates
+from queryard.engine.errors import QueryFailed
 from queryard.engine.native import NativeEngine, SentStatement
+from queryard.engine.program import Program, ProgramRun
 from queryard.engine.staged.instance import open_instance
 from queryard.engine.temp import TempSpace
 from queryard.results.fan import Fan
@@ -28,6 +30,7 @@ from queryard.sql.statistics.store import cache_folder
 from .exchange import NodeExchange
 from .messages import NodeFacts, NodeSetting, Tables
 from .node_tasks import NodeTasks, Tell
+from .packing import Unreadable
 from .peers import Peers
 
 # What small queries reserve: instances of this size are kept ready.
@@ -68,7 +71,11 @@ class EngineHere:
     def reach(self, access: Access) -> Reach:
         return self._reaches.setdefault(access, Reach(access, self._catalog))
 
-    def open(self, statement: SentStatement, output: Fan) -> Serving:
+    def open(self, statement: SentStatement | Unreadable, output: Fan) -> Serving:
+        if isinstance(statement, Unreadable):
+            failed = ProgramRun(Program(lambda step: None, 1), output)
+            failed.cancel(QueryFailed(statement.why))
+            return failed
         return self._engine.open_sent(statement, self.reach(statement.access), output)
 
 
