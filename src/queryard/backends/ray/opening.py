@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from queryard.engine.access import Reach
 from queryard.engine.native import NativeEngine, NativeStatement, SentStatement
-from queryard.engine.parameters import plain
+from queryard.engine.plain_parameters import plain
 from queryard.sql.catalog.catalog import Catalog
 
 from .backend import RayBackend
