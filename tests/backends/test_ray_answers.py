@@ -18,6 +18,7 @@ from long_forms import some_of
 
 import queryard
 import queryard.sql.planner
+from queryard.backends.ray import members
 from queryard.backends.ray.runs import NodeGone
 from queryard.core.events import TaskFinished
 from queryard.sql.catalog import canonical
@@ -156,11 +157,13 @@ def test_a_cancelled_query_leaves_nothing(session, cut_small):
 
 
 @pytest.fixture(scope="module")
-def two_nodes(cluster: Any, session: queryard.Session) -> queryard.Session:
-    """A node joins while the session is open."""
+def two_nodes(cluster: Any, session: queryard.Session) -> Iterator[queryard.Session]:
+    """A node joins while the session is open; nodes may die as often as they like."""
     cluster.add(1)
     until(lambda: len(session.host.backend.nodes) == 2)
-    return session
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(members, "QUICK_S", 0.0)
+        yield session
 
 
 @pytest.mark.parametrize("number", some_of(range(1, 23), 6))
