@@ -213,7 +213,7 @@ def test_all_sixteen_pairs_are_policies() -> None:
     assert found["locf maxbsd"]["provisioning"]["max_slowdown"] == MAX_SLOWDOWN
 
 
-@pytest.fixture(scope="module", params=except_for(NAMES, "posum-provisioning"))
+@pytest.fixture(scope="module", params=except_for(NAMES, "posum-provisioning", "posum-scores"))
 def outcome(request: pytest.FixtureRequest) -> Outcome:
     return EXPERIMENTS[request.param].run(SMALL)
 

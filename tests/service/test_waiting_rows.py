@@ -70,7 +70,7 @@ def test_what_spills_counts_and_fails_beyond_the_limit(tmp_path):
     assert usage.waiting_bytes < usage.held_bytes == 3200
     stream.put(batch(100))
     assert len(told) == 1
-    with pytest.raises(NoRoom, match="result_bytes"):
+    with pytest.raises(NoRoom, match="raise `result`"):
         stream.next()
     assert usage.held_bytes == usage.waiting_bytes == 0
     assert list(tmp_path.iterdir()) == []

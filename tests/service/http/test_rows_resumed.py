@@ -268,7 +268,7 @@ def test_open_results_hold_no_more_than_their_token_may(tmp_path):
         running = [state["id"] for state in states if state["state"] == "running"]
         # Those whose memory others waited for could not pause.
         errors = [state["error"]["detail"] for state in states if state["error"]]
-        assert all("result_bytes" in error for error in errors)
+        assert all("`result`" in error for error in errors)
         assert len(running) + len(errors) == len(queries)
         # The others go on for their readers.
         part = ann.get(f"/v1/queries/{running[-1]}/rows", params={"limit": 100_000}).json()

@@ -14,8 +14,9 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, reject
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
+from long_forms import examples
 
 import queryard
 from queryard.sql.catalog import CatalogError, NotSplittable, Table, open_catalog
@@ -74,6 +75,7 @@ def csv_file(draw: st.DrawFn) -> str:
     return "\n".join(sign.join(values) for values in [("key", *names), *(("k", *v) for v in lines)])
 
 
+@settings(max_examples=examples(30))
 @given(st.lists(csv_file(), min_size=1, max_size=4), st.booleans())
 def test_csv_files_of_different_columns_are_put_together_by_name(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], filename: bool
@@ -93,6 +95,7 @@ ARRAYS = {
 }
 
 
+@settings(max_examples=examples(30))
 @given(
     st.lists(
         st.dictionaries(st.sampled_from("abcD"), st.sampled_from(sorted(ARRAYS)), min_size=1),
