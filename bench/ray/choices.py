@@ -20,7 +20,7 @@ from typing import Any, Literal
 import queryard
 from queryard.workload.tpch import TABLES, generate, query
 
-from .clusters import cluster
+from .nodes import nodes
 
 PLANS: tuple[Literal["native", "staged"], ...] = ("native", "staged")
 FEW = (1, 3, 6, 9, 13, 18)
@@ -36,8 +36,8 @@ def main(given: Sequence[str] | None = None) -> None:
     shared: dict[str, Any] = {"memory": "2 GB", "history": False, "statistics": "off"}
     losses = []
     with (
-        cluster(2, 1) as address,
-        queryard.connect(folder, backend="ray", address=address, **shared) as session,
+        nodes(1, 1) as cluster,
+        queryard.connect(folder, backend="ray", address=cluster.address, **shared) as session,
     ):
         for number in FEW if options.quick else range(1, 23):
             sql = query(number)

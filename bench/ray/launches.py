@@ -28,9 +28,10 @@ import queryard.sql.planner
 from queryard.backends.ray import link as links
 from queryard.backends.ray import opening
 from queryard.backends.ray.messages import Made, Run
-from queryard.backends.ray.packing import packed, unpacked
+from queryard.backends.ray.packing import packed_each, unpacked
 
-from .setting import SESSION, cluster, options, table
+from .nodes import nodes
+from .setting import SESSION, options, table
 from .sleeping import TASK_S, SleepingWorkplace
 
 MOST_SHARE, MOST_BYTES, RATE = 0.20, 1024, 200.0
@@ -45,11 +46,11 @@ class Wire:
     def __init__(self) -> None:
         self.batches: list[tuple[int, int]] = []  # tasks in a batch of orders, and bytes
         self.news: list[tuple[int, int]] = []
-        links.packed = self._pack  # type: ignore[attr-defined]
+        links.packed_each = self._pack  # type: ignore[attr-defined]
         links.unpacked = self._unpack  # type: ignore[attr-defined]
 
     def _pack(self, orders: Any) -> Any:
-        text, beside = packed(orders)
+        text, beside = packed_each(orders)
         self.batches.append((sum(isinstance(order, Run) for order in orders), len(text)))
         return text, beside
 
@@ -87,8 +88,10 @@ def main(given: Sequence[str] | None = None) -> None:
     queryard.sql.planner.plan_staged = lambda *a, **k: small(*a)
     wire = Wire()
     with (
-        cluster(*NODES) as address,
-        queryard.connect(folder, backend="ray", address=address, memory="1 GB", **SESSION) as ray,
+        nodes(*NODES) as cluster,
+        queryard.connect(
+            folder, backend="ray", address=cluster.address, memory="1 GB", **SESSION
+        ) as ray,
         Progress() as progress,
     ):
         ray.sql(SQL, plan="staged").fetchall()

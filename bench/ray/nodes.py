@@ -38,6 +38,8 @@ class Nodes:
         self.folder = folder
         """All temporary files of Ray."""
         self.alive: list[Any] = []
+        self.left: list[str] = []
+        """Processes that did not end with the cluster, and were killed."""
         self._killed: set[Process] = set()
 
     def add(self, cpus: int) -> Any:
@@ -64,13 +66,18 @@ class Nodes:
 
 
 @contextlib.contextmanager
-def nodes(*cpus: int, store_bytes: int = STORE_BYTES) -> Iterator[Nodes]:
-    """A cluster with a node for each number of CPUs; all its processes end with it."""
+def nodes(
+    *cpus: int, store_bytes: int = STORE_BYTES, modules: Path | None = None
+) -> Iterator[Nodes]:
+    """A cluster with a node for each number of CPUs; all its processes end with it.
+
+    `modules` is where processes of nodes find more modules.
+    """
     # Paths of sockets are short: the usual place for temporary files may be deep.
     within = "/tmp" if Path("/tmp").is_dir() else None
     folder = Path(tempfile.mkdtemp(prefix="qyn-", dir=within))
     (folder / "ray").mkdir()
-    path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    path = os.pathsep.join(str(found) for found in (ROOT / "src", ROOT, modules) if found)
     # Ray notes the address of the newest cluster in its folder, for all programs to find; those
     # shall go on to find theirs.
     with _environment(PYTHONPATH=path, RAY_TMPDIR=str(folder)):
@@ -79,7 +86,7 @@ def nodes(*cpus: int, store_bytes: int = STORE_BYTES) -> Iterator[Nodes]:
 
         logging.getLogger("ray").setLevel(logging.ERROR)
         others = descendants(os.getpid())
-        cluster = None
+        cluster = made = None
         try:
             cluster = Cluster(
                 initialize_head=True,
@@ -100,7 +107,9 @@ def nodes(*cpus: int, store_bytes: int = STORE_BYTES) -> Iterator[Nodes]:
             ray.shutdown()
             if cluster is not None:
                 cluster.shutdown()
-            end(started, END_S)
+            left = end(started, END_S)
+            if made is not None:
+                made.left = left
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -1,9 +1,9 @@
 """What it costs to run a query in tasks on a cluster: the constants of `estimate/spreading.py`.
 
 Two nodes of one slot each on this machine. A table of many tiny files is counted in one task and
-in many, so that hardly anything is computed: what is left is opening, and a share per task. Then
-rows are sent from every map to every reduce, and what that takes beyond the same query with few
-rows is the price of a byte.
+in many, so that hardly anything is computed: what is left is opening, and what a task takes beside
+its work, at the driver and at its slot. Then rows are sent from every map to every reduce, and what
+that takes beyond the same query with few rows is the price of a byte.
 
 python -m bench.ray.overheads [--times 7] [--quick]: a minute, or half of one with --quick.
 """
@@ -25,8 +25,9 @@ from queryard.estimate import spreading
 from queryard.sql.catalog import canonical
 from queryard.sql.planner import physical
 
-from .clusters import cluster
+from .nodes import nodes
 
+NODES = 2
 FILES = 64
 ROWS = 2_000_000
 FEW_ROWS = 20_000
@@ -43,11 +44,11 @@ def main(given: Sequence[str] | None = None) -> None:
     # Small tables are cut as well.
     canonical.SMALL_S = physical.SMALL_S = 0.0
     canonical.SPLIT_S = 1e-9
-    with tempfile.TemporaryDirectory(prefix="qyb-data-") as name, cluster(2, 1) as address:
+    with tempfile.TemporaryDirectory(prefix="qyb-data-") as name, nodes(*[1] * NODES) as cluster:
         folder = Path(name)
         made(folder)
         shared: dict[str, Any] = {"memory": "1 GB", "history": False, "statistics": "off"}
-        with queryard.connect(folder, backend="ray", address=address, **shared) as session:
+        with queryard.connect(folder, backend="ray", address=cluster.address, **shared) as session:
             one_s = taken(session, "SELECT count(n) FROM one", "staged", times)
             native_s = taken(session, "SELECT count(n) FROM one", "native", times)
             many_s = taken(session, "SELECT count(n) FROM many", "staged", times)
@@ -58,10 +59,8 @@ def main(given: Sequence[str] | None = None) -> None:
             small_s = taken(session, sent.format("small"), "staged", times)
             here_s = taken(session, sent.format("large"), "native", times)
     print(f"one task {one_s:.3f} s, natively {native_s:.3f} s; OPEN_S is {spreading.OPEN_S:g}")
-    per_task = (many_s - one_s) / FILES
-    print(
-        f"{FILES} tasks {many_s:.3f} s: {per_task:.4f} s per task; TASK_S is {spreading.TASK_S:g}"
-    )
+    model_s = spreading.OPEN_S + FILES * spreading.TASK_S + FILES / NODES * spreading.WAVE_S
+    print(f"{FILES} tasks {many_s:.3f} s; by OPEN_S, TASK_S and WAVE_S it is {model_s:.3f} s")
     # What is computed is about what the native query computes on one slot, shared by two.
     moved = max(0.0, large_s - small_s - here_s / 2)
     print(

@@ -65,14 +65,16 @@ def descendants(pid: int) -> set[Process]:
     return below
 
 
-def end(processes: Iterable[Process], patience_s: float) -> None:
-    """Wait until processes have ended; those that take too long are killed."""
+def end(processes: Iterable[Process], patience_s: float) -> list[str]:
+    """Wait until processes have ended; those that take too long are killed, and told."""
     until_s = time.monotonic() + patience_s
     left = set(processes)
     while (left := {one for one in left if one.lives}) and time.monotonic() < until_s:
         time.sleep(0.05)
+    commands = [one.command for one in left]
     for one in left:
         one.kill()
+    return commands
 
 
 def off_loopback(pids: Iterable[int]) -> list[str]:

@@ -32,7 +32,8 @@ from queryard.engine.staged.query import StagedQuery
 from queryard.workload.tpch import query
 
 from .launches import SQL, numbers
-from .setting import FEW, QUERIES, SESSION, GrownCluster, grown_cluster, options, table, tpch
+from .nodes import Nodes, nodes
+from .setting import FEW, QUERIES, SESSION, options, table, tpch
 from .simulated import FREE, Costs, Load, grown, simulated
 from .sleeping import TASK_S, SleepingWorkplace
 
@@ -100,17 +101,18 @@ def live(data: Path, task_s: float, progress: Progress) -> dict[int, float]:
     doing = progress.add_task("live", total=len(LIVE))
     found = {}
     try:
-        with grown_cluster(SLOTS) as cluster:
-            for nodes in LIVE:
-                found[nodes] = _waited(cluster, numbers(data / "launches", MAPS * nodes), nodes)
+        with nodes() as cluster:
+            for many in LIVE:
+                found[many] = _waited(cluster, numbers(data / "launches", MAPS * many), many)
                 progress.advance(doing)
     finally:
         opening.RayBackend, queryard.sql.planner.plan_staged = before  # type: ignore[misc]
     return found
 
 
-def _waited(cluster: GrownCluster, folder: Path, nodes: int) -> float:
-    cluster.grow(nodes)
+def _waited(cluster: Nodes, folder: Path, many: int) -> float:
+    while len(cluster.alive) < many:
+        cluster.add(SLOTS)
     with queryard.connect(
         folder, backend="ray", address=cluster.address, memory="1 GB", **SESSION
     ) as session:
@@ -128,13 +130,13 @@ def _show_simulated(load: Load, costs: Costs, progress: Progress, sizes: Sequenc
     rows: list[tuple[object, ...]] = []
     alone_s = simulated(load, 1, SLOTS, costs).last_s
     free_s = simulated(load, 1, SLOTS, FREE).last_s
-    for nodes in sizes:
-        larger = grown(load, nodes)
-        found = simulated(larger, nodes, SLOTS, costs)
-        free = simulated(larger, nodes, SLOTS, FREE)
+    for many in sizes:
+        larger = grown(load, many)
+        found = simulated(larger, many, SLOTS, costs)
+        free = simulated(larger, many, SLOTS, FREE)
         rows.append(
             (
-                nodes,
+                many,
                 f"{found.last_s:.2f}",
                 f"{alone_s / found.last_s:.2f}",
                 f"{free_s / free.last_s:.2f}",
@@ -142,7 +144,7 @@ def _show_simulated(load: Load, costs: Costs, progress: Progress, sizes: Sequenc
                 f"{found.launches / found.last_s:.0f}",
                 f"{found.driver_share:.0%}",
                 f"{found.kernel_s / found.launches * 1e6:.0f}",
-                f"{found.asking_s / (found.last_s * nodes * SLOTS):.1%}",
+                f"{found.asking_s / (found.last_s * many * SLOTS):.1%}",
             )
         )
         progress.advance(doing)
@@ -164,10 +166,10 @@ def _show_live(points: dict[int, float], task_s: float, costs: Costs) -> None:
     one = Query("q", (Job("scan", map=Phase(MAPS), reduce=Phase(1)),))
     load = Load([one], {("q/scan", "map"): task_s, ("q/scan", "reduce"): task_s})
     rows = []
-    for nodes, live_s in points.items():
-        found = simulated(grown(load, nodes), nodes, SLOTS, costs)
+    for many, live_s in points.items():
+        found = simulated(grown(load, many), many, SLOTS, costs)
         rows.append(
-            (nodes, f"{live_s:.2f}", f"{found.last_s:.2f}", f"{points[LIVE[0]] / live_s:.2f}")
+            (many, f"{live_s:.2f}", f"{found.last_s:.2f}", f"{points[LIVE[0]] / live_s:.2f}")
         )
     table(
         f"Live: tasks that wait {task_s * 1e3:.0f} ms, {MAPS} per node",

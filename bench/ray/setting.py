@@ -1,15 +1,12 @@
-"""Clusters within one machine, data and tables for the benches of Ray."""
+"""Data, options and tables of the benches of Ray."""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import os
-import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -18,12 +15,9 @@ from rich.progress import Progress
 from rich.table import Table
 
 import queryard
-from queryard.backends.ray.cluster import SYSTEM_CONFIG
-from queryard.backends.ray.importing import import_on_loopback
 from queryard.workload.tpch import TABLES, generate, query
 
 Plan = Literal["native", "staged"]
-ROOT = Path(__file__).parents[2]
 STORE_BYTES = 512 << 20
 QUERIES = (1, 3, 5, 6, 9, 13, 18, 21)
 FEW = (1, 3, 18)
@@ -40,69 +34,6 @@ class Pair(NamedTuple):
     @property
     def ratio(self) -> float:
         return self.there_s / self.here_s
-
-
-@contextlib.contextmanager
-def cluster(*slots: int) -> Iterator[str]:
-    """The address of a cluster with a node for each number of slots."""
-    with grown_cluster(*slots) as made:
-        made.grow(len(slots))
-        yield made.address
-
-
-class GrownCluster:
-    """A cluster to which nodes are added."""
-
-    def __init__(self, made: Any, slots: Sequence[int]) -> None:
-        self.address = made.address
-        self._made = made
-        self._slots = slots
-        self._nodes = 0
-
-    def grow(self, nodes: int) -> None:
-        """Have so many nodes; the slots of each are as was said, in turns."""
-        for number in range(self._nodes, nodes):
-            slots = self._slots[number % len(self._slots)]
-            self._made.add_node(num_cpus=slots, object_store_memory=STORE_BYTES)
-        self._nodes = nodes
-
-
-@contextlib.contextmanager
-def grown_cluster(*slots: int) -> Iterator[GrownCluster]:
-    """A cluster on loopback, without nodes that run anything at first."""
-    with _python_path():
-        ray = import_on_loopback()
-        from ray.cluster_utils import Cluster
-
-        folder = tempfile.mkdtemp(prefix="qyb-", dir="/tmp" if Path("/tmp").is_dir() else None)
-        head = {
-            "num_cpus": 0,
-            "object_store_memory": STORE_BYTES,
-            "include_dashboard": False,
-            "temp_dir": folder,
-            "_system_config": dict(SYSTEM_CONFIG),  # Ray adds to it
-        }
-        made = Cluster(initialize_head=True, head_node_args=head)
-        try:
-            yield GrownCluster(made, slots)
-        finally:
-            ray.shutdown()
-            made.shutdown()
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _python_path() -> Iterator[None]:
-    """Processes of nodes find the package and the benches."""
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["PYTHONPATH"]
-        else:
-            os.environ["PYTHONPATH"] = before
 
 
 def compared(

@@ -14,7 +14,8 @@ from rich.progress import Progress
 
 import queryard
 
-from .setting import FEW, QUERIES, SESSION, cluster, compared, options, shown, tpch
+from .nodes import nodes
+from .setting import FEW, QUERIES, SESSION, STORE_BYTES, compared, options, shown, tpch
 
 MOST = 1.35
 NODES = 2
@@ -25,10 +26,10 @@ def main(given: Sequence[str] | None = None) -> None:
     numbers, times = (FEW, 3) if wanted.quick else (QUERIES, wanted.times)
     folder = tpch(wanted.data, wanted.scale)
     with (
-        cluster(*[1] * NODES) as address,
+        nodes(*[1] * NODES, store_bytes=STORE_BYTES) as cluster,
         queryard.connect(folder, slots=NODES, memory=wanted.memory, **SESSION) as local,
         queryard.connect(
-            folder, backend="ray", address=address, slots=1, memory=wanted.memory, **SESSION
+            folder, backend="ray", address=cluster.address, slots=1, memory=wanted.memory, **SESSION
         ) as ray,
         Progress() as progress,
     ):

@@ -32,7 +32,7 @@ from queryard.core.model import MAP
 from queryard.sql import planner
 from queryard.workload.tpch import TABLES, generate, query
 
-from .clusters import cluster
+from .nodes import nodes
 
 NODES = 2
 SLOTS = 2
@@ -68,13 +68,13 @@ def main(given: Sequence[str] | None = None) -> None:
     if not all((folder / f"{name}.parquet").exists() for name in TABLES):
         make(folder, scale)
     cut_finely()
-    with cluster(NODES, SLOTS) as address:
+    with nodes(*[SLOTS] * NODES) as cluster:
         outcomes: dict[str, list[Outcome]] = defaultdict(list)
         for turn in range(times):
             # Each policy is first once in a while: caches are warm for those that follow.
             names = [*POLICIES][turn % len(POLICIES) :] + [*POLICIES][: turn % len(POLICIES)]
             for name in names:
-                outcomes[name].append(ran(folder, address, name, numbers, options))
+                outcomes[name].append(ran(folder, cluster.address, name, numbers, options))
         report(outcomes)
 
 

@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -19,7 +18,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from .ray_cluster import ROOT, STORE_BYTES, descendants, off_loopback
+from bench.ray.processes import descendants, off_loopback
+
+from .ray_cluster import ROOT, STORE_BYTES
 
 START_S, END_S = 120.0, 20.0
 # Ray refuses drivers without its token otherwise; all listeners are on loopback.
@@ -103,12 +104,12 @@ def autoscaling_cluster(cpus: int, most: int) -> Iterator[str]:
             assert time.monotonic() < until_s, Path(folder, "out.txt").read_text()
             time.sleep(0.1)
         yield address
-        assert not off_loopback(descendants(head.pid))
+        assert not off_loopback(process.pid for process in descendants(head.pid))
     finally:
         # By their ids, those at the end first: a head that is asked to end drains for a while.
-        ours = descendants(head.pid) | {head.pid}
-        for pid in ours:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        ours = descendants(head.pid)
+        head.kill()
+        for process in ours:
+            process.kill()
         head.wait(END_S)
         shutil.rmtree(folder, ignore_errors=True)

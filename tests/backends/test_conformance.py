@@ -25,10 +25,12 @@ def shared_ray():
     from .ray_cluster import ray_cluster, skip_without_ray
 
     skip_without_ray()
+    from queryard.backends.ray.cluster import Cluster
+
     from .ray_ground import SharedRay
 
     with ray_cluster(2, 2) as cluster:
-        joined = cluster.join()
+        joined = Cluster.join(cluster.address)
         shared = SharedRay(joined)
         yield shared
         assert shared.backend.close(10.0)

@@ -325,7 +325,7 @@ def test_a_raylet_dies_and_another_node_joins(two_nodes, cluster, plain, cut_sma
     backend = two_nodes.host.backend
     until(lambda: len(backend.nodes) == 2)
     handle = two_nodes.submit(query(9), plan="staged")
-    cluster.kill(cluster.nodes[-1])
+    cluster.kill(cluster.alive[-1])
     answer = handle.take().arrow()
     assert_same(answer, plain.sql(query(9)).to_arrow_table(), True)
     until(lambda: len(backend.nodes) == 1)

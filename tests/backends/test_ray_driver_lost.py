@@ -18,10 +18,11 @@ import pytest
 from service.processes import a_process
 
 import queryard
+from bench.ray.processes import descendants
 from queryard.backends.ray import cluster as clusters
 from queryard.history import HistoryReader
 
-from .ray_cluster import descendants, ray_cluster, skip_without_ray
+from .ray_cluster import ray_cluster, skip_without_ray
 
 PATIENCE_S = 45.0
 SLOW = "SELECT count(*) FROM range(1000000000) a, range(1000) b, numbers c WHERE a.range > c.n"
@@ -45,9 +46,9 @@ def until(true: Callable[[], bool], what: str) -> None:
 def actors(pid: int) -> list[int]:
     """The processes of nodes that a driver has, below those of the cluster."""
     return [
-        child
+        child.pid
         for child in descendants(pid)
-        if b"NodeActor" in Path(f"/proc/{child}/cmdline").read_bytes()
+        if b"NodeActor" in Path(f"/proc/{child.pid}/cmdline").read_bytes()
     ]
 
 

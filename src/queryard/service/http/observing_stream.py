@@ -17,7 +17,7 @@ from .events import REVOKED, event
 from .replies import to_json
 
 # How often a document is made at most, and how often at least.
-EVERY_S = 0.3
+EVERY_S = 0.4
 ALIVE_S = 5.0
 # What making documents may take of a core: after a long one there is a longer pause.
 MOST_SHARE = 0.03
