@@ -9,7 +9,7 @@ from queryard.policies import resolve_profile
 from queryard.sim import simulate
 from queryard.workload.model import Arrival, JobTruth, Workload
 
-TASKS_A_QUERY = 10
+TASKS_PER_QUERY = 10
 NODES = [Node(f"n{i}", 10) for i in range(4)]
 
 
@@ -19,7 +19,7 @@ def waiting(queries: int) -> Workload:
         Arrival(
             Query(
                 f"q{i:05}",
-                (Job("job", map=Phase(TASKS_A_QUERY)),),
+                (Job("job", map=Phase(TASKS_PER_QUERY)),),
                 deadline_s=1e6 + i if i % 3 else None,
             ),
             {"job": JobTruth(map_s=1.0 + (i * 7919 % 1000) / 1000)},

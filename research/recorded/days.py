@@ -35,8 +35,8 @@ EXPERIMENT = Experiment(
         "deadlines": f"{DEADLINES:.0%} of the jobs, time alone x U(1, 3)",
         "estimates": f"{ESTIMATES}: learnt from tasks that have ended",
         "candidates of the portfolio": CHOSEN_FROM,
-        "cost of deciding": f"50 µs a simulated launch, and at most {DAY_SHARE:.1%} of a core: "
-        "about forty decisions a day, so that a burst seldom brings one forward",
+        "cost of deciding": f"50 µs per simulated launch, and at most {DAY_SHARE:.1%} of a core: "
+        "about forty decisions per day, so that a burst seldom brings one forward",
         "size": "1 is all hours; 0.1 the first tenth of them",
     },
     needs_traces=True,

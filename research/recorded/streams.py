@@ -31,7 +31,7 @@ EXPERIMENT = Experiment(
         "deadlines": f"{DEADLINES:.0%} of the queries, time alone x U(1, 3)",
         "estimates": f"{ESTIMATES}: learnt from tasks that have ended",
         "candidates of the portfolio": CHOSEN_FROM,
-        "cost of deciding": f"50 µs a simulated launch, and at most {STREAM_SHARE:.0%} of a core",
+        "cost of deciding": f"50 µs per simulated launch, and at most {STREAM_SHARE:.0%} of a core",
     },
     needs_traces=True,
 )

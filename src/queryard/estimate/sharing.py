@@ -172,12 +172,6 @@ class SharingCosts:
         """A segment was read and written down."""
         self._saw(self.make_s(size_bytes, rows, columns), columns, seconds)
 
-    def saw_scan(
-        self, size_bytes: float, rows: float, columns: Collection[str], seconds: float
-    ) -> None:
-        """A query has read some columns by itself."""
-        self._saw(self.scan_s(size_bytes, rows, columns), columns, seconds)
-
     def saw_ride(self, rows: float, segments: float, seconds: float) -> None:
         """A query has read what was made of so many segments."""
         expected_s = self.ride_s(rows, segments)

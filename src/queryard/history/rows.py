@@ -155,7 +155,7 @@ class SessionRecord:
     """A session as it stands in the file; `closed_at` is None if it runs, or was killed.
 
     `lost` says that it was killed: its process is gone. `seen_at` is its last sign of life, at
-    least once an hour; `last_s` the time of its last step.
+    least once per hour; `last_s` the time of its last step.
     """
 
     session: str

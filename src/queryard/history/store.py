@@ -1,6 +1,6 @@
 """Recording a session: from any thread, in microseconds, without ever making a query wait.
 
-Rows go into a queue. One thread takes them out and commits them twice a second, so that a crash
+Rows go into a queue. One thread takes them out and commits them twice per second, so that a crash
 of the process loses no more than that. If nothing more can be written, recording ends with a
 warning, and the session goes on.
 """

@@ -100,7 +100,7 @@ def _close_lost(connection: sqlite3.Connection, file: Path, own: str, now: float
 def _ended(connection: sqlite3.Connection, own: str, now: float, before: float) -> list[str]:
     """Sessions last seen before a time, the oldest first, without those that may be running.
 
-    A session says once an hour that it is there; one that has not for a day was killed.
+    A session says once per hour that it is there; one that has not for a day was killed.
     """
     values = {"before": before, "own": own, "alive": now - DAY_S}
     return [session for (session,) in connection.execute(_ENDED, values)]

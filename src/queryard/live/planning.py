@@ -37,7 +37,6 @@ def plan_work(
     reach: Reach,
     make_tasks: MakeTasks,
     segments: SegmentStore,
-    aligns: bool = False,
 ) -> Work | KeptColumns:
     """The jobs and tasks of a query; a `QueryardError` says why it cannot be split.
 
@@ -45,9 +44,6 @@ def plan_work(
 
     If its plan was left open and all it reads of text is kept in parsed segments, the columns that
     it reads: DuckDB then runs it over these, at less cost than tasks.
-
-    With `aligns`, scans of columnar tables are shared as well, though each rider decodes for
-    itself: one read from a disk then serves all.
     """
     # The planner takes half a second to import, and most sessions never need it.
     from queryard.engine.staged.reads import SegmentReads
@@ -65,7 +61,7 @@ def plan_work(
     texts = {name: table for name, table in tables.items() if is_text_table(table)}
     if request.choice is not None and (kept := complete_columns(plan, catalog, segments)):
         return kept
-    shares = frozenset(tables if aligns else texts)
+    shares = frozenset(texts)
     keeps = frozenset[str]() if request.choice is None else request.choice.keeps
     reads = SegmentReads(texts, segments, keeps) if texts else None
     if request.memory_bytes is None and plan.scanned().keys() & texts.keys():

@@ -75,10 +75,11 @@ def text_scans(catalog: Catalog, names: Set[str], store: SegmentStore) -> tuple[
         if scan_s >= SMALL_S:
             segments = max(1.0, size / store.target_bytes)
             make_s = costs.make_s(size, rows, columns)
-            if known_segments(table, store.target_bytes) is None:
+            known = known_segments(table, store.target_bytes)
+            if known is None:
                 make_s += costs.cut_s(size)
             ride_s = FIXED_S + costs.ride_s(rows, segments)
-            is_kept = costs.makes > 0 and any(store.used_bytes)
+            is_kept = known is not None and store.keeps_most(known)
             found.append(TextScan(table.key, scan_s, make_s, ride_s, is_kept))
     return tuple(found)
 

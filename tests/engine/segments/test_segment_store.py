@@ -66,6 +66,18 @@ def test_a_segment_is_parsed_once_for_all_that_read_it(tmp_path, table):
         assert store.makes == segments
 
 
+def test_a_table_is_kept_if_most_of_it_is(tmp_path, table):
+    with opened(tmp_path) as store:
+        segments = store.segments(table)
+        assert not store.keeps_most(segments)
+        for segment in segments[: (len(segments) + 1) // 2]:
+            with store.reading(table, segment, ["id"]):
+                pass
+        assert store.keeps_most(segments)
+        store.forget(table.key)
+        assert not store.keeps_most(segments)
+
+
 def test_columns_that_are_asked_for_later_are_kept_beside_the_others(tmp_path, table):
     with opened(tmp_path) as store:
         segments = len(store.segments(table))

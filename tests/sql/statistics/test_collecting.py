@@ -88,8 +88,10 @@ def test_tables_are_sampled_and_then_analysed(folder, listening):
 def test_what_queries_name_comes_first(folder):
     collector = Collector(open_catalog(folder), MEMORY, print, print)
     assert collector._next("quick").key == "small"
-    collector.want(["large", "select"])
+    collector.want(["large", "select", "a text of a query"])
     assert collector._next("quick").key == "large"
+    # A server sees any number of texts: none is kept.
+    assert collector._wanted == {"large"}
 
 
 def test_a_table_that_changes_is_looked_at_again(folder, listening):

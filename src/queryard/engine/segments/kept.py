@@ -56,6 +56,11 @@ class Kept:
         with self._lock:
             return len(self._files)
 
+    def count_of(self, keys: Iterable[Hashable]) -> int:
+        """How many of these have a file."""
+        with self._lock:
+            return sum(key in self._files for key in keys)
+
     def leased(self, key: Hashable, columns: Iterable[str] = ()) -> KeptFile | None:
         """The file of a key, if it has these columns; `release` it afterwards."""
         with self._lock:

@@ -168,6 +168,10 @@ class SegmentStore:
             self._kept.release(file)
         return file is not None
 
+    def keeps_most(self, segments: Segments) -> bool:
+        """Whether some columns are kept of at least half of the segments."""
+        return 2 * self._kept.count_of(map(key_of, segments)) >= len(segments)
+
     # ------------------------------------------------------------------ what is known, and the end
 
     def costs(self, table: Table) -> SharingCosts:

@@ -33,7 +33,7 @@ class Circular(MergedScans):
     asked when a job comes and when a segment opens, and of divisible jobs at every grant. With
     `reduces` "early" every sub-job has reduces of its own, which fold what it has left while the
     next segments are read; those at the end do the rest. Cost:
-    O(riders) a launch, O(jobs over the table) per segment.
+    O(riders) per launch, O(jobs over the table) per segment.
 
     Two jobs of 100 s, at 0 and at 20 s: the second reads the last 80 % with the first, then
     the first 20 % alone, and both take 100 s.

@@ -19,7 +19,7 @@ class Tumm(SplitByWork):
     Deviations: moves are truncated toward zero and start again from the target whenever a
     job changes phase, as the printed form drifts; the bounds [k, S - k] apply where s_m is
     used, so that a share at the bound and back leaves nothing behind. If the kind has no task,
-    the other is served. A merged scan counts once a rider.
+    the other is served. A merged scan counts once per rider.
 
     5 map and 7 reduce slots on two equal nodes become 2 and 4 on one, 3 and 3 on the other.
     """

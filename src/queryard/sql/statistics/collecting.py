@@ -82,7 +82,8 @@ class Collector:
         self._failed = failed
         self._busy = busy
         self._stop = threading.Event()
-        self._wanted: dict[str, None] = {}
+        self._names = self._table_names()
+        self._wanted: frozenset[str] = frozenset()
         self._lock = threading.Lock()
         self._connection: duckdb.DuckDBPyConnection | None = None
         # By what was done; a table that has changed is another object.
@@ -98,11 +99,11 @@ class Collector:
         self._thread.start()
 
     def want(self, names: Iterable[str]) -> None:
-        """Words of a statement, in lower case: tables that are called so come first."""
-        wanted = self._wanted
-        for name in names:
-            if name not in wanted:
-                wanted[name] = None
+        """Words of a statement, in lower case: tables that are called so come first.
+
+        Any word may be given, a text of a query too: those that name no table are not kept.
+        """
+        self._wanted |= self._names.intersection(names)
 
     def stop(self) -> None:
         """Begin to stop: a statement that runs is interrupted."""
@@ -140,7 +141,11 @@ class Collector:
                     return
                 self._failed(error)
 
+    def _table_names(self) -> frozenset[str]:
+        return frozenset(table.name.lower() for table in self._catalog.tables.values())
+
     def _quick_pass(self) -> None:
+        self._names = self._table_names()
         while (table := self._next("quick")) is not None:
             began_s = time.monotonic()
             with self._connected() as connection:

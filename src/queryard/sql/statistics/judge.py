@@ -215,10 +215,6 @@ class Judge:
 
         return self._answer(key, ("mean", expression), of)
 
-    def mean_length(self, key: str, expression: str) -> float | None:
-        """How many entries a list has; a null has none."""
-        return self.mean(key, f"coalesce(len({expression}\n), 0)")
-
     def mean_width(self, key: str, expression: str) -> float | None:
         """Bytes of a value in memory."""
 
