@@ -261,7 +261,7 @@ def shown(quiet: Outcomes, rough: Outcomes, leaks: Sequence[str], console: Conso
     ratio = rough.mean_s / quiet.mean_s
     console.print(f"mean response {ratio:.2f} of the quiet run; the target is at most {MOST:g}")
     console.print(f"{len(leaks)} leaks, {len(quiet.wrong) + len(rough.wrong)} wrong answers")
-    return not leaks and not quiet.wrong and not rough.wrong
+    return not leaks and not quiet.wrong and not rough.wrong and ratio <= MOST
 
 
 def _options(given: Sequence[str] | None) -> argparse.Namespace:

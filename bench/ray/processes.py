@@ -65,6 +65,21 @@ def descendants(pid: int) -> set[Process]:
     return below
 
 
+def stopped(pid: int) -> set[Process]:
+    """A process and all below it, each stopped, so that none starts another."""
+    found: set[Process] = set()
+    while new := (descendants(pid) | _itself(pid)) - found:
+        for process in new:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGSTOP)
+        found |= new
+    return found
+
+
+def _itself(pid: int) -> set[Process]:
+    return set() if (found := _stat(pid)) is None else {Process(pid, found.began)}
+
+
 def end(processes: Iterable[Process], patience_s: float) -> list[str]:
     """Wait until processes have ended; those that take too long are killed, and told."""
     until_s = time.monotonic() + patience_s

@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.ray.processes import descendants, off_loopback
+from bench.ray.processes import descendants, end, off_loopback, stopped
 
 from .ray_cluster import ROOT, STORE_BYTES
 
@@ -106,10 +106,11 @@ def autoscaling_cluster(cpus: int, most: int) -> Iterator[str]:
         yield address
         assert not off_loopback(process.pid for process in descendants(head.pid))
     finally:
-        # By their ids, those at the end first: a head that is asked to end drains for a while.
-        ours = descendants(head.pid)
-        head.kill()
+        # By their ids. A process that is stopped starts no other between the look and the kill.
+        ours = stopped(head.pid)
         for process in ours:
             process.kill()
         head.wait(END_S)
+        left = end(ours, END_S)
         shutil.rmtree(folder, ignore_errors=True)
+        assert not left, "processes are left"

@@ -7,10 +7,16 @@ import sys
 
 import pytest
 
+from .limits import LIMIT_S, hard_limit
+
 
 @pytest.fixture(autouse=True)
-def no_hang():
+def no_hang(request):
     """A hang ends the run with all stacks, instead of waiting for ever."""
-    faulthandler.dump_traceback_later(120, exit=True, file=sys.__stderr__)
-    yield
+    marker = request.node.get_closest_marker("limit")
+    limit_s = LIMIT_S if marker is None else marker.args[0]
+    # A thread that never lets go of the interpreter keeps the first limit from acting.
+    faulthandler.dump_traceback_later(limit_s + 10.0, exit=True, file=sys.__stderr__)
+    with hard_limit(limit_s):
+        yield
     faulthandler.cancel_dump_traceback_later()

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import faulthandler
 import importlib.util
 import os
-import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,9 +13,11 @@ import pytest
 from bench.ray.nodes import Nodes, nodes
 from bench.ray.processes import descendants, off_loopback
 
+from .limits import Memory, hard_limit
+
 ROOT = Path(__file__).parents[2]
 STORE_BYTES = 80 << 20
-# A cluster that is there for longer has hung, and the run of the tests with it.
+MOST_BYTES = 2 << 30
 LIFE_S = 600.0
 
 
@@ -30,33 +29,21 @@ def skip_without_ray() -> None:
 
 @contextlib.contextmanager
 def ray_cluster(*cpus: int) -> Iterator[Nodes]:
-    """A cluster with a node for each number of CPUs; asserts that nothing of it is left."""
-    with _hard_limit(LIFE_S):
-        others = descendants(os.getpid())
-        with nodes(*cpus, store_bytes=STORE_BYTES, modules=ROOT / "tests") as made:
-            yield made
-            started = descendants(os.getpid()) - others
-            assert started, "no process was found, so none could be found to be left"
-            assert not off_loopback({os.getpid(), *(process.pid for process in started)})
-        assert not made.left, "processes are left"
-        assert not made.folder.exists()
+    """A cluster with a node for each number of CPUs; asserts that nothing of it is left.
 
-
-@contextlib.contextmanager
-def _hard_limit(seconds: float) -> Iterator[None]:
-    """End the run if this takes longer, and every process that was started meanwhile."""
+    It lives for `LIFE_S` at most, within `MOST_BYTES` of memory.
+    """
     others = descendants(os.getpid())
-
-    def end() -> None:
-        faulthandler.dump_traceback(file=sys.__stderr__)
-        for process in descendants(os.getpid()) - others:
-            process.kill()
-        os._exit(1)
-
-    timer = threading.Timer(seconds, end)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+    memory = Memory({process.pid for process in others})
+    with (
+        hard_limit(LIFE_S),
+        nodes(*cpus, store_bytes=STORE_BYTES, modules=ROOT / "tests") as made,
+    ):
+        yield made
+        started = descendants(os.getpid()) - others
+        assert started, "no process was found, so none could be found to be left"
+        assert not off_loopback({os.getpid(), *(process.pid for process in started)})
+    memory.close()
+    assert not made.left, "processes are left"
+    assert not made.folder.exists()
+    assert memory.most_bytes <= MOST_BYTES

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import faulthandler
 import json
 import os
 import subprocess
@@ -15,8 +14,6 @@ import pytest
 from .autoscaling import ENVIRONMENT, autoscaling_cluster
 from .ray_cluster import skip_without_ray
 
-# In place of the usual limit: a head, two nodes and a driver are started one after another.
-LIMIT_S = 420.0
 PROGRAM = """
 import json, sys, time
 import queryard
@@ -63,9 +60,9 @@ print(json.dumps({"first": first, "grown": grown, "answers": answers}))
 
 
 @pytest.mark.long
+@pytest.mark.limit(420.0)  # a head, two nodes and a driver are started one after another
 def test_the_cluster_grows_and_shrinks(tmp_path: Path):
     skip_without_ray()
-    faulthandler.dump_traceback_later(LIMIT_S, exit=True, file=sys.__stderr__)
     duckdb.sql(f"COPY (SELECT range AS n FROM range(1000)) TO '{tmp_path}/numbers.parquet'")
     with autoscaling_cluster(1, 2) as address:
         done = subprocess.run(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import faulthandler
 import os
 import signal
 import subprocess
@@ -58,10 +57,9 @@ def left(root: Path) -> list[str]:
 
 
 @pytest.mark.long
+@pytest.mark.limit(240.0)  # a cluster and two servers are started one after another
 def test_a_server_is_killed_and_another_goes_on(data: Path, tmp_path: Path, monkeypatch: Any):
     skip_without_ray()
-    # In place of the usual limit: a cluster and two servers are started one after another.
-    faulthandler.dump_traceback_later(240.0, exit=True, file=sys.__stderr__)
     temp = tmp_path / "temp"
     (temp / "ray").mkdir(parents=True)  # Ray writes a note of the cluster there
     monkeypatch.setenv("TMPDIR", str(temp))

@@ -209,7 +209,10 @@ def test_places_of_the_catalog_come_first():
     for split in range(3):
         places.note_read("t", split, "a-1")
     assert [s.nodes for s in places.scanned("v", named).splits] == [("b-1",), ("a-1",), ("a-1",)]
+    places.note_read("t", 1, "b-1")
+    assert places.cached() == {"a-1": {"t": (3, 3)}, "b-1": {"t": (1, 3)}}
     places.lost("b-1")
+    assert places.cached() == {"a-1": {"t": (3, 3)}}
     places.joined(node("b-2", places=("10.0.0.6",)))
     assert places.scanned("v", named).splits[0].nodes == ("b-2",)
 

@@ -12,6 +12,8 @@ from .open_sessions import Data, ask_all
 
 # A node that has been silent for longer gets no work until it answers.
 SUSPECT_S = 3.0
+# Of so many tables it is said what a node has in its caches.
+MOST_TABLES = 4
 
 
 def cluster(data: Data = None) -> None:
@@ -41,6 +43,11 @@ def _line(node: dict[str, Any]) -> str:
         parts.append(f"{node['memory_bytes'] / 1e9:.1f} GB for queries")
     if node["objects"]:
         parts.append(f"holds {several(node['objects'], 'object')}")
+    if node["cached"]:
+        tables = sorted(node["cached"].items(), key=lambda item: -item[1][0])
+        read = [f"{table} ({some} of {several(all_, 'split')})" for table, (some, all_) in tables]
+        more = f" and {len(read) - MOST_TABLES} more tables" if len(read) > MOST_TABLES else ""
+        parts.append(f"has read {', '.join(read[:MOST_TABLES])}{more}")
     if node["draining"]:
         parts.append("takes no new work")
     if node["silent_s"] > SUSPECT_S:

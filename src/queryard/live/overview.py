@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from queryard.backends.protocol import NodeNote
@@ -134,6 +135,8 @@ class NodeGlance(NamedTuple):
     reserved_bytes: float
     since_s: float
     running: tuple[str, ...]
+    cached: Mapping[str, tuple[int, int]] = MappingProxyType({})
+    """By table: how many of its splits the node has read last, and how many there are."""
 
 
 class SessionNodes(NamedTuple):

@@ -130,6 +130,7 @@ def cluster(ledger: Ledger, now_s: float) -> ClusterView:
                 running[node][job.query.id] = None
     reserved = _reserved_by_host(state)
     whole = {name: host.memory_bytes for name, host in state.hosts.items()}
+    cached = ledger.places.cached()
     return ClusterView(
         now_s=now_s,
         nodes=tuple(
@@ -146,6 +147,7 @@ def cluster(ledger: Ledger, now_s: float) -> ClusterView:
                 * (node.spec.memory_bytes / whole[node.host] if whole.get(node.host) else 1.0),
                 since_s=node.since_s,
                 running=tuple(running[node.id]),
+                cached=cached.get(node.id, {}),
             )
             for node in state.nodes.values()
         ),

@@ -6,6 +6,7 @@ nodes that have read a split last count as near to it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -88,6 +89,15 @@ class SplitPlaces:
     def _living(self, names: Iterable[str]) -> tuple[str, ...]:
         found = {node: None for name in names for node in self._named.get(name, ())}
         return tuple(found)
+
+    def cached(self) -> dict[str, dict[str, tuple[int, int]]]:
+        """By node and table: how many splits the node has read last, and how many there are."""
+        found: dict[str, dict[str, tuple[int, int]]] = {}
+        for name, known in self._tables.items():
+            counts = Counter(node for readers in known.readers for node in readers)
+            for node, count in counts.items():
+                found.setdefault(node, {})[name] = (count, len(known.readers))
+        return found
 
     def note_read(self, table: str, split: int | None, node: str) -> None:
         """A node reads a split, or (None) the whole of a table."""
