@@ -142,6 +142,27 @@ def test_idle_time_earns_little_credit():
     assert total["a"] > 60.0, "it is not made to wait until the other has caught up"
 
 
+@pytest.mark.parametrize(("credit", "revokes"), [(0.0, 0), (2.0, 1), (4.0, 2)])
+def test_a_newcomer_may_use_its_credit_at_once(credit: float, revokes: int):
+    hand = Hand({"pools": {**TURNS["pools"], "credit": credit}}, "1x2")
+    for name in "ab":
+        hand.obey(hand.submit(name, divisible("d", 2), tenant=name))
+    hand.wait(10.0)
+    for _ in range(40):  # turns of both
+        hand.wait(0.1)
+        hand.obey(hand.do(ev.Woke(hand.now)))
+    commands = hand.submit("c", divisible("d", 2), tenant="c")
+    assert len(revoked(commands)) == revokes
+    hand.check_replay()
+
+
+def test_a_credit_is_a_number_of_quanta_of_turns():
+    with pytest.raises(InvalidProfile, match="credit must be a number of quanta from 0, got -1"):
+        compose({"pools": {**TURNS["pools"], "credit": -1}})
+    with pytest.raises(InvalidProfile, match="only pools with choice = .turns. have one"):
+        compose({"pools": {"by": "tenant", "default": "fifo", "credit": 1.0}})
+
+
 def test_tasks_that_cannot_be_taken_back_take_turns_too():
     hand = Hand(TURNS, "1x2")
     for name in "abc":

@@ -287,8 +287,9 @@ class PoolSpec:
     leave; a hard reservation is a cap on all others.
     `weight` "queries" makes the weight the number of active queries. `choice` says how an
     inner pool turns to its children: by `share` of the slots at the moment, by `turns`, whose
-    shares are of the slot-time (a turn lasts about `quantum_s`), or by a `lottery`, with the
-    weights as odds: for every task, and once per `quantum_s` for leased slots.
+    shares are of the slot-time (a turn lasts about `quantum_s`; a child that comes back may use
+    slots for up to `credit` quanta at once), or by a `lottery`, with the weights as odds: for every
+    task, and once per `quantum_s` for leased slots.
     """
 
     order: QueryOrder | None = None
@@ -300,6 +301,7 @@ class PoolSpec:
     cap: float = 1.0
     choice: Literal["share", "turns", "lottery"] = "share"
     quantum_s: float = 0.5
+    credit: float = 2.0
     level: int = 0
 
     def __post_init__(self) -> None:
@@ -309,6 +311,8 @@ class PoolSpec:
             raise InvalidProfile(f"weight must be above 0 or 'queries', got {self.weight!r}")
         if not _is_positive(self.quantum_s) or self.quantum_s == math.inf:
             raise InvalidProfile(f"quantum_s must be a number above 0, got {self.quantum_s!r}")
+        if self.credit and not _is_positive(self.credit):
+            raise InvalidProfile(f"credit must be a number of quanta from 0, got {self.credit!r}")
         for name in ("guarantee", "cap"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:

@@ -6,8 +6,10 @@ with the last clock is next; in the long run all clocks of children that wait go
 due to the active children follows from their weights, at least their guarantee, at most their cap.
 
 Time without work earns no credit, but a small one: a child that comes back starts little behind
-the others, so that a tenant with few queries is served at once. Between two decisions nothing is
-computed; a slot that was given is counted for a quantum beforehand (see `Pool.key`).
+the others (`PoolSpec.credit`), so that a tenant with few queries is served at once: a bounded
+advance, not a larger share, as it is earned anew only as the clocks of the others go on. Between
+two decisions nothing is computed; a slot that was given is counted for a quantum beforehand (see
+`Pool.key`).
 """
 
 from __future__ import annotations
@@ -15,9 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .pools import Pool
-
-# How far behind the others the clock of a newcomer may be: quanta of one slot.
-CREDIT = 2.0
 
 
 def settle(
@@ -39,7 +38,7 @@ def settle(
             child.rate = 1.0 / (share * max(1, slots))
     for child in active:
         if not child.waits:
-            credit_s = CREDIT * pool.spec.quantum_s * child.rate
+            credit_s = pool.spec.credit * pool.spec.quantum_s * child.rate
             child.virtual_s = max(child.virtual_s, reference_s - credit_s)
         child.waits = wants_turn(child)
     return len(active) > 1 and any(child.waits for child in active)

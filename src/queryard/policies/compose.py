@@ -36,7 +36,7 @@ from .parts import PARTS, part_name
 DEFAULTS = {decision: next(iter(parts)) for decision, parts in PARTS.items()}
 ABOUT = ("name", "summary", "citation", "origin")
 CHOICES = ("share", "turns", "lottery")
-SHARE_KEYS = ("weight", "guarantee", "cap", "choice", "quantum_s")
+SHARE_KEYS = ("weight", "guarantee", "cap", "choice", "quantum_s", "credit")
 POOL_KEYS = ("by", "children", "default", "order", *SHARE_KEYS)
 
 
@@ -110,6 +110,8 @@ def make_pools(data: Any, where: str, level: int = 0) -> PoolSpec:
         raise InvalidProfile(
             f'{where}.quantum_s: only pools with choice = "turns" or "lottery" have one'
         )
+    if "credit" in data and choice != "turns":
+        raise InvalidProfile(f'{where}.credit: only pools with choice = "turns" have one')
     children = data.get("children", {})
     if not isinstance(children, Mapping):
         raise InvalidProfile(f"{where}.children: expected a table of pools, got {children!r}")
@@ -130,6 +132,7 @@ def make_pools(data: Any, where: str, level: int = 0) -> PoolSpec:
             cap=data.get("cap", 1.0),
             choice=choice,
             quantum_s=data.get("quantum_s", PoolSpec.quantum_s),
+            credit=data.get("credit", PoolSpec.credit),
             level=level,
         )
     except InvalidProfile as error:

@@ -223,7 +223,14 @@ NEW: tuple[Profile, ...] = (
     {
         "name": "marshal",
         "summary": "Tenants take turns; in each, small queries soon and large ones in their time.",
-        "pools": {"by": "tenant", "choice": "turns", "default": {"order": "srpt-fair"}},
+        # Slots that are held have a quantum's advance, and one that is given counts for a quantum
+        # beforehand: with a credit of 2 a small query beside large ones gets one slot of two.
+        "pools": {
+            "by": "tenant",
+            "choice": "turns",
+            "credit": 4.0,
+            "default": {"order": "srpt-fair"},
+        },
         "sharing": {"name": "circular", "when": "pays"},
     },
     {
