@@ -159,7 +159,7 @@ def test_a_newcomer_may_use_its_credit_at_once(credit: float, revokes: int):
 def test_a_credit_is_a_number_of_quanta_of_turns():
     with pytest.raises(InvalidProfile, match="credit must be a number of quanta from 0, got -1"):
         compose({"pools": {**TURNS["pools"], "credit": -1}})
-    with pytest.raises(InvalidProfile, match="only pools with choice = .turns. have one"):
+    with pytest.raises(InvalidProfile, match=r"only pools with choice = .turns. have one"):
         compose({"pools": {"by": "tenant", "default": "fifo", "credit": 1.0}})
 
 
