@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 import time
+from collections import deque
+from itertools import islice
 
 import duckdb
 import httpx
@@ -277,3 +279,43 @@ def test_open_results_hold_no_more_than_their_token_may(tmp_path):
             ann.delete(f"/v1/queries/{query}")
         assert eventually(lambda: server.yard.usage.waiting_bytes == 0)
         assert server.yard.usage.held_bytes < 1000
+
+
+def test_a_revoked_token_gets_no_more_rows(tmp_path):
+    with a_server(tmp_path) as server, server.client("ann") as ann, server.client("ben") as ben:
+        query = submitted(ben, FLOOD)  # it is not cancelled with the token of its reader
+        path = f"/v1/queries/{query}/rows"
+        with ann.stream("GET", path, params={"format": "arrow"}) as answer:
+            parts = answer.iter_raw(65536)
+            assert next(parts)
+            server.yard.tokens.revoke("ann")
+            with pytest.raises(httpx.TransportError):
+                deque(islice(parts, 2000), maxlen=0)
+        assert ann.get(path).status_code == 401
+        assert ben.get(f"/v1/queries/{query}").json()["state"] == "running"
+        ben.delete(f"/v1/queries/{query}")
+
+
+@pytest.mark.parametrize("route", ["?wait=60", "/events", "/answers?wait=60", "/rows"])
+def test_a_client_that_leaves_any_route_of_its_query_is_missed(tmp_path, route):
+    limits = ServiceLimits(result_ttl_s=0.2)
+    long = "SELECT count(*) AS c FROM numbers a, numbers b WHERE hash(a.n, b.n) = 3"
+    with (
+        a_server(tmp_path, limits=limits) as server,
+        server.client("ann") as ann,
+        server.client("ben") as ben,
+    ):
+        online = "answers" in route
+        left, watched = (submitted(ann, f"{long} AND a.n >= {n}", online=online) for n in (0, -1))
+        for client, query in ((ben, watched), (ann, left)):
+            with pytest.raises(httpx.ReadTimeout):
+                client.get(f"/v1/queries/{query}{route}", timeout=0.5)
+
+        def is_gone() -> bool:
+            # A client of another token that looks on saves no query.
+            return ben.get(f"/v1/queries/{left}").status_code == 404
+
+        assert eventually(is_gone)
+        # Nor does it end one by leaving.
+        assert [one.id for one in server.yard.active()] == [watched]
+        ann.delete(f"/v1/queries/{watched}")

@@ -74,7 +74,7 @@ async def submit(request: Request, body: models.QueryBody, wait: Wait = 0.0) -> 
         except QueryardError as error:
             return problem_reply(error, result.id)
         if found is not None and form != "json":
-            return RowStream(context, result, form, headers=headers)
+            return RowStream(context, principal, result, form, headers=headers)
         if found is not None:
             return _with_rows(context, result, found, headers)
     if not body.idempotency_key and await request.is_disconnected():
@@ -190,7 +190,9 @@ async def _until_gone(
     try:
         return await while_there(request.receive, work)
     except CutOff:
-        if not body.idempotency_key:
+        if body.idempotency_key:
+            result.leave(principal_of(request))
+        else:
             await context.run(context.results.drop, result, LEFT)
         raise
 
