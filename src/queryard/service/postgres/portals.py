@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from queryard.engine.classify import copies_to
 from queryard.live.handle import Handle
 
 from .bridge import Plan
@@ -58,6 +59,13 @@ class Portal:
     counted: bool = False
     # The types of its columns that the client knows from its statement.
     described: tuple[int, ...] | None = None
+
+    @property
+    def writes_file(self) -> bool:
+        """Whether it writes a file, which no ROLLBACK removes."""
+        if not isinstance(self.work, Plan) or self.work.statement.kind != "COPY":
+            return False
+        return copies_to(self.work.statement)
 
     def check_described(self, columns: Sequence[Column]) -> None:
         """Refuse columns that the client would take for others: a file may have changed."""

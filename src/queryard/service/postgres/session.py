@@ -6,6 +6,8 @@ After an error of the extended protocol all messages up to the next Sync are ski
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -42,6 +44,9 @@ class Link(Protocol):
 
     def upcoming(self) -> int | None:
         """The letter of the next message, if it has come already."""
+
+    async def coming(self) -> int:
+        """The letter of the next message, once it has come."""
 
 
 class Ended(Exception):
@@ -283,8 +288,18 @@ class Session:
 
     async def _execute(self, message: m.Execute, activity: Activity) -> None:
         portal = self.portals[message.portal]
-        alone = self._link.upcoming() == ord("S")
+        upcoming = self._link.upcoming()
+        if upcoming is None and portal.writes_file:
+            upcoming = await self._coming()
+        alone = upcoming == ord("S")
         await self._executor.execute(portal, message.most_rows or None, activity, alone=alone)
+
+    async def _coming(self) -> int | None:
+        """The letter of the next message, which a client cannot put off for long."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._bridge.limits.stall_s):
+                return await self._link.coming()
+        return None
 
     async def _close(self, message: m.Close) -> None:
         if message.target == "statement":

@@ -118,6 +118,17 @@ class Wire(asyncio.Protocol):
     def upcoming(self) -> int | None:
         return self._frames[0].kind if self._frames else None
 
+    async def coming(self) -> int:
+        """The letter of the next message, once it has come; it stays the next."""
+        while not self._frames:
+            if self._error is not None:
+                raise self._error
+            if self.over:
+                raise Gone
+            self._news.clear()
+            await self._news.wait()
+        return self._frames[0].kind
+
     def next_packet(self) -> None:
         """A further start-up packet may come."""
         self._read()
