@@ -289,6 +289,20 @@ def test_long_messages_are_refused(client):
 # --- logging in ----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("letter", [b"p", b"Q", b"P"])
+def test_strangers_send_no_long_messages(hasty, raw, letter):
+    raw.start()
+    raw.hear_until("R")
+    raw.send(letter + struct.pack("!i", 20_000))
+    assert code(raw.hear()) == "08P01"
+    assert raw.is_closed()
+
+
+def test_long_messages_are_taken_after_the_login(client):
+    client.say(b"Q", b"SELECT length('" + b"x" * 90_000 + b"')\0")
+    assert [frame.letter for frame in client.hear_until("Z")] == ["T", "D", "C", "Z"]
+
+
 @pytest.mark.parametrize(("user", "secret"), [("ann", "wrong"), ("stranger", "x")])
 def test_wrong_secrets_and_users_that_are_not_there_look_alike(raw, user, secret):
     heard = raw.log_in(secret, user)
