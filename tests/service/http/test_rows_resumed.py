@@ -134,6 +134,11 @@ def test_a_query_pauses_while_its_rows_are_not_read(tmp_path):
             return ann.get(f"/v1/queries/{query}").json()["rows"]
 
         assert eventually(lambda: [view.slots for view in views()] == [0] and rows() > 0)
+        with server.client("root") as root:
+            lines = root.get("/metrics").text.splitlines()
+        figures = dict(line.split(" ") for line in lines if line.startswith("queryard_result_"))
+        waiting = float(figures["queryard_result_waiting_bytes"])
+        assert 0 < waiting <= float(figures["queryard_result_memory_bytes"])
         seen = rows()
         time.sleep(0.3)
         assert rows() == seen
