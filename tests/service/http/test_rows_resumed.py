@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections import deque
 from itertools import islice
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from queryard.service.config import ServiceLimits
+from queryard.service.kept_rows import KeptRows
 from service.http.serving import a_server
 from service.http.test_queries import LONG, submitted
 
@@ -324,3 +326,19 @@ def test_a_client_that_leaves_any_route_of_its_query_is_missed(tmp_path, route):
         # Nor does it end one by leaving.
         assert [one.id for one in server.yard.active()] == [watched]
         ann.delete(f"/v1/queries/{watched}")
+
+
+def test_rows_are_never_taken_on_the_event_loop(tmp_path, monkeypatch):
+    names = set()
+    read = KeptRows.read
+
+    def watched(*arguments):
+        names.add(threading.current_thread().name.rpartition("_")[0])
+        return read(*arguments)
+
+    monkeypatch.setattr(KeptRows, "read", watched)
+    with a_server(tmp_path) as server, server.client("ann") as ann:
+        for sql in ("SELECT 1", "SELECT count(*) FROM range(300000000) WHERE range % 3 = 0"):
+            answer = ann.post("/v1/queries", params={"wait": 60}, json={"sql": sql})
+            assert answer.json()["first_rows"]
+    assert names == {"queryard-http"}

@@ -21,6 +21,8 @@ import pytest
 
 from queryard.engine.access import Access
 from queryard.service.config import ServiceConfig, ServiceLimits
+from queryard.service.postgres import session
+from queryard.service.postgres.catalog import CatalogQueries
 from queryard.service.postgres.frames import Frame
 from tests.service.postgres.served_postgres import Served, a_server
 from tests.service.postgres.test_codec import CLIENTS, frames_of, malformed, recorded
@@ -183,6 +185,42 @@ def test_a_decimal_is_what_was_described(client, value):
     assert row.body.count(struct.pack("!i", numeric)) == 2
     bind(client, b"d", value.encode())
     assert [frame.letter for frame in client.hear_until("Z")] == ["2", "D", "C", "Z"]
+
+
+# --- long texts ----------------------------------------------------------------------------------
+
+
+def test_long_texts_are_looked_at_beside_the_loop(hasty, client, monkeypatch):
+    seen: list[tuple[str, bool]] = []
+
+    def watched(name, function):
+        def called(*arguments):
+            seen.append((name, threading.current_thread().name.startswith("queryard-postgres")))
+            return function(*arguments)
+
+        return called
+
+    for name in ("statements_of", "_bound", "_sample"):
+        whole = f"queryard.service.postgres.session.{name}"
+        monkeypatch.setattr(whole, watched(name, getattr(session, name)))
+    concerns = watched("concerns", CatalogQueries.concerns)
+    monkeypatch.setattr(CatalogQueries, "concerns", concerns)
+
+    def run(padding: bytes) -> dict[str, bool]:
+        seen.clear()
+        client.say(b"Q", b"SELECT 'pg_" + padding + b"' FROM small\0")
+        assert "D" in [frame.letter for frame in client.hear_until("Z")]
+        client.say(b"P", b"\0SELECT 'pg_" + padding + b"', $1 FROM small\0\0\0")
+        client.say(b"D", b"S\0")
+        bind(client, b"", b"x")
+        assert "D" in [frame.letter for frame in client.hear_until("Z")]
+        return dict(seen)
+
+    run(b"")  # the catalogs of the client are made
+    assert run(b"") == dict.fromkeys(("statements_of", "concerns", "_bound", "_sample"), False)
+    assert run(b"x" * 9_000) == dict.fromkeys(
+        ("statements_of", "concerns", "_bound", "_sample"), True
+    )
 
 
 # --- the rate of statements ----------------------------------------------------------------------

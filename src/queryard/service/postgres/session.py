@@ -157,7 +157,7 @@ class Session:
     async def _query(self, sql: str, activity: Activity) -> None:
         await self._executor.transactions.drop(self.portals.take(""))
         self._statements.pop("", None)
-        texts = statements_of(sql)
+        texts = await self._bridge.look(len(sql), statements_of, sql)
         if not texts:
             self._link.send(replies.EMPTY_QUERY)
         for text in texts:
@@ -173,7 +173,7 @@ class Session:
     # --- the extended protocol -------------------------------------------------------------------
 
     async def _parse(self, message: m.Parse) -> None:
-        texts = statements_of(message.sql)
+        texts = await self._bridge.look(len(message.sql), statements_of, message.sql)
         if len(texts) > 1:
             raise PostgresError(
                 "42601", "cannot insert multiple commands into a prepared statement"
@@ -207,8 +207,8 @@ class Session:
         else:
             self._count(text)
         types = await self._types(prepared)
-        values = values_of(message.values, types, message.formats)
-        bound = Text(text.filled(lambda number: as_sql(values[number - 1], types[number - 1])))
+        size = len(text.sql) + sum(len(value or b"") for value in message.values)
+        values, bound = await self._bridge.look(size, _bound, text, message, types)
         portal = await self._portal(text, bound, values, message.result_formats, runs=True)
         portal.described = prepared.described
         if isinstance(portal.work, Plan) and not portal.work.opaque:
@@ -273,7 +273,7 @@ class Session:
             pairs = zip(found.names, found.oids, strict=True)
             return found.parameters, tuple(Column(name, WireType(oid)) for name, oid in pairs)
         types = await self._bridge.parameter_types(text, prepared.given)
-        sample = Text(text.filled(lambda number: null_of(types[number - 1])))
+        sample = await self._bridge.look(len(text.sql), _sample, text, types)
         portal = await self._portal(sample, sample, [], (), runs=False)
         return types, await self._executor.columns(portal, activity, keeps=False)
 
@@ -318,6 +318,24 @@ class Session:
     async def close(self) -> None:
         """Free what the session holds."""
         await self._executor.transactions.drop(self.portals.take_all(held=True))
+
+
+def _bound(text: Text, message: m.Bind, types: tuple[int, ...]) -> tuple[list[Any], Text]:
+    """The values of the parameters, and the statement with them in their places."""
+    values = values_of(message.values, types, message.formats)
+    return values, _cut(text.filled(lambda number: as_sql(values[number - 1], types[number - 1])))
+
+
+def _sample(text: Text, types: tuple[int, ...]) -> Text:
+    """The statement with nulls in the places of its parameters."""
+    return _cut(text.filled(lambda number: null_of(types[number - 1])))
+
+
+def _cut(sql: str) -> Text:
+    """A statement that is cut into words already."""
+    made = Text(sql)
+    _ = made.words  # they are kept with it
+    return made
 
 
 def _is_query(text: Text) -> bool:
