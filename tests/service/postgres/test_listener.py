@@ -187,6 +187,47 @@ def test_a_decimal_is_what_was_described(client, value):
     assert [frame.letter for frame in client.hear_until("Z")] == ["2", "D", "C", "Z"]
 
 
+# --- what a connection may hold ------------------------------------------------------------------
+
+
+def test_prepared_statements_and_portals_have_a_limit(tmp_path):
+    limits = ServiceLimits(prepared=3, request_bytes=50_000)
+    with a_server(tmp_path, limits=limits) as served:
+        client = Raw(served.port)
+        client.log_in(served.secrets["ann"])
+
+        def parse(name: bytes, sql: bytes = b"SELECT a FROM small") -> str:
+            client.say(b"P", name + b"\0" + sql + b"\0\0\0")
+            client.say(b"S")
+            return outcome()
+
+        def outcome() -> str:
+            refused = [frame for frame in client.hear_until("Z") if frame.letter == "E"]
+            return code(refused[0]) if refused else "done"
+
+        assert [parse(name) for name in (b"a", b"b", b"c")] == ["done"] * 3
+        assert parse(b"d") == "53400"
+        assert parse(b"") == "done"
+        client.say(b"C", b"Sa\0")
+        assert parse(b"d") == "done"
+
+        client.say(b"Q", b"BEGIN\0")
+        client.hear_until("Z")
+        for name in (b"1", b"2", b"3", b"4"):
+            client.say(b"B", name + b"\0b\0" + struct.pack("!hhh", 0, 0, 0))
+        client.say(b"S")
+        assert outcome() == "53400"
+        client.say(b"Q", b"ROLLBACK\0")
+        client.hear_until("Z")
+
+        client.say(b"C", b"Sb\0")
+        long = b"SELECT '" + b"x" * 30_000 + b"'"
+        assert parse(b"", long) == "done"
+        assert parse(b"", long) == "done"  # in the place of the one before
+        assert parse(b"e", long) == "53400"
+        client.socket.close()
+
+
 # --- long texts ----------------------------------------------------------------------------------
 
 

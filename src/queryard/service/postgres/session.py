@@ -22,7 +22,7 @@ from .errors import FatalError, PostgresError, not_supported
 from .executing import Executor
 from .frames import Frame
 from .parameters import as_sql, null_of, values_of
-from .portals import Portal, Portals, Prepared
+from .portals import Portal, Portals, Prepared, check_room
 from .problems import as_postgres
 from .reading import command_of
 from .settings import Settings
@@ -61,7 +61,7 @@ class Session:
         self._bridge = bridge
         self._statements: dict[str, Prepared] = {}
         self.block = Block()
-        self.portals = Portals()
+        self.portals = Portals(bridge.limits)
         self._activity: Activity | None = None
         self._executor = Executor(link, bridge, self.block, self.portals, self._forget)
         self._skipping = False
@@ -182,6 +182,7 @@ class Session:
             raise PostgresError("42P05", f'prepared statement "{message.name}" already exists')
         text = texts[0] if texts else Text("")
         self._check_block(text)
+        check_room(self._statements, message.name, text, self._bridge.limits)
         self._statements[message.name] = Prepared(text, message.types)
         self._link.send(replies.PARSED)
 
