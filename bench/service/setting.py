@@ -32,6 +32,8 @@ class Served:
     postgres_port: int
     secrets: Mapping[str, str]
     """By the name of the tenant, which is the name of its token, too; "admin" is an admin's."""
+    start_s: float
+    """From the start of its process until it was ready."""
 
     def dsn(self, tenant: str) -> str:
         """How libpq's clients connect."""
@@ -87,10 +89,12 @@ def server(
         config.write_text("\n".join(lines) + "\n", encoding="utf-8")
         log = (place / "log").open("wb")
         command = [sys.executable, "-m", "queryard.cli", "serve", str(config)]
+        began_s = time.monotonic()
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         try:
             wait_until_ready(f"http://127.0.0.1:{http}/readyz", process, place / "log")
-            yield Served(process.pid, f"http://127.0.0.1:{http}", postgres, secrets)
+            start_s = time.monotonic() - began_s
+            yield Served(process.pid, f"http://127.0.0.1:{http}", postgres, secrets, start_s)
         finally:
             process.send_signal(signal.SIGTERM)
             try:

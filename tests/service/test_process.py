@@ -298,3 +298,46 @@ def test_a_paused_server_stops_without_the_grace_time(data: Path, tmp_path: Path
                 waiting.result("60 s").fetchall()
         assert server.end() == 0
         assert not [event for event in server.events() if event["event"] == "grace time is over"]
+
+
+def test_a_table_is_there_once_its_grants_are(data: Path, tmp_path: Path):
+    (data / "secret.csv").write_text("n\n7\n")
+    config = tmp_path / "yard.toml"
+    tables = '[tables]\nt = "data/t.csv"\n'
+    config.write_text(f"{tables}[service]\npostgres = false\n")
+    with a_process(tmp_path, "--config", config) as server:
+        tokens = tmp_path / ".queryard" / "tokens.json"
+        web = TokenStore(tokens).add("web", "web")
+        with (
+            queryard.connect(server.url, token=server.token) as admin,
+            queryard.connect(server.url, token=web) as other,
+        ):
+
+            def is_unknown(qy: queryard.remote.RemoteSession, table: str) -> bool:  # type: ignore[name-defined]
+                with pytest.raises(QueryardError, match=f"{table} does not exist"):
+                    qy.sql(f"FROM {table}")
+                return True
+
+            more = 'secret = "data/secret.csv"\n'
+            config.write_text(
+                f'{tables}{more}[tenants.web]\ntables = ["t"]\n[service]\npostgres = false\n'
+            )
+            assert is_unknown(other, "secret")
+            server.send(signal.SIGHUP)
+            assert server.wait_for("reloaded")["tables"] == 2
+            assert admin.sql("FROM secret").fetchall() == [(7,)]
+            assert other.sql("SELECT sum(n) FROM t").fetchall() == [(3,)]
+            assert is_unknown(other, "secret")
+
+            # If anything is wrong, nothing is followed.
+            third = f'{tables}{more}third = "data/t.csv"\n'
+            config.write_text(f'{third}[session]\nprofile = "none"\n[service]\npostgres = false\n')
+            server.send(signal.SIGHUP)
+            server.wait_for("not reloaded: the settings stay as they were", 1)
+            config.write_text(f"{third}[service]\npostgres = false\n")
+            tokens.chmod(0o644)
+            server.send(signal.SIGHUP)
+            server.wait_for("not reloaded: the settings stay as they were", 2)
+            tokens.chmod(0o600)
+            assert is_unknown(admin, "third")
+            assert is_unknown(other, "secret")

@@ -16,6 +16,7 @@ from queryard.results.errors import QueryCancelled
 from queryard.service.config import ServiceLimits
 from queryard.service.limits import Draining, TooLarge, TooMany, TooManyConnections, Usage
 from queryard.service.problems import UnknownQuery, problem_of
+from queryard.service.served import close_all
 from service.yard_ground import ROWS, a_ground
 
 LONG = "SELECT count(*) FROM range(100000000) a, range(1000) b"
@@ -81,13 +82,11 @@ def test_another_tenants_query_is_as_unknown_as_one_that_never_was(ground):
     with yard.open(ann) as client:
         handle = client.submit(LONG)
         for principal in (ann, ben, root):
-            assert yard.query(principal, handle.id).id == handle.id
-            assert [view.id for view in yard.queries(principal)] == [handle.id]
-        assert yard.queries(eve) == []
+            assert yard.submitted(principal, handle.id).id == handle.id
         with pytest.raises(UnknownQuery) as others:
-            yard.query(eve, handle.id)
+            yard.submitted(eve, handle.id)
         with pytest.raises(UnknownQuery) as unknown:
-            yard.query(eve, "0-0")
+            yard.submitted(eve, "0-0")
         assert str(others.value).replace(handle.id, "0-0") == str(unknown.value)
         with pytest.raises(UnknownQuery):
             yard.cancel(eve, handle.id)
@@ -117,6 +116,31 @@ def test_a_revoked_token_loses_its_connections(ground):
     assert handle.wait(20)
     assert eventually(lambda: client.closed)
     assert "revoked" in str(handle.error)
+
+
+def test_all_clients_are_cancelled_before_one_is_waited_for(ground):
+    order = []
+
+    class Slow:
+        principal = ground.principal("ann")
+
+        def begin_close(self, reason):
+            order.append(reason)
+            return lambda: order.append("waited")
+
+    close_all([Slow(), Slow()], lambda who: f"{who.name} is out")
+    assert order == ["ann is out", "ann is out", "waited", "waited"]
+
+
+def test_a_look_that_fails_ends_no_other(ground, monkeypatch):
+    told, looked = [], []
+    monkeypatch.setattr("queryard.service.yard._log.exception", lambda *words: told.append(words))
+    monkeypatch.setattr("queryard.service.yard.SWEEP_S", 0.01)
+    ground.yard.every_second(lambda: looked.append(1 // 0))
+    ground.yard.every_second(lambda: looked.append(1))
+    assert eventually(lambda: len(looked) > 3)
+    assert len(told) == 1
+    test_a_revoked_token_loses_its_connections(ground)
 
 
 def test_a_token_that_is_made_again_is_another_one(ground):
@@ -156,7 +180,7 @@ def test_limits_name_the_token_the_limit_and_the_remedy(tmp_path):
             clients[1].submit("SELECT 1")
         handles[0].cancel()
         assert handles[0].wait(10)
-        assert eventually(lambda: yard.usage.may_open("ann"))
+        assert eventually(lambda: yard.usage.open_results < 2)
         clients[1].submit("SELECT 1").result()
 
 

@@ -161,8 +161,7 @@ def serve(
         from queryard.service.logs import log as write_log
         from queryard.service.logs import set_up
         from queryard.service.lost import lost_queries
-        from queryard.service.outputs import risky_outputs
-        from queryard.service.sources import Followed, Settings, Sources, doubtful_grants
+        from queryard.service.sources import Sources, tell_of_grants
         from queryard.service.tokens import TokenStore
     shown = Demo.prepared(data, config, http, tls_cert) if demo else None
     if shown is not None:
@@ -188,23 +187,10 @@ def serve(
     is_first = not store.list()
 
     with sources.open(settings) as session:
-
-        def read_again(followed: Followed) -> Settings:
-            found = sources.read()
-            sources.follow(followed, found)
-            tell_of_grants(found)
-            return found
-
-        def tell_of_grants(found: Settings) -> None:
-            for doubt in doubtful_grants(session.catalog, found.grants):
-                write_log("a grant names what is not there", logging.WARNING, grant=doubt)
-            for doubt in risky_outputs(session.catalog, found.grants):
-                write_log("a grant lets files of tables be replaced", logging.WARNING, grant=doubt)
-
         for query in lost:
             write_log("query lost", logging.WARNING, query=query.query, tenant=query.tenant)
-        tell_of_grants(settings)
-        server = process.Server(session, settings.service, store, read_again)
+        tell_of_grants(session.catalog, settings.grants)
+        server = process.Server(session, settings.service, store, sources)
 
         def announce(addresses: Addresses) -> None:
             # Made now, since a server that does not start would not show it.

@@ -99,6 +99,9 @@ class ServiceLimits:
     connections_per_token: int = 100
     result_bytes: int = 1_000_000_000
     """Rows held for a token, in memory and on disk, read or not; beyond it its queries pause."""
+    prepared: int = 1000
+    """Prepared statements of a PostgreSQL connection, and as many portals; their texts together may
+    be as large as a request."""
     copy_bytes: int = 4_000_000_000
     """Rows that one COPY … FROM STDIN may bring."""
     result_ttl_s: float = 600.0

@@ -291,6 +291,7 @@ LIMIT_KEYS: Mapping[str, tuple[str, Callable[[Any, _Reader, Path_], Any]]] = {
     "connections": ("connections", _count),
     "connections_per_token": ("connections_per_token", _count),
     "result": ("result_bytes", _bytes),
+    "prepared": ("prepared", _count),
     "copy": ("copy_bytes", _bytes),
     "result_ttl": ("result_ttl_s", _time),
     "idle": ("idle_s", _time),

@@ -114,10 +114,6 @@ class Usage:
 
     # --- results ---------------------------------------------------------------------------------
 
-    def may_open(self, token: str) -> bool:
-        """Whether a token may open a further result."""
-        return self._open[token] < self.limits.open_results
-
     def open_result(self, token: str) -> None:
         """A query begins for a token; refused beyond the limit."""
         most = self.limits.open_results

@@ -22,8 +22,9 @@ from .config import ServiceConfig
 from .logs import log
 from .query_log import QueryLog
 from .serving import Addresses, Listeners
-from .sources import Followed, Settings
+from .sources import Settings, Sources, tell_of_grants
 from .supervisor import notify
+from .tls import server_context
 from .tokens import TokenStore
 from .yard import Yard
 
@@ -39,13 +40,13 @@ class Server:
         session: Session,
         config: ServiceConfig,
         tokens: TokenStore,
-        read_again: Callable[[Followed], Settings],
+        sources: Sources,
     ) -> None:
-        """`read_again` reads the settings and lets what it is given follow them, for SIGHUP."""
+        """`sources` are read again at SIGHUP."""
         self.session = session
         self.config = config
         self.tokens = tokens
-        self._read_again = read_again
+        self._sources = sources
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
         self._reloads: set[asyncio.Task[None]] = set()
@@ -115,9 +116,8 @@ class Server:
 
     async def _follow(self, yard: Yard, listeners: Listeners) -> None:
         try:
-            settings = await asyncio.to_thread(self._read_again, yard.controls)
-            listeners.renew_certificate(settings.service)
-            await asyncio.to_thread(self.tokens.reload)
+            settings = await asyncio.to_thread(self._checked)
+            await asyncio.to_thread(self._sources.follow, yard.controls, settings)
         except (QueryardError, OSError) as error:
             log("not reloaded: the settings stay as they were", logging.ERROR, error=error)
             return
@@ -126,11 +126,27 @@ class Server:
         if (new.tls is None) != (self.config.tls is None):
             fixed.append("tls")
         self.config = new
+        # Grants before tables: a table that is new is never there under the grants from before.
         await asyncio.to_thread(yard.reload, new)
+        try:
+            await asyncio.to_thread(yard.follow_tables)
+            listeners.renew_certificate(new)
+        except (QueryardError, OSError) as error:  # a file has changed since it was checked
+            log("not all was reloaded", logging.ERROR, error=error)
+        tell_of_grants(self.session.catalog, settings.grants)
         tables, tokens = len(self.session.tables()), len(self.tokens.list())
         log("reloaded", tables=tables, tokens=tokens)
         if fixed:
             log("some settings change with a restart only", logging.WARNING, settings=fixed)
+
+    def _checked(self) -> Settings:
+        """The settings as they are now, if nothing is wrong with them and what they name."""
+        settings = self._sources.read()
+        if settings.service.tls is not None and self.config.tls is not None:
+            server_context(settings.service.tls)
+        self.tokens.reload()
+        self.session.catalog.check()
+        return settings
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:

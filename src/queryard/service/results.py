@@ -2,8 +2,8 @@
 
 A result is open while its query runs or has rows that were not read; a token has a limit of those.
 Results that were read to the end stay for a while, in case the client did not get all of it, and
-make way for others. A query whose reader has left runs on for as long as its rows would be kept:
-by then the reader is back, or is not coming.
+make way for others. A query whose client has left runs on for as long as its rows would be kept:
+by then the client is back, or is not coming.
 """
 
 from __future__ import annotations
@@ -37,10 +37,12 @@ class KeptResult:
         self.handle: Handle | None = submitted.handle()
         self.rows = KeptRows(submitted.ticket.output, room)
         self.readers = 0
+        # Clients that wait for its end or its answers, and read no rows.
+        self.watchers = 0
         self.used_s = time.monotonic()
         # Whether it was read to the end, or has no rows to read.
         self.done = False
-        # When the last of its readers has left before the end, with no word of a client since.
+        # When a client of its token has left before the end, or was heard again after that.
         self.left_s: float | None = None
 
     @property
@@ -51,9 +53,15 @@ class KeptResult:
     def token(self) -> str:
         return self.submitted.principal.name
 
-    def leave(self) -> None:
-        """A reader has left before the end; it may come back for a while."""
-        self.left_s = time.monotonic()
+    def leave(self, principal: Principal) -> None:
+        """A client has left before the end; one of the query's own token may be missed."""
+        if principal.name == self.token:
+            self.left_s = time.monotonic()
+
+    def hear(self, principal: Principal) -> None:
+        """A client asks for it: if one has left, its token has further time to come back."""
+        if self.left_s is not None:
+            self.leave(principal)
 
     @property
     def log(self) -> AnswerLog | None:
@@ -81,7 +89,7 @@ class Results:
         with self._lock:
             found = self._by_id.get(submitted.id)
             if found is not None:
-                found.left_s = None
+                found.hear(submitted.principal)
                 return found
             token = submitted.principal.name
             result = KeptResult(submitted, _TokenRoom(self, token))
@@ -97,7 +105,7 @@ class Results:
             found = self._by_id.get(query)
         if found is None or not principal.may_see(found.submitted.tenant):
             raise unknown_query(query)
-        found.left_s = None
+        found.hear(principal)
         return found
 
     def all(self, principal: Principal) -> list[KeptResult]:
@@ -144,10 +152,11 @@ class Results:
         for result in found:
             # A query that runs is not old; one that waits for a reader is, and one that was left.
             waits = result.ticket.ended or result.ticket.output.full
-            left_s = None if result.ticket.request.has_side_effects else result.left_s
+            is_watched = result.watchers > 0 or result.ticket.request.has_side_effects
+            left_s = None if is_watched else result.left_s
             if result.readers or (left_s is None and not waits):
                 result.used_s = now_s
-            elif now_s - (result.used_s if left_s is None else left_s) > ttl_s:
+            elif now_s - max(result.used_s, left_s or 0.0) > ttl_s:
                 self.drop(result, f"its rows were not read for {ttl_s:g} s; run the query again")
 
     def close(self) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Protocol, Unpack
 
 from queryard.core.errors import QueryardError
@@ -13,15 +15,12 @@ from queryard.engine.classify import Classified, classify
 from queryard.engine.describing import Described
 from queryard.engine.errors import NotAllowed, QueryCancelled
 from queryard.engine.native import Parameters
-from queryard.live.amounts import as_age
 from queryard.live.client import Client, check_types
 from queryard.live.describing import describe
 from queryard.live.handle import Handle
-from queryard.live.online import OnlineAnswers, online_wish
 from queryard.live.options import QueryOptions, check_options
 from queryard.live.request import Instead, OnlineRequest, checked_tenant
 from queryard.live.ticket import Ticket
-from queryard.results.online import AnswerLog
 from queryard.sql.catalog import Catalog
 
 from .principal import Principal
@@ -30,6 +29,8 @@ from .submitted import Submitted
 
 # How long closing a client waits for its statements to stop.
 CLOSE_S = 5.0
+# How many clients are closed at the same time.
+CLOSERS = 16
 # What a client without state of its own may not do: the next statement would not see it.
 _OF_A_SESSION = frozenset(
     {"TRANSACTION", "SET", "VARIABLE_SET", "PREPARE", "EXECUTE", "LOAD", "ATTACH", "DETACH"}
@@ -59,7 +60,7 @@ class Admission(Protocol):
 
 
 class ServedClient:
-    """Statements go in by `submit` and `online`, from any thread, within the limits of its token.
+    """Statements go in by `submit` and `enter`, from any thread, within the limits of its token.
 
     `stateless` clients are shared by requests that know nothing of each other.
     """
@@ -136,24 +137,6 @@ class ServedClient:
     def count(self, sql: str) -> None:
         """Count a statement that is bound, or answered without a query, within its token's rate."""
         self._yard.count(self.principal, sql)
-
-    def online(
-        self,
-        sql: str,
-        *,
-        stop_at: float | None = None,
-        confidence: float = 0.95,
-        every: float | str = 0.5,
-        within: float | str | None = None,
-        columns: Sequence[str] = (),
-        **options: Unpack[QueryOptions],
-    ) -> OnlineAnswers:
-        """Enter a query that answers early and often, as `Session.online`."""
-        every_s = as_age(every, "every")
-        wish = online_wish(stop_at, confidence, every_s, within, columns)
-        log = AnswerLog()
-        entered = self.enter(sql, online=OnlineRequest(wish, log), **options)
-        return OnlineAnswers(entered.handle(), log, every_s)
 
     def enter(
         self,
@@ -259,16 +242,22 @@ class ServedClient:
 
     def close(self, reason: str = "its client has left") -> None:
         """Cancel what runs for it, and free everything; it waits for that, for some seconds."""
+        self.begin_close(reason)()
+
+    def begin_close(self, reason: str) -> Callable[[], None]:
+        """Cancel what runs for it, at once; a call of what is given back waits, and frees it."""
         with self._lock:
             if self._closed:
-                return
+                return lambda: None
             self._closed = reason
             active = list(self._active.values())
         for submitted in active:
             self.client.host.cancel(submitted.id, QueryCancelled(reason))
         self._drop_rows()
         self._yard.left(self)
-        until_s = time.monotonic() + CLOSE_S
+        return partial(self._end, active, time.monotonic() + CLOSE_S)
+
+    def _end(self, active: Sequence[Submitted], until_s: float) -> None:
         for submitted in active:
             submitted.ticket.over.wait(max(0.0, until_s - time.monotonic()))
         if not active:
@@ -302,6 +291,16 @@ class ServedClient:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def close_all(clients: Sequence[ServedClient], reason: Callable[[Principal], str]) -> None:
+    """Close clients: what runs for any of them is cancelled before one is waited for."""
+    if not clients:
+        return
+    ends = [client.begin_close(reason(client.principal)) for client in clients]
+    with ThreadPoolExecutor(CLOSERS, thread_name_prefix="queryard-close") as threads:
+        for end in ends:
+            threads.submit(end)
 
 
 def check_text(text: object, what: str) -> None:

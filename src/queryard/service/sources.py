@@ -5,6 +5,7 @@ They are read when the server starts, and again when it is told to reload.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -19,7 +20,8 @@ from queryard.sql.catalog import Catalog, open_catalog
 
 from .config import ServiceConfig
 from .config_file import ConfigFile, Grant, read_config
-from .outputs import check_outputs
+from .logs import log
+from .outputs import check_outputs, risky_outputs
 
 TOKENS = "tokens.json"
 _MARKS = frozenset("*?[")
@@ -36,8 +38,6 @@ class Settings:
 
 class Followed(Protocol):
     """What follows settings: a session, or the controls of one, which know of changes beside."""
-
-    def refresh(self) -> tuple[str, ...]: ...
 
     def use_tenants(
         self,
@@ -111,21 +111,29 @@ class Sources:
 
     def open(self, settings: Settings) -> Session:
         """A session on the data."""
-        catalog = open_catalog(self.place)
+        # The tables of a file count as read with the grants: none is there before its grants are.
+        catalog = open_catalog(self.place, holds_file=True)
         grants = settings.service.grants.values()
         writes = any(access.lets_write for access in grants)
         return Session(catalog, write=writes, **settings.session)
 
-    def follow(self, session: Followed, settings: Settings) -> tuple[str, ...]:
-        """Let a session follow settings that may have changed; the names of tables that have.
+    def follow(self, session: Followed, settings: Settings) -> None:
+        """Let a session follow tenants, limits and a policy; if one is wrong, nothing changes.
 
         What is bound to the session as it was opened (slots, memory, history …) stays.
         """
-        changed = session.refresh()
         given = settings.session
         profile = given.get("profile", DEFAULT_PROFILE)
         session.use_tenants(given.get("tenants"), given.get("limits"), profile)
-        return changed
+
+
+def tell_of_grants(catalog: Catalog, grants: Iterable[Grant]) -> None:
+    """Log what looks like a mistake in grants."""
+    grants = tuple(grants)
+    for doubt in doubtful_grants(catalog, grants):
+        log("a grant names what is not there", logging.WARNING, grant=doubt)
+    for doubt in risky_outputs(catalog, grants):
+        log("a grant lets files of tables be replaced", logging.WARNING, grant=doubt)
 
 
 def doubtful_grants(catalog: Catalog, grants: Iterable[Grant]) -> list[str]:

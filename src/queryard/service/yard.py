@@ -6,10 +6,10 @@ Calls come from any thread. Those that block say so; listeners run them in threa
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Protocol
 
@@ -17,8 +17,6 @@ from queryard.core.errors import QueryardError
 from queryard.engine.errors import NotAllowed
 from queryard.engine.hiding import whole_reason
 from queryard.live.client import Client
-from queryard.live.facts import QueryView
-from queryard.live.handle import Handle
 from queryard.live.session import Session
 
 from .config import ServiceConfig
@@ -30,7 +28,7 @@ from .logs import log
 from .own_memory import OwnMemory
 from .principal import Principal
 from .problems import UnknownQuery
-from .served import ServedClient
+from .served import ServedClient, close_all
 from .submitted import Protocol as ProtocolName
 from .submitted import Submitted
 from .tokens import TokenStore
@@ -42,8 +40,7 @@ SWEEP_S = 1.0
 # How many kinds of clients without a connection are kept open.
 SHARED_KEPT = 256
 KEYS_KEPT = 10_000
-# How many clients are closed at the same time: each may wait for its statements to stop.
-CLOSERS = 16
+_log = logging.getLogger(__name__)
 
 
 class Watcher(Protocol):
@@ -93,11 +90,6 @@ class Yard:
         self._sweeper.start()
 
     # --- clients ---------------------------------------------------------------------------------
-
-    @property
-    def limits(self) -> Usage:
-        """What tokens use, and may use."""
-        return self.usage
 
     def open(
         self, principal: Principal, *, label: str = "", protocol: ProtocolName = "postgres"
@@ -271,18 +263,10 @@ class Yard:
             raise unknown_query(query)
         return found
 
-    def query(self, principal: Principal, query: str) -> Handle:
-        """A handle of an active query of its tenant; an admin's may be any."""
-        return self.submitted(principal, query).handle()
-
     def cancel(self, principal: Principal, query: str) -> None:
         """Stop an active query that a principal may see."""
         self.submitted(principal, query)
         self.session.cancel(query)
-
-    def queries(self, principal: Principal) -> list[QueryView]:
-        """The active queries that a principal may see, the earliest first."""
-        return [view for view in self.session.queries() if principal.may_see(view.tenant)]
 
     def active(self) -> list[Submitted]:
         """All active queries of the server."""
@@ -331,9 +315,12 @@ class Yard:
                 if not self._is_current(client):
                     self._retired.add(self._shared.pop(client.principal))
             changed = [client for client in self._clients if not self._is_current(client)]
-        with ThreadPoolExecutor(CLOSERS, thread_name_prefix="queryard-close") as threads:
-            for client in changed:
-                threads.submit(client.close, _changed(client.principal))
+        close_all(changed, _changed)
+
+    def follow_tables(self) -> None:
+        """Look at all tables again, with the file that names them; it blocks."""
+        self.session.catalog.reread()
+        self._share_databases(self.config)
 
     def _with_private(self, config: ServiceConfig) -> ServiceConfig:
         """The settings with grants that leave out the server's own files."""
@@ -356,8 +343,7 @@ class Yard:
         """Close all clients; the session is its owner's to close. It blocks."""
         self.stop_admission("the server is closed")
         self._over.set()
-        for client in self._all():
-            client.close("the server is closed")
+        close_all(self._all(), lambda principal: "the server is closed")
         if self._sweeper is not threading.current_thread():
             self._sweeper.join()
         self.whatifs.close()
@@ -366,30 +352,38 @@ class Yard:
     # --- in the background -----------------------------------------------------------------------
 
     def _sweep(self) -> None:
+        failed: set[Callable[[], None]] = set()
         while not self._over.wait(SWEEP_S):
             for look in list(self._sweeps):
-                # A file that cannot be read now, or a session that closes: the next look tells.
-                with contextlib.suppress(QueryardError, OSError):
+                try:
                     look()
+                    failed.discard(look)
+                except (QueryardError, OSError):
+                    pass  # a file that cannot be read now, or a session that closes
+                except Exception:  # the other looks go on, and the next one may do better
+                    if look not in failed:
+                        _log.exception("%s failed, and is tried again", look.__qualname__)
+                    failed.add(look)
 
     def _look_at_tokens(self) -> None:
         """Close the clients of tokens that were revoked, have expired, or belong to others now."""
         clients = self._all()
         valid = {who: self.tokens.holds(who) for who in {client.principal for client in clients}}
-        for client in clients:
-            if not valid[client.principal]:
-                client.close(f"token {client.principal.name!r} was revoked or changed")
+        close_all([client for client in clients if not valid[client.principal]], _revoked)
 
     def _close_retired(self) -> None:
         """Close clients of other grants for which nothing runs any more."""
         with self._lock:
             done = [client for client in self._retired if not client.active]
-        for client in done:
-            client.close(_changed(client.principal))
+        close_all(done, _changed)
 
 
 def _changed(principal: Principal) -> str:
     return f"grants changed: tenant {principal.tenant!r} may reach other tables or files now"
+
+
+def _revoked(principal: Principal) -> str:
+    return f"token {principal.name!r} was revoked or changed"
 
 
 def unknown_query(query: str) -> UnknownQuery:

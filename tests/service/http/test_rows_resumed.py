@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
+from collections import deque
+from itertools import islice
 
 import duckdb
 import httpx
@@ -13,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from queryard.service.config import ServiceLimits
+from queryard.service.kept_rows import KeptRows
 from service.http.serving import a_server
 from service.http.test_queries import LONG, submitted
 
@@ -132,6 +136,11 @@ def test_a_query_pauses_while_its_rows_are_not_read(tmp_path):
             return ann.get(f"/v1/queries/{query}").json()["rows"]
 
         assert eventually(lambda: [view.slots for view in views()] == [0] and rows() > 0)
+        with server.client("root") as root:
+            lines = root.get("/metrics").text.splitlines()
+        figures = dict(line.split(" ") for line in lines if line.startswith("queryard_result_"))
+        waiting = float(figures["queryard_result_waiting_bytes"])
+        assert 0 < waiting <= float(figures["queryard_result_memory_bytes"])
         seen = rows()
         time.sleep(0.3)
         assert rows() == seen
@@ -277,3 +286,59 @@ def test_open_results_hold_no_more_than_their_token_may(tmp_path):
             ann.delete(f"/v1/queries/{query}")
         assert eventually(lambda: server.yard.usage.waiting_bytes == 0)
         assert server.yard.usage.held_bytes < 1000
+
+
+def test_a_revoked_token_gets_no_more_rows(tmp_path):
+    with a_server(tmp_path) as server, server.client("ann") as ann, server.client("ben") as ben:
+        query = submitted(ben, FLOOD)  # it is not cancelled with the token of its reader
+        path = f"/v1/queries/{query}/rows"
+        with ann.stream("GET", path, params={"format": "arrow"}) as answer:
+            parts = answer.iter_raw(65536)
+            assert next(parts)
+            server.yard.tokens.revoke("ann")
+            with pytest.raises(httpx.TransportError):
+                deque(islice(parts, 2000), maxlen=0)
+        assert ann.get(path).status_code == 401
+        assert ben.get(f"/v1/queries/{query}").json()["state"] == "running"
+        ben.delete(f"/v1/queries/{query}")
+
+
+@pytest.mark.parametrize("route", ["?wait=60", "/events", "/answers?wait=60", "/rows"])
+def test_a_client_that_leaves_any_route_of_its_query_is_missed(tmp_path, route):
+    limits = ServiceLimits(result_ttl_s=0.2)
+    long = "SELECT count(*) AS c FROM numbers a, numbers b WHERE hash(a.n, b.n) = 3"
+    with (
+        a_server(tmp_path, limits=limits) as server,
+        server.client("ann") as ann,
+        server.client("ben") as ben,
+    ):
+        online = "answers" in route
+        left, watched = (submitted(ann, f"{long} AND a.n >= {n}", online=online) for n in (0, -1))
+        for client, query in ((ben, watched), (ann, left)):
+            with pytest.raises(httpx.ReadTimeout):
+                client.get(f"/v1/queries/{query}{route}", timeout=0.5)
+
+        def is_gone() -> bool:
+            # A client of another token that looks on saves no query.
+            return ben.get(f"/v1/queries/{left}").status_code == 404
+
+        assert eventually(is_gone)
+        # Nor does it end one by leaving.
+        assert [one.id for one in server.yard.active()] == [watched]
+        ann.delete(f"/v1/queries/{watched}")
+
+
+def test_rows_are_never_taken_on_the_event_loop(tmp_path, monkeypatch):
+    names = set()
+    read = KeptRows.read
+
+    def watched(*arguments):
+        names.add(threading.current_thread().name.rpartition("_")[0])
+        return read(*arguments)
+
+    monkeypatch.setattr(KeptRows, "read", watched)
+    with a_server(tmp_path) as server, server.client("ann") as ann:
+        for sql in ("SELECT 1", "SELECT count(*) FROM range(300000000) WHERE range % 3 = 0"):
+            answer = ann.post("/v1/queries", params={"wait": 60}, json={"sql": sql})
+            assert answer.json()["first_rows"]
+    assert names == {"queryard-http"}

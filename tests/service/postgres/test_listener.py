@@ -21,6 +21,8 @@ import pytest
 
 from queryard.engine.access import Access
 from queryard.service.config import ServiceConfig, ServiceLimits
+from queryard.service.postgres import session
+from queryard.service.postgres.catalog import CatalogQueries
 from queryard.service.postgres.frames import Frame
 from tests.service.postgres.served_postgres import Served, a_server
 from tests.service.postgres.test_codec import CLIENTS, frames_of, malformed, recorded
@@ -185,6 +187,83 @@ def test_a_decimal_is_what_was_described(client, value):
     assert [frame.letter for frame in client.hear_until("Z")] == ["2", "D", "C", "Z"]
 
 
+# --- what a connection may hold ------------------------------------------------------------------
+
+
+def test_prepared_statements_and_portals_have_a_limit(tmp_path):
+    limits = ServiceLimits(prepared=3, request_bytes=50_000)
+    with a_server(tmp_path, limits=limits) as served:
+        client = Raw(served.port)
+        client.log_in(served.secrets["ann"])
+
+        def parse(name: bytes, sql: bytes = b"SELECT a FROM small") -> str:
+            client.say(b"P", name + b"\0" + sql + b"\0\0\0")
+            client.say(b"S")
+            return outcome()
+
+        def outcome() -> str:
+            refused = [frame for frame in client.hear_until("Z") if frame.letter == "E"]
+            return code(refused[0]) if refused else "done"
+
+        assert [parse(name) for name in (b"a", b"b", b"c")] == ["done"] * 3
+        assert parse(b"d") == "53400"
+        assert parse(b"") == "done"
+        client.say(b"C", b"Sa\0")
+        assert parse(b"d") == "done"
+
+        client.say(b"Q", b"BEGIN\0")
+        client.hear_until("Z")
+        for name in (b"1", b"2", b"3", b"4"):
+            client.say(b"B", name + b"\0b\0" + struct.pack("!hhh", 0, 0, 0))
+        client.say(b"S")
+        assert outcome() == "53400"
+        client.say(b"Q", b"ROLLBACK\0")
+        client.hear_until("Z")
+
+        client.say(b"C", b"Sb\0")
+        long = b"SELECT '" + b"x" * 30_000 + b"'"
+        assert parse(b"", long) == "done"
+        assert parse(b"", long) == "done"  # in the place of the one before
+        assert parse(b"e", long) == "53400"
+        client.socket.close()
+
+
+# --- long texts ----------------------------------------------------------------------------------
+
+
+def test_long_texts_are_looked_at_beside_the_loop(hasty, client, monkeypatch):
+    seen: list[tuple[str, bool]] = []
+
+    def watched(name, function):
+        def called(*arguments):
+            seen.append((name, threading.current_thread().name.startswith("queryard-postgres")))
+            return function(*arguments)
+
+        return called
+
+    for name in ("statements_of", "_bound", "_sample"):
+        whole = f"queryard.service.postgres.session.{name}"
+        monkeypatch.setattr(whole, watched(name, getattr(session, name)))
+    concerns = watched("concerns", CatalogQueries.concerns)
+    monkeypatch.setattr(CatalogQueries, "concerns", concerns)
+
+    def run(padding: bytes) -> dict[str, bool]:
+        seen.clear()
+        client.say(b"Q", b"SELECT 'pg_" + padding + b"' FROM small\0")
+        assert "D" in [frame.letter for frame in client.hear_until("Z")]
+        client.say(b"P", b"\0SELECT 'pg_" + padding + b"', $1 FROM small\0\0\0")
+        client.say(b"D", b"S\0")
+        bind(client, b"", b"x")
+        assert "D" in [frame.letter for frame in client.hear_until("Z")]
+        return dict(seen)
+
+    run(b"")  # the catalogs of the client are made
+    assert run(b"") == dict.fromkeys(("statements_of", "concerns", "_bound", "_sample"), False)
+    assert run(b"x" * 9_000) == dict.fromkeys(
+        ("statements_of", "concerns", "_bound", "_sample"), True
+    )
+
+
 # --- the rate of statements ----------------------------------------------------------------------
 
 
@@ -287,6 +366,20 @@ def test_long_messages_are_refused(client):
 
 
 # --- logging in ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("letter", [b"p", b"Q", b"P"])
+def test_strangers_send_no_long_messages(hasty, raw, letter):
+    raw.start()
+    raw.hear_until("R")
+    raw.send(letter + struct.pack("!i", 20_000))
+    assert code(raw.hear()) == "08P01"
+    assert raw.is_closed()
+
+
+def test_long_messages_are_taken_after_the_login(client):
+    client.say(b"Q", b"SELECT length('" + b"x" * 90_000 + b"')\0")
+    assert [frame.letter for frame in client.hear_until("Z")] == ["T", "D", "C", "Z"]
 
 
 @pytest.mark.parametrize(("user", "secret"), [("ann", "wrong"), ("stranger", "x")])

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from queryard.sql.catalog import open_catalog
+from queryard.sql.catalog import CatalogError, open_catalog
 from queryard.sql.catalog.freshness import BUDGET_S, SHARE, Freshness
 from queryard.sql.catalog.listing import Listing
 
@@ -189,3 +189,21 @@ def test_a_catalog_file_is_read_again_only_if_it_changed(folder, monkeypatch):
     monkeypatch.undo()
     file.write_text('[tables]\nt = "big"\nu = "small"\n')
     assert catalog.refresh() == ("u",)
+
+
+def test_a_held_catalog_file_counts_as_it_was_until_it_is_read_again(tmp_path):
+    (tmp_path / "t.csv").write_text("n\n1\n")
+    file = tmp_path / "c.toml"
+    file.write_text('[tables]\nfirst = "t.csv"\n')
+    catalog = open_catalog(file, holds_file=True)
+    file.write_text('[tables]\nfirst = "t.csv"\nsecond = "t.csv"\n')
+    assert catalog.refresh() == ()
+    catalog.check()
+    assert list(catalog.tables) == ["first"]
+    assert catalog.reread() == ("second",)
+    file.write_text('[tables]\nthird = "t.csv"\nsecond = 3\n')
+    for look in (catalog.check, catalog.reread):
+        with pytest.raises(CatalogError, match="line 3"):
+            look()
+    assert catalog.refresh() == ()
+    assert sorted(catalog.tables) == ["first", "second"]

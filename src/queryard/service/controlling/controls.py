@@ -182,10 +182,6 @@ class Controls:
 
     # --- the file of settings --------------------------------------------------------------------
 
-    def refresh(self) -> tuple[str, ...]:
-        """Look at the files again; the names of tables that have changed."""
-        return self._session.refresh()
-
     def use_tenants(
         self,
         tenants: Mapping[str, Any] | None,

@@ -23,7 +23,7 @@ from .events import ALIVE, ALIVE_S, REVOKED, STREAM
 from .formats import MEDIA, TYPES_KEY, chosen_format, columns_of, rows_json
 from .queries import FormatName, QueryId, Wait
 from .replies import to_json
-from .streaming import while_there
+from .streaming import watching, while_there
 
 router = APIRouter(tags=["queries"])
 ANSWER_KEY = "queryard:answer"
@@ -75,7 +75,8 @@ async def answers(
     if form == "csv":
         raise NotAcceptable("format: provisional answers come as json, arrow or events, not as csv")
     if wait and log.number <= after:
-        await while_there(request.receive, told(partial(log.when_changed, after), wait))
+        with watching(result, principal):
+            await while_there(request.receive, told(partial(log.when_changed, after), wait))
     found, newest = about(result, log, after)
     if form == "json":
         content = await context.run(_json, found, newest)
@@ -146,20 +147,21 @@ async def _events(
     result.readers += 1
     is_quiet = False
     try:
-        while True:
-            if not context.yard.tokens.holds(principal):
-                yield REVOKED
-                return
-            if is_quiet:
-                yield ALIVE
-            found, newest = about(result, log, after)
-            if newest is not None:
-                after = found["number"]
-                content = _json(found, newest).replace(b"\n", b" ")
-                yield b"event: answer\nid: %d\ndata: %s\n\n" % (after, content)
-            if found["ended"]:
-                yield b"event: end\ndata: " + to_json({**found, "answer": None}) + b"\n\n"
-                return
-            is_quiet = not await told(partial(log.when_changed, after), ALIVE_S)
+        with watching(result, principal):
+            while True:
+                if not context.yard.tokens.holds(principal):
+                    yield REVOKED
+                    return
+                if is_quiet:
+                    yield ALIVE
+                found, newest = about(result, log, after)
+                if newest is not None:
+                    after = found["number"]
+                    content = _json(found, newest).replace(b"\n", b" ")
+                    yield b"event: answer\nid: %d\ndata: %s\n\n" % (after, content)
+                if found["ended"]:
+                    yield b"event: end\ndata: " + to_json({**found, "answer": None}) + b"\n\n"
+                    return
+                is_quiet = not await told(partial(log.when_changed, after), ALIVE_S)
     finally:
         result.readers -= 1

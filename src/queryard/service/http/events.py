@@ -12,6 +12,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import StreamingResponse
 
 from ..principal import Principal
+from ..results import KeptResult
 from ..submitted import Submitted
 from ..yard import Yard
 from .context import Context, context_of, principal_of, told
@@ -19,6 +20,7 @@ from .documents import EVENTS_CONTENT, errors
 from .queries import QueryId, whole_state
 from .replies import to_json
 from .states import brief
+from .streaming import watching
 
 router = APIRouter(tags=["events"])
 
@@ -168,32 +170,33 @@ async def all_events(request: Request) -> Any:
 async def query_events(request: Request, query: QueryId) -> Any:
     """Server-sent events of one query: `state` whenever it has changed, and `end` with the last."""
     context, principal = context_of(request), principal_of(request)
-    submitted, _ = context.submitted(principal, query)
-    stream = _states(context, principal, submitted)
+    submitted, result = context.submitted(principal, query)
+    stream = _states(context, principal, submitted, result)
     return StreamingResponse(stream, media_type=STREAM, headers=_HEADERS)
 
 
 async def _states(
-    context: Context, principal: Principal, submitted: Submitted
+    context: Context, principal: Principal, submitted: Submitted, result: KeptResult | None
 ) -> AsyncIterator[bytes]:
     ticket, tokens = submitted.ticket, context.yard.tokens
     over = asyncio.ensure_future(told(ticket.when_over, None))
     try:
         seen: object = None
         told_s = time.monotonic()
-        while not ticket.ended:
-            if not tokens.holds(principal):
-                yield REVOKED
-                return
-            now = (ticket.status, round(ticket.progress(), 2), ticket.output.rows)
-            if now != seen:
-                state = await context.run(whole_state, context, principal, submitted)
-                yield event("state", state)
-                seen, told_s = now, time.monotonic()
-            elif time.monotonic() - told_s > ALIVE_S:
-                yield ALIVE
-                told_s = time.monotonic()
-            await asyncio.wait({over}, timeout=EVERY_S)
+        with watching(result, principal):
+            while not ticket.ended:
+                if not tokens.holds(principal):
+                    yield REVOKED
+                    return
+                now = (ticket.status, round(ticket.progress(), 2), ticket.output.rows)
+                if now != seen:
+                    state = await context.run(whole_state, context, principal, submitted)
+                    yield event("state", state)
+                    seen, told_s = now, time.monotonic()
+                elif time.monotonic() - told_s > ALIVE_S:
+                    yield ALIVE
+                    told_s = time.monotonic()
+                await asyncio.wait({over}, timeout=EVERY_S)
     finally:
         over.cancel()
     if not tokens.holds(principal):

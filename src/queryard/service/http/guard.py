@@ -74,7 +74,8 @@ class Guard:
                 counted = principal.name
             body = await self._body(scope, receive)
             scope.setdefault("state", {})["principal"] = principal
-            await self._app(scope, _replayed(body, receive), sending)
+            whole = {"type": "http.request", "body": body, "more_body": False}
+            await self._app(scope, replayed(whole, receive), sending)
         except CutOff as error:
             _log.info("%s %s was cut off: %s", scope["method"], scope["path"], error)
             if not began:
@@ -141,12 +142,12 @@ class Guard:
                 return b"".join(parts)
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """The body as one message, then whatever comes."""
-    first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+def replayed(first: Message, receive: Receive) -> Receive:
+    """A message that was taken already, then whatever comes."""
+    taken = [first]
 
     async def receiving() -> Message:
-        return first.pop() if first else await receive()
+        return taken.pop() if taken else await receive()
 
     return receiving
 

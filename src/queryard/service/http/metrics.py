@@ -137,7 +137,12 @@ class Figures(Collector):
             (
                 "result_memory_bytes",
                 "Of these, in memory.",
-                self._context.results.memory.used_bytes,
+                self._context.results.memory.used_bytes + usage.waiting_bytes,
+            ),
+            (
+                "result_waiting_bytes",
+                "Of these in memory, rows that no reader has taken yet.",
+                usage.waiting_bytes,
             ),
             ("draining", "1 while no queries are taken.", int(yard.draining)),
             ("paused", "1 while no waiting query starts.", int(yard.controls.paused)),

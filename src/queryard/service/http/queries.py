@@ -16,10 +16,9 @@ from . import models
 from .context import Context, context_of, principal_of, ready, told
 from .documents import ROWS_CONTENT, errors
 from .formats import chosen_format
-from .guard import CutOff
 from .replies import as_json, problem_reply
 from .states import brief, told_why
-from .streaming import RowStream, while_there
+from .streaming import RowStream, watching, while_there
 
 router = APIRouter(tags=["queries"])
 
@@ -81,9 +80,10 @@ async def query(request: Request, query: QueryId, wait: Wait = 0.0) -> Any:
     With `wait`, the answer comes when the query has ended, or after that time.
     """
     context, principal = context_of(request), principal_of(request)
-    submitted, _ = context.submitted(principal, query)
+    submitted, result = context.submitted(principal, query)
     if wait and not submitted.ticket.ended:
-        await while_there(request.receive, told(submitted.ticket.when_over, wait))
+        with watching(result, principal):
+            await while_there(request.receive, told(submitted.ticket.when_over, wait))
     return as_json(await context.run(whole_state, context, principal, submitted))
 
 
@@ -155,13 +155,12 @@ async def rows(
         )
     result.used_s = time.monotonic()
     try:
-        if await while_there(request.receive, ready(result.rows, wait)) is None:
+        with watching(result, principal):
+            schema = await while_there(request.receive, ready(result.rows, wait))
+        if schema is None:
             state = brief(submitted, context.yard.session.now())
             return as_json(state, 202, {"Retry-After": "1"})
     except QueryardError as error:
         return problem_reply(error, query)
-    except CutOff:
-        result.leave()
-        raise
     header = start == 0 if header is None else header
-    return RowStream(context, result, form, start=start, limit=limit, header=header)
+    return RowStream(context, principal, result, form, start=start, limit=limit, header=header)

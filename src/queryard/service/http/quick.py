@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from queryard.core.errors import QueryardError
 
 from . import models
-from .guard import Application, Message, Receive, Scope, Send
+from .guard import Application, Message, Receive, Scope, Send, replayed
 from .queries import MOST_WAIT_S
 from .replies import problem_reply
 from .submitting import submit
@@ -38,7 +38,7 @@ def with_quick_way(app: FastAPI) -> Application:
         first = await receive()
         body = _body(first)
         if body is None:
-            await app(scope, _again(first, receive), send)
+            await app(scope, replayed(first, receive), send)
             return
         scope["app"] = app
         try:
@@ -80,13 +80,3 @@ def _body(message: Message) -> models.QueryBody | None:
         return models.QueryBody.model_validate(json.loads(message["body"]))
     except (ValueError, RecursionError, ValidationError):
         return None
-
-
-def _again(first: Message, receive: Receive) -> Receive:
-    """A message that was taken already, then whatever comes."""
-    taken = [first]
-
-    async def receiving() -> Message:
-        return taken.pop() if taken else await receive()
-
-    return receiving

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from starlette.responses import Response
@@ -16,6 +17,8 @@ from starlette.responses import Response
 from queryard.core.errors import QueryardError
 
 from ..kept_rows import Piece
+from ..principal import Principal
+from ..problems import Unauthorized
 from ..results import KeptResult
 from .context import Context, told
 from .formats import MEDIA, Encoder, Format, encoder
@@ -25,14 +28,17 @@ T = TypeVar("T")
 # Small first pieces, so that the first row is not late; then larger ones.
 FIRST_BYTES = 256 << 10
 PIECE_BYTES = 4 << 20
+# How often it is asked whether the token of a reader that waits for rows still counts.
+LOOK_S = 5.0
 
 
 class RowStream(Response):
-    """The rows of a result from a position on, at most so many."""
+    """The rows of a result from a position on, at most so many, while the token counts."""
 
     def __init__(
         self,
         context: Context,
+        principal: Principal,
         result: KeptResult,
         form: Format,
         *,
@@ -44,6 +50,7 @@ class RowStream(Response):
         super().__init__()
         rows = result.rows
         self._context = context
+        self._principal = principal
         self._result = result
         self._form: Format = form
         self._start = start
@@ -58,11 +65,11 @@ class RowStream(Response):
         try:
             await self._send(send, gone)
         except CutOff:
-            self._result.leave()
+            self._result.leave(self._principal)
             raise
         finally:
             if gone.done():
-                self._result.leave()
+                self._result.leave(self._principal)
             gone.cancel()
             self._result.readers -= 1
             self._result.used_s = time.monotonic()
@@ -103,7 +110,7 @@ class RowStream(Response):
                     await send({"type": "http.response.body", "body": body, "more_body": True})
                     body = b""
                 both: set[asyncio.Future[Any]] = {waiting, gone}
-                await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(both, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
                 waiting.cancel()
                 if gone.done():
                     return
@@ -127,6 +134,9 @@ class RowStream(Response):
         return await self._context.run(self._made, position, most_bytes)
 
     def _made(self, position: int, most_bytes: int) -> tuple[Any, Piece]:
+        # A token may be revoked while rows are on their way, be their query over or not.
+        if not self._context.yard.tokens.holds(self._principal):
+            raise Unauthorized("the token was revoked or changed; no further rows are sent")
         piece = self._result.rows.read(position, most_bytes)
         if self._until is not None and piece.next > self._until:
             piece = _cut(piece, position, self._until)
@@ -163,6 +173,22 @@ async def while_there(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
     finally:
         gone.cancel()
         doing.cancel()
+
+
+@contextmanager
+def watching(result: KeptResult | None, principal: Principal) -> Iterator[None]:
+    """A client waits for a query; if it leaves meanwhile, the query does not run on for ever."""
+    if result is None:  # of another listener, whose connection is its client
+        yield
+        return
+    result.watchers += 1
+    try:
+        yield
+    except (CutOff, asyncio.CancelledError, GeneratorExit):
+        result.leave(principal)
+        raise
+    finally:
+        result.watchers -= 1
 
 
 async def has_left(receive: Receive) -> None:

@@ -70,13 +70,14 @@ async def submit(request: Request, body: models.QueryBody, wait: Wait = 0.0) -> 
     headers = _headers(result)
     if wait:
         try:
-            found = await _until_gone(request, context, result, body, _first(result, form, wait))
+            first = _first(context, result, form, wait)
+            found = await _until_gone(request, context, result, body, first)
         except QueryardError as error:
             return problem_reply(error, result.id)
         if found is not None and form != "json":
-            return RowStream(context, result, form, headers=headers)
+            return RowStream(context, principal, result, form, headers=headers)
         if found is not None:
-            return _with_rows(context, result, found, headers)
+            return await context.run(_with_rows, context, result, found, headers)
     if not body.idempotency_key and await request.is_disconnected():
         # It was not told the id, so that no client can ask for the query.
         await context.run(context.results.drop, result, LEFT)
@@ -158,7 +159,7 @@ def _entered(context: Context, principal: Principal, body: models.QueryBody) -> 
     return context.results.keep(submitted)
 
 
-async def _first(result: KeptResult, form: str, wait_s: float) -> Piece | None:
+async def _first(context: Context, result: KeptResult, form: str, wait_s: float) -> Piece | None:
     """The first rows, if they come in time; of statements with side effects, once they are over."""
     rows, until_s = result.rows, time.monotonic() + wait_s
     if result.ticket.request.has_side_effects and not await told(result.ticket.when_over, wait_s):
@@ -169,7 +170,7 @@ async def _first(result: KeptResult, form: str, wait_s: float) -> Piece | None:
     if form != "json":
         return piece
     while True:
-        piece = rows.read(0, FIRST_BYTES)
+        piece = await context.run(rows.read, 0, FIRST_BYTES)  # it may write a file
         left_s = until_s - time.monotonic()
         if piece.ended or piece.next >= FIRST_ROWS or left_s <= 0:
             return piece
@@ -190,7 +191,9 @@ async def _until_gone(
     try:
         return await while_there(request.receive, work)
     except CutOff:
-        if not body.idempotency_key:
+        if body.idempotency_key:
+            result.leave(principal_of(request))
+        else:
             await context.run(context.results.drop, result, LEFT)
         raise
 

@@ -129,12 +129,18 @@ class Bridge:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._executor, function, *arguments)
 
+    async def look(self, size: int, function: Callable[..., T], *arguments: Any) -> T:
+        """Look at a text of some size: a long one in a thread, as others wait for the loop."""
+        if size <= SHORT:
+            return function(*arguments)
+        return await self.call(function, *arguments)
+
     # --- the catalogs ----------------------------------------------------------------------------
 
     async def concerns_catalog(self, text: Text) -> bool:
         known = self._catalogs.known(self.client, self._identity["database"])
         if known is not None:
-            return known.concerns(text.sql)
+            return await self.look(len(text.sql), known.concerns, text.sql)
         return await self.call(lambda: self._catalog().concerns(text.sql))
 
     async def ask_catalog(self, text: Text, values: list[Any]) -> CatalogAnswer:

@@ -49,10 +49,13 @@ class Catalogs:
             redacts=self._redacts,
         )
         with self._lock:
-            self._kept[key] = made
+            kept = self._kept.setdefault(key, made)  # another thread may have made them, too
+            unused = [] if kept is made else [made]
             while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)[1].close()
-        return made
+                unused.append(self._kept.popitem(last=False)[1])
+        for each in unused:
+            each.close()
+        return kept
 
     def close(self) -> None:
         with self._lock:

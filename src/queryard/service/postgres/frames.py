@@ -12,6 +12,8 @@ from .errors import BadFrame
 
 # PostgreSQL's own limit on the packet before which nothing is known of a client.
 MOST_STARTUP_BYTES = 10_000
+# Nor does a client that logs in say much: what comes from strangers is held in memory.
+MOST_LOGIN_BYTES = 10_000
 # Messages that carry no statement and no value are short; PostgreSQL has the same limit.
 MOST_SHORT_BYTES = 30_000
 _BULKY = frozenset(b"QPBdp")
@@ -44,7 +46,8 @@ class FrameReader:
     """
 
     def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
+        self.most_bytes = most_bytes
+        """The longest message with a statement or values."""
         self._bytes = bytearray()
         self._at = 0
         self._starting = True
@@ -103,7 +106,7 @@ class FrameReader:
             if not 8 <= length <= MOST_STARTUP_BYTES:
                 raise BadFrame("invalid length of startup packet")
             return
-        most = self._most_bytes if kind in _BULKY else MOST_SHORT_BYTES
+        most = self.most_bytes if kind in _BULKY else MOST_SHORT_BYTES
         if length < 4:
             raise BadFrame(f"invalid message length {length} of message {chr(kind)!r}")
         if length > max(most, 4):

@@ -47,7 +47,9 @@ async def log_in(
     user = parameters.get("user", "")
     if not user:
         raise FatalError("28000", "no PostgreSQL user name specified in startup packet")
-    return Login(await _prove(wire, tokens, user), startup)
+    principal = await _prove(wire, tokens, user)
+    wire.logged_in()
+    return Login(principal, startup)
 
 
 async def _startup(

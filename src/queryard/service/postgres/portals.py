@@ -5,13 +5,15 @@ SQL's cursors are portals with a name, and share the names with those of the pro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from queryard.engine.classify import copies_to
 from queryard.live.handle import Handle
 
-from .bridge import Plan
+from ..config import ServiceLimits
+from .bridge import SHORT, Plan
 from .commands import Command
 from .copy_options import CopyIn, CopyOut
 from .errors import BadMessage, PostgresError, changed_plan
@@ -59,6 +61,13 @@ class Portal:
     # The types of its columns that the client knows from its statement.
     described: tuple[int, ...] | None = None
 
+    @property
+    def writes_file(self) -> bool:
+        """Whether it writes a file, which no ROLLBACK removes."""
+        if not isinstance(self.work, Plan) or self.work.statement.kind != "COPY":
+            return False
+        return copies_to(self.work.statement)
+
     def check_described(self, columns: Sequence[Column]) -> None:
         """Refuse columns that the client would take for others: a file may have changed."""
         if self.described is None:
@@ -82,10 +91,36 @@ class Portal:
         return self.forms
 
 
+def check_room(
+    held: Mapping[str, Prepared] | Mapping[str, Portal],
+    name: str,
+    new: Text,
+    limits: ServiceLimits,
+) -> None:
+    """Refuse a further prepared statement, or portal, of a session beyond what one may hold.
+
+    The one without a name takes the place of the one before it.
+    """
+    if name and len(held) - ("" in held) >= limits.prepared:
+        problem = f"{limits.prepared:,} prepared statements and as many portals"
+    elif len(new.sql) <= SHORT or limits.request_bytes >= len(new.sql) + sum(
+        len(each.text.sql) for other, each in held.items() if other != name
+    ):
+        return
+    else:
+        problem = f"texts of {limits.request_bytes:,} characters in these"
+    raise PostgresError(
+        "53400",
+        f"a connection may have {problem}, and this would be more",
+        hint="close some (DEALLOCATE, CLOSE), or raise `prepared` or `request` in [service.limits]",
+    )
+
+
 class Portals:
     """All portals of a session."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: ServiceLimits) -> None:
+        self._limits = limits
         self._by_name: dict[str, Portal] = {}
 
     def __getitem__(self, name: str) -> Portal:
@@ -102,6 +137,7 @@ class Portals:
     def add(self, name: str, portal: Portal) -> None:
         if name and name in self._by_name:
             raise PostgresError("42P03", f'cursor "{name}" already exists')
+        check_room(self._by_name, name, portal.text, self._limits)
         self._by_name[name] = portal
 
     def take(self, name: str) -> list[Portal]:

@@ -45,6 +45,8 @@ class Sender:
             return
         assert isinstance(portal.work, Plan)
         plan = portal.work
+        if portal.writes_file:
+            self._transactions.check_alone("COPY … TO a file", alone=alone)
         if plan.writes:
             await self._transactions.before_write(plan.statement.words[0].upper(), alone=alone)
         portal.started = True

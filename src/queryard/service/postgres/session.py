@@ -6,6 +6,8 @@ After an error of the extended protocol all messages up to the next Sync are ski
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -20,7 +22,7 @@ from .errors import FatalError, PostgresError, not_supported
 from .executing import Executor
 from .frames import Frame
 from .parameters import as_sql, null_of, values_of
-from .portals import Portal, Portals, Prepared
+from .portals import Portal, Portals, Prepared, check_room
 from .problems import as_postgres
 from .reading import command_of
 from .settings import Settings
@@ -43,6 +45,9 @@ class Link(Protocol):
     def upcoming(self) -> int | None:
         """The letter of the next message, if it has come already."""
 
+    async def coming(self) -> int:
+        """The letter of the next message, once it has come."""
+
 
 class Ended(Exception):
     """The session is over: the client has said so, or an error was fatal."""
@@ -56,7 +61,7 @@ class Session:
         self._bridge = bridge
         self._statements: dict[str, Prepared] = {}
         self.block = Block()
-        self.portals = Portals()
+        self.portals = Portals(bridge.limits)
         self._activity: Activity | None = None
         self._executor = Executor(link, bridge, self.block, self.portals, self._forget)
         self._skipping = False
@@ -152,7 +157,7 @@ class Session:
     async def _query(self, sql: str, activity: Activity) -> None:
         await self._executor.transactions.drop(self.portals.take(""))
         self._statements.pop("", None)
-        texts = statements_of(sql)
+        texts = await self._bridge.look(len(sql), statements_of, sql)
         if not texts:
             self._link.send(replies.EMPTY_QUERY)
         for text in texts:
@@ -168,7 +173,7 @@ class Session:
     # --- the extended protocol -------------------------------------------------------------------
 
     async def _parse(self, message: m.Parse) -> None:
-        texts = statements_of(message.sql)
+        texts = await self._bridge.look(len(message.sql), statements_of, message.sql)
         if len(texts) > 1:
             raise PostgresError(
                 "42601", "cannot insert multiple commands into a prepared statement"
@@ -177,6 +182,7 @@ class Session:
             raise PostgresError("42P05", f'prepared statement "{message.name}" already exists')
         text = texts[0] if texts else Text("")
         self._check_block(text)
+        check_room(self._statements, message.name, text, self._bridge.limits)
         self._statements[message.name] = Prepared(text, message.types)
         self._link.send(replies.PARSED)
 
@@ -202,8 +208,8 @@ class Session:
         else:
             self._count(text)
         types = await self._types(prepared)
-        values = values_of(message.values, types, message.formats)
-        bound = Text(text.filled(lambda number: as_sql(values[number - 1], types[number - 1])))
+        size = len(text.sql) + sum(len(value or b"") for value in message.values)
+        values, bound = await self._bridge.look(size, _bound, text, message, types)
         portal = await self._portal(text, bound, values, message.result_formats, runs=True)
         portal.described = prepared.described
         if isinstance(portal.work, Plan) and not portal.work.opaque:
@@ -268,7 +274,7 @@ class Session:
             pairs = zip(found.names, found.oids, strict=True)
             return found.parameters, tuple(Column(name, WireType(oid)) for name, oid in pairs)
         types = await self._bridge.parameter_types(text, prepared.given)
-        sample = Text(text.filled(lambda number: null_of(types[number - 1])))
+        sample = await self._bridge.look(len(text.sql), _sample, text, types)
         portal = await self._portal(sample, sample, [], (), runs=False)
         return types, await self._executor.columns(portal, activity, keeps=False)
 
@@ -283,8 +289,18 @@ class Session:
 
     async def _execute(self, message: m.Execute, activity: Activity) -> None:
         portal = self.portals[message.portal]
-        alone = self._link.upcoming() == ord("S")
+        upcoming = self._link.upcoming()
+        if upcoming is None and portal.writes_file:
+            upcoming = await self._coming()
+        alone = upcoming == ord("S")
         await self._executor.execute(portal, message.most_rows or None, activity, alone=alone)
+
+    async def _coming(self) -> int | None:
+        """The letter of the next message, which a client cannot put off for long."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._bridge.limits.stall_s):
+                return await self._link.coming()
+        return None
 
     async def _close(self, message: m.Close) -> None:
         if message.target == "statement":
@@ -303,6 +319,24 @@ class Session:
     async def close(self) -> None:
         """Free what the session holds."""
         await self._executor.transactions.drop(self.portals.take_all(held=True))
+
+
+def _bound(text: Text, message: m.Bind, types: tuple[int, ...]) -> tuple[list[Any], Text]:
+    """The values of the parameters, and the statement with them in their places."""
+    values = values_of(message.values, types, message.formats)
+    return values, _cut(text.filled(lambda number: as_sql(values[number - 1], types[number - 1])))
+
+
+def _sample(text: Text, types: tuple[int, ...]) -> Text:
+    """The statement with nulls in the places of its parameters."""
+    return _cut(text.filled(lambda number: null_of(types[number - 1])))
+
+
+def _cut(sql: str) -> Text:
+    """A statement that is cut into words already."""
+    made = Text(sql)
+    _ = made.words  # they are kept with it
+    return made
 
 
 def _is_query(text: Text) -> bool:

@@ -41,6 +41,17 @@ class Transactions:
             block.implicit = not block.open
         block.writes += 1
 
+    def check_alone(self, what: str, *, alone: bool) -> None:
+        """Refuse what cannot be undone where a later error or ROLLBACK would have to undo it."""
+        if self.block.open or self.block.real or not alone:
+            raise PostgresError(
+                "25001",
+                f"{what} cannot run inside a transaction block, or beside other statements, since "
+                "no ROLLBACK removes the file",
+                hint="send it alone and outside of a transaction (autocommit), or use COPY … TO "
+                "STDOUT",
+            )
+
     async def end_series(self, *, failed: bool) -> None:
         """The end of a series of messages: what is in no block is committed, or rolled back."""
         block = self.block

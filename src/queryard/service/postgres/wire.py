@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .errors import FatalError
-from .frames import Frame, FrameReader
+from .frames import MOST_LOGIN_BYTES, Frame, FrameReader
 
 # Messages that wait to be handled may take so many bytes; then no more is read.
 MOST_WAITING_BYTES = 1 << 20
@@ -28,10 +28,12 @@ class Wire(asyncio.Protocol):
 
     def __init__(self, most_bytes: int, connected: Callable[[Wire], None]) -> None:
         self._connected = connected
-        self._reader = FrameReader(most_bytes)
+        self._most_bytes = most_bytes
+        self._reader = FrameReader(min(most_bytes, MOST_LOGIN_BYTES))
         self._transport: Any = None
         self._frames: deque[Frame] = deque()
         self._frame_bytes = 0
+        self._most_waiting_bytes = MOST_LOGIN_BYTES
         self._error: FatalError | None = None
         self._starting = True
         self._paused_reading = False
@@ -87,7 +89,7 @@ class Wire(asyncio.Protocol):
                 self._frame_bytes += len(frame.body)
         except FatalError as error:
             self._error = error
-        if self._frame_bytes > MOST_WAITING_BYTES and not self._paused_reading:
+        if self._frame_bytes > self._most_waiting_bytes and not self._paused_reading:
             self._paused_reading = True
             self._transport.pause_reading()
         self._news.set()
@@ -100,16 +102,10 @@ class Wire(asyncio.Protocol):
 
     async def receive(self) -> Frame:
         """The next message; raises Gone once there will be none."""
-        while not self._frames:
-            if self._error is not None:
-                raise self._error
-            if self.over:
-                raise Gone
-            self._news.clear()
-            await self._news.wait()
+        await self.coming()
         frame = self._frames.popleft()
         self._frame_bytes -= len(frame.body)
-        if self._paused_reading and self._frame_bytes <= MOST_WAITING_BYTES // 2:
+        if self._paused_reading and self._frame_bytes <= self._most_waiting_bytes // 2:
             self._paused_reading = False
             if not self.over:
                 self._transport.resume_reading()
@@ -117,6 +113,17 @@ class Wire(asyncio.Protocol):
 
     def upcoming(self) -> int | None:
         return self._frames[0].kind if self._frames else None
+
+    async def coming(self) -> int:
+        """The letter of the next message, once it has come; it stays the next."""
+        while not self._frames:
+            if self._error is not None:
+                raise self._error
+            if self.over:
+                raise Gone
+            self._news.clear()
+            await self._news.wait()
+        return self._frames[0].kind
 
     def next_packet(self) -> None:
         """A further start-up packet may come."""
@@ -127,6 +134,11 @@ class Wire(asyncio.Protocol):
         self._starting = False
         self._reader.started()
         self._read()
+
+    def logged_in(self) -> None:
+        """From now on messages may be as long as requests."""
+        self._reader.most_bytes = self._most_bytes
+        self._most_waiting_bytes = MOST_WAITING_BYTES
 
     # --- replies ---------------------------------------------------------------------------------
 

@@ -262,6 +262,25 @@ class Catalog:
                 keys = sorted(before.keys() | self._tables.keys())
                 return tuple(key for key in keys if before.get(key) is not self._tables.get(key))
 
+    def check(self) -> None:
+        """Raise what is wrong with the places, and the file that names them, as they are now."""
+        with self._looking:
+            held = self._survey.let_go()
+            try:
+                self._look(None, self._survey.clock(), always_look)
+            finally:
+                self._survey.hold(held)
+
+    def reread(self) -> tuple[str, ...]:
+        """As `refresh`, with the file that names the tables as it is now, be it held or not."""
+        with self._looking:
+            held = self._survey.let_go()
+            try:
+                return self.refresh()
+            except BaseException:
+                self._survey.hold(held)
+                raise
+
     def _look(self, names: Set[str] | None, asked_s: float, allowed: Allowed) -> Contents:
         return self._survey.look(self._contents, names, asked_s, allowed)
 

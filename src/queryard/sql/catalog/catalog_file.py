@@ -41,14 +41,18 @@ SETTINGS = ("session", "backend", "tenants", "limits", "service")
 
 def read_catalog_file(file: Path, survey: Survey) -> Contents:
     """The tables a TOML file names."""
-    state = state_of(str(file))
-    text, data = survey.own.kept("catalog file", state, lambda: _parsed(file))
+    text, data = survey.catalog_file(lambda: _kept(file, survey))
     try:
         return read_catalog(data, file.parent, survey)
     except InvalidEntry as error:
         raise CatalogError(f"{file}{_line(text, error)}: {error}") from error
     except CatalogError as error:
         raise CatalogError(f"{file}: {error}") from error
+
+
+def _kept(file: Path, survey: Survey) -> tuple[str, dict[str, Any]]:
+    """The file as it is now; it is parsed if it has changed."""
+    return survey.own.kept("catalog file", state_of(str(file)), lambda: _parsed(file))
 
 
 def _parsed(file: Path) -> tuple[str, dict[str, Any]]:

@@ -30,6 +30,8 @@ def open_catalog(
     tables: Mapping[str, object] | None = None,
     statistics: str | os.PathLike[str] | None = None,
     clock: Clock = time.monotonic,
+    *,
+    holds_file: bool = False,
 ) -> Catalog:
     """The tables of a place, and others by name.
 
@@ -43,12 +45,15 @@ def open_catalog(
     `statistics` is the folder in which `analyze` keeps what it finds: by default `.queryard` beside
     the data (in the folder, or beside the file), or the user's cache for `tables` alone.
 
+    A catalog file is read again when it changes, or with `holds_file` only by `Catalog.reread`: a
+    table that it names anew may need settings that are read at another time.
+
     >>> import pyarrow
     >>> catalog = open_catalog(tables={"numbers": pyarrow.table({"n": [1, 2, 3]})})
     >>> catalog["Numbers"].columns
     (Column(name='n', type='BIGINT'),)
     """
-    survey = Survey(clock)
+    survey = Survey(clock, holds_file=holds_file)
     place = None if where is None else _local(os.fspath(where))
     beside = None
     if place is not None:

@@ -47,8 +47,11 @@ class _Known:
 class Survey:
     """Looks at places for one catalog, one thread at a time."""
 
-    def __init__(self, clock: Clock = time.monotonic) -> None:
+    def __init__(self, clock: Clock = time.monotonic, *, holds_file: bool = False) -> None:
+        """With `holds_file`, the file that names the tables counts as it was read first."""
         self.clock = clock
+        self._holds_file = holds_file
+        self._file: Any = None
         self.metadata = MetadataReader()
         self.own = Listing()
         """The memory of what is looked at every time: the place of the catalog itself."""
@@ -71,6 +74,23 @@ class Survey:
         found = read()
         self._places = self._visited  # those that are gone are forgotten
         return found
+
+    def catalog_file(self, read: Callable[[], T]) -> T:
+        """What the file says that names the tables: as it is now, or as it is held."""
+        if not self._holds_file:
+            return read()
+        if self._file is None:
+            self._file = read()
+        return self._file  # type: ignore[no-any-return]
+
+    def let_go(self) -> Any:
+        """Read that file again at the next look; what is given back can be held again."""
+        held, self._file = self._file, None
+        return held
+
+    def hold(self, file: Any) -> None:
+        """Let that file count as it was when it was let go."""
+        self._file = file
 
     def at(self, place: Hashable, name: str, look: Callable[[Listing], T]) -> T:
         """What lies at a place where all tables are called `name`, or `name.…`."""

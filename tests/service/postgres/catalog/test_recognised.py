@@ -31,13 +31,27 @@ CATALOG = [
     "CREATE TEMP TABLE t AS SELECT * FROM information_schema.tables",
     "EXPLAIN SELECT * FROM pg_catalog.pg_class",
     "FROM pg_class",
+    "FROM orders, pg_class",
+    "INSERT INTO orders SELECT 1 FROM orders o JOIN x USING (id), pg_catalog.pg_class",
+    'DELETE FROM orders USING "postgres".information_schema.tables t WHERE t.a = 1',
+    "SELECT * EXCLUDE (a) FROM orders JOIN x ON f(a, b), (pg_class CROSS JOIN y)",
+]
+# DuckDB would answer these by its own session.
+BESIDE_DATA = [
+    ("SELECT version() FROM orders", "version\\(\\)"),
+    ("SELECT current_user, count(*) FROM main.orders", "current_user"),
+    ("SELECT * FROM orders WHERE note = CURRENT_USER", "current_user"),
+    ("SELECT pg_catalog.current_database() FROM orders", "current_database\\(\\)"),
+    ("INSERT INTO orders VALUES (1, session_user)", "session_user"),
+    ("UPDATE orders SET note = current_schema", "current_schema"),
+    ("EXPLAIN SELECT current_role FROM orders", "current_role"),
+    ("FROM orders SELECT current_catalog", "current_catalog"),
 ]
 DATA = [
     "SELECT 1",
     "SELECT * FROM orders",
     "SELECT 'pg_class' FROM orders",
-    "SELECT version() FROM orders",
-    "SELECT current_user, count(*) FROM main.orders",
+    'SELECT t.version, "current_user" FROM orders t',
     "SELECT note AS pg_note FROM orders",
     "WITH pg_x AS (SELECT 1 AS a) SELECT * FROM pg_x",
     "SELECT now()",
@@ -45,6 +59,8 @@ DATA = [
     "INSERT INTO orders VALUES (1, 'from pg_class')",
     "DELETE FROM orders WHERE note = 'pg_'",
     "SET search_path TO pg_catalog",
+    "UPDATE orders SET a = 1, pg_note = 2 WHERE a IS DISTINCT FROM 2",
+    "INSERT INTO orders SELECT a IS DISTINCT FROM b, pg_note FROM orders JOIN x USING (pg_id)",
     "SELECT lower('information_schema')",
     "",
 ]
@@ -58,6 +74,14 @@ def test_catalog_queries_are_known(sql: str, queries: CatalogQueries):
 @pytest.mark.parametrize("sql", DATA)
 def test_others_are_left_alone(sql: str, queries: CatalogQueries):
     assert not queries.concerns(sql)
+
+
+@pytest.mark.parametrize(("sql", "word"), BESIDE_DATA)
+def test_values_of_the_session_are_not_duckdbs(sql: str, word: str, queries: CatalogQueries):
+    for _ in range(2):
+        with pytest.raises(UnknownCatalogQuery, match=f"^{word} beside data") as refused:
+            queries.concerns(sql)
+        assert refused.value.sqlstate == "0A000"
 
 
 @pytest.mark.parametrize(

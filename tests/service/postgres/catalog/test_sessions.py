@@ -15,7 +15,10 @@ from queryard.service.postgres.catalog import (
     ColumnFacts,
     TableFacts,
 )
+from queryard.service.postgres.catalog.from_catalog import facts_of
+from queryard.service.postgres.catalogs import Catalogs
 from tests.service.postgres.catalog.shop import SHOP
+from tests.service.yard_ground import a_ground
 
 
 def value(queries: CatalogQueries, sql: str, parameters: Any = (), **session: str) -> Any:
@@ -121,3 +124,24 @@ def test_a_catalog_of_thousands_of_columns():
         assert value(queries, sql) == 5000
     finally:
         queries.close()
+
+
+def test_catalogs_that_two_threads_make_at_once_are_kept_once(tmp_path, monkeypatch):
+    closed = []
+    monkeypatch.setattr(CatalogQueries, "close", lambda each: closed.append(each))
+    with a_ground(tmp_path) as ground, ground.yard.open(ground.principal("ann")) as client:
+        catalogs = Catalogs()
+        inner = []
+
+        def facts(*given, **named):
+            if not inner:  # another thread is faster
+                inner.append(None)
+                inner[0] = catalogs.of(client, "yard")
+            return facts_of(*given, **named)
+
+        monkeypatch.setattr("queryard.service.postgres.catalogs.facts_of", facts)
+        assert catalogs.of(client, "yard") is inner[0]
+        assert len(closed) == 1
+        assert closed[0] is not inner[0]
+        catalogs.close()
+        assert closed[1:] == inner
