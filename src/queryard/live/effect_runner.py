@@ -264,7 +264,9 @@ class EffectRunner:
 
 
 def end_ticket(ticket: Ticket) -> None:
-    """Wake all that wait for a query."""
+    """Wake all that wait for a query; what was needed to run it goes."""
+    for statement in ticket.request.statements:
+        statement.forget_words()
     ticket.over.set()
     if ticket.request.online is not None:
         ticket.request.online.log.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 import uuid
@@ -172,9 +171,10 @@ class Recorder:
         request = facts.request
         if self.history is None:
             return
-        statement = hash_of(request)
         self.history.done(
-            DoneRow(request.tenant, request.idempotency_key, statement, facts.id, time.time())
+            DoneRow(
+                request.tenant, request.idempotency_key, request.asked_hash, facts.id, time.time()
+            )
         )
         self.history.flush()
 
@@ -230,12 +230,6 @@ class Recorder:
     def close(self) -> None:
         if self.history is not None:
             self.history.close()
-
-
-def hash_of(request: QueryRequest) -> str:
-    """Equal for requests of the same text and parameters."""
-    asked = repr((request.sql, request.parameters))
-    return hashlib.sha256(asked.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _asked(facts: QueryFacts) -> AskedRow:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -88,6 +89,12 @@ class QueryRequest:
     def runs_once(self) -> bool:
         """Whether it must not run again under its idempotency key, also after a restart."""
         return bool(self.idempotency_key) and self.lasting and self.has_side_effects
+
+    @cached_property
+    def asked_hash(self) -> str:
+        """What must be the same if an idempotency key is: the text and the parameters."""
+        asked = repr((self.sql, self.parameters))
+        return hashlib.sha256(asked.encode("utf-8", "surrogatepass")).hexdigest()
 
     @cached_property
     def template(self) -> str:

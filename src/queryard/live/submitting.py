@@ -24,7 +24,7 @@ from .facts import QueryFacts
 from .inputs import ClientPort
 from .loop import Loop
 from .policy_in_force import PolicyInForce
-from .recording import Recorder, hash_of
+from .recording import Recorder
 from .request import QueryRequest
 from .ticket import Ticket
 from .tickets import Tickets
@@ -150,7 +150,7 @@ class Submitting:
         if done is None:
             return
         key = f"idempotency_key {request.idempotency_key!r}"
-        if done.statement != hash_of(request):
+        if done.statement != request.asked_hash:
             raise QueryardError(
                 f"{key}: came with another statement or other parameters before; use a key of its "
                 "own for each statement"

@@ -40,7 +40,7 @@ class Intake:
         self._running = running
         self._ending = ending
         self._queues: dict[str, ConnectionQueue] = {}
-        self._keys: OrderedDict[tuple[str, str], tuple[str, tuple[str, str]]] = OrderedDict()
+        self._keys: OrderedDict[tuple[str, str], tuple[str, str]] = OrderedDict()
         self.turns = DatabaseTurns(ledger, ending)
         self.spreading = Spreading(ledger)
 
@@ -108,7 +108,7 @@ class Intake:
         if found is None:
             return None
         query, asked = found
-        if asked != _asked(given.request):
+        if asked != given.request.asked_hash:
             raise QueryardError(
                 f"idempotency_key {key!r}: came with another statement or other parameters before; "
                 "use a key of its own for each statement"
@@ -128,7 +128,7 @@ class Intake:
     def _remember_key(self, given: inputs.Submit) -> None:
         request = given.request
         if request.idempotency_key:
-            self._keys[request.tenant, request.idempotency_key] = given.query, _asked(request)
+            self._keys[request.tenant, request.idempotency_key] = given.query, request.asked_hash
             if len(self._keys) > KEYS_KEPT:
                 self._keys.popitem(last=False)
 
@@ -398,11 +398,6 @@ class Intake:
             self._ledger.do(out.RecordAsked(entry.facts()))
         if not work.hands_over and request.program is None:
             self._ledger.do(out.Refine(entry.id))
-
-
-def _asked(request: QueryRequest) -> tuple[str, str]:
-    """What must be the same if a key is: the statement and its parameters."""
-    return request.sql, repr(request.parameters)
 
 
 def _key(entry: Entry) -> Hashable | None:
