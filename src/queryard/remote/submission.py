@@ -12,7 +12,13 @@ from queryard.engine.classify import classify
 from queryard.engine.native import Parameters
 from queryard.live.amounts import as_seconds, as_time_left
 from queryard.live.client import check_types
-from queryard.live.request import Plan, checked_plan, checked_priority, checked_tenant
+from queryard.live.request import (
+    ONE_SENDING,
+    Plan,
+    checked_plan,
+    checked_priority,
+    checked_tenant,
+)
 
 from .parameters import as_json
 
@@ -76,7 +82,7 @@ def submission(
         "time_limit": None if time_limit is None else _time(time_limit, "time_limit"),
         "deadline": None if deadline is None else as_time_left(deadline, "deadline"),
         # With a key a statement runs once, though its request may be sent twice.
-        "idempotency_key": idempotency_key or ("" if reads else f"once-{uuid.uuid4().hex}"),
+        "idempotency_key": idempotency_key or ("" if reads else f"{ONE_SENDING}{uuid.uuid4().hex}"),
         "online": online or False,
     }
     return Submission(body, reads, keep is not None)
