@@ -115,9 +115,9 @@ def test_the_key_of_a_statement_that_failed_runs_it_again_at_once(data: Path):
             with pytest.raises(QueryardError, match="later does not exist"):
                 qy.sql(later, idempotency_key="a")
         qy.sql("CREATE TABLE shop.later (n INTEGER)")
-        qy.sql(later, idempotency_key="a")
-        again = qy.submit(later, idempotency_key="a")
-        assert again.wait(30)
+        ran = qy.submit(later, idempotency_key="a")
+        assert ran.wait(30)
+        assert qy.submit(later, idempotency_key="a").id == ran.id
         assert qy.sql("SELECT count(*) FROM shop.later").fetchone() == (1,)
     with _open(data) as qy, pytest.raises(AlreadyRan):
         qy.sql(later, idempotency_key="a")

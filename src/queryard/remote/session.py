@@ -7,6 +7,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, Unpack
 
+import httpx
+
+from queryard.engine.classify import classify
 from queryard.engine.native import Parameters
 from queryard.history.rows import QueryRecord
 from queryard.live.amounts import as_age, as_seconds
@@ -41,7 +44,8 @@ FIRST_S = 20.0
 class RemoteSession:
     """Queries go in by `sql` and `submit`, from any thread; close it, or use it with `with`.
 
-    Settings, temporary tables and transactions belong to it, as to an embedded session.
+    Settings, temporary tables and transactions belong to it, as to an embedded session. The server
+    keeps a session for it from the first statement on that does more than read.
     """
 
     def __init__(
@@ -146,8 +150,21 @@ class RemoteSession:
     ) -> RemoteHandle:
         self._owner.check()
         given = submission(sql, parameters, self._plan, online, **options)
-        self._session.has_state |= not given.reads
-        response = self._session.post(given.body, wait_s, again=given.has_key or not wait_s)
+
+        def send(session: str | None) -> httpx.Response:
+            # It may be sent twice: a statement with side effects has a key, and a read whose
+            # connection drops is dropped by the server.
+            return self._transport.begin(
+                "POST",
+                "/v1/queries",
+                body={**given.body, "session": session},
+                params={"wait": wait_s} if wait_s else None,
+                accept=ARROW if wait_s else "application/json",
+                again=True,
+                wait_s=wait_s,
+            )
+
+        response = self._session.run(send, given.statements)
         has_rows = response.headers["content-type"].startswith(ARROW)
         if has_rows:
             state = _begun(response.headers["queryard-query"], sql)
@@ -155,6 +172,8 @@ class RemoteSession:
             with self._transport.reading(response):
                 state = json.loads(response.read())
             self._looking.note_clock(state)
+        if given.reads:
+            self._session.began(state["id"])
         return RemoteHandle(
             self._transport,
             state,
@@ -162,6 +181,7 @@ class RemoteSession:
             keeps=given.keeps,
             response=response if has_rows else None,
             owner=self,
+            over=self._session.over,
         )
 
     def query(self, query: str) -> RemoteHandle:
@@ -191,8 +211,14 @@ class RemoteSession:
         self, what: str, sql: str, parameters: Parameters, plan: Plan | None, **more: Any
     ) -> Any:
         self._owner.check()
-        body = asked(sql, parameters, plan, self._plan) | {"session": self._session.id, **more}
-        return self._transport.json("POST", f"/v1/{what}", body=body, again=not more.get("analyze"))
+        body = asked(sql, parameters, plan, self._plan) | more
+        runs = bool(more.get("analyze"))
+
+        def send(session: str | None) -> Any:
+            named = {**body, "session": session}
+            return self._transport.json("POST", f"/v1/{what}", body=named, again=not runs)
+
+        return self._session.run(send, classify(sql) if runs else ())
 
     def cancel(self, query: str) -> None:
         """Stop a query by its id; an unknown or ended one is ignored."""

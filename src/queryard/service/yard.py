@@ -25,7 +25,7 @@ from .config import ServiceConfig
 from .controlling.controls import Controls
 from .controlling.record import NAME as CONTROLS
 from .controlling.whatif import WhatIfs
-from .limits import Draining, Usage
+from .limits import Draining, TooManyConnections, Usage
 from .logs import log
 from .own_memory import OwnMemory
 from .principal import Principal
@@ -77,6 +77,8 @@ class Yard:
         # Queries that came with a key: they may be asked for again.
         self._keyed: OrderedDict[str, None] = OrderedDict()
         self._watchers: list[Watcher] = []
+        # Each closes a connection that was left alone, if it has one.
+        self.making_way: list[Callable[[Principal], bool]] = []
         self._sweeps: list[Callable[[], None]] = [
             self._look_at_tokens,
             self._close_retired,
@@ -109,7 +111,12 @@ class Yard:
                 "user's token for queries"
             )
         self._check_admission()
-        self.usage.connect(principal.name)
+        try:
+            self.usage.connect(principal.name)
+        except TooManyConnections:
+            if not self.make_way(principal):
+                raise
+            self.usage.connect(principal.name)
         try:
             client = self._client(principal, label, protocol, stateless=False)
         except BaseException:
@@ -121,6 +128,10 @@ class Yard:
         if not is_current:  # the settings were read again meanwhile
             client.close(_changed(principal))
         return client
+
+    def make_way(self, principal: Principal) -> bool:
+        """Close a connection that was left alone, for another of a principal; it blocks."""
+        return any(make(principal) for make in self.making_way)
 
     def shared(self, principal: Principal) -> ServedClient:
         """The client of requests that know nothing of each other; it is never closed by them."""
