@@ -74,6 +74,8 @@ class Describer:
                 found = self._describe(statement, parameters, settings)
             finally:
                 self._place.let_go()
+                if self._closed:  # meanwhile
+                    self._place.close()
             if parameters is None:
                 characters = sum(map(len, (statement.sql, *found.names, *found.types)))
                 self._known.put(key, characters, (shape, found))

@@ -345,6 +345,8 @@ class Yard:
         with ThreadPoolExecutor(CLOSERS, thread_name_prefix="queryard-close") as threads:
             for client in changed:
                 threads.submit(client.close, _changed(client.principal))
+        used = {client.client.reach.access for client in self._all()}
+        self.session.host.keep_reaches(used.union(config.grants.values()))
 
     def _with_private(self, config: ServiceConfig) -> ServiceConfig:
         """The settings with grants that leave out the server's own files."""
