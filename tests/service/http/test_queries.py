@@ -545,6 +545,8 @@ def test_a_token_for_figures_reads_figures_only(server):
     with server.client("ann") as user:
         answer = user.get("/metrics")
         assert (answer.status_code, "--role metrics" in answer.json()["detail"]) == (403, True)
+
+
 def test_a_session_that_was_left_alone_makes_way(tmp_path, monkeypatch):
     # A request counts as a connection as well.
     limits = ServiceLimits(connections=4, connections_per_token=3, statements_per_s=1e6)

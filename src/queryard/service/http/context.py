@@ -130,9 +130,7 @@ class Sessions:
             if client.used_s < since_s and not (client.active or client.client.in_transaction)
         ]
         able = [
-            each
-            for each in idle
-            if each[3].principal == principal or not (each[0] or own_only)
+            each for each in idle if each[3].principal == principal or not (each[0] or own_only)
         ]
         if not able:
             return False
