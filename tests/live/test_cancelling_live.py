@@ -9,6 +9,7 @@ import weakref
 
 import pytest
 from engine.native_driving import MIB, wait_until
+from service.anywhere import PLACES, a_session, beneath
 
 import queryard
 from queryard.core.errors import QueryardError
@@ -32,8 +33,18 @@ def rows(session, sql, parameters=()):
     return session.sql(sql, parameters).fetchall()
 
 
+@pytest.fixture(params=PLACES)
+def anywhere(request, data, tmp_path):
+    """The session of `qy`, and one on a server."""
+    (tmp_path / "served").mkdir()
+    options = {"slots": 2, "memory": "512 MB", "temp": tmp_path / "temp"}
+    with a_session(request.param, tmp_path / "served", data, **options) as session:
+        yield session
+
+
 def check_well(session) -> None:
     """The engine answers, and nothing is held."""
+    session = beneath(session)
     assert rows(session, "SELECT count(*) FROM dims") == [(1000,)]
     pool = session.host.engine.pool
     wait_until(lambda: pool._used_bytes == 0, 10.0, "the return of all instances")
@@ -63,9 +74,9 @@ def test_a_running_query_stops_soon(qy, kind):
     check_well(qy)
 
 
-def test_a_waiting_query_ends_at_once(qy):
-    first = qy.submit(LONG, memory=qy.client.pool_bytes)
-    second = qy.submit("SELECT 1", memory=qy.client.pool_bytes)
+def test_a_waiting_query_ends_at_once(anywhere):
+    first = anywhere.submit(LONG, memory=beneath(anywhere).client.pool_bytes)
+    second = anywhere.submit("SELECT 1", memory=beneath(anywhere).client.pool_bytes)
     assert second.status == "waiting"
     second.cancel()
     assert second.wait(2)
@@ -74,7 +85,7 @@ def test_a_waiting_query_ends_at_once(qy):
     assert not first.ended
     first.cancel()
     assert first.wait(10)
-    check_well(qy)
+    check_well(anywhere)
 
 
 def test_one_that_a_slow_reader_has_stopped(qy):
@@ -104,25 +115,25 @@ def test_while_planning(qy):
     check_well(qy)
 
 
-def test_twice_after_the_end_and_unknown(qy):
-    handle = qy.submit(LONG)
+def test_twice_after_the_end_and_unknown(anywhere):
+    handle = anywhere.submit(LONG)
     handle.cancel()
     handle.cancel()
     assert handle.wait(10)
     handle.cancel()
-    done = qy.submit("SELECT 42")
+    done = anywhere.submit("SELECT 42")
     assert done.result(10).fetchall() == [(42,)]
     assert done.wait(10)
     done.cancel()
     assert done.status == "finished"
     assert done.error is None
     assert done.result(1).fetchall() == [(42,)]
-    qy.cancel("no such query")
-    check_well(qy)
+    anywhere.cancel("no such query")
+    check_well(anywhere)
 
 
-def test_from_many_threads_at_once(qy):
-    handle = qy.submit(LONG)
+def test_from_many_threads_at_once(anywhere):
+    handle = anywhere.submit(LONG)
     time.sleep(0.05)
     threads = [threading.Thread(target=handle.cancel, daemon=True) for _ in range(10)]
     for thread in threads:
@@ -131,15 +142,15 @@ def test_from_many_threads_at_once(qy):
         thread.join(10)
         assert not thread.is_alive()
     assert handle.wait(10)
-    check_well(qy)
+    check_well(anywhere)
 
 
-def test_a_statement_of_the_session_and_what_follows_it(qy):
-    rows(qy, "CREATE TEMP TABLE t AS SELECT 1 AS i")
+def test_a_statement_of_the_session_and_what_follows_it(anywhere):
+    rows(anywhere, "CREATE TEMP TABLE t AS SELECT 1 AS i")
     for _ in range(5):
-        running = qy.submit(f"CREATE TEMP TABLE big AS {LONG}, t")
-        behind = qy.submit("SELECT i FROM t")
-        dropped = qy.submit("INSERT INTO t VALUES (2)")
+        running = anywhere.submit(f"CREATE TEMP TABLE big AS {LONG}, t")
+        behind = anywhere.submit("SELECT i FROM t")
+        dropped = anywhere.submit("INSERT INTO t VALUES (2)")
         time.sleep(0.05)
         assert behind.status == "waiting"
         dropped.cancel()
@@ -147,9 +158,9 @@ def test_a_statement_of_the_session_and_what_follows_it(qy):
         assert behind.result(10).fetchall() == [(1,)]
         assert running.wait(10)
         assert isinstance(running.error, QueryCancelled)
-    assert rows(qy, "SELECT count(*) FROM t") == [(1,)]
+    assert rows(anywhere, "SELECT count(*) FROM t") == [(1,)]
     with pytest.raises(QueryardError, match="big does not exist"):
-        rows(qy, "FROM big")
+        rows(anywhere, "FROM big")
 
 
 def test_cancelled_in_a_transaction(qy):
@@ -164,13 +175,15 @@ def test_cancelled_in_a_transaction(qy):
     assert rows(qy, "SELECT count(*) FROM t") == [(0,)]
 
 
-def test_a_script_stops_where_it_is(qy):
-    rows(qy, "CREATE TEMP TABLE t (i INTEGER)")
-    script = qy.submit(f"INSERT INTO t VALUES (1); {LONG}; INSERT INTO t VALUES (2); SELECT 3")
+def test_a_script_stops_where_it_is(anywhere):
+    rows(anywhere, "CREATE TEMP TABLE t (i INTEGER)")
+    script = anywhere.submit(
+        f"INSERT INTO t VALUES (1); {LONG}; INSERT INTO t VALUES (2); SELECT 3"
+    )
     time.sleep(0.2)
     script.cancel()
     assert script.wait(10)
-    assert rows(qy, "FROM t") == [(1,)]
+    assert rows(anywhere, "FROM t") == [(1,)]
 
 
 def test_many_starts_and_cancels(qy):
@@ -186,12 +199,12 @@ def test_many_starts_and_cancels(qy):
 
 
 @pytest.mark.parametrize("limit", [0.3, "300 ms"])
-def test_a_time_limit_ends_it(qy, limit):
+def test_a_time_limit_ends_it(anywhere, limit):
     began = time.monotonic()
     with pytest.raises(QueryTimedOut, match="time limit"):
-        qy.sql(LONG, time_limit=limit).fetchall()
+        anywhere.sql(LONG, time_limit=limit).fetchall()
     assert time.monotonic() - began < 5
-    check_well(qy)
+    check_well(anywhere)
 
 
 def test_a_time_limit_counts_waiting_too_and_does_not_hurt_the_quick(qy):
@@ -209,50 +222,52 @@ def test_a_time_limit_counts_waiting_too_and_does_not_hurt_the_quick(qy):
 
 
 @pytest.mark.parametrize("limit", [0, -1, "5 apples", "x", None, True])
-def test_wrong_time_limits(qy, limit):
+def test_wrong_time_limits(anywhere, limit):
     if limit is None:
-        assert rows(qy, "SELECT 1") == [(1,)]
+        assert rows(anywhere, "SELECT 1") == [(1,)]
         return
     with pytest.raises(QueryardError, match="time_limit"):
-        qy.sql("SELECT 1", time_limit=limit)
+        anywhere.sql("SELECT 1", time_limit=limit)
 
 
-def test_an_answer_without_references_releases_its_query(qy):
+def test_an_answer_without_references_releases_its_query(anywhere):
     for _ in range(6):
-        qy.sql("SELECT f.*, range FROM facts f, range(50)")
+        anywhere.sql("SELECT f.*, range FROM facts f, range(50)")
     gc.collect()
-    assert qy.submit("SELECT 1").result(10).fetchall() == [(1,)]
+    assert anywhere.submit("SELECT 1").result(10).fetchall() == [(1,)]
     gc.collect()
-    check_well(qy)
+    check_well(anywhere)
 
 
-def test_a_handle_without_references_releases_its_query(qy):
+def test_a_handle_without_references_releases_its_query(anywhere):
     for _ in range(6):
-        qy.submit("SELECT f.*, range FROM facts f, range(50)")
+        anywhere.submit("SELECT f.*, range FROM facts f, range(50)")
     gc.collect()
-    assert qy.submit("SELECT 1").result(20).fetchall() == [(1,)]
+    assert anywhere.submit("SELECT 1").result(20).fetchall() == [(1,)]
 
 
-def test_a_reader_that_stops_halfway_lets_go_of_its_query(qy):
+def test_a_reader_that_stops_halfway_lets_go_of_its_query(anywhere):
     for _ in range(6):
-        for batch in qy.sql("SELECT f.*, range FROM facts f, range(50)").batches():
+        for batch in anywhere.sql("SELECT f.*, range FROM facts f, range(50)").batches():
             assert batch.num_rows
             break
-        for row in qy.sql("SELECT f.*, range FROM facts f, range(50)"):
+        for row in anywhere.sql("SELECT f.*, range FROM facts f, range(50)"):
             assert row
             break
-        qy.sql("SELECT f.*, range FROM facts f, range(50)").fetchone()
-        qy.sql("SELECT f.*, range FROM facts f, range(50)").reader().read_next_batch()
+        anywhere.sql("SELECT f.*, range FROM facts f, range(50)").fetchone()
+        anywhere.sql("SELECT f.*, range FROM facts f, range(50)").reader().read_next_batch()
     gc.collect()
-    assert qy.submit("SELECT 1").result(10).fetchall() == [(1,)]
+    assert anywhere.submit("SELECT 1").result(10).fetchall() == [(1,)]
 
 
-def test_statements_without_a_reader_run_to_their_end(qy):
+def test_statements_without_a_reader_run_to_their_end(anywhere):
     """A statement with side effects runs to its end even if its answer is not read."""
     for number in range(5):
-        qy.submit(f"CREATE TEMP TABLE t{number} AS SELECT count(*) AS n FROM facts, range(10)")
+        anywhere.submit(
+            f"CREATE TEMP TABLE t{number} AS SELECT count(*) AS n FROM facts, range(10)"
+        )
     gc.collect()
-    assert rows(qy, "SELECT n FROM t4") == [(4_000_000,)]
+    assert rows(anywhere, "SELECT n FROM t4") == [(4_000_000,)]
 
 
 # --- closing ---------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import time
 import duckdb
 import pytest
 from engine.native_driving import wait_until
+from service.anywhere import PLACES, a_session
 
 import queryard
 from queryard.core.errors import QueryardError
@@ -19,6 +20,15 @@ from .crowds import ENDLESS, check_empty
 @pytest.fixture
 def session(data, tmp_path):
     with queryard.connect(data, slots=2, memory="1 GB", temp=tmp_path / "temp") as opened:
+        yield opened
+
+
+@pytest.fixture(params=PLACES)
+def anywhere(request, data, tmp_path):
+    """The same, and one on a server."""
+    (tmp_path / "served").mkdir()
+    options = {"slots": 2, "memory": "1 GB", "temp": tmp_path / "temp"}
+    with a_session(request.param, tmp_path / "served", data, **options) as opened:
         yield opened
 
 
@@ -170,26 +180,29 @@ def test_clients_do_not_wait_for_each_others_connection(session, other):
 # --- by id ---------------------------------------------------------------------------------------
 
 
-def test_the_same_key_runs_once(session):
-    first = session.submit("SELECT count(*) FROM facts", idempotency_key="nightly")
-    again = session.submit("SELECT count(*) FROM facts", idempotency_key="nightly")
+def test_the_same_key_runs_once(anywhere):
+    first = anywhere.submit("SELECT count(*) FROM facts", idempotency_key="nightly")
+    again = anywhere.submit("SELECT count(*) FROM facts", idempotency_key="nightly")
     assert first.id == again.id
     assert again.result(30).fetchall() == [(400_000,)]
     assert first.result(30).fetchall() == [(400_000,)]
     with pytest.raises(QueryardError, match="another statement"):
-        session.submit("SELECT 1", idempotency_key="nightly")
-    del first, again
-    wait_until(lambda: not session.queries(), 30.0)
+        anywhere.submit("SELECT 1", idempotency_key="nightly")
+
+
+def test_a_key_whose_rows_are_not_kept_is_refused(session):
+    assert session.submit("SELECT count(*) FROM facts", idempotency_key="nightly").wait(30)
+    gc.collect()
     with pytest.raises(QueryardError, match="kept no more"):
         session.submit("SELECT count(*) FROM facts", idempotency_key="nightly")
 
 
-def test_a_query_that_is_kept_outlives_its_handle(session):
-    name = session.submit("SELECT key FROM dims WHERE key < 3 ORDER BY key", keep="1 min").id
-    wait_until(lambda: not session.queries(), 30.0)
-    assert session.query(name).result(10).fetchall() == [(0,), (1,), (2,)]
+def test_a_query_that_is_kept_outlives_its_handle(anywhere):
+    name = anywhere.submit("SELECT key FROM dims WHERE key < 3 ORDER BY key", keep="1 min").id
+    wait_until(lambda: not anywhere.queries(), 30.0)
+    assert anywhere.query(name).result(10).fetchall() == [(0,), (1,), (2,)]
     with pytest.raises(QueryardError, match="unknown query"):
-        session.query("no-such-query")
+        anywhere.query("no-such-query")
 
 
 def test_rows_that_are_kept_expire(session):
@@ -200,12 +213,12 @@ def test_rows_that_are_kept_expire(session):
         session.query(name)
 
 
-def test_a_handle_that_is_thrown_away_takes_nothing_from_another(session):
-    handle = session.submit("SELECT key FROM dims WHERE key < 2 ORDER BY key")
-    assert session.query(handle.id).id == handle.id
-    assert session.submit("SELECT 1", idempotency_key="k").id
+def test_a_handle_that_is_thrown_away_takes_nothing_from_another(anywhere):
+    handle = anywhere.submit("SELECT key FROM dims WHERE key < 2 ORDER BY key")
+    assert anywhere.query(handle.id).id == handle.id
+    assert anywhere.submit("SELECT 1", idempotency_key="k").id
     wait_until(lambda: handle.status == "finished", 30.0)
-    assert session.query(handle.id).status == "finished"
+    assert anywhere.query(handle.id).status == "finished"
     gc.collect()
     assert handle.result(10).fetchall() == [(0,), (1,)]
 
@@ -229,11 +242,11 @@ def test_rows_that_were_read_are_not_kept(session):
         session.query(query).result(10)
 
 
-def test_a_key_with_other_parameters_is_refused(session):
-    first = session.submit("SELECT ?::INTEGER AS n", [1], idempotency_key="p")
+def test_a_key_with_other_parameters_is_refused(anywhere):
+    first = anywhere.submit("SELECT ?::INTEGER AS n", [1], idempotency_key="p")
     assert first.result(10).fetchall() == [(1,)]
     with pytest.raises(QueryardError, match="other parameters"):
-        session.submit("SELECT ?::INTEGER AS n", [2], idempotency_key="p")
+        anywhere.submit("SELECT ?::INTEGER AS n", [2], idempotency_key="p")
 
 
 def test_a_setting_by_an_expression_holds_by_its_value(session):

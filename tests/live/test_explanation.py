@@ -6,10 +6,12 @@ import json
 
 import duckdb
 import pytest
+from service.anywhere import PLACES, a_session
 
 import queryard
 from queryard.core.errors import QueryardError
 from queryard.engine.errors import QueryFailed
+from queryard.live.client import Client
 from queryard.results.explanation import ExplainedJob, Explanation
 
 JOIN = """
@@ -18,8 +20,8 @@ JOIN = """
 """
 
 
-@pytest.fixture(scope="module")
-def qy(tmp_path_factory):
+@pytest.fixture(scope="module", params=PLACES)
+def qy(request, tmp_path_factory):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -28,7 +30,8 @@ def qy(tmp_path_factory):
     pq.write_table(facts, folder / "facts.parquet", row_group_size=5_000)
     small = pa.table({"k": list(range(7)), "name": [f"name {i}" for i in range(7)]})
     pq.write_table(small, folder / "small.parquet")
-    with queryard.connect(folder, slots=2, memory="512MB") as session:
+    served = tmp_path_factory.mktemp("served")
+    with a_session(request.param, served, folder, slots=2, memory="512MB") as session:
         yield session
 
 
@@ -97,21 +100,21 @@ def test_why_it_is_not_staged(qy) -> None:
         assert found.analyzed == analyze
 
 
-def counted_statements(monkeypatch, session) -> list[str]:
-    """Every statement the session is asked to run, from now on."""
+def counted_statements(monkeypatch) -> list[str]:
+    """Every statement that a client is asked to run, from now on."""
     asked: list[str] = []
-    submit = session.client.submit
+    submit = Client.submit
 
-    def counting(sql, *args, **options):
+    def counting(self, sql, *args, **options):
         asked.append(sql)
-        return submit(sql, *args, **options)
+        return submit(self, sql, *args, **options)
 
-    monkeypatch.setattr(session.client, "submit", counting)
+    monkeypatch.setattr(Client, "submit", counting)
     return asked
 
 
 def test_what_is_analyzed_runs_once(qy, monkeypatch) -> None:
-    asked = counted_statements(monkeypatch, qy)
+    asked = counted_statements(monkeypatch)
     window = "SELECT v, row_number() OVER (ORDER BY v) FROM facts"
     for sql in (JOIN, window):
         qy.explain(sql, plan="staged", analyze=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 from engine.native_driving import wait_until
@@ -11,6 +12,9 @@ import queryard
 from queryard import Handle, Refused
 from queryard.core.errors import QueryardError
 from queryard.history import HistoryReader
+from queryard.live.admission.gate import Gate
+from queryard.live.admission.limits import Limits
+from queryard.live.request import QueryRequest
 
 from .crowds import busy, check_empty, sessions, spin, spun
 
@@ -262,3 +266,22 @@ def test_queries_that_find_a_free_slot_do_not_wait(open_session):
         assert [handle.result(30).fetchall() for handle in both] == [[(1,)], [(2,)]]
         assert all(handle.wait(30) for handle in both)
     check_empty(session)
+
+
+def test_tenants_that_have_left_are_not_counted_any_more():
+    gate = Gate(Limits(), {}, 2)
+    inside = [
+        SimpleNamespace(
+            id=str(place),
+            request=QueryRequest("", (), (), "native", tenant=f"sales/{place}"),
+            expected_s=1.0,
+        )
+        for place in range(3)
+    ]
+    for admitted in inside:
+        gate.enter(admitted)
+    gate.started(inside[0])
+    for admitted in inside:
+        gate.left(admitted)
+    assert gate.empty
+    assert not gate._waiting

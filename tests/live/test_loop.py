@@ -15,6 +15,8 @@ from queryard.core.errors import InvalidEvent
 from queryard.core.model import Divisible, Job, Node, Query
 from queryard.core.scheduler import Scheduler
 from queryard.live import effects as out
+from queryard.live import inputs
+from queryard.live import loop as module
 from queryard.live.admission.gate import Gate
 from queryard.live.admission.limits import Limits
 from queryard.live.admission.memory import Reservations
@@ -105,6 +107,26 @@ def test_timers_come_in_their_order() -> None:
     wait_until(lambda: len(came) == 3, 10.0)
     assert came == [0.02, 0.04, 0.06]
     loop.stop()
+
+
+def test_timers_of_queries_that_have_ended_are_dropped(
+    notes: Notes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "TIMERS", 10)
+    loop = made(notes)
+    entries = loop._coordinator._ledger.entries
+    entries["runs"] = None  # type: ignore[assignment]
+    loop._most_timers = 10
+    woken = out.SetTimer(3600.0, ev.Woke(3600.0))
+    limit = out.SetTimer(3600.0, inputs.TimeLimitReached("runs"))
+    turn = out.SetTimer(120.0, inputs.TurnOverdue("gone", 120.0))
+    over = [out.SetTimer(1800.0, inputs.TimeLimitReached(str(place))) for place in range(1000)]
+    loop._carry([woken, limit, turn, *over])
+    kept = [timer[2] for timer in loop._timers]
+    assert len(kept) < 50
+    assert {woken.input, limit.input} <= set(kept)
+    assert turn.input not in kept
+    assert loop._timers[0] == min(loop._timers, key=lambda timer: timer[:2])
 
 
 def test_all_that_was_posted_before_the_end_is_dealt_with(notes: Notes) -> None:

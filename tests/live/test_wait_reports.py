@@ -8,6 +8,7 @@ import time
 
 import pytest
 from engine.native_driving import wait_until
+from service.anywhere import PLACES, a_session
 
 import queryard
 from queryard.core.errors import QueryardError
@@ -25,8 +26,19 @@ def open_session(data, tmp_path):
 
 
 @pytest.fixture
-def qy(open_session):
+def embedded(open_session):
+    """For what only an embedded session tells."""
     return open_session()
+
+
+@pytest.fixture(params=PLACES)
+def qy(request, data, tmp_path):
+    options = {"slots": 1, "memory": "4 GB", "history": False, "profile": "fifo"}
+    (tmp_path / "served").mkdir()
+    with a_session(
+        request.param, tmp_path / "served", data, temp=tmp_path / "temp", **options
+    ) as session:
+        yield session
 
 
 # --- why, in every state -----------------------------------------------------------------------
@@ -59,9 +71,9 @@ def test_a_running_query_says_how_many_slots_it_has(qy):
     handle.cancel()
 
 
-def test_a_query_that_waits_for_memory_says_so(qy):
-    running = busy(qy, memory=qy.client.pool_bytes)
-    handle = qy.submit(spin(1), memory=qy.client.pool_bytes)
+def test_a_query_that_waits_for_memory_says_so(embedded):
+    running = busy(embedded, memory=embedded.client.pool_bytes)
+    handle = embedded.submit(spin(1), memory=embedded.client.pool_bytes)
     wait_until(lambda: handle.why().pool != "")
     assert "bytes of memory" in str(handle.why())
     running.cancel()
@@ -135,13 +147,13 @@ def test_what_was_cancelled_says_so(qy):
         assert "cancelled after" in str(query.why())
 
 
-def test_a_session_knows_only_active_queries(qy):
-    handle = qy.submit("SELECT 1")
+def test_a_session_knows_only_active_queries(embedded):
+    handle = embedded.submit("SELECT 1")
     assert handle.wait(30)
     with pytest.raises(QueryardError, match="active query"):
-        qy.why(handle.id)
+        embedded.why(handle.id)
     with pytest.raises(QueryardError, match="nonsense"):
-        qy.why("nonsense")
+        embedded.why("nonsense")
 
 
 def test_a_session_that_is_closed_still_tells_of_what_has_ended(data):
@@ -174,26 +186,26 @@ def test_queries_in_a_row_are_expected_one_after_another(qy):
         assert handle.wait(60)
 
 
-def test_a_forecast_is_roughly_right(qy):
-    alone = qy.submit(spin(10))
+def test_a_forecast_is_roughly_right(embedded):
+    alone = embedded.submit(spin(10))
     assert alone.wait(60)
-    handles = [qy.submit(spin(10)) for _ in range(8)]
-    wait_until(lambda: len(qy.forecasts()) == 8)
-    expected_s = handles[-1].forecast().end_s - qy.now()
-    began_s = qy.now()
+    handles = [embedded.submit(spin(10)) for _ in range(8)]
+    wait_until(lambda: len(embedded.forecasts()) == 8)
+    expected_s = handles[-1].forecast().end_s - embedded.now()
+    began_s = embedded.now()
     assert all(handle.wait(60) for handle in handles)
-    took_s = qy.now() - began_s
+    took_s = embedded.now() - began_s
     # The machine may be busy with other things, and much slower than before.
     assert 0.1 * took_s < expected_s < 10 * took_s
 
 
-def test_how_good_a_forecast_was_is_told_afterwards(qy):
-    running = busy(qy)
+def test_how_good_a_forecast_was_is_told_afterwards(embedded):
+    running = busy(embedded)
     handles = []
 
     def one_is_foreseen() -> bool:
         # They are made as queries come, for a small share of the time only.
-        handles.append(qy.submit(spin(1)))
+        handles.append(embedded.submit(spin(1)))
         time.sleep(0.05)
         return any(handle._ticket.first_forecast is not None for handle in handles)
 
@@ -206,12 +218,12 @@ def test_how_good_a_forecast_was_is_told_afterwards(qy):
     assert told.why().forecast.end_s is not None
 
 
-def test_queries_that_share_an_execution_are_expected_to_end_with_it(qy):
-    running = busy(qy)
-    first = qy.submit(spin(5))
-    sharers = [qy.submit(first.sql) for _ in range(3)]
-    wait_until(lambda: len(qy.forecasts()) == 5)
-    found = qy.forecasts()
+def test_queries_that_share_an_execution_are_expected_to_end_with_it(embedded):
+    running = busy(embedded)
+    first = embedded.submit(spin(5))
+    sharers = [embedded.submit(first.sql) for _ in range(3)]
+    wait_until(lambda: len(embedded.forecasts()) == 5)
+    found = embedded.forecasts()
     assert {found[sharer.id].end_s for sharer in sharers} == {found[first.id].end_s}
     running.cancel()
     assert all(sharer.wait(60) for sharer in sharers)
@@ -220,10 +232,10 @@ def test_queries_that_share_an_execution_are_expected_to_end_with_it(qy):
 # --- the whole session -------------------------------------------------------------------------
 
 
-def test_all_active_queries_are_listed_with_the_earliest_first(qy):
-    running = busy(qy, tenant="web", priority=2)
-    handles = [qy.submit(spin(1), tenant="lab", deadline=60) for _ in range(3)]
-    views = qy.queries()
+def test_all_active_queries_are_listed_with_the_earliest_first(embedded):
+    running = busy(embedded, tenant="web", priority=2)
+    handles = [embedded.submit(spin(1), tenant="lab", deadline=60) for _ in range(3)]
+    views = embedded.queries()
     assert [view.id for view in views] == [running.id, *(handle.id for handle in handles)]
     assert [view.status for view in views] == ["running"] + ["waiting"] * 3
     assert (views[0].tenant, views[0].priority, views[0].sql) == ("web", 2, ENDLESS)
@@ -232,16 +244,16 @@ def test_all_active_queries_are_listed_with_the_earliest_first(qy):
     assert views[1].started_s is None
     assert views[1].predicted_work_s > 0
     assert all(0 <= view.progress <= 1 for view in views)
-    report = qy.report()
+    report = embedded.report()
     assert (report.waiting, report.running) == (3, 1)
     assert report.decisions > 0
     assert report.driver_cpu_s >= report.decide_s > 0
     running.cancel()
     assert all(handle.wait(30) for handle in handles)
-    report = qy.report()
+    report = embedded.report()
     assert (report.waiting, report.running) == (0, 0)
-    assert qy.queries() == ()
-    assert qy.forecasts() == {}
+    assert embedded.queries() == ()
+    assert embedded.forecasts() == {}
 
 
 @pytest.mark.parametrize("many", [400, pytest.param(2000, marks=pytest.mark.long)])
@@ -332,9 +344,9 @@ def test_a_query_that_is_cancelled_raises_where_it_is_awaited(qy):
     asyncio.run(ask())
 
 
-def test_a_task_that_is_cancelled_lets_go_of_its_query(qy):
+def test_a_task_that_is_cancelled_lets_go_of_its_query(embedded):
     async def wait_for_it() -> None:
-        await qy.submit(ENDLESS)
+        await embedded.submit(ENDLESS)
 
     async def ask() -> None:
         task = asyncio.create_task(wait_for_it())
@@ -344,36 +356,36 @@ def test_a_task_that_is_cancelled_lets_go_of_its_query(qy):
             await task
 
     asyncio.run(ask())
-    check_empty(qy)
+    check_empty(embedded)
 
 
-def test_a_time_out_of_asyncio_ends_the_wait_and_not_the_query(qy):
+def test_a_time_out_of_asyncio_ends_the_wait_and_not_the_query(embedded):
     async def ask(handle) -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
                 await handle
 
-    handle = qy.submit(ENDLESS)
+    handle = embedded.submit(ENDLESS)
     asyncio.run(ask(handle))
     assert not handle.ended
     # Its event loop is closed, which is no error.
     handle.cancel()
     assert handle.wait(30)
-    check_empty(qy)
+    check_empty(embedded)
 
 
-def test_an_answer_after_its_event_loop_is_closed_is_no_error(qy):
+def test_an_answer_after_its_event_loop_is_closed_is_no_error(embedded):
     async def ask(handle) -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.01):
                 await handle
 
-    running = busy(qy)
-    handle = qy.submit(spin(0.5))
+    running = busy(embedded)
+    handle = embedded.submit(spin(0.5))
     asyncio.run(ask(handle))
     running.cancel()
     assert handle.result(30).fetchall()[0][1] == spun(0.5)
-    check_empty(qy)
+    check_empty(embedded)
 
 
 def test_a_query_is_known_as_soon_as_it_was_submitted(open_session):

@@ -7,6 +7,7 @@ import gc
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -248,10 +249,82 @@ def test_wrong_places_and_options_are_told(place: Place, tmp_path: Path):
 
 
 def test_a_session_that_was_idle_is_opened_again_unless_it_had_state(place: Place):
+    def end(qy: RemoteSession) -> None:
+        qy._transport.json("DELETE", f"/v1/sessions/{qy._session.id}")
+
     with queryard.connect(place.url, token=place.token) as qy:
-        qy._transport.json("DELETE", f"/v1/sessions/{qy._session.id}")
+        qy.sql("FROM duckdb_tables()").fetchall()  # which runs in a session, and leaves nothing
+        end(qy)
         assert qy.sql("SELECT 1").fetchall() == [(1,)]
+        qy.sql("FROM duckdb_tables()").fetchall()
+        end(qy)
+        # The first statement that leaves something goes to a new session, as nothing was lost.
         qy.sql("CREATE TEMP TABLE mine (n INTEGER)")
-        qy._transport.json("DELETE", f"/v1/sessions/{qy._session.id}")
+        assert qy.sql("FROM mine").fetchall() == []
+        end(qy)
         with pytest.raises(QueryardError, match=r"session has ended .*temporary tables"):
             qy.sql("SELECT 1")
+
+
+def test_a_transaction_that_has_ended_is_no_state(place: Place):
+    with queryard.connect(place.url, token=place.token) as qy:
+        qy.sql("BEGIN")
+        qy.sql("COMMIT")
+        qy._transport.json("DELETE", f"/v1/sessions/{qy._session.id}")
+        qy.sql("BEGIN")
+        qy._transport.json("DELETE", f"/v1/sessions/{qy._session.id}")
+        with pytest.raises(QueryardError, match="session has ended"):
+            qy.explain("SELECT 1")
+
+
+def test_a_client_that_only_reads_is_no_connection(place: Place):
+    with queryard.connect(place.url, token=place.token) as qy:
+        assert qy.sql("SELECT count(*) FROM numbers").fetchall() == [(ROWS,)]
+        qy.explain("SELECT 1")
+        assert qy._transport.json("GET", "/v1/sessions")["sessions"] == []
+        running = qy.submit(ENDLESS)
+        kept = qy.submit(f"{ENDLESS} WHERE a.range > 1", keep="1 min").id
+        qy.sql("CREATE TEMP TABLE mine (n INTEGER)")
+        assert len(qy._transport.json("GET", "/v1/sessions")["sessions"]) == 1
+    # What was entered outside of the session ends with the client as well.
+    until_s = time.monotonic() + 30
+    while (active := {view.id for view in place.session.queries()}) and time.monotonic() < until_s:
+        time.sleep(0.02)
+    assert active.isdisjoint({running.id, kept})
+
+
+def test_a_session_with_a_tenant_is_opened_at_once(place: Place):
+    with queryard.connect(place.url, token=place.token, tenant="default/reports") as qy:
+        handle = qy.submit("SELECT 1")
+        assert handle.wait(30)
+        state = qy._transport.json("GET", f"/v1/queries/{handle.id}")
+        assert state["tenant"] == "default/reports"
+
+
+def test_a_read_is_sent_again_if_its_answer_is_cut_before_it_begins(
+    place: Place, proxy: CuttingProxy
+):
+    with queryard.connect(proxy.url, token=place.token) as qy:
+        qy.sql("SELECT 1").fetchall()
+        proxy.cuts = [1]
+        assert qy.sql("SELECT 2").fetchall() == [(2,)]
+        assert proxy.dropped == 1
+
+
+def test_many_handles_are_awaited_without_a_thread_for_each(qy: RemoteSession):
+    async def wait_for_many() -> None:
+        slow = [qy.submit(f"{ENDLESS} WHERE a.range > {place}") for place in range(40)]
+        waiting = [asyncio.ensure_future(_awaited(handle)) for handle in slow]
+        await asyncio.sleep(0)
+        quick = qy.submit("SELECT 42", priority=1)
+        for handle in slow:
+            await asyncio.to_thread(handle.cancel)  # which needs a thread of the same executor
+        for each in waiting:
+            with pytest.raises(QueryCancelled):
+                await each
+        assert (await quick).fetchall() == [(42,)]
+
+    async def _awaited(handle: Any) -> Any:
+        return await handle
+
+    asyncio.run(wait_for_many())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ import queryard
 from queryard.engine.access import Access
 
 PLACES = ("embedded", "server")
+_beneath: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 
 @contextmanager
@@ -75,4 +77,10 @@ def a_session(place: str, folder: Path, *given: Any, **options: Any) -> Iterator
             served(session, folder) as url,
             queryard.connect(url, token=token_of(folder)) as remote,
         ):
+            _beneath[remote] = session
             yield remote
+
+
+def beneath(session: Any) -> Any:
+    """The embedded session that a session is, or is served by."""
+    return _beneath.get(session, session)

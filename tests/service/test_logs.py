@@ -7,6 +7,7 @@ import json
 import logging
 import threading
 
+from queryard.service import logs
 from queryard.service.http import browsing
 from queryard.service.logs import LOGGER, JsonLines, Later, Lines
 from queryard.service.quack.listener import _told
@@ -36,6 +37,25 @@ def test_a_pipe_that_takes_nothing_holds_up_no_event():
     handler.flush()
     told = [line.split()[-1] for line in stream.getvalue().splitlines()]
     assert told == [str(number) for number in range(100)]
+
+
+def test_lines_that_are_not_taken_are_dropped_and_counted(monkeypatch):
+    monkeypatch.setattr(logs, "MOST_LINES", 50)
+    stream = Stuck()
+    handler = Later(stream)
+    handler.setFormatter(Lines())
+    for number in range(1000):
+        handler.handle(logging.makeLogRecord({"msg": f"event {number}"}))
+    stream.go.set()
+    handler.flush()
+    handler.handle(logging.makeLogRecord({"msg": "event last"}))
+    handler.flush()
+    lines = stream.getvalue().splitlines()
+    lost = [line for line in lines if "dropped" in line]
+    counts = [int(line.rpartition("lines=")[2]) for line in lost]
+    assert "warning" in lost[0]
+    assert 0 < len(lines) - len(lost) <= 110
+    assert sum(counts) + len(lines) - len(lost) == 1001
 
 
 def test_defects_of_listeners_are_told_in_the_form_of_the_log(tmp_path, monkeypatch):

@@ -282,6 +282,24 @@ def test_connections_whose_grants_change_are_closed(ground):
     assert yard.usage.connections == 1
 
 
+def test_what_was_kept_for_former_grants_is_freed(ground):
+    yard, ann = ground.yard, ground.principal("ann")
+    before = yard.config
+    reaches = yard.session.host._reaches
+    for tables in ("numbers", "small", "numbers", "small"):
+        grants = {"sales": Access(frozenset({tables}), sealed=True)}
+        yard.reload(replace(before, grants=grants))
+        assert yard.shared(ann).describe(f"SELECT * FROM {tables}").names
+        with yard.open(ann) as client:
+            assert client.describe("SELECT 1").names == ("1",)
+    yard.reload(before)
+    assert yard.shared(ann).describe("SELECT n FROM numbers").names == ("n",)
+    assert eventually(lambda: not yard._retired)
+    yard.reload(before)
+    assert len(reaches._reaches) <= 2  # all, and all of a sealed client
+    assert len(reaches._describers) == 1
+
+
 def test_a_connection_that_opens_while_grants_change_is_closed(ground, monkeypatch):
     yard, real = ground.yard, ground.yard._client
 

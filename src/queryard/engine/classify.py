@@ -8,14 +8,13 @@ here reads SQL by itself.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from .errors import NotAllowed, failure
 from .parser import parse
+from .remembered import MOST, Remembered
 from .template import template
 from .tokens import MARK, Tokens, tokens
 
@@ -44,8 +43,8 @@ _OTHERS = frozenset(
 )
 # Statements in a WITH that change rows: they are SELECTs to DuckDB's parser.
 _CHANGES = frozenset({"delete", "insert", "merge", "update"})
-# Statements are remembered by their texts, up to so many characters of them.
-_MOST_REMEMBERED = 200_000
+# The words of longer texts are kept only while they are looked at.
+_WORDS_KEPT = 1_000
 _ANALYZE = ("analyze", "analyse")
 _QUERIES = ("select", "from", "with", "values", "table", "pivot", "unpivot", "describe", "(")
 _SYSTEM = ("information_schema", "pg_", "sqlite_", "duckdb_")
@@ -67,6 +66,13 @@ class Classified:
     def words(self) -> tuple[str, ...]:
         """Its tokens without comments, in lower case; a quoted name is no keyword."""
         return tuple(self.tokens.words)
+
+    def forget_words(self) -> None:
+        """Free the words of a long text: they are made again when they are asked for."""
+        if len(self.sql) > _WORDS_KEPT:
+            held = vars(self)
+            held.pop("tokens", None)
+            held.pop("words", None)
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
@@ -150,38 +156,9 @@ class Classified:
         return classify(rest(self.sql, at))[0]
 
 
-class _Remembered:
-    """The statements of texts that were seen of late: programs ask the same again and again."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._found: OrderedDict[str, tuple[Classified, ...]] = OrderedDict()
-        self._characters = 0
-
-    def get(self, sql: str) -> tuple[Classified, ...] | None:
-        with self._lock:
-            found = self._found.get(sql)
-            if found is not None:
-                self._found.move_to_end(sql)
-            return found
-
-    def put(self, sql: str, found: tuple[Classified, ...]) -> None:
-        with self._lock:
-            if sql in self._found:
-                return
-            self._found[sql] = found
-            self._characters += len(sql)
-            while self._characters > _MOST_REMEMBERED:
-                forgotten, _ = self._found.popitem(last=False)
-                self._characters -= len(forgotten)
-
-    def clear(self) -> None:
-        with self._lock:
-            self._found.clear()
-            self._characters = 0
-
-
-_remembered = _Remembered()
+# The statements of texts that were seen of late: programs ask the same again and again. A long one
+# is classified several times on its way.
+_remembered: Remembered[str, tuple[Classified, ...]] = Remembered(longest=MOST)
 
 
 def forget_statements() -> None:
@@ -210,7 +187,7 @@ def classify(sql: str) -> list[Classified]:
         found = [_looked_at(Classified(text, kind), tokens(text)) for text, kind in texts]
     if not found:
         raise NotAllowed("there is no statement in the text; write something like SELECT 42")
-    _remembered.put(sql, tuple(found))
+    _remembered.put(sql, len(sql), tuple(found))
     return found
 
 
@@ -242,6 +219,7 @@ def _looked_at(statement: Classified, found: Tokens) -> Classified:
     held["tokens"] = found
     needed = (statement.names, statement.template, statement.has_parameters, statement.reads)
     del held["tokens"], needed
+    statement.forget_words()
     return statement
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes as c
 import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -22,6 +21,7 @@ from .classify import Classified
 from .errors import QueryFailed, failure, missing_table
 from .instance import Connection
 from .parameters import bind
+from .remembered import MOST, Remembered
 from .settings import Settings, apply, reset
 from .small_instance import SmallInstance
 from .types import type_name
@@ -29,7 +29,6 @@ from .views import explain_missing
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 UNKNOWN = "UNKNOWN"
-KEPT = 1_000
 # What these give are counts and marks of DuckDB's own, unless they return rows.
 _ROWS = ("SELECT", "EXPLAIN", "CALL", "EXECUTE", "PRAGMA", "RELATION", "LOGICAL_PLAN")
 _CHANGES = ("INSERT", "UPDATE", "DELETE", "MERGE_INTO")
@@ -58,7 +57,9 @@ class Describer:
         self._lock = threading.Lock()
         self._closed = False
         self._place = SmallInstance(reach.catalog, reach.seal)
-        self._known: OrderedDict[tuple[str, Settings], tuple[int, Described]] = OrderedDict()
+        self._known: Remembered[tuple[str, Settings], tuple[int, Described]] = Remembered(
+            longest=MOST
+        )
 
     def describe(
         self, statement: Classified, parameters: Parameters | None, settings: Settings
@@ -73,10 +74,11 @@ class Describer:
                 found = self._describe(statement, parameters, settings)
             finally:
                 self._place.let_go()
+                if self._closed:  # meanwhile
+                    self._place.close()
             if parameters is None:
-                self._known[key] = shape, found
-                if len(self._known) > KEPT:
-                    self._known.popitem(last=False)
+                characters = sum(map(len, (statement.sql, *found.names, *found.types)))
+                self._known.put(key, characters, (shape, found))
             return found
 
     def known(self, statement: Classified, settings: Settings) -> Described | None:
@@ -86,10 +88,7 @@ class Describer:
 
     def _known_by(self, key: tuple[str, Settings], shape: int) -> Described | None:
         known = self._known.get(key)
-        if known is None or known[0] != shape:
-            return None
-        self._known.move_to_end(key)
-        return known[1]
+        return known[1] if known is not None and known[0] == shape else None
 
     def _describe(
         self, statement: Classified, parameters: Parameters | None, settings: Settings

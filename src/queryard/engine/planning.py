@@ -26,13 +26,13 @@ from .errors import is_syntax_error
 from .features import PlanAmounts
 from .instance import Connection
 from .plans import PlanNames, root_of
+from .remembered import Remembered
 from .small_instance import SmallInstance, no_seal
 from .tables import TableFacts
 from .written import refuse_written
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 _State = tuple[tuple[Table, int], ...]
-KEPT_PLANS = 2_000
 # Tables that no other instance than the session's can read.
 _ELSEWHERE = ("frame", "database")
 
@@ -51,7 +51,7 @@ class Planner:
         self._facts: dict[str, tuple[Table, int, TableFacts]] = {}
         # Template -> the tables and what was known of them, and what was found; None where there
         # is no plan.
-        self._plans: dict[str, tuple[_State, Features | None]] = {}
+        self._plans: Remembered[str, tuple[_State, Features | None]] = Remembered()
 
     def known(self, statement: Classified) -> Features | None:
         """The result for an earlier statement of the same template, if no file has changed."""
@@ -83,10 +83,7 @@ class Planner:
                 if is_syntax_error(error):
                     check_syntax(statement)  # the same without EXPLAIN before it
                 found = None
-            self._plans.pop(statement.template, None)
-            self._plans[statement.template] = (state, found)
-            while len(self._plans) > KEPT_PLANS:
-                del self._plans[next(iter(self._plans))]
+            self._plans.put(statement.template, len(statement.template), (state, found))
             return found
 
     def _tables(self, names: Set[str]) -> dict[str, Table]:

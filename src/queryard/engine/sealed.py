@@ -8,7 +8,7 @@ seen here is not opened either, since the instance is sealed (`queryard.engine.a
 from __future__ import annotations
 
 import os
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 
 import duckdb
@@ -20,6 +20,7 @@ from .access import Access
 from .allowed import check_creating
 from .classify import Classified, classify, direction, rest, unquoted
 from .errors import NotAllowed
+from .remembered import Remembered
 
 _SERVER = "a client of a server"
 # Reading, and what stays within the client's own instance. Databases are attached for reading but
@@ -78,14 +79,25 @@ _SCOPES = ("session", "local")
 _FROM_INSIDE = frozenset({"extract", "trim", "ltrim", "rtrim", "substring", "overlay", "position"})
 
 
-@lru_cache(maxsize=512)
+_checked: Remembered[tuple[Classified, Access], Classified] = Remembered()
+
+
 def checked_sealed(statement: Classified, access: Access) -> Classified:
     """The statement as it is run for a sealed client; an error where it may not be."""
-    if statement.kind == "COPY":
-        _check_names(statement)
-        return _copying(statement, access)
-    check_sealed(statement, access)
-    return statement
+    key = statement, access
+    if (known := _checked.get(key)) is not None:
+        return known
+    try:
+        if statement.kind == "COPY":
+            _check_names(statement)
+            found = _copying(statement, access)
+        else:
+            check_sealed(statement, access)
+            found = statement
+    finally:
+        statement.forget_words()
+    _checked.put(key, len(statement.sql), found)
+    return found
 
 
 def check_sealed(statement: Classified, access: Access) -> None:

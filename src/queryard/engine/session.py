@@ -121,14 +121,22 @@ class SessionInstance:
         if not (self._state.is_used or self.in_transaction) and self._own.is_outdated():
             self._close_instance()
 
+    @property
+    def holds(self) -> bool:
+        """Whether something would be lost with it: temporary tables, settings, a transaction."""
+        return self._needs_instance or bool(self.settings)
+
+    @property
+    def _needs_instance(self) -> bool:
+        return self._state.is_used or self.in_transaction or bool(self._functions)
+
     def close_unused(self) -> None:
         """Close the instance if nothing would be lost, and nothing happens there just now."""
         if not self._own.opening.acquire(blocking=False):
             return
         try:
             is_open = self._own.instance is not None
-            holds = self._state.is_used or self.in_transaction or bool(self._functions)
-            if is_open and not (holds or self._inside):
+            if is_open and not (self._needs_instance or self._inside):
                 self._close_instance()
         finally:
             self._own.opening.release()

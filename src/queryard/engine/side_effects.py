@@ -29,6 +29,9 @@ _PATH = re.compile(r"[/\\*]|\.[a-z]\w*$")
 BY_TEXT = frozenset({"query", "query_table"})
 _CHANGES_ROWS = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE_INTO", "COPY"})
 _CHANGES_NAMES = frozenset({"DROP", "ALTER"})
+_OF_A_CLIENT = frozenset(
+    {"TRANSACTION", "SET", "VARIABLE_SET", "PREPARE", "EXECUTE", "LOAD", "ATTACH", "DETACH"}
+)
 
 
 def concerns(left: Classified, later: Classified, catalog: Catalog) -> bool:
@@ -84,3 +87,22 @@ def _folder(uri: str) -> str:
     while "=" in os.path.basename(folder):
         folder = os.path.dirname(folder)
     return folder
+
+
+def state_left(statement: Classified) -> str:
+    """What a later statement of the same client may rely on, in a word or two; empty if nothing.
+
+    What is made outside of a database file goes with the client.
+
+    >>> from .classify import classify
+    >>> [state_left(s) for s in classify("BEGIN; CREATE TEMP VIEW v AS SELECT 1; SELECT 1")]
+    ['BEGIN', 'CREATE TEMP', '']
+    """
+    words, kind = statement.words, statement.kind
+    ends = [place for place, word in enumerate(words) if word in ("as", "(")]
+    head = words[: min(ends, default=len(words))]
+    makes = kind == "CREATE" and ("." not in head or not {"temp", "temporary"}.isdisjoint(head))
+    sets = kind == "PRAGMA" and "=" in words
+    if kind in _OF_A_CLIENT or makes or sets or words[0] == "deallocate":
+        return " ".join(words[: 2 if makes else 1]).upper()
+    return ""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from .classify import Classified
+from .remembered import Remembered
 
 # Functions that DuckDB calls volatile or constant within one query only, and words that stand for
 # them; and ways to take a sample.
@@ -72,7 +71,9 @@ _ENDINGS = (
 )
 
 
-@lru_cache(maxsize=256)
+_known: Remembered[Classified, bool] = Remembered()
+
+
 def may_differ(statement: Classified) -> bool:
     """Whether it depends on chance, on the time, or on files that are no tables.
 
@@ -82,6 +83,14 @@ def may_differ(statement: Classified) -> bool:
     >>> [may_differ(s) for s in classify('from "a.csv"')]
     [True]
     """
+    found = _known.get(statement)
+    if found is None:
+        found = _may_differ(statement)
+        _known.put(statement, len(statement.sql), found)
+    return found
+
+
+def _may_differ(statement: Classified) -> bool:
     names = statement.names
     if not names.isdisjoint(_NAMES):
         return True

@@ -81,6 +81,7 @@ _HELD = (
     "CREATE TABLE held (session TEXT, query TEXT, reason TEXT, seconds FLOAT)",
     "CREATE INDEX held_by_query ON held (session, query)",
 )
+_BEGUN = ("ALTER TABLE done ADD COLUMN state TEXT DEFAULT 'done'",)
 
 MIGRATIONS: Sequence[Sequence[str]] = (
     _FIRST,
@@ -89,6 +90,7 @@ MIGRATIONS: Sequence[Sequence[str]] = (
     _DONE,
     _BY_TIME,
     _HELD,
+    _BEGUN,
 )
 VERSION = len(MIGRATIONS)
 

@@ -129,7 +129,7 @@ class HistoryReader:
         return [PastRow(**row) for row in self._rows(selections.PAST, limit=limit)]
 
     def done(self, tenant: str, key: str) -> DoneRow | None:
-        """The statement with side effects that a tenant has run under an idempotency key."""
+        """The statement with side effects that a tenant has begun under an idempotency key."""
         wanted = "SELECT * FROM done WHERE tenant = :tenant AND key = :key"
         rows = self._rows(wanted, tenant=tenant, key=key)
         return DoneRow(**_without_session(rows[0])) if rows else None

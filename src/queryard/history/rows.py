@@ -116,11 +116,16 @@ class CostRow:
     burst_s: float
 
 
+DoneState = Literal["begun", "done", "undone"]
+"""It may have run; it ended well; it failed, and has left nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class DoneRow:
-    """A statement with side effects that ended well, by its idempotency key.
+    """What became of a statement with side effects, by its idempotency key.
 
-    `statement` is a hash of its text and parameters, `ended_at` in seconds since 1970.
+    `statement` is a hash of its text and parameters, `ended_at` is when the state was so, in
+    seconds since 1970.
     """
 
     tenant: str
@@ -128,6 +133,7 @@ class DoneRow:
     statement: str
     query: str
     ended_at: float
+    state: DoneState = "done"
 
 
 Recorded = Step | AskedRow | EndedRow | ForecastRow | HeldRow | CostRow | DoneRow | SessionRow

@@ -2,7 +2,7 @@
 
 Everything belongs to a session. `steps` is the journal, and jobs, tasks, leases, estimates and
 policies are read off it. Two tables outlive the sessions: `past`, what the queries of a template
-took, and `done`, the statements with side effects that have run under an idempotency key.
+took, and `done`, the statements with side effects that were begun under an idempotency key.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ COLUMNS = {
     "estimates": "session, time_s, job, map_s, reduce_s, work_s",
     "policies": "session, time_s, profile",
     "past": "template, ended_at, work_s, held_s, peak_memory_bytes",
-    "done": "session, tenant, key, statement, query, ended_at",
+    "done": "session, tenant, key, statement, query, ended_at, state",
 }
 
 # The largest first, so that most of a session is gone if removing it is interrupted.

@@ -246,8 +246,8 @@ class EffectRunner:
             self._later(ticket.keep_s, lambda: self._tickets.expire(self._now()))
         if effect.work is not None:
             self._close(effect.work)
-        if ticket.status == "finished" and ticket.request.runs_once:
-            self._background.start(lambda: self._end_once(ticket))
+        if ticket.once:
+            self._background.start(lambda: self._end_once(ticket, effect.lasts))
         else:
             end_ticket(ticket)
 
@@ -255,16 +255,21 @@ class EffectRunner:
         if work.holds:
             self._background.start(work.close)
 
-    def _end_once(self, ticket: Ticket) -> None:
-        """Remember that a statement has run under its key, and only then tell its end."""
+    def _end_once(self, ticket: Ticket, lasts: bool) -> None:
+        """Write down whether a statement has run under its key, and only then tell its end."""
+        ran: bool | None = ticket.status == "finished" and lasts
+        if ticket.status != "finished" and ticket.request.is_script:
+            ran = None  # some of its statements may have
         try:
-            self._recorder.done(ticket.facts)
+            self._recorder.keys.end(ticket.request, ticket.id, ran)
         finally:
             end_ticket(ticket)
 
 
 def end_ticket(ticket: Ticket) -> None:
-    """Wake all that wait for a query."""
+    """Wake all that wait for a query; what was needed to run it goes."""
+    for statement in ticket.request.statements:
+        statement.forget_words()
     ticket.over.set()
     if ticket.request.online is not None:
         ticket.request.online.log.close()

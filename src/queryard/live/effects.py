@@ -151,10 +151,14 @@ class RecordRefused(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """Nothing of a query is left but its rows."""
+    """Nothing of a query is left but its rows.
+
+    `lasts` says that no open transaction may undo it; it is told of queries with a key.
+    """
 
     facts: QueryFacts
     work: Work | None
+    lasts: bool = True
 
 
 Effect = (

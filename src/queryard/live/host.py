@@ -164,6 +164,10 @@ class Host:
         """What clients with this access reach: one object for all of them."""
         return self._reaches.reach(access)
 
+    def keep_reaches(self, accesses: Collection[Access]) -> None:
+        """Free what was kept for clients of other accesses, of which none will come."""
+        self._reaches.keep_only(accesses)
+
     def describer(self, reach: Reach) -> Describer:
         """What describes statements for clients of a reach."""
         self._door.check_open()

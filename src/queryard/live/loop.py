@@ -22,6 +22,8 @@ from .inputs import Input
 T = TypeVar("T")
 # How long `ask` waits for its answer.
 ASK_S = 30.0
+# So many timers more than are needed are kept; then those of queries that have ended are dropped.
+TIMERS = 1_000
 
 
 class _Question(Generic[T]):
@@ -72,6 +74,7 @@ class Loop:
         self._began = clock()
         self._mail = mailbox.items
         self._timers: list[tuple[float, int, Input]] = []
+        self._most_timers = TIMERS
         self._order = itertools.count()
         self._over = False
         self._thread = threading.Thread(target=self._run, name="queryard-loop", daemon=True)
@@ -164,8 +167,17 @@ class Loop:
         for effect in effects:
             if isinstance(effect, SetTimer):
                 heapq.heappush(self._timers, (effect.time_s, next(self._order), effect.input))
+                if len(self._timers) > self._most_timers:
+                    self._thin_out()
             else:
                 self._carry_out(effect)
+
+    def _thin_out(self) -> None:
+        """Drop the timers of queries that have ended, however late they are due."""
+        awaits = self._coordinator.awaits
+        self._timers = [timer for timer in self._timers if awaits(timer[2])]
+        heapq.heapify(self._timers)
+        self._most_timers = 2 * len(self._timers) + TIMERS
 
     def _answer_the_rest(self) -> None:
         """The mailbox is not read any more: fail the questions that are still in it."""

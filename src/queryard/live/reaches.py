@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
 
 from queryard.engine.access import ALL, Access, Reach
 from queryard.engine.describing import Describer
@@ -33,6 +34,16 @@ class Reaches:
             if found is None:
                 found = self._describers[reach.access] = Describer(reach)
             return found
+
+    def keep_only(self, accesses: Collection[Access]) -> None:
+        """Forget what no client will ask for again; clients that have a reach keep it."""
+        with self._changing:
+            gone = (self._reaches.keys() | self._describers.keys()) - {ALL, *accesses}
+            for access in gone:
+                self._reaches.pop(access, None)
+            describers = [self._describers.pop(each) for each in gone & self._describers.keys()]
+        for describer in describers:
+            describer.close()
 
     def close(self) -> None:
         """End what describes statements."""

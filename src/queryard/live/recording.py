@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 import uuid
@@ -19,7 +18,6 @@ from queryard.engine.redaction import without_literals, without_values
 from queryard.history import (
     AskedRow,
     CostRow,
-    DoneRow,
     EndedRow,
     ForecastRow,
     History,
@@ -36,6 +34,7 @@ from queryard.version import __version__
 
 from .amounts import as_bytes
 from .facts import QueryFacts, Status
+from .keys import KeyRecord
 from .monitor import SessionReport
 from .redacted_steps import without_causes
 from .request import QueryRequest
@@ -86,6 +85,7 @@ class Recorder:
     def __init__(self, file: Path | None, keep: Retention | None = None) -> None:
         self.session = uuid.uuid4().hex[:12]
         self.history = None if file is None else History.open(file, keep=keep)
+        self.keys = KeyRecord(self.history)
         # Whether values that users wrote into statements are left out.
         self.redacts = False
         # Active queries that are in the history.
@@ -163,28 +163,6 @@ class Recorder:
     def _told(self, error: BaseException) -> str:
         return without_values(str(error)) if self.redacts else str(error)
 
-    def done(self, facts: QueryFacts) -> None:
-        """A statement with side effects and an idempotency key has ended well.
-
-        It waits until this is in the file: a key that was told to be done must not run again after
-        a crash.
-        """
-        request = facts.request
-        if self.history is None:
-            return
-        statement = hash_of(request)
-        self.history.done(
-            DoneRow(request.tenant, request.idempotency_key, statement, facts.id, time.time())
-        )
-        self.history.flush()
-
-    def done_before(self, request: QueryRequest) -> DoneRow | None:
-        """The statement that has run under the key of this one; reads the file."""
-        if self.history is None or not self.history.file.is_file():
-            return None
-        with HistoryReader(self.history.file) as reader:
-            return reader.done(request.tenant, request.idempotency_key)
-
     def forecast(self, query: str, timed: TimedForecast) -> None:
         if self.history is not None:
             found = timed.forecast
@@ -230,12 +208,6 @@ class Recorder:
     def close(self) -> None:
         if self.history is not None:
             self.history.close()
-
-
-def hash_of(request: QueryRequest) -> str:
-    """Equal for requests of the same text and parameters."""
-    asked = repr((request.sql, request.parameters))
-    return hashlib.sha256(asked.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _asked(facts: QueryFacts) -> AskedRow:

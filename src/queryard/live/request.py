@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,8 @@ from queryard.results.online import AnswerLog
 
 from .sharing import Choice, TextScan
 
+ONE_SENDING = "once-"
+"""Idempotency keys that begin so are made for one request, which may be sent twice."""
 Plan = Literal["auto", "native", "staged"]
 PLANS: tuple[Plan, ...] = ("auto", "native", "staged")
 
@@ -88,6 +91,29 @@ class QueryRequest:
     def runs_once(self) -> bool:
         """Whether it must not run again under its idempotency key, also after a restart."""
         return bool(self.idempotency_key) and self.lasting and self.has_side_effects
+
+    @property
+    def guards_sending(self) -> bool:
+        """Whether its key is for one request: no other will come with it."""
+        return self.idempotency_key.startswith(ONE_SENDING)
+
+    @property
+    def is_script(self) -> bool:
+        """Whether it has several statements, of which some may have run if it fails."""
+        return len(self.statements) > 1
+
+    def leaves_open(self, in_transaction: bool) -> bool:
+        """Whether a transaction is open once it has run, if one was or was not before."""
+        for statement in self.statements:
+            if statement.kind == "TRANSACTION":
+                in_transaction = statement.words[0] in ("begin", "start")
+        return in_transaction
+
+    @cached_property
+    def asked_hash(self) -> str:
+        """What must be the same if an idempotency key is: the text and the parameters."""
+        asked = repr((self.sql, self.parameters))
+        return hashlib.sha256(asked.encode("utf-8", "surrogatepass")).hexdigest()
 
     @cached_property
     def template(self) -> str:

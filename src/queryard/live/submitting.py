@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Hashable
 
 from queryard.backends.protocol import Backend
@@ -22,9 +21,10 @@ from .estimates.estimator import Estimator
 from .estimates.waits import Waits
 from .facts import QueryFacts
 from .inputs import ClientPort
+from .keys import check_no_transaction
 from .loop import Loop
 from .policy_in_force import PolicyInForce
-from .recording import Recorder, hash_of
+from .recording import Recorder
 from .request import QueryRequest
 from .ticket import Ticket
 from .tickets import Tickets
@@ -75,18 +75,37 @@ class Submitting:
         """Submit a query; raises the reason if it is refused: see `Host.submit`."""
         self._door.check_open()
         self._upkeep.want_statistics(request.statements)
-        if request.runs_once:
-            self._check_not_done(request)
+        if not request.idempotency_key:
+            return self._submit(client, request, key, keep_s, account)
+        with self._recorder.keys.held(request):
+            once = self._is_first(client, request)
+            return self._submit(client, request, key, keep_s, account, once)
+
+    def _submit(
+        self,
+        client: ClientPort,
+        request: QueryRequest,
+        key: Hashable | None,
+        keep_s: float | None,
+        account: Account,
+        once: bool = False,
+    ) -> Ticket:
+        """The same; if it runs `once`, the history is told before it begins."""
         prediction = self._first(request)
         wait_s = self._wait_s(client, request, prediction.work_s)
         ticket = self._ticket(request, prediction, keep_s, account)
         query = ticket.id
+        if once:
+            ticket.once = True
+            self._recorder.keys.begin(request, query)
         self._tickets.add(ticket)
         given = inputs.Submit(query, query, client, request, prediction, key, wait_s)
         try:
             entered = self._enter(ticket, given)
         except QueryardError:
-            raise  # it was refused
+            if once:  # it was refused
+                self._recorder.keys.end(request, query, ran=False)
+            raise
         except BaseException:  # interrupted: it may have been admitted all the same
             error = QueryCancelled("interrupted while it was submitted")
             self._door.post(inputs.Cancel(query, error))
@@ -135,6 +154,13 @@ class Submitting:
     def _again(self, query: str, request: QueryRequest) -> Ticket:
         """The query that came with the same idempotency key."""
         found = self._tickets.find(query)
+        if found is None and request.runs_once:
+            raise AlreadyRan(
+                f"idempotency_key {request.idempotency_key!r}: its statement has run already, as "
+                f"query {query}, and what it returned is kept no more; it was not run again. The "
+                "history says how it ended",
+                query,
+            )
         if found is None:
             raise QueryardError(
                 f"idempotency_key {request.idempotency_key!r}: its query {query} has ended and its "
@@ -142,25 +168,15 @@ class Submitting:
             )
         return found
 
-    def _check_not_done(self, request: QueryRequest) -> None:
-        """Raise if a statement has run under its key in an earlier session on this data."""
+    def _is_first(self, client: ClientPort, request: QueryRequest) -> bool:
+        """Whether a statement must not run again under its key; raises if it has run."""
+        check_no_transaction(request, client.in_transaction)
+        if not request.runs_once or request.leaves_open(client.in_transaction):
+            return False
         if self._loop.ask(lambda coordinator: coordinator.knows_key(request)):
-            return
-        done = self._recorder.done_before(request)
-        if done is None:
-            return
-        key = f"idempotency_key {request.idempotency_key!r}"
-        if done.statement != hash_of(request):
-            raise QueryardError(
-                f"{key}: came with another statement or other parameters before; use a key of its "
-                "own for each statement"
-            )
-        when = datetime.datetime.fromtimestamp(done.ended_at)
-        raise AlreadyRan(
-            f"{key}: its statement has run already, as query {done.query}, and ended well on "
-            f"{when:%Y-%m-%d at %H:%M:%S}; it was not run again. Use another key to run it again",
-            done.query,
-        )
+            return False
+        self._recorder.keys.check(request)
+        return True
 
     def _wait_s(self, client: ClientPort, request: QueryRequest, work_s: float) -> float:
         """How long a query would wait, if that may be longer than some limit."""

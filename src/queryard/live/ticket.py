@@ -43,6 +43,8 @@ class Ticket:
         self.is_read = False
         # The first forecast that was made of it.
         self.first_forecast: TimedForecast | None = None
+        # Whether the history is told under its key that it has begun, and how it ended.
+        self.once = False
 
     @property
     def request(self) -> QueryRequest:

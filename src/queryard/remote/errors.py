@@ -9,7 +9,7 @@ from queryard.core.errors import InvalidProfile, QueryardError
 from queryard.engine.errors import NotAllowed
 from queryard.engine.parameters import WrongParameters
 from queryard.history.errors import HistoryError
-from queryard.live.admission.limits import AlreadyRan, Refused
+from queryard.live.admission.limits import AlreadyRan, MayHaveRun, Refused
 from queryard.results.errors import (
     DatabaseBusy,
     Deadlock,
@@ -48,6 +48,10 @@ def _already_ran(text: str, problem: Mapping[str, Any]) -> QueryardError:
     return AlreadyRan(text, str(problem.get("query", "")))
 
 
+def _may_have_run(text: str, problem: Mapping[str, Any]) -> QueryardError:
+    return MayHaveRun(text, str(problem.get("query", "")))
+
+
 def _plain(kind: type[QueryardError]) -> Callable[[str, Mapping[str, Any]], QueryardError]:
     return lambda text, problem: kind(text)
 
@@ -63,6 +67,7 @@ _BY_NAME: Mapping[str, Callable[[str, Mapping[str, Any]], QueryardError]] = {
     "too-many": _refused,
     "refused": _refused,
     "already-ran": _already_ran,
+    "may-have-run": _may_have_run,
     "draining": _plain(ServerError),
     "stopped": _plain(ServerError),
     "deadlock": _plain(Deadlock),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 import weakref
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import httpx
@@ -32,6 +33,10 @@ FRESH_S = 0.02
 _ENDED = ("finished", "failed", "cancelled")
 
 
+def _nothing(query: str) -> None:
+    """Where no session wants to know that a query is over."""
+
+
 class RemoteHandle:
     """What `submit` gives back at once, with the methods of an embedded session's handle.
 
@@ -48,8 +53,12 @@ class RemoteHandle:
         keeps: bool = True,
         response: httpx.Response | None = None,
         owner: object = None,
+        over: Callable[[str], None] = _nothing,
     ) -> None:
-        """`response` is an answer with its rows from the first on, if there is one already."""
+        """`response` is an answer with its rows from the first on, if there is one already.
+
+        `over` is told when the query has ended, or is cancelled.
+        """
         self.id: str = state["id"]
         self.sql: str = state["sql"]
         self.has_side_effects = has_side_effects
@@ -60,7 +69,8 @@ class RemoteHandle:
         self._response = response
         self._answer: Answer | None = None
         self._shared: weakref.ref[Answer] | None = None
-        self._rows = _Rows(transport, self.id, cancels=not (keeps or has_side_effects))
+        self._over = over
+        self._rows = _Rows(transport, self.id, over, cancels=not (keeps or has_side_effects))
         self._interest = _Interest(self._rows, owner)
 
     # --- how far it is ---------------------------------------------------------------------------
@@ -74,6 +84,8 @@ class RemoteHandle:
 
     def _see(self, state: Told) -> None:
         self._state, self._seen_s = state, time.monotonic()
+        if state["timing"]["ended_s"] is not None:
+            self._over(self.id)
 
     @property
     def status(self) -> Status:
@@ -126,7 +138,23 @@ class RemoteHandle:
 
     def __await__(self) -> Generator[Any, None, Answer]:
         """`answer = await handle`: the answer, as soon as its first rows are there."""
-        return asyncio.to_thread(self.result).__await__()
+        return self._ready().__await__()
+
+    async def _ready(self) -> Answer:
+        loop = asyncio.get_running_loop()
+        ready = asyncio.Event()
+
+        def tell() -> None:
+            # The event loop may be closed by the time the query answers: then nothing awaits it.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(ready.set)
+
+        withdraw = self._reading().when_ready(tell)
+        try:
+            await ready.wait()
+        finally:
+            withdraw()
+        return self.result()
 
     def result(self, timeout: float | str | None = None) -> Answer:
         """The answer, as soon as its first rows are there; raises the query's error.
@@ -139,9 +167,7 @@ class RemoteHandle:
 
     def take(self, timeout: float | str | None = None) -> Answer:
         """The answer, for a caller that keeps it: the rows are freed with the answer object."""
-        with self._lock:
-            response, self._response = self._response, None
-            stream = self._rows.stream or self._rows.start(response)
+        stream = self._reading()
         stream.schema(_seconds(timeout))
         with self._lock:
             answer = None if self._shared is None else self._shared()
@@ -154,6 +180,20 @@ class RemoteHandle:
                 answer = Answer(stream, self._rows.leave, self._interest)
                 self._shared = weakref.ref(answer)
         return answer
+
+    def _reading(self) -> ResultStream:
+        """Its rows, which are read from now on."""
+        with self._lock:
+            response, self._response = self._response, None
+            return self._rows.stream or self._rows.start(response)
+
+    def gather(self, rows: int, size_bytes: int) -> None:
+        """Wait until so many rows have come, or bytes wait to be read, or no more will come."""
+        self._reading().gather(rows, size_bytes)
+
+    def wait_for_rows(self, rows: int, timeout_s: float) -> None:
+        """Wait for all rows, or for so many of them; at most so long."""
+        self._reading().wait_for_end(rows, timeout_s)
 
     def wait(self, timeout: float | str | None = None) -> bool:
         """Wait until the query has ended; True if it has. Its rows must be read meanwhile."""
@@ -204,9 +244,12 @@ class _Interest:
 class _Rows:
     """The rows of a query on their way here; it knows nothing of handles and answers."""
 
-    def __init__(self, transport: Transport, query: str, cancels: bool) -> None:
+    def __init__(
+        self, transport: Transport, query: str, over: Callable[[str], None], cancels: bool
+    ) -> None:
         self._transport = transport
         self._query = query
+        self._over = over
         # Whether the query is cancelled when its rows are wanted no more.
         self._cancels = cancels
         self.stream: ResultStream | None = None
@@ -221,10 +264,12 @@ class _Rows:
         """They are wanted no more; a finalizer may call this in the middle of anything."""
         if self.stream is not None:
             if self.stream.complete:
+                self._over(self._query)
                 return  # the server knows that they were read
             self.stream.close()
         if self._cancels:
             self._cancels = False
+            self._over(self._query)
             self._transport.later("DELETE", f"/v1/queries/{self._query}")
 
 

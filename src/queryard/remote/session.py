@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn, Unpack
+from typing import Any, Unpack
 
+import httpx
+
+from queryard.engine.classify import classify
 from queryard.engine.native import Parameters
 from queryard.history.rows import QueryRecord
 from queryard.live.amounts import as_age, as_seconds
@@ -25,7 +28,8 @@ from queryard.sql.catalog.quoting import written_name
 
 from .catalog import RemoteCatalog
 from .controls import RemoteControls
-from .errors import NotKnown, NotOnServer
+from .embedded_only import EmbeddedOnly
+from .errors import NotKnown
 from .handle import RemoteHandle
 from .looking import Looking
 from .online import follow
@@ -38,10 +42,11 @@ from .transport import ARROW, Transport
 FIRST_S = 20.0
 
 
-class RemoteSession:
+class RemoteSession(EmbeddedOnly):
     """Queries go in by `sql` and `submit`, from any thread; close it, or use it with `with`.
 
-    Settings, temporary tables and transactions belong to it, as to an embedded session.
+    Settings, temporary tables and transactions belong to it, as to an embedded session. The server
+    keeps a session for it from the first statement on that does more than read.
     """
 
     def __init__(
@@ -146,8 +151,21 @@ class RemoteSession:
     ) -> RemoteHandle:
         self._owner.check()
         given = submission(sql, parameters, self._plan, online, **options)
-        self._session.has_state |= not given.reads
-        response = self._session.post(given.body, wait_s, again=given.has_key or not wait_s)
+
+        def send(session: str | None) -> httpx.Response:
+            # It may be sent twice: a statement with side effects has a key, and a read whose
+            # connection drops is dropped by the server.
+            return self._transport.begin(
+                "POST",
+                "/v1/queries",
+                body={**given.body, "session": session},
+                params={"wait": wait_s} if wait_s else None,
+                accept=ARROW if wait_s else "application/json",
+                again=True,
+                wait_s=wait_s,
+            )
+
+        response = self._session.run(send, given.statements)
         has_rows = response.headers["content-type"].startswith(ARROW)
         if has_rows:
             state = _begun(response.headers["queryard-query"], sql)
@@ -155,6 +173,8 @@ class RemoteSession:
             with self._transport.reading(response):
                 state = json.loads(response.read())
             self._looking.note_clock(state)
+        if given.reads:
+            self._session.began(state["id"])
         return RemoteHandle(
             self._transport,
             state,
@@ -162,6 +182,7 @@ class RemoteSession:
             keeps=given.keeps,
             response=response if has_rows else None,
             owner=self,
+            over=self._session.over,
         )
 
     def query(self, query: str) -> RemoteHandle:
@@ -191,8 +212,14 @@ class RemoteSession:
         self, what: str, sql: str, parameters: Parameters, plan: Plan | None, **more: Any
     ) -> Any:
         self._owner.check()
-        body = asked(sql, parameters, plan, self._plan) | {"session": self._session.id, **more}
-        return self._transport.json("POST", f"/v1/{what}", body=body, again=not more.get("analyze"))
+        body = asked(sql, parameters, plan, self._plan) | more
+        runs = bool(more.get("analyze"))
+
+        def send(session: str | None) -> Any:
+            named = {**body, "session": session}
+            return self._transport.json("POST", f"/v1/{what}", body=named, again=not runs)
+
+        return self._session.run(send, classify(sql) if runs else ())
 
     def cancel(self, query: str) -> None:
         """Stop a query by its id; an unknown or ended one is ignored."""
@@ -260,9 +287,15 @@ class RemoteSession:
         """What an admin can change of the server: policy, tenants, pause, drain; and what-ifs."""
         return RemoteControls(self._transport)
 
-    def use_profile(self, profile: str | Mapping[str, Any]) -> None:
-        """Let the server decide by another policy from now on; for an admin's token."""
+    def use_profile(self, profile: str | Mapping[str, Any], *, reason: str = "") -> None:
+        """Let the server decide by another policy from now on; for an admin's token.
+
+        The server records the token that has chosen it, and the `reason`.
+        """
         self._owner.check()
+        if reason:
+            self.controls.profile(profile, reason=reason)
+            return
         self._transport.json("PUT", "/v1/profiles/current", body={"profile": profile}, again=True)
 
     def scheduler(self, limit: int = 100) -> dict[str, Any]:
@@ -271,34 +304,6 @@ class RemoteSession:
         Reasons and decisions are for an admin's token.
         """
         return dict(self._looking.get("/v1/scheduler", {"limit": limit}))
-
-    # --- what a server does not do ---------------------------------------------------------------
-
-    def create_function(self, *given: Any, **options: Any) -> NoReturn:
-        """Refused: a Python function cannot run on a server."""
-        raise _not_here("create_function", "write it as a macro: CREATE TEMP MACRO …")
-
-    def register(self, *given: Any, **options: Any) -> NoReturn:
-        """Refused: the tables of a server are named in its catalog file."""
-        raise _not_here(
-            "register", "name the table in the server's catalog file, or CREATE TEMP TABLE …"
-        )
-
-    def unregister(self, name: str) -> NoReturn:
-        """Refused, as `register` is."""
-        raise _not_here("unregister", "the tables of a server are named in its catalog file")
-
-    def iterate(self, *given: Any, **options: Any) -> NoReturn:
-        """Refused: a Python program cannot run on a server."""
-        raise _not_here("iterate", "run the program in an embedded session")
-
-    def shuffle(self, *given: Any, **options: Any) -> NoReturn:
-        """Refused: shuffled copies are made where the data is."""
-        raise _not_here("shuffle", "run `queryard shuffle TABLE` on the server's machine")
-
-    def report(self) -> NoReturn:
-        """Refused: what a server costs is in its metrics."""
-        raise _not_here("report", "GET /metrics has the figures of the server")
 
     # --- the end ---------------------------------------------------------------------------------
 
@@ -323,7 +328,3 @@ class RemoteSession:
 def _begun(query: str, sql: str) -> dict[str, Any]:
     """What is known of a query before its state was asked for."""
     return {"id": query, "sql": sql, "state": "running"}
-
-
-def _not_here(what: str, remedy: str) -> NotOnServer:
-    return NotOnServer(f"{what}: a session on a server cannot do this; {remedy}")

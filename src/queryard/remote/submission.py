@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from queryard.core.errors import QueryardError
-from queryard.engine.classify import classify
+from queryard.engine.classify import Classified, classify
 from queryard.engine.native import Parameters
 from queryard.live.amounts import as_seconds, as_time_left
 from queryard.live.client import check_types
-from queryard.live.request import Plan, checked_plan, checked_priority, checked_tenant
+from queryard.live.request import (
+    ONE_SENDING,
+    Plan,
+    checked_plan,
+    checked_priority,
+    checked_tenant,
+)
 
 from .parameters import as_json
 
@@ -21,13 +27,13 @@ class Submission(NamedTuple):
     """The document of a query, and what the session knows of it."""
 
     body: Mapping[str, Any]
-    reads: bool
+    statements: Sequence[Classified]
     keeps: bool
 
     @property
-    def has_key(self) -> bool:
-        """Whether it runs once, though its request may be sent twice."""
-        return bool(self.body["idempotency_key"])
+    def reads(self) -> bool:
+        """Whether none of its statements has side effects."""
+        return all(statement.reads for statement in self.statements)
 
 
 def only_reads(sql: str) -> bool:
@@ -64,7 +70,8 @@ def submission(
 ) -> Submission:
     """A query with the options of `submit`, all checked as an embedded session does."""
     body = asked(sql, parameters, plan, usual)
-    reads = only_reads(sql)
+    statements = classify(sql)
+    reads = all(statement.reads for statement in statements)
     if keep is not None:
         as_seconds(keep, "keep")
     if not isinstance(idempotency_key, str):
@@ -76,10 +83,10 @@ def submission(
         "time_limit": None if time_limit is None else _time(time_limit, "time_limit"),
         "deadline": None if deadline is None else as_time_left(deadline, "deadline"),
         # With a key a statement runs once, though its request may be sent twice.
-        "idempotency_key": idempotency_key or ("" if reads else f"once-{uuid.uuid4().hex}"),
+        "idempotency_key": idempotency_key or ("" if reads else f"{ONE_SENDING}{uuid.uuid4().hex}"),
         "online": online or False,
     }
-    return Submission(body, reads, keep is not None)
+    return Submission(body, statements, keep is not None)
 
 
 def _time(amount: float | str, what: str) -> float | str:

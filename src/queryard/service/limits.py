@@ -109,6 +109,10 @@ class Usage:
             "when others have left, or raise connections in [service.limits]"
         )
 
+    def connections_of(self, token: str) -> int:
+        """How many connections a token has."""
+        return self._connections[token]
+
     def disconnect(self, token: str) -> None:
         self._take(self._connections, token, 1)
 

@@ -18,6 +18,8 @@ from .config import LogFormat
 FLUSH_S = 2.0
 # Lines of this time are written together: a thread that is woken for each costs more than the line.
 GATHER_S = 0.05
+# Lines that wait to be written, where a terminal or a pipe takes nothing; others are dropped.
+MOST_LINES = 10_000
 LOGGER = logging.getLogger("queryard.service")
 # Of these libraries only warnings are told, in our form.
 _OTHERS = ("uvicorn", "uvicorn.error", "asyncio", "py.warnings")
@@ -60,10 +62,14 @@ class Later(logging.StreamHandler[TextIO]):
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
         self._records: SimpleQueue[logging.LogRecord | threading.Event] = SimpleQueue()
+        self._dropped = 0
         threading.Thread(target=self._write, name="queryard-log", daemon=True).start()
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._records.put(record)
+        if self._records.qsize() < MOST_LINES:
+            self._records.put(record)
+        else:
+            self._dropped += 1
 
     def flush(self) -> None:
         """Wait until all that was told so far is written, for a while."""
@@ -77,6 +83,8 @@ class Later(logging.StreamHandler[TextIO]):
             time.sleep(GATHER_S)
             told = [first, *(self._records.get() for _ in range(self._records.qsize()))]
             records = [each for each in told if isinstance(each, logging.LogRecord)]
+            if self._dropped:
+                records.append(self._lost())
             try:
                 lines = (self.format(record) + self.terminator for record in records)
                 self.stream.write("".join(lines))
@@ -87,6 +95,13 @@ class Later(logging.StreamHandler[TextIO]):
             for done in told:
                 if isinstance(done, threading.Event):
                     done.set()
+
+    def _lost(self) -> logging.LogRecord:
+        """A line that tells how many are missing."""
+        count, self._dropped = self._dropped, 0
+        told = {"msg": "lines of the log were dropped: they were not taken in time"}
+        level = {"levelno": logging.WARNING, "levelname": "WARNING"}
+        return logging.makeLogRecord({**told, **level, "fields": {"lines": count}})
 
 
 class JsonLines(logging.Formatter):

@@ -13,7 +13,7 @@ from queryard.core.errors import InvalidProfile, QueryardError
 from queryard.engine.errors import InputMissing, NotAllowed
 from queryard.engine.parameters import WrongParameters
 from queryard.history.errors import HistoryError
-from queryard.live.admission.limits import AlreadyRan, Refused
+from queryard.live.admission.limits import AlreadyRan, MayHaveRun, Refused
 from queryard.results.errors import (
     DatabaseBusy,
     Deadlock,
@@ -115,6 +115,7 @@ BY_CLASS: tuple[tuple[type[BaseException], Kind], ...] = (
     (TooMany, Kind("too-many", 429, "A limit of the server is reached", "53400")),
     (Refused, Kind("refused", 429, "The query was not admitted", "53400")),
     (AlreadyRan, Kind("already-ran", 409, "The statement has run already", "55000")),
+    (MayHaveRun, Kind("may-have-run", 409, "The statement may have run already", "55000")),
     (Deadlock, Kind("deadlock", 409, "Two transactions wait for each other", "40P01")),
     (DatabaseBusy, Kind("database-busy", 409, "Others use the database", "55P03")),
     (Draining, Kind("draining", 503, "The server takes no queries now", "57P03")),

@@ -15,6 +15,7 @@ from queryard.engine.classify import Classified, classify
 from queryard.engine.describing import Described
 from queryard.engine.errors import NotAllowed, QueryCancelled
 from queryard.engine.native import Parameters
+from queryard.engine.side_effects import state_left
 from queryard.live.client import Client, check_types
 from queryard.live.describing import describe
 from queryard.live.handle import Handle
@@ -31,10 +32,6 @@ from .submitted import Submitted
 CLOSE_S = 5.0
 # How many clients are closed at the same time.
 CLOSERS = 16
-# What a client without state of its own may not do: the next statement would not see it.
-_OF_A_SESSION = frozenset(
-    {"TRANSACTION", "SET", "VARIABLE_SET", "PREPARE", "EXECUTE", "LOAD", "ATTACH", "DETACH"}
-)
 
 
 class Admission(Protocol):
@@ -325,15 +322,7 @@ def check_stateless(statement: Classified) -> None:
     queryard.engine.errors.NotAllowed: BEGIN changes the state of a session, which later \
 requests do not share; open a session and name it, or send the statement over PostgreSQL
     """
-    words = statement.words
-    kind = statement.kind
-    # What is made outside of a database file goes with the client.
-    ends = [place for place, word in enumerate(words) if word in ("as", "(")]
-    head = words[: min(ends, default=len(words))]
-    makes = kind == "CREATE" and ("." not in head or not {"temp", "temporary"}.isdisjoint(head))
-    sets = kind == "PRAGMA" and "=" in words
-    if kind in _OF_A_SESSION or makes or sets or words[0] == "deallocate":
-        what = " ".join(words[: 2 if makes else 1]).upper()
+    if what := state_left(statement):
         raise NotAllowed(
             f"{what} changes the state of a session, which later requests do not share; open a "
             "session and name it, or send the statement over PostgreSQL"

@@ -23,7 +23,7 @@ from .config import ServiceConfig
 from .controlling.controls import Controls
 from .controlling.record import NAME as CONTROLS
 from .controlling.whatif import WhatIfs
-from .limits import Draining, Usage
+from .limits import Draining, TooManyConnections, Usage
 from .logs import log
 from .own_memory import OwnMemory
 from .principal import Principal
@@ -74,6 +74,8 @@ class Yard:
         # Queries that came with a key: they may be asked for again.
         self._keyed: OrderedDict[str, None] = OrderedDict()
         self._watchers: list[Watcher] = []
+        # Each closes a connection that was left alone, if it has one.
+        self.making_way: list[Callable[[Principal], bool]] = []
         self._sweeps: list[Callable[[], None]] = [
             self._look_at_tokens,
             self._close_retired,
@@ -101,7 +103,12 @@ class Yard:
                 "user's token for queries"
             )
         self._check_admission()
-        self.usage.connect(principal.name)
+        try:
+            self.usage.connect(principal.name)
+        except TooManyConnections:
+            if not self.make_way(principal):
+                raise
+            self.usage.connect(principal.name)
         try:
             client = self._client(principal, label, protocol, stateless=False)
         except BaseException:
@@ -113,6 +120,10 @@ class Yard:
         if not is_current:  # the settings were read again meanwhile
             client.close(_changed(principal))
         return client
+
+    def make_way(self, principal: Principal) -> bool:
+        """Close a connection that was left alone, for another of a principal; it blocks."""
+        return any(make(principal) for make in self.making_way)
 
     def shared(self, principal: Principal) -> ServedClient:
         """The client of requests that know nothing of each other; it is never closed by them."""
@@ -316,6 +327,8 @@ class Yard:
                     self._retired.add(self._shared.pop(client.principal))
             changed = [client for client in self._clients if not self._is_current(client)]
         close_all(changed, _changed)
+        used = {client.client.reach.access for client in self._all()}
+        self.session.host.keep_reaches(used.union(config.grants.values()))
 
     def follow_tables(self) -> None:
         """Look at all tables again, with the file that names them; it blocks."""

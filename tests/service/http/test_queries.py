@@ -15,6 +15,7 @@ import pytest
 
 from queryard.engine.access import Access
 from queryard.service.config import ServiceLimits
+from queryard.service.http import context
 from service.http.serving import a_server
 from service.yard_ground import ROWS
 
@@ -544,3 +545,55 @@ def test_a_token_for_figures_reads_figures_only(server):
     with server.client("ann") as user:
         answer = user.get("/metrics")
         assert (answer.status_code, "--role metrics" in answer.json()["detail"]) == (403, True)
+
+
+def test_a_session_that_was_left_alone_makes_way(tmp_path, monkeypatch):
+    # A request counts as a connection as well.
+    limits = ServiceLimits(connections=4, connections_per_token=3, statements_per_s=1e6)
+    with (
+        a_server(tmp_path, limits=limits) as server,
+        server.client("ann") as ann,
+        server.client("eve") as eve,
+    ):
+
+        def opened(client) -> str:
+            answer = client.post("/v1/sessions", json={})
+            assert answer.status_code == 201, answer.text
+            return answer.json()["id"]
+
+        def run(client, session: str | None, sql: str) -> int:
+            body = {"sql": sql, "session": session}
+            return client.post("/v1/queries", params={"wait": 20}, json=body).status_code
+
+        holds, free = opened(ann), opened(ann)
+        assert run(ann, holds, "CREATE TEMP TABLE mine (n INTEGER)") == 200
+        refused = ann.post("/v1/sessions", json={})
+        assert (refused.status_code, refused.json()["title"]) == (429, "Too many connections")
+        monkeypatch.setattr(context, "MAKES_WAY_S", 0.0)
+        third = opened(ann)  # the one that holds nothing has made way
+        assert [run(ann, name, "SELECT 1") for name in (holds, free, third)] == [200, 404, 200]
+        # The server is full: those of others make way if they hold nothing.
+        first = opened(eve)
+        assert run(eve, first, "CREATE TEMP TABLE hers (n INTEGER)") == 200
+        second = opened(eve)
+        assert run(ann, third, "SELECT 1") == 404
+        assert run(eve, second, "CREATE TEMP TABLE hers (n INTEGER)") == 200
+        with server.client("ben") as ben:
+            assert run(ben, None, "SELECT 1") == 200
+        assert [run(ann, holds, "FROM mine"), run(eve, first, "FROM hers")] == [200, 200]
+
+
+def test_sessions_that_were_left_alone_do_not_lock_a_token_out(tmp_path, monkeypatch):
+    limits = ServiceLimits(connections=20, connections_per_token=3, statements_per_s=1e6)
+    with a_server(tmp_path, limits=limits) as server, server.client("ann") as ann:
+        principal = server.principal("ann")
+        sessions = server.yard.making_way[0].__self__
+        names = [sessions.open(principal, "")[0] for _ in range(3)]
+        assert ann.get("/v1/whoami").status_code == 429
+        monkeypatch.setattr(context, "MAKES_WAY_S", 0.0)
+        assert ann.get("/v1/whoami").status_code == 200
+        assert len(sessions.all(principal)) == 2
+        assert names[0] not in dict(sessions.all(principal))
+        client = server.yard.open(principal)  # of any protocol
+        client.close()
+        assert server.yard.usage.connections == 2

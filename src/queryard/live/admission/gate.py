@@ -84,7 +84,10 @@ class Gate:
         """It no longer waits."""
         if admitted.id in self._waiters:
             self._waiters.remove(admitted.id)
-            self._waiting.subtract(_names(admitted.request))
+            for name in _names(admitted.request):
+                self._waiting[name] -= 1
+                if not self._waiting[name]:  # clients choose the names of tenants below their own
+                    del self._waiting[name]
 
     def left(self, admitted: Admitted) -> None:
         self.started(admitted)
@@ -92,7 +95,7 @@ class Gate:
 
     @property
     def empty(self) -> bool:
-        return not self._inside and not any(self._waiting.values())
+        return not self._inside and not self._waiting
 
     def _of(self, request: QueryRequest) -> Iterator[tuple[str, Limits]]:
         limits = self._limits  # others may take their place meanwhile

@@ -25,7 +25,7 @@ class Refused(QueryardError):
 
 
 class AlreadyRan(QueryardError):
-    """A statement with side effects that has run under its idempotency key, before a restart.
+    """A statement with side effects that has run under its idempotency key.
 
     It is not run again. `query` is the query that has run it; what it returned is not kept.
     """
@@ -33,6 +33,25 @@ class AlreadyRan(QueryardError):
     def __init__(self, message: str, query: str) -> None:
         super().__init__(message)
         self.query = query
+
+
+class MayHaveRun(QueryardError):
+    """A statement with side effects that was begun under its idempotency key, with an unknown end.
+
+    It is not run again. `query` is the query that has begun it.
+    """
+
+    def __init__(self, message: str, query: str) -> None:
+        super().__init__(message)
+        self.query = query
+
+
+def came_with_another(key: str) -> QueryardError:
+    """The error of an idempotency key that came with another statement before."""
+    return QueryardError(
+        f"idempotency_key {key!r}: came with another statement or other parameters before; use a "
+        "key of its own for each statement"
+    )
 
 
 @dataclass(frozen=True, slots=True)

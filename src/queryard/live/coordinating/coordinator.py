@@ -258,7 +258,13 @@ class Coordinator:
 
     def knows_key(self, request: QueryRequest) -> bool:
         """Whether a query came with the same idempotency key."""
-        return self._intake.knows_key(request)
+        return self._ledger.keys.knows(request)
+
+    def awaits(self, given: Input) -> bool:
+        """Whether what a timer will post still concerns a query, or no query at all."""
+        if isinstance(given, inputs.TimeLimitReached | inputs.ChoosePlan):
+            return given.query in self._ledger.entries
+        return not isinstance(given, inputs.TurnOverdue) or self._intake.turns.waits(given.token)
 
     def wait_for_turns(self, most_s: float) -> None:
         """How long queries wait for their turns at databases from now on."""

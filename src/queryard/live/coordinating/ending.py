@@ -126,9 +126,12 @@ class Ending:
         work = entry.work
         self._ledger.free(entry)
         self._ledger.gate.left(entry)
+        self._ledger.keys.ended(entry)
         if error is not None:
             self._ledger.do(out.FailOutput(entry.id, error))
-        self._ledger.do(out.Ended(entry.facts(), work))
+        # While its transaction is open, it may still be undone.
+        lasts = not (entry.request.idempotency_key and entry.client.in_transaction)
+        self._ledger.do(out.Ended(entry.facts(), work, lasts))
         self._ledger.left.append(entry)
 
 

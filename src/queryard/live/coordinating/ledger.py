@@ -28,6 +28,7 @@ from ..sharing import ScanChoices
 from ..work.base import Moved, Work
 from ..work.native import SharedExecutions
 from .entry import Entry
+from .keys import Keys
 from .places import SplitPlaces, split_of
 
 # It predicts the tasks of a phase once a few of them have ended: of all predictors it errs least
@@ -57,6 +58,7 @@ class Ledger:
         self.tasks = TaskEstimates(make_predictor(TASK_PREDICTOR))
         self.widths = Widths()
         self.entries: dict[str, Entry] = {}
+        self.keys = Keys()
         self.choices = ScanChoices()
         # Tables that the kernel knows: fingerprint and number of splits.
         self.scanned: dict[str, tuple[str, int]] = {}

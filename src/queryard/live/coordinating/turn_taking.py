@@ -93,6 +93,10 @@ class DatabaseTurns:
     def client_left(self, given: inputs.ClientLeft) -> None:
         self._turns.release(given.client.id)
 
+    def waits(self, token: Hashable) -> bool:
+        """Whether a query, or a caller, waits for its turn."""
+        return bool(self._turns.waits_for(token))
+
     # --- waiting ---------------------------------------------------------------------------------
 
     def _time(self, token: Hashable, client: inputs.ClientPort) -> None:

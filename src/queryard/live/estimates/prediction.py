@@ -14,6 +14,7 @@ from queryard.core.errors import QueryardError
 from queryard.engine.access import ALL, Access
 from queryard.engine.classify import Classified, all_names
 from queryard.engine.planning import Planner
+from queryard.engine.remembered import LONGEST
 from queryard.estimate.expected import ExpectedOperator, expected_operators
 from queryard.estimate.factors import Factors
 from queryard.estimate.planned import Planned, planned, predicted
@@ -316,8 +317,12 @@ def _has_ended(figures: Sequence[Figure]) -> bool:
     return any(figure.known == "exactly" for figure in figures)
 
 
-@lru_cache(maxsize=256)
 def _key(template: str) -> bytes:
+    return _hash(template) if len(template) <= LONGEST else _hash.__wrapped__(template)
+
+
+@lru_cache(maxsize=256)
+def _hash(template: str) -> bytes:
     return hashlib.blake2b(template.encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 

@@ -26,6 +26,8 @@ from ..yard import Yard
 
 T = TypeVar("T")
 P = ParamSpec("P")
+# A session that was idle for so long makes way for another connection.
+MAKES_WAY_S = 60.0
 # Threads for what blocks: entering statements, encoding rows, asking the scheduler.
 THREADS = 16
 
@@ -84,6 +86,7 @@ class Sessions:
         self._by_id: dict[str, ServedClient] = {}
         self._endings = Endings()
         yard.every_second(self.expire)
+        yard.making_way.append(self._make_way)
 
     def open(self, principal: Principal, label: str) -> tuple[str, ServedClient]:
         client = self._yard.open(principal, label=label, protocol="http")
@@ -111,6 +114,31 @@ class Sessions:
         """Close a session; it waits for what runs there."""
         self.find(principal, name).close("its session was closed")
         self._by_id.pop(name, None)
+
+    def _make_way(self, principal: Principal) -> bool:
+        """Close a session that was idle for long, one that holds nothing first.
+
+        A client says nothing when it is killed. Those of other tokens make way where the server has
+        no room, if they hold nothing: their clients open another, and lose nothing.
+        """
+        usage, limits = self._yard.usage, self._yard.config.limits
+        own_only = usage.connections_of(principal.name) >= limits.connections_per_token
+        since_s = time.monotonic() - MAKES_WAY_S
+        idle = [
+            (client.client.instance.holds, client.used_s, name, client)
+            for name, client in list(self._by_id.items())
+            if client.used_s < since_s and not (client.active or client.client.in_transaction)
+        ]
+        able = [
+            each for each in idle if each[3].principal == principal or not (each[0] or own_only)
+        ]
+        if not able:
+            return False
+        *_, name, client = min(able, key=lambda each: each[:3])
+        client.close("it was idle, and made way for another connection")
+        self._endings.note(name, client.why_closed)
+        self._by_id.pop(name, None)
+        return True
 
     def expire(self) -> None:
         """Close those in which nothing has happened for long, and others may wait for."""

@@ -14,7 +14,7 @@ from typing import Any
 from queryard.core.errors import QueryardError
 from queryard.engine.errors import NotAllowed
 
-from ..limits import TooLarge
+from ..limits import TooLarge, TooManyConnections
 from ..page.routes import is_page
 from ..principal import Principal
 from ..problems import InvalidRequest, Unauthorized
@@ -70,7 +70,7 @@ class Guard:
         try:
             principal = self._principal(scope)
             if principal is not None:
-                self._yard.usage.connect(principal.name)
+                await self._connect(principal)
                 counted = principal.name
             body = await self._body(scope, receive)
             scope.setdefault("state", {})["principal"] = principal
@@ -89,6 +89,16 @@ class Guard:
         finally:
             if counted:
                 self._yard.usage.disconnect(counted)
+
+    async def _connect(self, principal: Principal) -> None:
+        """Count a request as a connection; one that was left alone makes way for it."""
+        usage = self._yard.usage
+        try:
+            usage.connect(principal.name)
+        except TooManyConnections:
+            if not await asyncio.to_thread(self._yard.make_way, principal):
+                raise
+            usage.connect(principal.name)
 
     def _principal(self, scope: Scope) -> Principal | None:
         """The client by its token; None where none is needed."""

@@ -9,6 +9,8 @@ from typing import Any
 
 from starlette.responses import Response
 
+from queryard.live.admission.limits import AlreadyRan, MayHaveRun
+
 from ..problems import Problem, Unauthorized, problem_of
 
 JSON = "application/json"
@@ -56,6 +58,8 @@ def problem_json(problem: Problem, query: str | None = None) -> dict[str, Any]:
 
 def problem_reply(error: BaseException, query: str | None = None) -> Response:
     """What a client is told of an error."""
+    if query is None and isinstance(error, AlreadyRan | MayHaveRun):
+        query = error.query
     problem = problem_of(error)
     headers = {}
     if problem.retry_after_s is not None:

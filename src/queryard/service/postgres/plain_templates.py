@@ -8,13 +8,9 @@ give other types, so the types that come with the rows are looked at, too.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-
 from queryard.engine.access import Access
 from queryard.engine.classify import Classified
-
-KEPT = 2_000
+from queryard.engine.remembered import Remembered
 
 
 class PlainTemplates:
@@ -29,27 +25,20 @@ class PlainTemplates:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[Access, str], None] = OrderedDict()
+        self._known: Remembered[tuple[Access, str], bool] = Remembered()
 
     def add(self, access: Access, statement: Classified) -> None:
         """No column of the statement needs a cast."""
         if statement.kind == "SELECT" and statement.reads:
-            with self._lock:
-                self._known[access, statement.template] = None
-                if len(self._known) > KEPT:
-                    self._known.popitem(last=False)
+            template = statement.template
+            self._known.put((access, template), len(template), True)
 
     def has(self, access: Access, statement: Classified) -> bool:
         """Whether that was so for a statement that differs in literals at most."""
-        with self._lock:
-            key = access, statement.template
-            if statement.kind != "SELECT" or key not in self._known:
-                return False
-            self._known.move_to_end(key)
-            return statement.reads
+        if statement.kind != "SELECT" or self._known.get((access, statement.template)) is None:
+            return False
+        return statement.reads
 
     def discard(self, access: Access, statement: Classified) -> None:
         """A column needs a cast after all."""
-        with self._lock:
-            self._known.pop((access, statement.template), None)
+        self._known.drop((access, statement.template))

@@ -58,9 +58,10 @@ _LIST = re.compile(r"(.*)\[\d*\]", re.DOTALL)
 _TO_TEXT = "CAST({} AS VARCHAR)"
 _TO_TEXTS = "CAST({} AS VARCHAR[])"
 _TO_JSON = "to_json({})"
+# The name of an ENUM or a STRUCT may have megabytes; those are not remembered.
+SHORT = 500
 
 
-@lru_cache(maxsize=2_000)
 def wire_type(name: str) -> WireType:
     """How a type is sent.
 
@@ -71,6 +72,11 @@ def wire_type(name: str) -> WireType:
     >>> wire_type("BIT")
     WireType(oid=25, modifier=-1, cast='CAST({} AS VARCHAR)')
     """
+    return _wire_type(name) if len(name) <= SHORT else _wire_type.__wrapped__(name)
+
+
+@lru_cache(maxsize=2_000)
+def _wire_type(name: str) -> WireType:
     if (oid := _PLAIN.get(name)) is not None:
         return WireType(oid)
     if (oid := _AS_TEXT.get(name)) is not None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -12,6 +10,7 @@ import pyarrow as pa
 
 from queryard.engine.catalog_views import FactsFailed
 from queryard.engine.redaction import without_literals
+from queryard.engine.remembered import Remembered
 
 from .answers import CatalogAnswer, Described, UnknownCatalogQuery
 from .facts import CatalogFacts
@@ -29,7 +28,6 @@ _SQLSTATES = {
     "must appear in the GROUP BY": "42803",
     "ORDER term out of range": "42P10",
 }
-_PLANS = 500  # how many queries are remembered
 _LOGGED = 10_000  # how many characters of a query the log keeps
 Told = TypeVar("Told")
 _UNSIGNED = ("oid", "xid", "cid")
@@ -48,10 +46,9 @@ class CatalogQueries:
         self.facts = facts
         self._recogniser = Recogniser({table.name.lower() for table in facts.tables})
         self._world = World(facts)
-        self._plans: OrderedDict[tuple[str, tuple[int, ...]], tuple[Plan, tuple[str, ...]]] = (
-            OrderedDict()
+        self._plans: Remembered[tuple[str, tuple[int, ...]], tuple[Plan, tuple[str, ...]]] = (
+            Remembered()
         )
-        self._remembering = threading.Lock()
 
     def concerns(self, sql: str) -> bool:
         """Whether a statement asks for the catalogs or the session, and not for data."""
@@ -108,21 +105,15 @@ class CatalogQueries:
     def _plan(self, sql: str, given: tuple[int, ...]) -> tuple[Plan, tuple[str, ...]]:
         """The plan of a query, with the types of its columns."""
         key = (sql, given)
-        with self._remembering:
-            found = self._plans.get(key)
-            if found is not None:
-                self._plans.move_to_end(key)
-                return found
+        if (known := self._plans.get(key)) is not None:
+            return known
         names = {number: type_by_oid(oid) for number, oid in enumerate(given, 1) if oid}
         plan = planned(sql, {number: name for number, name in names.items() if name is not None})
         for output in plan.outputs:
             if output.type is not None and output.type.startswith("record("):
                 raise UnknownCatalogQuery(f'column "{output.name}" is a record, which is not sent')
         found = (plan, self._types(plan))
-        with self._remembering:
-            self._plans[key] = found
-            while len(self._plans) > _PLANS:
-                self._plans.popitem(last=False)
+        self._plans.put(key, len(sql), found)
         return found
 
     def _types(self, plan: Plan) -> tuple[str, ...]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence, Set
-from functools import lru_cache
 
 from sqlglot import exp
+
+from queryard.engine.remembered import Remembered
 
 from .answers import UnknownCatalogQuery
 from .functions import functions
@@ -41,7 +42,7 @@ class Recogniser:
 
     def __init__(self, tables: Set[str]) -> None:
         self._tables = tables
-        self._known = lru_cache(maxsize=1000)(self._look)
+        self._known: Remembered[str, bool] = Remembered()
 
     def concerns(self, sql: str) -> bool:
         """Whether a statement asks for the catalogs or the session, and not for data.
@@ -58,7 +59,13 @@ class Recogniser:
 
         What would be answered by DuckDB's session, and not by the client's, is refused.
         """
-        return _TRIGGER.search(sql) is not None and self._known(sql)
+        if _TRIGGER.search(sql) is None:
+            return False
+        found = self._known.get(sql)
+        if found is None:
+            found = self._look(sql)
+            self._known.put(sql, len(sql), found)
+        return found
 
     def _look(self, sql: str) -> bool:
         if self._asks(sql):

@@ -31,6 +31,8 @@ _NAMES: dict[str, LogicalType] = {
 _ZONE = ["WITH", "TIME", "ZONE"]
 # Types of DuckDB 2 that DuckDB 1.5 does not have.
 _LATER = ("TIMESTAMPTZ_NS", "TUPLE")
+# Names of types may have megabytes; longer ones are not remembered.
+_SHORT = 500
 
 
 def type_of(name: str, arrow: Any = None) -> LogicalType:
@@ -40,7 +42,8 @@ def type_of(name: str, arrow: Any = None) -> LogicalType:
     LogicalType(id=<Id.DECIMAL: 21>, width=10, scale=2, children=(), values=(), size=0, alias='', \
 collation='')
     """
-    return _type_of(name, arrow)
+    found = _type_of if len(name) <= _SHORT else _type_of.__wrapped__
+    return found(name, arrow)
 
 
 @lru_cache(maxsize=4096)
