@@ -354,11 +354,20 @@ def test_many_inserts_wait_instead_of_failing(tmp_path):
 # --- the end -------------------------------------------------------------------------------------
 
 
-def vanish(server, message: bytes) -> None:
-    """Send a message, and leave as soon as the server works on it."""
-    with socket.create_connection(("127.0.0.1", server.port)) as raw:
+@contextlib.contextmanager
+def begun(server, message: bytes):
+    """A request whose reply is not read, by a client that has little room."""
+    with socket.socket() as raw:
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        raw.connect(("127.0.0.1", server.port))
         head = f"POST /quack HTTP/1.1\r\nHost: x\r\nContent-Length: {len(message)}\r\n\r\n"
         raw.sendall(head.encode() + message)
+        yield raw
+
+
+def vanish(server, message: bytes) -> None:
+    """Send a message, and leave as soon as the server works on it."""
+    with begun(server, message):
         wait_until(lambda: server.yard.active())
         time.sleep(0.2)
 
@@ -389,6 +398,36 @@ def test_a_client_that_vanishes_while_it_waits_for_more_rows(server):
     wait_until(lambda: not server.yard.active())
     wait_until(lambda: not server.yard.clients(server.principal("root")))
     assert not len(server.listener.sessions)
+
+
+@pytest.mark.parametrize("width", [10, 400])
+def test_a_client_that_vanishes_while_it_is_sent_rows(server, width):
+    """Those that fit into the buffers of the system, and those that do not."""
+    client = server.client()
+    message = prepare(client.id, f"SELECT repeat('x', {width}) FROM range(1_000_000)")
+    with begun(server, message) as raw:
+        assert raw.recv(1000)
+    wait_until(lambda: not server.yard.clients(server.principal("root")))
+    assert not len(server.listener.sessions)
+    wait_until(lambda: server.yard.usage.open_results == 0)
+
+
+def test_a_client_that_takes_no_rows_is_cut_off(tmp_path):
+    with a_server(tmp_path, limits=replace(ServiceLimits(), stall_s=0.3)) as server:
+        client = server.client()
+        message = prepare(client.id, "SELECT repeat('x', 400) FROM range(1_000_000)")
+        with begun(server, message) as raw:
+            assert raw.recv(1000)
+            wait_until(lambda: not server.yard.clients(server.principal("root")))
+            assert not len(server.listener.sessions)
+
+
+def test_a_client_may_come_back_over_another_tcp_connection(client):
+    reply = client.prepare("SELECT i FROM range(100_000) r(i)")
+    client.http.close()
+    assert client.fetch(reply.result).rows
+    client.http.close()
+    assert client.rows("SELECT 1") == [(1,)]
 
 
 def test_an_operator_cancels_a_query(server, client):

@@ -14,11 +14,13 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
 from queryard.core.errors import QueryardError
 
+from ..connection import Connection, Loss, connection_of
 from ..limits import TooLarge
 from ..problems import BY_HEADING, DEFECT, problem_of
 from ..yard import Yard
@@ -28,7 +30,7 @@ from .errors import QuackError
 from .requests import Disconnect
 from .session import Session
 from .sessions import Sessions
-from .versions import agreed
+from .versions import NEWEST, agreed
 from .wire import Reader
 
 PATH = "/quack"
@@ -41,8 +43,6 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 _MEDIA = b"application/vnd.duckdb"
 # Replies go out in parts, so that a client that takes none is noticed.
 _PART_BYTES = 256 << 10
-# Requests that take longer are watched: their clients may leave.
-_MOMENT_S = 0.05
 # The largest message of a client that has not shown its token yet.
 _LOGIN_BYTES = 16 << 10
 _DUCKDB = f"v{version('duckdb')}"
@@ -73,7 +73,7 @@ class QuackListener:
         if scope["type"] == "lifespan":
             await _live(receive, send)
         elif scope["path"] == PATH and scope["method"] == "POST":
-            await self._post(receive, send)
+            await self._post(connection_of(scope), receive, send)
         elif scope["path"] == PATH and scope["method"] == "OPTIONS":
             more = [
                 (b"access-control-allow-methods", b"POST"),
@@ -86,19 +86,21 @@ class QuackListener:
             words = f"there is nothing at {scope['path']}; Quack is spoken at {PATH}\n"
             await _reply(send, [words.encode()], 404, [(b"content-type", b"text/plain")])
 
-    async def _post(self, receive: Receive, send: Send) -> None:
+    async def _post(self, connection: Connection, receive: Receive, send: Send) -> None:
         try:
             body = await self._body(receive)
-            pieces = await self._answer(body, receive)
+            pieces = await self._answer(body, connection)
         except _Left:
             return
         except Exception as error:
+            if connection.is_lost:
+                return
             pieces = [envelope.error(_told(error))]
         try:
             await self._send(pieces, send)
         except TimeoutError:
             _log.info("a client of Quack did not take its rows, and was cut off")
-            _abort(send)
+            connection.abort()
 
     async def _body(self, receive: Receive) -> bytes:
         """A whole message; until it names a connection, it has the time and size of a login."""
@@ -142,7 +144,7 @@ class QuackListener:
             )
         return False
 
-    async def _answer(self, body: bytes, receive: Receive) -> list[Any]:
+    async def _answer(self, body: bytes, connection: Connection) -> list[Any]:
         """The reply to a message; a client that leaves meanwhile is done for good."""
         reader = Reader(body)
         head = read_head(reader)
@@ -150,6 +152,14 @@ class QuackListener:
         if head.kind == Kind.CONNECTION_REQUEST:
             return await loop.run_in_executor(self._threads, self._connect, reader)
         session = self.sessions.find(head.connection)
+        if head.kind == Kind.DISCONNECT:
+            connection.on_lost = None
+        elif connection.is_lost:
+            self._lost(session, connection, "within")
+            raise _Left
+        else:
+            session.came_over = connection
+            connection.on_lost = partial(self._lost, session, connection)
 
         def work() -> list[Any]:
             request = session.codec.read(head, reader)
@@ -158,38 +168,28 @@ class QuackListener:
                 return [envelope.SUCCESS]
             return session.handle(request)
 
-        job = loop.run_in_executor(self._threads, work)
-        done, _ = await asyncio.wait({job}, timeout=_MOMENT_S)
-        if not done:
-            await self._while_there(job, session, receive)
-        return await job
-
-    async def _while_there(
-        self, job: asyncio.Future[list[Any]], session: Session, receive: Receive
-    ) -> None:
-        """Wait for a request to be answered, as long as its client does."""
-        watch = asyncio.ensure_future(_gone(receive))
-        either: set[asyncio.Future[Any]] = {job, watch}
         try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            return await loop.run_in_executor(self._threads, work)
         except asyncio.CancelledError:
             session.abandon()
             raise
-        finally:
-            watch.cancel()
-        if job.done():
-            return
-        session.abandon()
-        loop = asyncio.get_running_loop()
-        reason = "its client has left"
-        await loop.run_in_executor(self._threads, self.sessions.leave, session, reason)
-        await asyncio.wait({job})
-        if not job.cancelled():
-            job.exception()  # it was for a client that is not there
-        raise _Left
+
+    def _lost(self, session: Session, connection: Connection, loss: Loss) -> None:
+        """A TCP connection is over. A client that has left within a request is done for good.
+
+        One that left between two requests may come back over another connection. One that has
+        thrown away bytes of its last reply was killed; or it was idle, and something in between has
+        forgotten it. It loses what others might wait for.
+        """
+        is_last = session.came_over is connection
+        holds = session.has_rows or session.in_transaction
+        if loss == "within" or (loss == "reset" and is_last and holds):
+            session.abandon()
+            with contextlib.suppress(RuntimeError):  # the listener is closed, and with it all
+                self._threads.submit(self.sessions.leave, session, "its client has left")
 
     def _connect(self, reader: Reader) -> list[Any]:
-        hello = read_hello(reader)
+        hello = read_hello(reader, NEWEST)
         codec = agreed(hello)
         principal = self._yard.tokens.check(hello.token)
         if principal is None:
@@ -262,11 +262,6 @@ async def _pass_over(receive: Receive, until_s: float) -> None:
                 raise _Left
 
 
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
 async def _reply(send: Send, body: list[bytes], status: int, headers: list[Any]) -> None:
     data = b"".join(body)
     size = (b"content-length", str(len(data)).encode())
@@ -282,10 +277,3 @@ async def _live(receive: Receive, send: Send) -> None:
         await send({"type": f"{message['type']}.complete"})
         if message["type"] == "lifespan.shutdown":
             return
-
-
-def _abort(send: Send) -> None:
-    """Cut a connection off: ASGI has no word for it, but uvicorn's `send` has the transport."""
-    transport = getattr(getattr(send, "__self__", None), "transport", None)
-    if transport is not None:
-        transport.abort()

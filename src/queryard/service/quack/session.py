@@ -20,13 +20,14 @@ from queryard.live.handle import Handle
 from queryard.results.answer import Answer
 from queryard.sql.catalog.quoting import identifier
 
+from ..connection import Connection
 from ..limits import TooMany
 from ..query_settings import query_options
 from ..served import ServedClient
 from . import envelope
 from .attaching import Attachable, Scan, is_question, is_scan, written
 from .errors import QuackError
-from .requests import Append, Disconnect, Fetch, Prepare, Request
+from .requests import Append, Fetch, Prepare
 from .rows import FIRST_CHUNKS, MOST_BYTES, Rows
 from .settings import Settings
 from .versions import Codec
@@ -48,6 +49,8 @@ class Session:
         self.client = client
         self.codec = codec
         self.used_s = time.monotonic()
+        # The TCP connection of its last request; of the event loop.
+        self.came_over: Connection | None = None
         # One statement at a time; rows are fetched beside it.
         self._working = threading.Lock()
         self._requests = 0
@@ -63,7 +66,7 @@ class Session:
 
     # --- for the listener ------------------------------------------------------------------------
 
-    def handle(self, request: Request) -> list[Any]:
+    def handle(self, request: Prepare | Fetch | Append) -> list[Any]:
         """The reply to a request, in pieces; it blocks until there is one."""
         with self._counting:
             self._requests += 1
@@ -75,9 +78,6 @@ class Session:
                     return self._fetch(result)
                 case Append():
                     return self._append(request)
-                case Disconnect():
-                    self.close("its client has disconnected")
-                    return [envelope.SUCCESS]
         finally:
             with self._counting:
                 self._requests -= 1
@@ -137,6 +137,8 @@ class Session:
             rows = Rows(self.codec, answer, uuid.uuid4().int)
             reply = rows.first()
             self._rows = rows
+            if self._gone:  # meanwhile
+                self.drop_rows()
             return reply
 
     def _set(self, sql: str) -> tuple[str, list[tuple[str, str]], list[str]]:

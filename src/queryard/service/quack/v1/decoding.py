@@ -70,7 +70,7 @@ def read_vector(reader: Reader, kind: LogicalType, rows: int) -> Any:
         places = np.frombuffer(sized(reader, 4 * rows), "<u4").astype(np.int64)
         reader.expect(92)
         count = reader.unsigned()
-        _check_count(count, reader)
+        reader.rows(count)
         if rows and int(places.max()) >= count:
             raise Malformed("a place in a dictionary lies beyond its end")
         found = _taken(read_vector(reader, kind, count), places)
@@ -80,11 +80,6 @@ def read_vector(reader: Reader, kind: LogicalType, rows: int) -> Any:
         raise Malformed(f"a vector of form {form}")
     reader.back()
     return found
-
-
-def _check_count(count: int, reader: Reader) -> None:
-    """A child of so many rows: refused before any are made."""
-    reader.rows(count)
 
 
 def _taken(values: Any, places: Any) -> Any:
@@ -183,7 +178,7 @@ def _without(values: Any, hide: Any) -> Any:
 def _list(reader: Reader, kind: LogicalType, rows: int, valid: Any) -> Any:
     reader.expect(104)
     size = reader.unsigned()
-    _check_count(size, reader)
+    reader.rows(size)
     reader.expect(105)
     if reader.count() != rows:
         raise Malformed("a vector has another number of lists than of rows")
@@ -236,7 +231,7 @@ def _array(reader: Reader, kind: LogicalType, rows: int, valid: Any) -> Any:
     if reader.unsigned() != kind.size:
         raise Malformed("an array has another size than its type")
     reader.expect(104)
-    _check_count(kind.size * rows, reader)
+    reader.rows(kind.size * rows)
     child = read_vector(reader, kind.child, kind.size * rows)
     reader.end()
     arrow = pa.list_(_field("", kind.child, child), kind.size)
