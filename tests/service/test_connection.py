@@ -49,7 +49,9 @@ def timers(port: int) -> list[str]:
 
 
 @pytest.mark.skipif(not CONNECTIONS.is_file(), reason="Linux tells of the timers of connections")
-def test_all_listeners_ask_their_clients(tmp_path):
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_all_listeners_ask_their_clients(tmp_path, loop):
+    make = None if loop == "asyncio" else pytest.importorskip("uvloop").new_event_loop
     with a_ground(tmp_path) as ground:
         config = replace(ground.yard.config, http=ANY, postgres=ANY, quack=ANY)
 
@@ -65,4 +67,5 @@ def test_all_listeners_ask_their_clients(tmp_path):
             finally:
                 await listeners.close(0.0)
 
-        asyncio.run(main())
+        with asyncio.Runner(loop_factory=make) as runner:
+            runner.run(main())
