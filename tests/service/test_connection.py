@@ -30,15 +30,17 @@ class Transport:
 
 @pytest.mark.parametrize(("stall_s", "most_ms"), [(1.0, 60_000), (90.0, 90_000)])
 def test_the_system_asks_for_signs_of_life(stall_s, most_ms):
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        with socket.create_connection(listener.getsockname()) as connection:
-            keep_alive(Transport(connection), stall_s)
-            assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
-            options = ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT", "TCP_USER_TIMEOUT")
-            numbers = [getattr(socket, name, None) for name in options]
-            if None not in numbers:
-                found = [connection.getsockopt(socket.IPPROTO_TCP, number) for number in numbers]
-                assert found == [30, 10, 3, most_ms]
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        socket.create_connection(listener.getsockname()) as connection,
+    ):
+        keep_alive(Transport(connection), stall_s)
+        assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        options = ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT", "TCP_USER_TIMEOUT")
+        numbers = [getattr(socket, name, None) for name in options]
+        if None not in numbers:
+            found = [connection.getsockopt(socket.IPPROTO_TCP, number) for number in numbers]
+            assert found == [30, 10, 3, most_ms]
 
 
 def timers(port: int) -> list[str]:

@@ -1,7 +1,7 @@
 """TCP connections of clients: what an application may know of its own, and signs of life.
 
 A client whose machine loses its power sends no sign of its end, and a server that waits for it, or
-works for it, would never hear of it. So the system asks now and then whether the other end is there.
+works for it, would never hear of it. So the system asks now and then whether it is there.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ IDLE_S, BETWEEN_S, UNANSWERED = 30, 10, 3
 _LEAST_S, _MOST_S = IDLE_S + BETWEEN_S * UNANSWERED, 86_400
 
 Loss = Literal["between", "within", "reset"]
-"""When a connection was lost: between two requests, or within one; or the client has thrown away what
-it was sent, in the middle of a reply or after it.
+"""When a connection was lost: between two requests; within one, before its reply was sent; or
+between two, and the client has not taken all that was sent to it.
 """
 
 

@@ -67,7 +67,9 @@ def test_rows_that_a_client_inserts():
     assert decimals.to_pylist() == [{"c0": 100, "c1": "t", "c2": decimal.Decimal("1.00")}]
 
 
-@pytest.mark.parametrize("more", [b"", b"\x06\x00\x02id\x07\x00\x3c", b"\x06\x00\x02id\x08\x00\x07"])
+@pytest.mark.parametrize(
+    "more", [b"", b"\x06\x00\x02id\x07\x00\x3c", b"\x06\x00\x02id\x08\x00\x07"]
+)
 def test_a_client_of_a_later_version_is_told_which_one_is_known(more):
     """Whatever else it says: a version that is to come may say more."""
     reader = Reader(hello("qy_x", 3, 3, more))

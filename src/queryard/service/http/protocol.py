@@ -63,7 +63,8 @@ class _Bounded(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
-        is_within = self.cycle is not None and not self.cycle.response_complete
+        cycle: Any = self.cycle
+        is_within = cycle is not None and not cycle.response_complete
         loss: Loss = "within" if is_within else "between" if exc is None else "reset"
         super().connection_lost(exc)
         tell, self.on_lost = self.on_lost, None

@@ -27,9 +27,7 @@ class Gone(Exception):
 class Wire(asyncio.Protocol):
     """The socket of a connection; `receive` gives its messages, `send` and `drain` the replies."""
 
-    def __init__(
-        self, most_bytes: int, stall_s: float, connected: Callable[[Wire], None]
-    ) -> None:
+    def __init__(self, most_bytes: int, stall_s: float, connected: Callable[[Wire], None]) -> None:
         self._stall_s = stall_s
         self._connected = connected
         self._reader = FrameReader(most_bytes)

@@ -16,12 +16,12 @@ from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib.metadata import version
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from queryard.core.errors import QueryardError
 
 from ..connection import Connection, Loss, connection_of
-from ..limits import TooLarge
+from ..limits import TooLarge, TooManyConnections
 from ..problems import BY_HEADING, DEFECT, problem_of
 from ..yard import Yard
 from . import envelope
@@ -39,6 +39,7 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+T = TypeVar("T")
 
 _MEDIA = b"application/vnd.duckdb"
 # Replies go out in parts, so that a client that takes none is noticed.
@@ -148,31 +149,54 @@ class QuackListener:
         """The reply to a message; a client that leaves meanwhile is done for good."""
         reader = Reader(body)
         head = read_head(reader)
-        loop = asyncio.get_running_loop()
         if head.kind == Kind.CONNECTION_REQUEST:
-            return await loop.run_in_executor(self._threads, self._connect, reader)
+            return await self._connect(reader)
         session = self.sessions.find(head.connection)
         if head.kind == Kind.DISCONNECT:
+            session.codec.read(head, reader)
             connection.on_lost = None
-        elif connection.is_lost:
+            return await self._disconnect(session)
+        if connection.is_lost:
             self._lost(session, connection, "within")
             raise _Left
-        else:
-            session.came_over = connection
-            connection.on_lost = partial(self._lost, session, connection)
+        session.came_over = connection
+        connection.on_lost = partial(self._lost, session, connection)
 
         def work() -> list[Any]:
             request = session.codec.read(head, reader)
-            if isinstance(request, Disconnect):
-                self.sessions.leave(session, "its client has disconnected")
-                return [envelope.SUCCESS]
+            assert not isinstance(request, Disconnect), "it was answered"
             return session.handle(request)
 
         try:
-            return await loop.run_in_executor(self._threads, work)
+            return await self._in_thread(work)
         except asyncio.CancelledError:
             session.abandon()
             raise
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        """What blocks; as `run_in_executor`, for half of what that costs."""
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[T] = loop.create_future()
+
+        def settle(found: T | None, error: BaseException | None) -> None:
+            if answered.done():  # it is not waited for any more
+                return
+            if error is None:
+                answered.set_result(cast(T, found))
+            else:
+                answered.set_exception(error)
+
+        def run() -> None:
+            found, problem = None, None
+            try:
+                found = work()
+            except BaseException as error:
+                problem = error
+            with contextlib.suppress(RuntimeError):  # the event loop is closed
+                loop.call_soon_threadsafe(settle, found, problem)
+
+        self._threads.submit(run)
+        return await answered
 
     def _lost(self, session: Session, connection: Connection, loss: Loss) -> None:
         """A TCP connection is over. A client that has left within a request is done for good.
@@ -188,7 +212,7 @@ class QuackListener:
             with contextlib.suppress(RuntimeError):  # the listener is closed, and with it all
                 self._threads.submit(self.sessions.leave, session, "its client has left")
 
-    def _connect(self, reader: Reader) -> list[Any]:
+    async def _connect(self, reader: Reader) -> list[Any]:
         hello = read_hello(reader, NEWEST)
         codec = agreed(hello)
         principal = self._yard.tokens.check(hello.token)
@@ -197,18 +221,34 @@ class QuackListener:
                 "Authentication failed: the token is unknown, was revoked or has expired; "
                 "`queryard token add` makes one"
             )
-        name = self.sessions.open(principal, codec)
+        try:
+            # In a moment: a thread would take longer.
+            name = self.sessions.open(principal, codec)
+        except TooManyConnections:
+            name = await self._in_thread(lambda: self.sessions.open_instead(principal, codec))
         return [codec.welcome(name, _DUCKDB, _PLATFORM)]
+
+    async def _disconnect(self, session: Session) -> list[Any]:
+        reason = "its client has disconnected"
+        if session.holds_something:
+            await self._in_thread(lambda: self.sessions.leave(session, reason))
+        else:
+            self.sessions.leave(session, reason)
+        return [envelope.SUCCESS]
 
     async def _send(self, pieces: list[Any], send: Send) -> None:
         size = sum(map(len, pieces))
         length = (b"content-length", str(size).encode())
         headers = [(b"content-type", _MEDIA), length, _ANYWHERE]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        message: Message = {"type": "http.response.start", "status": 200, "headers": headers}
+        stall_s = self._yard.config.limits.stall_s
         left = size
         for part in _parts(pieces):
             left -= len(part)
-            async with asyncio.timeout(self._yard.config.limits.stall_s):
+            async with asyncio.timeout(stall_s):
+                if message:
+                    await send(message)
+                    message = {}
                 await send({"type": "http.response.body", "body": part, "more_body": left > 0})
 
 

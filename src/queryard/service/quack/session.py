@@ -45,7 +45,8 @@ _MOST_WAIT_S = 1.0
 class Session:
     """A client with its connection id."""
 
-    def __init__(self, client: ServedClient, codec: Codec) -> None:
+    def __init__(self, name: str, client: ServedClient, codec: Codec) -> None:
+        self.name = name
         self.client = client
         self.codec = codec
         self.used_s = time.monotonic()
@@ -98,6 +99,12 @@ class Session:
         """Whether a result has rows that were not fetched."""
         rows = self._rows
         return rows is not None and not rows.ended
+
+    @property
+    def holds_something(self) -> bool:
+        """Whether closing it takes longer than a moment."""
+        client = self.client
+        return self.busy or self.has_rows or bool(client.active) or client.client.instance.is_open
 
     def drop_rows(self) -> None:
         """Free the rows of a result that is not read."""
