@@ -138,6 +138,10 @@ def test_of_several_statements_the_first_with_rows_answers(client):
         ("", "Query did not return any columns"),
         ("ATTACH 'x.db'", "ATTACH is nothing for a client of a server"),
         ("SELECT * FROM read_csv('/etc/passwd')", "read_csv is nothing for a client"),
+        (
+            "SELECT 'POINT(1 2)'::GEOMETRY('OGC:CRS84') AS g",
+            "a GEOMETRY with a coordinate system",
+        ),
         ("SELECT NULL::TIMESTAMPTZ_NS AS t", "TIMESTAMPTZ_NS is not known to clients of DuckDB"),
     ],
 )

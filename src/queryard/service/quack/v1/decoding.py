@@ -13,8 +13,9 @@ import pyarrow as pa
 from ..errors import CannotSend, Malformed
 from ..wire import Reader
 from .chunks import CHUNK_ROWS
+from .encoding import is_something
 from .types import LISTS, STRUCTS, TEXTS, Id, LogicalType, read_type
-from .values import ARROW, bitmap_of, read_fixed, read_texts, sized
+from .values import ARROW, BY_TEXT, bitmap_of, read_fixed, read_texts, sized
 
 _FLAT, _CONSTANT, _DICTIONARY, _SEQUENCE = 0, 2, 3, 4
 _INTEGERS = frozenset(
@@ -117,7 +118,7 @@ def _flat(reader: Reader, kind: LogicalType, rows: int) -> Any:
         if valid.all():
             valid = None
     if kind.id is Id.VARIANT:
-        raise CannotSend("VARIANT cannot be inserted; cast it to JSON")
+        raise CannotSend(f"VARIANT cannot be inserted; use JSON instead, or {BY_TEXT}")
     if kind.id is Id.UNION:
         return _union(reader, kind, rows, valid)
     if kind.id in STRUCTS:
@@ -159,12 +160,22 @@ def _union(reader: Reader, kind: LogicalType, rows: int, valid: Any) -> Any:
     codes = np.asarray(tags.fill_null(0)).astype(np.int8)
     if rows and not 0 <= int(codes.min()) <= int(codes.max()) < len(parts):
         raise Malformed("the tag of a union names no member")
+    _check_members(codes, parts, valid)
     if valid is not None:
         # A union that is NULL is one whose member is.
         codes = np.where(valid, codes, 0).astype(np.int8)
         parts[0] = _without(parts[0], ~valid)
     names = [name for name, _ in kind.children[1:]]
     return pa.UnionArray.from_sparse(pa.array(codes), parts, names)
+
+
+def _check_members(codes: Any, parts: list[Any], valid: Any) -> None:
+    """Refuse members that are NULL: DuckDB would read the whole union from Arrow as NULL."""
+    is_set = np.zeros(len(codes), bool)
+    for place, part in enumerate(parts):
+        is_set |= (codes == place) & is_something(part)
+    if not (is_set if valid is None else is_set | ~valid).all():
+        raise CannotSend(f"a UNION whose member is NULL cannot be inserted; {BY_TEXT}")
 
 
 def _without(values: Any, hide: Any) -> Any:
