@@ -246,6 +246,17 @@ def test_what_attach_is_told(client):
     }
 
 
+def test_attach_is_told_of_what_there_is_now(client):
+    def is_told():
+        return any(row[0] == "shop" and '"fresh"' in row[1] for row in client.rows(TABLES))
+
+    assert not is_told()
+    client.rows("CREATE TABLE shop.fresh(i INTEGER)")
+    assert is_told()
+    client.rows("DROP TABLE shop.fresh")
+    assert not is_told()
+
+
 def test_the_questions_of_attach_are_statements(server, client, monkeypatch):
     counted = []
     monkeypatch.setattr(server.yard.usage, "count_statement", counted.append)

@@ -5,6 +5,7 @@ Calls block; each request has a thread. A connection has one result at a time.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 import uuid
@@ -18,6 +19,7 @@ from queryard.engine.describing import gives_rows
 from queryard.engine.settings import Setting
 from queryard.live.handle import Handle
 from queryard.results.answer import Answer
+from queryard.sql.catalog.model import CatalogError
 from queryard.sql.catalog.quoting import identifier
 
 from ..connection import Connection
@@ -132,6 +134,7 @@ class Session:
             self.drop_rows()
             if is_question(sql):
                 self.client.count(sql)
+                self._refresh()
                 self._told = attachable = self._attachable()
                 return self._whole(attachable.answer(sql))
             sql, shown, changed = self._set(sql)
@@ -170,6 +173,11 @@ class Session:
         columns = self.codec.columns(schema.names, ["BOOLEAN"], schema)
         return columns.prepared([], uuid.uuid4().int, more=False)
 
+    def _refresh(self) -> None:
+        """See what there is to read; what makes no sense for a moment stays as it was known."""
+        with contextlib.suppress(CatalogError):
+            self.client.catalog.refresh()
+
     def _attachable(self) -> Attachable:
         """The catalog as it is now."""
         catalog, found = self.client.catalog, self._current
@@ -185,7 +193,7 @@ class Session:
         found = self._attachable().scan(sql)
         if found is None and self.client.client.reach.access.writes:
             # The client may have made it a moment ago.
-            self.client.catalog.refresh()
+            self._refresh()
             found = self._attachable().scan(sql)
         return found
 
