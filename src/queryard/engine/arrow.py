@@ -11,6 +11,13 @@ from .capi import ArrowArray, ArrowSchema, Handle, Result, error_of, library
 from .errors import failure
 from .types import type_name
 
+# DuckDB looks coordinate systems up in its catalog: too late for a statement that has ended.
+_NO_TRANSACTION = "ActiveTransaction called without active transaction"
+_NO_CRS = (
+    "Not implemented Error: a GEOMETRY with a coordinate system cannot be handed over here; cast "
+    "it to GEOMETRY"
+)
+
 
 class ArrowReader:
     """Turns the chunks of one result into record batches.
@@ -44,7 +51,7 @@ class ArrowReader:
                 duck.to_arrow_schema(self._options, types, names, columns, c.byref(raw))
             )
             if error is not None:
-                raise failure(error)
+                raise failure(_NO_CRS if _NO_TRANSACTION in error else error)
             return pa.Schema._import_from_c(c.addressof(raw))
         finally:
             for i in range(columns):

@@ -65,6 +65,11 @@ class SessionInstance:
         return self._state.transaction.is_open
 
     @property
+    def is_open(self) -> bool:
+        """Whether there is an instance of the client's own by now."""
+        return self._own.instance is not None
+
+    @property
     def settings(self) -> Settings:
         """The client's settings."""
         return self._state.settings

@@ -69,7 +69,11 @@ def column(kind: LogicalType, rows: int, chance: np.random.Generator, nulls: boo
             ]
             return pa.StructArray.from_arrays(parts, fields=fields, mask=pa.array(~valid))
         case Id.UNION:
-            parts = [column(child, rows, chance) for _, child in kind.children[1:]]
+            # A union is NULL where its first member is; the others are not inserted as NULL.
+            parts = [
+                column(child, rows, chance, nulls and place == 0)
+                for place, (_, child) in enumerate(kind.children[1:])
+            ]
             tags = pa.array(chance.integers(0, len(parts), rows), pa.int8())
             names = [name for name, _ in kind.children[1:]]
             return pa.UnionArray.from_sparse(tags, parts, names)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from queryard.service.quack.errors import CannotSend, Malformed
 from queryard.service.quack.v1.chunks import CHUNK_ROWS, ChunkEncoder
+from queryard.service.quack.v1.codec import CodecV1
 from queryard.service.quack.v1.decoding import read_chunk, read_vector
 from queryard.service.quack.v1.type_names import type_of
 from queryard.service.quack.v1.types import (
@@ -20,6 +21,7 @@ from queryard.service.quack.v1.types import (
     LogicalType,
     list_of,
     read_type,
+    union_of,
     write_type,
 )
 from queryard.service.quack.wire import END, Reader, field, signed, text, unsigned
@@ -160,6 +162,57 @@ def test_moments_without_end(kind):
 def test_bytes_that_duckdb_would_misread(kind, value):
     with pytest.raises(Malformed, match="no form that it can have"):
         vector(LogicalType(kind), 1, field(100) + b"\x00" + field(102) + b"\x01" + text(value))
+
+
+# --- values that have no form --------------------------------------------------------------------
+
+
+def test_intervals_that_arrow_has_no_room_for():
+    """Some of DuckDB's microseconds do not fit into nanoseconds: another time would come."""
+    kind = LogicalType(Id.INTERVAL)
+    raw = np.array([(0, 0, 9 * 10**18)], [("months", "<i4"), ("days", "<i4"), ("rest", "<i8")])
+    with pytest.raises(CannotSend, match=r"INTERVAL whose time is more than 292 years .* months"):
+        vector(kind, 1, field(100) + b"\x00" + field(102) + text(raw.tobytes()))
+    with np.errstate(over="ignore"):
+        raw["rest"] *= 1000
+    found = pa.py_buffer(raw.tobytes())
+    arrow = pa.month_day_nano_interval()
+    with pytest.raises(CannotSend, match=r"INTERVAL whose time .* cast it to VARCHAR"):
+        sent(kind, pa.Array.from_buffers(arrow, 1, [None, found]))
+    null = pa.Array.from_buffers(arrow, 1, [pa.py_buffer(b"\x00"), found])
+    assert received(sent(kind, null)[0])[1].to_pylist() == [None]
+
+
+@pytest.mark.parametrize("tag", [0, 1])
+def test_a_union_whose_member_is_null_is_not_inserted_as_null(tag):
+    kind = union_of(("n", INTEGER), ("m", INTEGER))
+    tags = field(100) + b"\x00" + field(102) + text(bytes([tag]))
+    none = field(100) + b"\x01" + field(101) + text(bytes(8)) + field(102) + text(bytes(4))
+    parts = field(103) + unsigned(3) + b"".join(part + END for part in (tags, none, none))
+    with pytest.raises(CannotSend, match=r"UNION whose member is NULL .* yard.query\('INSERT …'\)"):
+        vector(kind, 1, field(100) + b"\x00" + parts)
+    is_null = field(100) + b"\x01" + field(101) + text(bytes(8))
+    assert vector(kind, 1, is_null + parts).to_pylist() == [None]
+
+
+def test_variants_are_not_inserted():
+    with pytest.raises(CannotSend, match=r"VARIANT cannot be inserted; use JSON"):
+        vector(VARIANT, 1, field(100) + b"\x00")
+
+
+@pytest.mark.parametrize("name", ["GEOMETRY('OGC:CRS84')", "STRUCT(a GEOMETRY('x')[])"])
+def test_geometries_with_a_coordinate_system_are_not_sent_without_it(name):
+    with pytest.raises(CannotSend, match=r"GEOMETRY with a coordinate system .* cast it"):
+        type_of(name)
+    metadata = {"ARROW:extension:name": "geoarrow.wkb", "ARROW:extension:metadata": '{"crs": {}}'}
+    inner = pa.field("l", pa.binary(), metadata=metadata)
+    for schema in (pa.schema([inner]), pa.schema([pa.field("c", pa.list_(inner))])):
+        with pytest.raises(CannotSend, match="GEOMETRY with a coordinate system"):
+            CodecV1().columns(["c"], ["GEOMETRY[]"], schema)
+    info = field(100) + unsigned(13) + field(200) + field(100) + text("OGC:CRS84") + END + END
+    reader = Reader(field(100) + unsigned(Id.GEOMETRY) + field(101) + b"\x01" + info + END)
+    with pytest.raises(CannotSend, match=r"GEOMETRY with a coordinate system \(OGC:CRS84\)"):
+        read_type(reader)
 
 
 # --- names of types ------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from queryard.service.quack.requests import Append, Disconnect, Fetch, Hello, Pr
 from queryard.service.quack.v1.chunks import ChunkEncoder
 from queryard.service.quack.v1.codec import CodecV1
 from queryard.service.quack.v1.messages import fetched, prepared, welcome
-from queryard.service.quack.versions import agreed
+from queryard.service.quack.versions import NEWEST, agreed
 from queryard.service.quack.wire import Reader, huge, signed, unsigned
 from tests.service.quack.plain_client import hello, prepare, read_reply
 
@@ -40,7 +40,7 @@ def request(name: str):
 def test_the_hello_of_a_client():
     reader = Reader(captured("connect.req"))
     assert read_head(reader).connection == ""
-    assert read_hello(reader) == Hello("secret-token", "v1.5.5", "linux_amd64", 1, 1)
+    assert read_hello(reader, NEWEST) == Hello("secret-token", "v1.5.5", "linux_amd64", 1, 1)
 
 
 def test_requests_of_a_client():
@@ -67,10 +67,14 @@ def test_rows_that_a_client_inserts():
     assert decimals.to_pylist() == [{"c0": 100, "c1": "t", "c2": decimal.Decimal("1.00")}]
 
 
-def test_a_client_of_a_later_version_is_told_which_one_is_known():
-    reader = Reader(hello("qy_x", 3, 3, b"\x06\x00\x02id\x07\x00\x3c"))
+@pytest.mark.parametrize(
+    "more", [b"", b"\x06\x00\x02id\x07\x00\x3c", b"\x06\x00\x02id\x08\x00\x07"]
+)
+def test_a_client_of_a_later_version_is_told_which_one_is_known(more):
+    """Whatever else it says: a version that is to come may say more."""
+    reader = Reader(hello("qy_x", 3, 3, more))
     read_head(reader)
-    asked = read_hello(reader)
+    asked = read_hello(reader, NEWEST)
     with pytest.raises(QuackError, match=r"version 3 of Quack .* knows version 1 \(DuckDB 1.5\)"):
         agreed(asked)
     assert agreed(Hello("", "", "", 1, 3)).version == 1
@@ -197,7 +201,7 @@ def understand(data: bytes) -> object:
     """What a server makes of a message."""
     reader = Reader(data)
     head = read_head(reader)
-    return read_hello(reader) if head.kind == 1 else CodecV1().read(head, reader)
+    return read_hello(reader, NEWEST) if head.kind == 1 else CodecV1().read(head, reader)
 
 
 def samples() -> list[bytes]:

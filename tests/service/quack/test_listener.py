@@ -1,14 +1,10 @@
-"""Connections over Quack: statements, rows, the catalog, writing, and the end of a connection."""
+"""Connections over Quack: statements, rows, the catalog, and writing."""
 
 from __future__ import annotations
 
-import contextlib
 import http.client
-import logging
-import random
 import select
 import socket
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -18,11 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from queryard.service.config import ServiceLimits
-from queryard.service.quack import sessions as sessions_module
 from queryard.service.quack.v1.types import Id, LogicalType
-from tests.service.quack.plain_client import Client, Refused, fetch, prepare
+from tests.service.quack.plain_client import Client, Refused, prepare
 from tests.service.quack.served_quack import a_server, wait_until
-from tests.service.quack.test_codec import captured, malformed, samples
+from tests.service.quack.test_codec import captured
 
 SCHEMAS = """
 SELECT catalog_name, schema_name
@@ -138,6 +133,10 @@ def test_of_several_statements_the_first_with_rows_answers(client):
         ("", "Query did not return any columns"),
         ("ATTACH 'x.db'", "ATTACH is nothing for a client of a server"),
         ("SELECT * FROM read_csv('/etc/passwd')", "read_csv is nothing for a client"),
+        (
+            "SELECT 'POINT(1 2)'::GEOMETRY('OGC:CRS84') AS g",
+            "a GEOMETRY with a coordinate system",
+        ),
         ("SELECT NULL::TIMESTAMPTZ_NS AS t", "TIMESTAMPTZ_NS is not known to clients of DuckDB"),
     ],
 )
@@ -240,6 +239,17 @@ def test_what_attach_is_told(client):
         ("shop", "view", "stamped"),  # the client cannot compute its default
         ("shop.old", "table", 'CREATE TABLE "shop.old"."deep"("x" INTEGER);'),
     }
+
+
+def test_attach_is_told_of_what_there_is_now(client):
+    def is_told():
+        return any(row[0] == "shop" and '"fresh"' in row[1] for row in client.rows(TABLES))
+
+    assert not is_told()
+    client.rows("CREATE TABLE shop.fresh(i INTEGER)")
+    assert is_told()
+    client.rows("DROP TABLE shop.fresh")
+    assert not is_told()
 
 
 def test_the_questions_of_attach_are_statements(server, client, monkeypatch):
@@ -349,184 +359,3 @@ def test_many_inserts_wait_instead_of_failing(tmp_path):
         time.sleep(0.1)
         assert client.rows("SELECT count(*) FROM mine") == [(25,)]
         client.close()
-
-
-# --- the end -------------------------------------------------------------------------------------
-
-
-def vanish(server, message: bytes) -> None:
-    """Send a message, and leave as soon as the server works on it."""
-    with socket.create_connection(("127.0.0.1", server.port)) as raw:
-        head = f"POST /quack HTTP/1.1\r\nHost: x\r\nContent-Length: {len(message)}\r\n\r\n"
-        raw.sendall(head.encode() + message)
-        wait_until(lambda: server.yard.active())
-        time.sleep(0.2)
-
-
-def test_a_client_that_vanishes_takes_its_query_along(server):
-    client = server.client()
-    vanish(server, prepare(client.id, SLOW))
-    wait_until(lambda: not server.yard.active())
-    wait_until(lambda: not server.yard.clients(server.principal("root")))
-    with pytest.raises(Refused, match="Invalid connection id"):
-        client.prepare("SELECT 1")
-    wait_until(lambda: server.yard.usage.open_results == 0)
-
-
-def test_a_client_that_vanishes_while_it_waits_for_more_rows(server):
-    client = server.client()
-    # Rows that are more than DuckDB gathers before it hands the first of them on, then none.
-    many = "SELECT i FROM range(1_000_000_000_000) r(i) WHERE i < 10_000_000 OR i % 1000003 < 0"
-    reply = client.prepare(many)
-    assert reply.more
-    client.http.sock.settimeout(1.0)
-    message = fetch(client.id, reply.result)
-    with contextlib.suppress(TimeoutError):
-        while client.raw(message):
-            pass
-    assert server.yard.active()
-    client.http.close()
-    wait_until(lambda: not server.yard.active())
-    wait_until(lambda: not server.yard.clients(server.principal("root")))
-    assert not len(server.listener.sessions)
-
-
-def test_an_operator_cancels_a_query(server, client):
-    with ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(client.rows, SLOW)
-        wait_until(lambda: server.yard.active())
-        (query,) = server.yard.active()
-        server.yard.cancel(server.principal("root"), query.id)
-        with pytest.raises(Refused, match="cancelled"):
-            asked.result()
-    assert client.rows("SELECT 1") == [(1,)]
-
-
-def test_a_revoked_token_ends_its_connections(tmp_path):
-    with a_server(tmp_path) as server:
-        client = server.client("ben")
-        assert client.rows("SELECT 1") == [(1,)]
-        server.yard.tokens.revoke("ben")
-        wait_until(lambda: not server.yard.clients(server.principal("root")))
-        with pytest.raises(Refused, match="Invalid connection id: token 'ben' was revoked"):
-            client.rows("SELECT 1")
-        wait_until(lambda: not len(server.listener.sessions))
-        with pytest.raises(Refused, match="Invalid connection id: token 'ben' was revoked"):
-            client.rows("SELECT 1")
-
-
-def test_a_connection_whose_grants_change_is_closed(tmp_path):
-    with a_server(tmp_path) as server:
-        client = server.client("ben")
-        server.yard.reload(replace(server.yard.config, grants={}))
-        with pytest.raises(Refused, match="Invalid connection id: grants changed"):
-            client.rows("SELECT 1")
-        assert server.client("ben").rows("SELECT 1") == [(1,)]
-
-
-def test_connections_that_are_left_alone_end(tmp_path):
-    limits = replace(ServiceLimits(), result_ttl_s=0.2, idle_s=2.0, transaction_s=0.2)
-    with a_server(tmp_path, limits=limits) as server:
-        reading, writing = server.client(), server.client()
-        reply = reading.prepare("SELECT i FROM range(10_000_000) r(i)")
-        writing.rows("BEGIN TRANSACTION")
-        wait_until(lambda: len(server.listener.sessions) == 1)
-        with pytest.raises(Refused, match="Invalid connection id"):
-            writing.rows("COMMIT")
-        wait_until(lambda: not server.yard.active())
-        wait_until(lambda: not len(server.listener.sessions))
-        with pytest.raises(Refused):
-            reading.fetch(reply.result)
-
-
-def test_a_connection_that_was_idle_for_long_makes_way(tmp_path, monkeypatch):
-    """A client that was killed says nothing: without this its token would be locked out."""
-    limits = replace(ServiceLimits(), connections_per_token=2)
-    with a_server(tmp_path, limits=limits) as server:
-        first, _second = server.client(), server.client()
-        with pytest.raises(Refused, match="2 connections, and 2 are allowed"):
-            server.client()
-        monkeypatch.setattr(sessions_module, "MAKES_WAY_S", 0.0)
-        third = server.client()
-        assert third.rows("SELECT 1") == [(1,)]
-        with pytest.raises(Refused, match="Invalid connection id"):
-            first.rows("SELECT 1")
-
-
-def test_a_message_that_is_too_large(tmp_path):
-    limits = replace(ServiceLimits(), request_bytes=20_000)
-    with a_server(tmp_path, limits=limits) as server:
-        client = server.client()
-        with pytest.raises(Refused, match="20,000 are allowed"):
-            client.rows(f"SELECT '{'x' * 30_000}'")
-
-
-@pytest.mark.parametrize("number", [60, pytest.param(3_000, marks=pytest.mark.long)])
-def test_malformed_messages_leave_nothing_behind(server, number, caplog):
-    chance, right = random.Random(number), samples()
-    client = server.client()
-    placeholder = b"8301DB45E465DF67E5E7D85F48942E75"
-    right = [data.replace(placeholder, client.id.encode()) for data in right]
-    threads = threading.active_count()
-    with caplog.at_level(logging.ERROR):
-        for _ in range(number):
-            client.raw(malformed(chance, right))
-    assert not [record for record in caplog.records if record.exc_info], caplog.text
-    wait_until(lambda: not server.yard.active())
-    assert threading.active_count() < threads + 20
-    other = server.client()
-    assert other.rows("SELECT 1") == [(1,)]
-    other.close()
-    for session in list(server.listener.sessions._by_id.values()):
-        server.listener.sessions.leave(session, "the test is over")
-
-
-# --- settings ------------------------------------------------------------------------------------
-
-
-def test_a_connection_says_how_its_queries_are_scheduled(server, client):
-    reply = client.prepare("SET queryard.priority = 3; set session queryard.deadline to '1 h';")
-    assert (reply.names, reply.rows, reply.more) == (["Success"], [], False)
-    client.prepare("SET queryard.time_limit = '5 min'")
-    assert client.rows("SHOW queryard.deadline") == [("1 h",)]
-    with ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(client.rows, SLOW)
-        wait_until(server.yard.active)
-        (query,) = server.yard.active()
-        request = query.ticket.request
-        assert (request.priority, request.time_limit_s, request.tenant) == (3.0, 300.0, "sales")
-        assert request.deadline_s is not None
-        server.yard.session.host.cancel(query.id)
-        with pytest.raises(Refused):
-            asked.result()
-    client.prepare("RESET queryard.deadline")
-    assert client.rows("SHOW queryard.deadline") == [("",)]
-
-
-def test_settings_before_a_statement_hold_for_it(client):
-    before = "SET queryard.priority = 1; SET queryard.plan = native;"
-    assert client.rows(f"{before} SELECT 42") == [(42,)]
-    with pytest.raises(Refused, match="50 ms"):
-        client.rows(f"SET queryard.time_limit = '50 ms'; {SLOW}")
-
-
-def test_a_connection_acts_for_a_tenant_below_its_own(client):
-    client.prepare("SET queryard.tenant = 'sales/emea'")
-    assert client.rows("SELECT 1") == [(1,)]
-    with pytest.raises(Refused, match="not below 'sales'"):
-        client.prepare("SET queryard.priority = 9; SET queryard.tenant = 'web'")
-    shown = [client.rows(f"SHOW queryard.{name}") for name in ("tenant", "priority")]
-    assert shown == [[("sales/emea",)], [("",)]]
-
-
-@pytest.mark.parametrize(
-    ("sql", "words"),
-    [
-        ("SET queryard.priority = 'high'", "allowed is a finite number"),
-        ("SET queryard.deadlin = '5 s'", "deadline"),
-        ("SET queryard.deadline = 'soon'", "allowed is a time from now"),
-    ],
-)
-def test_settings_that_are_not_possible(client, sql, words):
-    with pytest.raises(Refused, match=words):
-        client.prepare(sql)

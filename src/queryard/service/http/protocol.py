@@ -2,18 +2,20 @@
 
 The guard of the application sees a request when its headers have come. What happens before is
 bounded here: how long the headers may take, how large they may be, and how many connections there
-are.
+are. Requests know their connections (`queryard.service.connection`).
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from queryard.core.errors import QueryardError
 
+from ..connection import EXTENSION, Loss, keep_alive
 from ..limits import TooLarge, TooManyConnections
 from ..problems import InvalidRequest, problem_of
 from ..yard import Yard
@@ -39,6 +41,7 @@ class _Bounded(HttpToolsProtocol):
     # When headers that have not come are waited for no longer.
     _patience: asyncio.TimerHandle | None = None
     _header_bytes = 0
+    on_lost: Callable[[Loss], None] | None = None
 
     def limits(self) -> tuple[float, float, int]:
         """Seconds until the first request, seconds for headers, and connections."""
@@ -46,7 +49,8 @@ class _Bounded(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        login_s, _, most = self.limits()
+        login_s, stall_s, most = self.limits()
+        keep_alive(transport, stall_s)
         if len(self.connections) > most:
             self._refuse(
                 TooManyConnections(
@@ -59,7 +63,20 @@ class _Bounded(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
+        cycle: Any = self.cycle
+        is_within = cycle is not None and not cycle.response_complete
+        loss: Loss = "within" if is_within else "between" if exc is None else "reset"
         super().connection_lost(exc)
+        tell, self.on_lost = self.on_lost, None
+        if tell is not None:
+            tell(loss)
+
+    @property
+    def is_lost(self) -> bool:
+        return self.transport.is_closing()
+
+    def abort(self) -> None:
+        self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
@@ -73,6 +90,8 @@ class _Bounded(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        scope: Any = self.scope
+        scope["extensions"] = {EXTENSION: self}
         self._wait_for_headers(self.limits()[1])
 
     def on_headers_complete(self) -> None:

@@ -68,7 +68,8 @@ class PostgresListener:
         return port
 
     def _wire(self) -> Wire:
-        return Wire(self._yard.config.limits.request_bytes, self._connected)
+        limits = self._yard.config.limits
+        return Wire(limits.request_bytes, limits.stall_s, self._connected)
 
     def _connected(self, wire: Wire) -> None:
         connection = _Connection(self, wire)

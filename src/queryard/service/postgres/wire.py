@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from ..connection import keep_alive
 from .errors import FatalError
 from .frames import MOST_LOGIN_BYTES, Frame, FrameReader
 
@@ -26,7 +27,8 @@ class Gone(Exception):
 class Wire(asyncio.Protocol):
     """The socket of a connection; `receive` gives its messages, `send` and `drain` the replies."""
 
-    def __init__(self, most_bytes: int, connected: Callable[[Wire], None]) -> None:
+    def __init__(self, most_bytes: int, stall_s: float, connected: Callable[[Wire], None]) -> None:
+        self._stall_s = stall_s
         self._connected = connected
         self._most_bytes = most_bytes
         self._reader = FrameReader(min(most_bytes, MOST_LOGIN_BYTES))
@@ -52,6 +54,7 @@ class Wire(asyncio.Protocol):
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
         transport.set_write_buffer_limits(HIGH_BYTES, LOW_BYTES)
+        keep_alive(transport, self._stall_s)
         self._connected(self)
 
     def data_received(self, data: bytes) -> None:

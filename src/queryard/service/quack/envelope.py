@@ -50,13 +50,18 @@ def read_head(reader: Reader) -> Head:
     return Head(kind, connection)
 
 
-def read_hello(reader: Reader) -> Hello:
-    """The body of a hello, with what later versions say besides."""
+def read_hello(reader: Reader, newest: int) -> Hello:
+    """The body of a hello, with what later versions say besides.
+
+    A client that speaks only versions above the `newest` known here may say anything after that.
+    """
     token = reader.text() if reader.has(1) else ""
     duckdb = reader.text() if reader.has(2) else ""
     platform = reader.text() if reader.has(3) else ""
     least = reader.unsigned() if reader.has(4) else 0
     most = reader.unsigned() if reader.has(5) else 0
+    if newest < least <= most:
+        return Hello(token, duckdb, platform, least, most)
     if most > 1:
         if reader.has(6):
             reader.text()  # an id of the client

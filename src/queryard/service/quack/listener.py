@@ -14,12 +14,14 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.metadata import version
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from queryard.core.errors import QueryardError
 
-from ..limits import TooLarge
+from ..connection import Connection, Loss, connection_of
+from ..limits import TooLarge, TooManyConnections
 from ..problems import BY_HEADING, DEFECT, problem_of
 from ..yard import Yard
 from . import envelope
@@ -28,7 +30,7 @@ from .errors import QuackError
 from .requests import Disconnect
 from .session import Session
 from .sessions import Sessions
-from .versions import agreed
+from .versions import NEWEST, agreed
 from .wire import Reader
 
 PATH = "/quack"
@@ -37,12 +39,11 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+T = TypeVar("T")
 
 _MEDIA = b"application/vnd.duckdb"
 # Replies go out in parts, so that a client that takes none is noticed.
 _PART_BYTES = 256 << 10
-# Requests that take longer are watched: their clients may leave.
-_MOMENT_S = 0.05
 # The largest message of a client that has not shown its token yet.
 _LOGIN_BYTES = 16 << 10
 _DUCKDB = f"v{version('duckdb')}"
@@ -73,7 +74,7 @@ class QuackListener:
         if scope["type"] == "lifespan":
             await _live(receive, send)
         elif scope["path"] == PATH and scope["method"] == "POST":
-            await self._post(receive, send)
+            await self._post(connection_of(scope), receive, send)
         elif scope["path"] == PATH and scope["method"] == "OPTIONS":
             more = [
                 (b"access-control-allow-methods", b"POST"),
@@ -86,19 +87,21 @@ class QuackListener:
             words = f"there is nothing at {scope['path']}; Quack is spoken at {PATH}\n"
             await _reply(send, [words.encode()], 404, [(b"content-type", b"text/plain")])
 
-    async def _post(self, receive: Receive, send: Send) -> None:
+    async def _post(self, connection: Connection, receive: Receive, send: Send) -> None:
         try:
             body = await self._body(receive)
-            pieces = await self._answer(body, receive)
+            pieces = await self._answer(body, connection)
         except _Left:
             return
         except Exception as error:
+            if connection.is_lost:
+                return
             pieces = [envelope.error(_told(error))]
         try:
             await self._send(pieces, send)
         except TimeoutError:
             _log.info("a client of Quack did not take its rows, and was cut off")
-            _abort(send)
+            connection.abort()
 
     async def _body(self, receive: Receive) -> bytes:
         """A whole message; until it names a connection, it has the time and size of a login."""
@@ -142,54 +145,75 @@ class QuackListener:
             )
         return False
 
-    async def _answer(self, body: bytes, receive: Receive) -> list[Any]:
+    async def _answer(self, body: bytes, connection: Connection) -> list[Any]:
         """The reply to a message; a client that leaves meanwhile is done for good."""
         reader = Reader(body)
         head = read_head(reader)
-        loop = asyncio.get_running_loop()
         if head.kind == Kind.CONNECTION_REQUEST:
-            return await loop.run_in_executor(self._threads, self._connect, reader)
+            return await self._connect(reader)
         session = self.sessions.find(head.connection)
+        if head.kind == Kind.DISCONNECT:
+            session.codec.read(head, reader)
+            connection.on_lost = None
+            return await self._disconnect(session)
+        if connection.is_lost:
+            self._lost(session, connection, "within")
+            raise _Left
+        session.came_over = connection
+        connection.on_lost = partial(self._lost, session, connection)
 
         def work() -> list[Any]:
             request = session.codec.read(head, reader)
-            if isinstance(request, Disconnect):
-                self.sessions.leave(session, "its client has disconnected")
-                return [envelope.SUCCESS]
+            assert not isinstance(request, Disconnect), "it was answered"
             return session.handle(request)
 
-        job = loop.run_in_executor(self._threads, work)
-        done, _ = await asyncio.wait({job}, timeout=_MOMENT_S)
-        if not done:
-            await self._while_there(job, session, receive)
-        return await job
-
-    async def _while_there(
-        self, job: asyncio.Future[list[Any]], session: Session, receive: Receive
-    ) -> None:
-        """Wait for a request to be answered, as long as its client does."""
-        watch = asyncio.ensure_future(_gone(receive))
-        either: set[asyncio.Future[Any]] = {job, watch}
         try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            return await self._in_thread(work)
         except asyncio.CancelledError:
             session.abandon()
             raise
-        finally:
-            watch.cancel()
-        if job.done():
-            return
-        session.abandon()
-        loop = asyncio.get_running_loop()
-        reason = "its client has left"
-        await loop.run_in_executor(self._threads, self.sessions.leave, session, reason)
-        await asyncio.wait({job})
-        if not job.cancelled():
-            job.exception()  # it was for a client that is not there
-        raise _Left
 
-    def _connect(self, reader: Reader) -> list[Any]:
-        hello = read_hello(reader)
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        """What blocks; as `run_in_executor`, for half of what that costs."""
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[T] = loop.create_future()
+
+        def settle(found: T | None, error: BaseException | None) -> None:
+            if answered.done():  # it is not waited for any more
+                return
+            if error is None:
+                answered.set_result(cast(T, found))
+            else:
+                answered.set_exception(error)
+
+        def run() -> None:
+            found, problem = None, None
+            try:
+                found = work()
+            except BaseException as error:
+                problem = error
+            with contextlib.suppress(RuntimeError):  # the event loop is closed
+                loop.call_soon_threadsafe(settle, found, problem)
+
+        self._threads.submit(run)
+        return await answered
+
+    def _lost(self, session: Session, connection: Connection, loss: Loss) -> None:
+        """A TCP connection is over. A client that has left within a request is done for good.
+
+        One that left between two requests may come back over another connection. One that has
+        thrown away bytes of its last reply was killed; or it was idle, and something in between has
+        forgotten it. It loses what others might wait for.
+        """
+        is_last = session.came_over is connection
+        holds = session.has_rows or session.in_transaction
+        if loss == "within" or (loss == "reset" and is_last and holds):
+            session.abandon()
+            with contextlib.suppress(RuntimeError):  # the listener is closed, and with it all
+                self._threads.submit(self.sessions.leave, session, "its client has left")
+
+    async def _connect(self, reader: Reader) -> list[Any]:
+        hello = read_hello(reader, NEWEST)
         codec = agreed(hello)
         principal = self._yard.tokens.check(hello.token)
         if principal is None:
@@ -197,18 +221,34 @@ class QuackListener:
                 "Authentication failed: the token is unknown, was revoked or has expired; "
                 "`queryard token add` makes one"
             )
-        name = self.sessions.open(principal, codec)
+        try:
+            # In a moment: a thread would take longer.
+            name = self.sessions.open(principal, codec)
+        except TooManyConnections:
+            name = await self._in_thread(lambda: self.sessions.open_instead(principal, codec))
         return [codec.welcome(name, _DUCKDB, _PLATFORM)]
+
+    async def _disconnect(self, session: Session) -> list[Any]:
+        reason = "its client has disconnected"
+        if session.holds_something:
+            await self._in_thread(lambda: self.sessions.leave(session, reason))
+        else:
+            self.sessions.leave(session, reason)
+        return [envelope.SUCCESS]
 
     async def _send(self, pieces: list[Any], send: Send) -> None:
         size = sum(map(len, pieces))
         length = (b"content-length", str(size).encode())
         headers = [(b"content-type", _MEDIA), length, _ANYWHERE]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        message: Message = {"type": "http.response.start", "status": 200, "headers": headers}
+        stall_s = self._yard.config.limits.stall_s
         left = size
         for part in _parts(pieces):
             left -= len(part)
-            async with asyncio.timeout(self._yard.config.limits.stall_s):
+            async with asyncio.timeout(stall_s):
+                if message:
+                    await send(message)
+                    message = {}
                 await send({"type": "http.response.body", "body": part, "more_body": left > 0})
 
 
@@ -262,11 +302,6 @@ async def _pass_over(receive: Receive, until_s: float) -> None:
                 raise _Left
 
 
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
 async def _reply(send: Send, body: list[bytes], status: int, headers: list[Any]) -> None:
     data = b"".join(body)
     size = (b"content-length", str(len(data)).encode())
@@ -282,10 +317,3 @@ async def _live(receive: Receive, send: Send) -> None:
         await send({"type": f"{message['type']}.complete"})
         if message["type"] == "lifespan.shutdown":
             return
-
-
-def _abort(send: Send) -> None:
-    """Cut a connection off: ASGI has no word for it, but uvicorn's `send` has the transport."""
-    transport = getattr(getattr(send, "__self__", None), "transport", None)
-    if transport is not None:
-        transport.abort()

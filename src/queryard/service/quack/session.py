@@ -5,6 +5,7 @@ Calls block; each request has a thread. A connection has one result at a time.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 import uuid
@@ -18,15 +19,17 @@ from queryard.engine.describing import gives_rows
 from queryard.engine.settings import Setting
 from queryard.live.handle import Handle
 from queryard.results.answer import Answer
+from queryard.sql.catalog.model import CatalogError
 from queryard.sql.catalog.quoting import identifier
 
+from ..connection import Connection
 from ..limits import TooMany
 from ..query_settings import query_options
 from ..served import ServedClient
 from . import envelope
 from .attaching import Attachable, Scan, is_question, is_scan, written
 from .errors import QuackError
-from .requests import Append, Disconnect, Fetch, Prepare, Request
+from .requests import Append, Fetch, Prepare
 from .rows import FIRST_CHUNKS, MOST_BYTES, Rows
 from .settings import Settings
 from .versions import Codec
@@ -44,10 +47,13 @@ _MOST_WAIT_S = 1.0
 class Session:
     """A client with its connection id."""
 
-    def __init__(self, client: ServedClient, codec: Codec) -> None:
+    def __init__(self, name: str, client: ServedClient, codec: Codec) -> None:
+        self.name = name
         self.client = client
         self.codec = codec
         self.used_s = time.monotonic()
+        # The TCP connection of its last request; of the event loop.
+        self.came_over: Connection | None = None
         # One statement at a time; rows are fetched beside it.
         self._working = threading.Lock()
         self._requests = 0
@@ -63,7 +69,7 @@ class Session:
 
     # --- for the listener ------------------------------------------------------------------------
 
-    def handle(self, request: Request) -> list[Any]:
+    def handle(self, request: Prepare | Fetch | Append) -> list[Any]:
         """The reply to a request, in pieces; it blocks until there is one."""
         with self._counting:
             self._requests += 1
@@ -75,9 +81,6 @@ class Session:
                     return self._fetch(result)
                 case Append():
                     return self._append(request)
-                case Disconnect():
-                    self.close("its client has disconnected")
-                    return [envelope.SUCCESS]
         finally:
             with self._counting:
                 self._requests -= 1
@@ -98,6 +101,12 @@ class Session:
         """Whether a result has rows that were not fetched."""
         rows = self._rows
         return rows is not None and not rows.ended
+
+    @property
+    def holds_something(self) -> bool:
+        """Whether closing it takes longer than a moment."""
+        client = self.client
+        return self.busy or self.has_rows or bool(client.active) or client.client.instance.is_open
 
     def drop_rows(self) -> None:
         """Free the rows of a result that is not read."""
@@ -125,6 +134,7 @@ class Session:
             self.drop_rows()
             if is_question(sql):
                 self.client.count(sql)
+                self._refresh()
                 self._told = attachable = self._attachable()
                 return self._whole(attachable.answer(sql))
             sql, shown, changed = self._set(sql)
@@ -137,6 +147,8 @@ class Session:
             rows = Rows(self.codec, answer, uuid.uuid4().int)
             reply = rows.first()
             self._rows = rows
+            if self._gone:  # meanwhile
+                self.drop_rows()
             return reply
 
     def _set(self, sql: str) -> tuple[str, list[tuple[str, str]], list[str]]:
@@ -161,6 +173,11 @@ class Session:
         columns = self.codec.columns(schema.names, ["BOOLEAN"], schema)
         return columns.prepared([], uuid.uuid4().int, more=False)
 
+    def _refresh(self) -> None:
+        """See what there is to read; what makes no sense for a moment stays as it was known."""
+        with contextlib.suppress(CatalogError):
+            self.client.catalog.refresh()
+
     def _attachable(self) -> Attachable:
         """The catalog as it is now."""
         catalog, found = self.client.catalog, self._current
@@ -176,7 +193,7 @@ class Session:
         found = self._attachable().scan(sql)
         if found is None and self.client.client.reach.access.writes:
             # The client may have made it a moment ago.
-            self.client.catalog.refresh()
+            self._refresh()
             found = self._attachable().scan(sql)
         return found
 

@@ -14,7 +14,6 @@ import time
 from queryard.core.errors import QueryardError
 
 from ..endings import Endings
-from ..limits import TooManyConnections
 from ..principal import Principal
 from ..yard import Yard
 from .errors import QuackError
@@ -40,16 +39,16 @@ class Sessions:
 
     def open(self, principal: Principal, codec: Codec) -> str:
         """A connection for a client that has shown its token; its id."""
-        try:
-            client = self._yard.open(principal, protocol="quack")
-        except TooManyConnections:
-            if not self._make_way(principal):
-                raise
-            client = self._yard.open(principal, protocol="quack")
+        client = self._yard.open(principal, protocol="quack")
         name = secrets.token_hex(16).upper()
         with self._lock:
-            self._by_id[name] = Session(client, codec)
+            self._by_id[name] = Session(name, client, codec)
         return name
+
+    def open_instead(self, principal: Principal, codec: Codec) -> str:
+        """The same for a token that has all its connections: an idle one makes way. It blocks."""
+        self._make_way(principal)
+        return self.open(principal, codec)
 
     def find(self, name: str) -> Session:
         found = self._by_id.get(name)
@@ -66,12 +65,11 @@ class Sessions:
 
     def _forget(self, session: Session, reason: str) -> None:
         with self._lock:
-            for name, known in list(self._by_id.items()):
-                if known is session:
-                    del self._by_id[name]
-                    self._endings.note(name, reason)
+            known = self._by_id.pop(session.name, None)
+        if known is not None:
+            self._endings.note(session.name, reason)
 
-    def _make_way(self, principal: Principal) -> bool:
+    def _make_way(self, principal: Principal) -> None:
         """Close the connection of a token that was idle for longest, if it was for long."""
         with self._lock:
             idle = [
@@ -81,10 +79,8 @@ class Sessions:
                 and not (session.busy or session.in_transaction)
                 and time.monotonic() - session.used_s > MAKES_WAY_S
             ]
-        if not idle:
-            return False
-        self.leave(min(idle, key=lambda session: session.used_s), "another one was opened")
-        return True
+        if idle:
+            self.leave(min(idle, key=lambda session: session.used_s), "another one was opened")
 
     def expire(self) -> None:
         """Close what was left alone."""

@@ -33,6 +33,7 @@ class Codec(Protocol):
 
 
 CODECS: Mapping[int, Codec] = {1: CodecV1()}
+NEWEST = max(CODECS)
 _DUCKDBS = {1: "1.5"}
 
 

@@ -11,7 +11,8 @@ from ..requests import Request
 from ..wire import Reader
 from .chunks import CHUNK_ROWS, ChunkEncoder
 from .messages import fetched, prepared, read_request, welcome
-from .type_names import type_of
+from .type_names import has_crs, type_of
+from .types import with_crs
 
 
 class CodecV1:
@@ -47,7 +48,10 @@ class ColumnsV1:
 
     def __init__(self, names: Sequence[str], types: Sequence[str], schema: Any) -> None:
         self._names = tuple(names)
-        self._types = [type_of(name, field.type) for name, field in zip(types, schema, strict=True)]
+        columns = list(zip(types, schema, strict=True))
+        if any("GEOMETRY" in name and has_crs(field) for name, field in columns):
+            raise with_crs()
+        self._types = [type_of(name, field.type) for name, field in columns]
         self._encoder = ChunkEncoder(self._types)
 
     def chunks(self, batch: Any) -> Iterable[list[Any]]:

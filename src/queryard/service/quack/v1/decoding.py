@@ -13,8 +13,9 @@ import pyarrow as pa
 from ..errors import CannotSend, Malformed
 from ..wire import Reader
 from .chunks import CHUNK_ROWS
+from .encoding import is_something
 from .types import LISTS, STRUCTS, TEXTS, Id, LogicalType, read_type
-from .values import ARROW, bitmap_of, read_fixed, read_texts, sized
+from .values import ARROW, BY_TEXT, bitmap_of, read_fixed, read_texts, sized
 
 _FLAT, _CONSTANT, _DICTIONARY, _SEQUENCE = 0, 2, 3, 4
 _INTEGERS = frozenset(
@@ -70,7 +71,7 @@ def read_vector(reader: Reader, kind: LogicalType, rows: int) -> Any:
         places = np.frombuffer(sized(reader, 4 * rows), "<u4").astype(np.int64)
         reader.expect(92)
         count = reader.unsigned()
-        _check_count(count, reader)
+        reader.rows(count)
         if rows and int(places.max()) >= count:
             raise Malformed("a place in a dictionary lies beyond its end")
         found = _taken(read_vector(reader, kind, count), places)
@@ -80,11 +81,6 @@ def read_vector(reader: Reader, kind: LogicalType, rows: int) -> Any:
         raise Malformed(f"a vector of form {form}")
     reader.back()
     return found
-
-
-def _check_count(count: int, reader: Reader) -> None:
-    """A child of so many rows: refused before any are made."""
-    reader.rows(count)
 
 
 def _taken(values: Any, places: Any) -> Any:
@@ -122,7 +118,7 @@ def _flat(reader: Reader, kind: LogicalType, rows: int) -> Any:
         if valid.all():
             valid = None
     if kind.id is Id.VARIANT:
-        raise CannotSend("VARIANT cannot be inserted; cast it to JSON")
+        raise CannotSend(f"VARIANT cannot be inserted; use JSON instead, or {BY_TEXT}")
     if kind.id is Id.UNION:
         return _union(reader, kind, rows, valid)
     if kind.id in STRUCTS:
@@ -164,12 +160,22 @@ def _union(reader: Reader, kind: LogicalType, rows: int, valid: Any) -> Any:
     codes = np.asarray(tags.fill_null(0)).astype(np.int8)
     if rows and not 0 <= int(codes.min()) <= int(codes.max()) < len(parts):
         raise Malformed("the tag of a union names no member")
+    _check_members(codes, parts, valid)
     if valid is not None:
         # A union that is NULL is one whose member is.
         codes = np.where(valid, codes, 0).astype(np.int8)
         parts[0] = _without(parts[0], ~valid)
     names = [name for name, _ in kind.children[1:]]
     return pa.UnionArray.from_sparse(pa.array(codes), parts, names)
+
+
+def _check_members(codes: Any, parts: list[Any], valid: Any) -> None:
+    """Refuse members that are NULL: DuckDB would read the whole union from Arrow as NULL."""
+    is_set = np.zeros(len(codes), bool)
+    for place, part in enumerate(parts):
+        is_set |= (codes == place) & is_something(part)
+    if not (is_set if valid is None else is_set | ~valid).all():
+        raise CannotSend(f"a UNION whose member is NULL cannot be inserted; {BY_TEXT}")
 
 
 def _without(values: Any, hide: Any) -> Any:
@@ -183,7 +189,7 @@ def _without(values: Any, hide: Any) -> Any:
 def _list(reader: Reader, kind: LogicalType, rows: int, valid: Any) -> Any:
     reader.expect(104)
     size = reader.unsigned()
-    _check_count(size, reader)
+    reader.rows(size)
     reader.expect(105)
     if reader.count() != rows:
         raise Malformed("a vector has another number of lists than of rows")
@@ -236,7 +242,7 @@ def _array(reader: Reader, kind: LogicalType, rows: int, valid: Any) -> Any:
     if reader.unsigned() != kind.size:
         raise Malformed("an array has another size than its type")
     reader.expect(104)
-    _check_count(kind.size * rows, reader)
+    reader.rows(kind.size * rows)
     child = read_vector(reader, kind.child, kind.size * rows)
     reader.end()
     arrow = pa.list_(_field("", kind.child, child), kind.size)

@@ -183,9 +183,13 @@ def _decimals(values: Any, kind: LogicalType) -> Piece:
 
 
 def _intervals(values: Any, kind: LogicalType) -> Piece:
-    """Arrow counts nanoseconds, DuckDB microseconds."""
+    """Arrow counts nanoseconds, DuckDB microseconds; what does not fit there comes cut off."""
     found = _array_of(values, _INTERVAL).copy()
-    found["rest"] //= 1000
+    found["rest"], left = np.divmod(found["rest"], 1000)
+    if (left[valid_of(values)] if values.null_count else left).any():
+        raise CannotSend(
+            "an INTERVAL whose time is more than 292 years cannot be sent; cast it to VARCHAR"
+        )
     return found.tobytes()
 
 
@@ -284,7 +288,7 @@ def _union(values: Any, kind: LogicalType, out: list[Piece], hidden: Any) -> Non
         raise CannotSend(f"a union of type {values.type} has no form in Quack")
     codes = _codes(values)
     parts = [values.field(place) for place in range(members)]
-    chosen = _is_something(values)
+    chosen = is_something(values)
     if hidden is not None:
         chosen &= ~hidden
     valid = write_mask(chosen, out)
@@ -305,7 +309,7 @@ def _codes(values: Any) -> Any:
     return np.frombuffer(values.buffers()[1], np.uint8, len(values), values.offset)
 
 
-def _is_something(values: Any) -> Any:
+def is_something(values: Any) -> Any:
     """Which rows are not NULL.
 
     Arrow does not tell a union that is NULL from one whose first member is: it is taken for NULL.
@@ -313,7 +317,7 @@ def _is_something(values: Any) -> Any:
     if isinstance(values, pa.ExtensionArray):
         values = values.storage
     if pa.types.is_union(values.type):
-        return (_codes(values) != 0) | _is_something(values.field(0))
+        return (_codes(values) != 0) | is_something(values.field(0))
     return valid_of(values) if values.null_count else np.full(len(values), True)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import CannotSend
-from .types import VARIANT, Id, LogicalType, array_of, list_of, map_of, union_of
+from .types import VARIANT, Id, LogicalType, array_of, list_of, map_of, union_of, with_crs
 
 _TOKEN = re.compile(
     r"""\s*(?:"((?:[^"]|"")*)"|'((?:[^']|'')*)'|(\d+)|([^\s"'(),\[\]]+)|([(),\[\]]))"""
@@ -29,6 +29,7 @@ _NAMES: dict[str, LogicalType] = {
     "NULL": LogicalType(Id.INTEGER),
 }
 _ZONE = ["WITH", "TIME", "ZONE"]
+_EXTENSION_METADATA = b"ARROW:extension:metadata"
 # Types of DuckDB 2 that DuckDB 1.5 does not have.
 _LATER = ("TIMESTAMPTZ_NS", "TUPLE")
 # Names of types may have megabytes; longer ones are not remembered.
@@ -141,6 +142,8 @@ class _Parser:
             raise CannotSend(
                 f"type {word} is not known to clients of DuckDB 1.5; cast the column to another"
             )
+        if word == "GEOMETRY" and self._is_sign("("):
+            raise with_crs()
         if kind == "word" and word in _NAMES:
             return _NAMES[word]
         if kind == "word" and self._is_sign("("):
@@ -219,6 +222,14 @@ def _child(arrow: Any, size: int) -> Any:
         else pa.types.is_list(arrow) or pa.types.is_large_list(arrow)
     )
     return arrow.value_type if is_list else None
+
+
+def has_crs(field: Any) -> bool:
+    """Whether a column of Arrow has geometries with a coordinate system, however deep."""
+    told = (field.metadata or {}).get(_EXTENSION_METADATA, b"")
+    kind = field.type
+    inner = (kind.field(number) for number in range(kind.num_fields))
+    return b'"crs"' in told or any(map(has_crs, inner))
 
 
 # --- types of Arrow ------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ STRUCTS = frozenset({Id.STRUCT, Id.UNION, Id.VARIANT})
 LISTS = frozenset({Id.LIST, Id.MAP})
 
 # Kinds of what is said of a type besides its id.
-_ALIAS, _DECIMAL, _COLLATION, _CHILD, _MEMBERS, _VALUES, _ARRAY = 1, 2, 3, 4, 5, 6, 9
+_ALIAS, _DECIMAL, _COLLATION, _CHILD, _MEMBERS, _VALUES, _ARRAY, _CRS = 1, 2, 3, 4, 5, 6, 9, 13
 _MOST_DIGITS = 38
 
 
@@ -131,6 +131,14 @@ def decimal_bytes(width: int) -> int:
 def index_bytes(values: int) -> int:
     """Bytes of the place of a value among so many values of an ENUM."""
     return 1 if values <= 1 << 8 else 2 if values <= 1 << 16 else 4
+
+
+def with_crs(name: str = "") -> CannotSend:
+    """Why a geometry is not taken: its coordinate system would be lost."""
+    which = f" ({name})" if name else ""
+    return CannotSend(
+        f"a GEOMETRY with a coordinate system{which} has no form here; cast it to GEOMETRY"
+    )
 
 
 # --- made of parts -------------------------------------------------------------------------------
@@ -262,6 +270,10 @@ def _read_info(reader: Reader, kind: Id) -> LogicalType:
             values = tuple(reader.text() for _ in range(reader.count()))
         if count != len(values):
             raise Malformed(f"an ENUM of {count} values has {len(values)}")
+    elif number == _CRS:
+        if reader.has(200):
+            reader.expect(100)
+            raise with_crs(reader.text())
     elif number != _ALIAS:
         raise CannotSend(f"a type with information of kind {number} is not known here")
     reader.end()

@@ -16,7 +16,8 @@ from ..wire import Reader
 from .types import Id, LogicalType
 
 _INTERVAL = np.dtype([("months", "<i4"), ("days", "<i4"), ("rest", "<i8")])
-_MOST_NANOSECONDS = 2**63 // 1000 - 1
+# Microseconds of which Arrow has the nanoseconds.
+_MOST_US = 2**63 // 1000 - 1
 _DAY_US = 86_400_000_000
 # DuckDB's timestamps reach as far as their microseconds do; the last number stands for infinity.
 _INFINITE = 2**63 - 1
@@ -26,6 +27,8 @@ _RANGES: dict[Id, tuple[int, int]] = {
     Id.TIMESTAMP_S: (-(_INFINITE // 10**6), _INFINITE // 10**6),
     Id.TIMESTAMP_MS: (-(_INFINITE // 10**3), _INFINITE // 10**3),
 }
+# How rows are inserted that have no form here.
+BY_TEXT = "send the INSERT as a text, as in yard.query('INSERT …')"
 # Zones lie up to 16 hours from Greenwich, less a second; they are counted from there.
 _MOST_ZONE_S = 16 * 3600 - 1
 
@@ -137,9 +140,13 @@ def _intervals(data: bytes, kind: LogicalType, rows: int, valid: Any) -> Any:
     found = np.frombuffer(data, _INTERVAL).copy()
     if valid is not None:
         found["rest"][~valid] = 0
-    if rows and int(np.abs(found["rest"]).max()) > _MOST_NANOSECONDS:
-        raise CannotSend("an INTERVAL of more than 292 years of microseconds cannot be inserted")
-    found["rest"] *= 1000
+    rest = found["rest"]
+    if ((rest > _MOST_US) | (rest < -_MOST_US)).any():
+        raise CannotSend(
+            "an INTERVAL whose time is more than 292 years cannot be inserted; write days or "
+            f"months, or {BY_TEXT}"
+        )
+    rest *= 1000
     arrow = pa.month_day_nano_interval()
     return pa.Array.from_buffers(arrow, rows, [bitmap_of(valid), pa.py_buffer(found.tobytes())])
 
