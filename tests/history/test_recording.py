@@ -128,6 +128,8 @@ def test_the_past_of_a_template_is_what_finished_on_its_own(file: Path) -> None:
     history.ended(ended_row("twin", work_s=0.0))
     history.asked(asked_row("bad", template="other"))
     history.ended(ended_row("bad", outcome="failed"))
+    history.asked(asked_row("staged", plan="staged"))
+    history.ended(ended_row("staged", work_s=50.0))
     history.close()
     with HistoryReader(file) as reader:
         past = reader.past()

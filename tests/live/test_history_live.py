@@ -12,7 +12,9 @@ import threading
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pytest
 from engine.native_driving import wait_until, write_facts
 from long_forms import some_of
@@ -208,6 +210,34 @@ def test_the_next_session_predicts_by_template(data: Path, file: Path) -> None:
         assert early.timing.predicted_work_s == pytest.approx(took_s)
         assert session.submit(WORK.format(4, 15)).timing.predicted_by == "template"
         assert not big.ended
+
+
+def ran(session: queryard.Session, sql: str, **options: Any) -> None:
+    handle = session.submit(sql, **options)
+    handle.result().fetchall()
+    assert handle.wait(60.0)
+
+
+def test_the_next_session_knows_that_tables_have_grown(tmp_path: Path, file: Path) -> None:
+    table = tmp_path / "data" / "numbers.parquet"
+    table.parent.mkdir()
+
+    def write(rows: int) -> int:
+        duckdb.sql(f"COPY (SELECT hash(range) AS a FROM range({rows})) TO '{table}'")
+        return table.stat().st_size
+
+    sql = "SELECT max(hash(a, r)) FROM numbers, range({}) t(r)"
+    small_bytes = write(20_000)
+    with queryard.connect(table.parent, slots=1, memory="1 GB", history=file) as session:
+        ran(session, sql.format(100))
+    with HistoryReader(file) as reader:
+        (past,) = reader.past()
+    assert past.table_bytes == small_bytes
+    large_bytes = write(80_000)
+    with queryard.connect(table.parent, slots=1, memory="1 GB", history=file) as session:
+        found = session.estimate(sql.format(101))
+    assert found.by == "template"
+    assert found.work_s.value == pytest.approx(past.work_s * large_bytes / small_bytes)
 
 
 # --- where there is no history -------------------------------------------------------------------

@@ -29,6 +29,7 @@ class Seen(NamedTuple):
     work_s: float
     peak_memory_bytes: int | None = None
     outcome: str = "finished"
+    table_bytes: float = 0.0
 
 
 def asked(sql: str, parameters=(), plan="native") -> QueryRequest:

@@ -82,6 +82,12 @@ _HELD = (
     "CREATE INDEX held_by_query ON held (session, query)",
 )
 
+# How large the tables of a query were: a template takes more once they have grown.
+_TABLE_BYTES = (
+    "ALTER TABLE ended ADD COLUMN table_bytes FLOAT",
+    "ALTER TABLE past ADD COLUMN table_bytes FLOAT",
+)
+
 MIGRATIONS: Sequence[Sequence[str]] = (
     _FIRST,
     _COSTS_AND_PAST,
@@ -89,6 +95,7 @@ MIGRATIONS: Sequence[Sequence[str]] = (
     _DONE,
     _BY_TIME,
     _HELD,
+    _TABLE_BYTES,
 )
 VERSION = len(MIGRATIONS)
 

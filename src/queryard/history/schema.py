@@ -19,7 +19,7 @@ COLUMNS = {
     ),
     "ended": (
         "session, query, time_s, started_s, outcome, error, work_s, held_s, peak_memory_bytes, "
-        "rows, burst_s, foreseen_s, foreseen_spread, foreseen_by, foreseen_part"
+        "rows, burst_s, foreseen_s, foreseen_spread, foreseen_by, foreseen_part, table_bytes"
     ),
     "forecasts": "session, query, made_s, start_s, end_s",
     "held": "session, query, reason, seconds",
@@ -35,7 +35,7 @@ COLUMNS = {
     "leases": "session, number, job, node, slots, started_s, ended_s, outcome, cause",
     "estimates": "session, time_s, job, map_s, reduce_s, work_s",
     "policies": "session, time_s, profile",
-    "past": "template, ended_at, work_s, held_s, peak_memory_bytes",
+    "past": "template, ended_at, work_s, held_s, peak_memory_bytes, table_bytes",
     "done": "session, tenant, key, statement, query, ended_at",
 }
 

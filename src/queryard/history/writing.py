@@ -75,7 +75,8 @@ class Writer:
             return
         self._put(_TABLE[type(record)], _values(record))
         if isinstance(record, AskedRow):
-            if not record.twin_of:
+            # What staged execution takes says nothing of what a template takes natively.
+            if not record.twin_of and record.plan != "staged":
                 self._templates[record.query] = record.template
         elif isinstance(record, EndedRow):
             self._learn(record, self._session.began_at)
@@ -117,6 +118,7 @@ class Writer:
                 "work_s": record.work_s,
                 "held_s": record.held_s,
                 "peak_memory_bytes": record.peak_memory_bytes,
+                "table_bytes": record.table_bytes,
             }
         )
 

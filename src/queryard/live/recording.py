@@ -144,6 +144,7 @@ class Recorder:
                 foreseen_spread=facts.prediction.spread,
                 foreseen_by=facts.prediction.by,
                 foreseen_part=facts.prediction.part,
+                table_bytes=facts.prediction.table_bytes,
             )
         )
 

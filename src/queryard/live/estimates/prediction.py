@@ -69,6 +69,8 @@ class Past(Protocol):
     @property
     def peak_memory_bytes(self) -> int | None: ...
     @property
+    def table_bytes(self) -> float: ...
+    @property
     def outcome(self) -> str: ...
 
 
@@ -273,7 +275,7 @@ class Predictor:
         found: dict[bytes, list[Figure]] = {}
         for row in past:
             known: Known = "exactly" if row.outcome == "finished" else "at least"
-            figure = Figure(row.work_s, row.peak_memory_bytes, known=known)
+            figure = Figure(row.work_s, row.peak_memory_bytes, row.table_bytes, known)
             found.setdefault(_key(row.template), []).append(figure)
         with self._lock:
             for key, figures in found.items():
