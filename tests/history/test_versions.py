@@ -72,6 +72,8 @@ def test_a_file_of_every_version_is_read_and_brought_up_to_date(file: Path, vers
         assert [row["outcome"] for row in reader.leases("closed")] == ["revoked", "finished"]
         assert [row["ended_s"] for row in reader.tasks("killed")] == [None]
         assert len(reader.costs("closed")) == (0 if version == 1 else 1)
+        learnt = [(row.model, row.state) for row in reader.learnt()]
+        assert learnt == ([("prices", {"prices": "x"})] if version >= 8 else [])
     assert _version(file) == migrations.VERSION
 
 

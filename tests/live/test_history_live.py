@@ -240,6 +240,48 @@ def test_the_next_session_knows_that_tables_have_grown(tmp_path: Path, file: Pat
     assert found.work_s.value == pytest.approx(past.work_s * large_bytes / small_bytes)
 
 
+def test_the_next_session_knows_what_models_have_learnt(data: Path, file: Path) -> None:
+    def learnt(session: queryard.Session) -> dict[str, dict[str, Any]]:
+        own = session.host.estimator.learnt()
+        assert own is not None
+        return own | session.host.ask(lambda coordinator: coordinator.learnt())
+
+    with queryard.connect(data, slots=2, memory="2 GB", history=file) as session:
+        ran(session, "SELECT key, count(*) FROM facts GROUP BY key", plan="staged")
+        session.estimate("SELECT count(*) FROM facts")
+        ran(session, "SELECT count(*) FROM facts")
+        before = learnt(session)
+    assert before["tasks"]["factors"]
+    with HistoryReader(file) as reader:
+        assert {row.model: row.state for row in reader.learnt()} == before
+    with queryard.connect(data, slots=2, memory="2 GB", history=file) as session:
+        session.estimate("SELECT 1")
+        after = learnt(session)
+        assert (after["prices"], after["tasks"]) == (before["prices"], before["tasks"])
+        # DuckDB is asked for its plan, and what its slots do is seen, too.
+        assert before["widths"].items() <= after["widths"].items()
+    # A session that has not read it yet must not write over it.
+    with queryard.connect(data, slots=2, memory="2 GB", history=file) as session:
+        assert session.host.estimator.learnt() is None
+    with HistoryReader(file) as reader:
+        found = {row.model: row.state for row in reader.learnt()}
+    assert found["prices"] == before["prices"]
+
+
+def test_what_was_learnt_before_a_reset_is_not_recalled(data: Path, file: Path) -> None:
+    with queryard.connect(data, slots=2, memory="2 GB", history=file) as session:
+        session.estimate("SELECT 1")
+        new = session.host.estimator.learnt()
+        for number in range(3):
+            session.estimate(f"SELECT sum(amount) AS s{number} FROM facts")
+            ran(session, f"SELECT sum(amount) AS s{number} FROM facts")
+        assert session.host.estimator.learnt() != new
+    with queryard.connect(data, slots=2, memory="2 GB", history=file) as session:
+        session.reset_models(["prices"])
+        session.estimate("SELECT 1")
+        assert session.host.estimator.learnt() == new
+
+
 # --- where there is no history -------------------------------------------------------------------
 
 

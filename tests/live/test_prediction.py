@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import threading
 import time
@@ -132,6 +133,24 @@ def test_plans_are_corrected_by_what_others_have_taken(predictor):
     # All were off by a factor of at least 3, the later ones by less as it was learnt.
     assert after.work_s > 2 * before
     assert predictor.first(asked("SELECT max(key * 2) FROM facts")).by == "bytes"
+
+
+def test_what_was_learnt_of_prices_outlives_a_session(data):
+    before, after = Predictor(open_catalog(data)), Predictor(open_catalog(data))
+    start_s = after.refine(asked(SUM)).work_s
+    for number in range(8):
+        other = asked(f"SELECT sum(amount) AS s{number} FROM facts")
+        before.learn(other, 3 * before.refine(other).work_s)
+    state = json.loads(json.dumps(before.learnt()))
+    after.recall_learnt({**state, "prices": "those of another version"})
+    assert after.refine(asked(SUM)).work_s == start_s
+    after.recall_learnt(state)
+    assert after.learnt() == state
+    assert after.refine(asked(SUM)).work_s > 2 * start_s
+    unplanned = asked("SELECT max(key * 2) FROM facts")
+    assert after.first(unplanned) == before.first(unplanned)
+    before.close()
+    after.close()
 
 
 def test_after_a_reset_all_is_as_at_the_start(predictor):

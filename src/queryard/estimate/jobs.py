@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from queryard.core.errors import InvalidModel
 from queryard.core.model import MAP, REDUCE, Kind, Operator
@@ -154,6 +154,14 @@ class TaskTimes:
         """The tasks of a phase have ended, in so many seconds in the mean."""
         self._fitted.learn((job.operator, kind), _of_task(job.phase(kind)), seconds)
 
+    def to_state(self) -> dict[str, Any]:
+        """What was learnt, as plain data."""
+        return self._fitted.to_state()
+
+    def take_state(self, state: Any) -> None:
+        """Go on from what such a model has learnt, if it began with the same prices."""
+        self._fitted.take_state(state)
+
 
 def _of_job(job: JobSizes) -> dict[str, float]:
     sent = job.map.left_bytes
@@ -204,6 +212,21 @@ class _Fitted:
         if found is None:
             found = self._factors[key] = Factors(tuple(self._prices), DOUBT)
         return found
+
+    def to_state(self) -> dict[str, Any]:
+        """Keys are joined: no operator has a slash in its name."""
+        return {
+            "prices": dict(self._prices),
+            "factors": {"/".join(key): one.to_state() for key, one in self._factors.items()},
+        }
+
+    def take_state(self, state: Any) -> None:
+        if not isinstance(state, Mapping) or state.get("prices") != dict(self._prices):
+            return
+        factors = state.get("factors")
+        if isinstance(factors, Mapping):
+            for key, one in factors.items():
+                self._of(tuple(key.split("/"))).take_state(one)
 
     def _priced(self, amounts: Mapping[str, float]) -> dict[str, float]:
         return {name: price * amounts[name] for name, price in self._prices.items()}

@@ -88,6 +88,9 @@ _TABLE_BYTES = (
     "ALTER TABLE past ADD COLUMN table_bytes FLOAT",
 )
 
+# What models of the costs of queries have learnt.
+_LEARNT = ("CREATE TABLE learnt (model TEXT PRIMARY KEY, saved_at FLOAT, state TEXT)",)
+
 MIGRATIONS: Sequence[Sequence[str]] = (
     _FIRST,
     _COSTS_AND_PAST,
@@ -96,6 +99,7 @@ MIGRATIONS: Sequence[Sequence[str]] = (
     _BY_TIME,
     _HELD,
     _TABLE_BYTES,
+    _LEARNT,
 )
 VERSION = len(MIGRATIONS)
 

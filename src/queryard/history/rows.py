@@ -132,7 +132,21 @@ class DoneRow:
     ended_at: float
 
 
-Recorded = Step | AskedRow | EndedRow | ForecastRow | HeldRow | CostRow | DoneRow | SessionRow
+@dataclass(frozen=True, slots=True)
+class LearntRow:
+    """What a model has learnt so far, as plain data; it takes the place of what it had before.
+
+    `saved_at` is in seconds since 1970.
+    """
+
+    model: str
+    saved_at: float
+    state: Mapping[str, Any]
+
+
+Recorded = (
+    Step | AskedRow | EndedRow | ForecastRow | HeldRow | CostRow | DoneRow | LearntRow | SessionRow
+)
 
 
 # --- read ----------------------------------------------------------------------------------------

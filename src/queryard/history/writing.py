@@ -16,7 +16,17 @@ from .fold import Fold, Row, compact
 from .opening import is_busy, open_for_writing
 from .presence import Presence
 from .retention import Retention
-from .rows import AskedRow, CostRow, DoneRow, EndedRow, ForecastRow, HeldRow, Recorded, SessionRow
+from .rows import (
+    AskedRow,
+    CostRow,
+    DoneRow,
+    EndedRow,
+    ForecastRow,
+    HeldRow,
+    LearntRow,
+    Recorded,
+    SessionRow,
+)
 from .schema import INSERT
 from .tidying import give_sign_of_life, tidy
 
@@ -72,6 +82,10 @@ class Writer:
             raise HistoryError(f"{self._file}: {record!r} belongs to no session; begin one first")
         if isinstance(record, Step):
             self._add_step(record)
+            return
+        if isinstance(record, LearntRow):
+            self._rows["learnt"].append({**_values(record), "state": compact(record.state)})
+            self._waiting += 1
             return
         self._put(_TABLE[type(record)], _values(record))
         if isinstance(record, AskedRow):
@@ -188,7 +202,9 @@ class Writer:
 
 
 def _values(
-    record: SessionRow | AskedRow | EndedRow | ForecastRow | HeldRow | CostRow | DoneRow,
+    record: (
+        SessionRow | AskedRow | EndedRow | ForecastRow | HeldRow | CostRow | DoneRow | LearntRow
+    ),
 ) -> Row:
     """The fields of a record; `asdict` would copy every value, which takes ten times as long."""
     return {name: getattr(record, name) for name in record.__slots__}

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from queryard.core.commands import Launch
 from queryard.core.events import EstimateChanged
@@ -197,6 +197,14 @@ class TaskEstimates:
         self._predictor = predictor
         self._times = StagedTimes()
         self._ended.clear()
+
+    def learnt(self) -> dict[str, Any]:
+        """What ended phases have taught of jobs with a plan, as plain data."""
+        return self._times.to_state()
+
+    def recall(self, learnt: Any) -> None:
+        """Go on from what phases of earlier sessions have taught."""
+        self._times.take_state(learnt)
 
     def _estimate_left(self, now: float, query: str) -> list[EstimateChanged]:
         """Estimate all jobs of a query that are left."""

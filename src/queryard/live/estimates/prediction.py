@@ -17,7 +17,7 @@ from queryard.engine.planning import Planner
 from queryard.estimate.expected import ExpectedOperator, expected_operators
 from queryard.estimate.factors import Factors
 from queryard.estimate.planned import Planned, planned, predicted
-from queryard.estimate.prices import PARTS, REFERENCE, START_S, Features, Part, Rates
+from queryard.estimate.prices import EDITION, PARTS, REFERENCE, START_S, Features, Part, Rates
 from queryard.estimate.work import (
     BYTE_S,
     GUESS_S,
@@ -282,6 +282,24 @@ class Predictor:
                 since = self._past.pop(key, ())
                 for figure in (*figures, *since):
                     self._note(key, figure)
+
+    def learnt(self) -> dict[str, Any]:
+        """How far off prices are, by what queries took, as plain data."""
+        with self._lock:
+            misses = [[key.hex(), miss] for key, miss in self._misses.items()]
+            return {"prices": EDITION, "factors": self._factors.to_state(), "misses": misses}
+
+    def recall_learnt(self, state: Any) -> None:
+        """Go on from what queries of earlier sessions have taught, unless prices were others."""
+        if not isinstance(state, Mapping) or state.get("prices") != EDITION:
+            return
+        with self._lock:
+            self._factors.take_state(state.get("factors"))
+            since = self._misses
+            self._misses = OrderedDict((bytes.fromhex(key), miss) for key, miss in state["misses"])
+            self._misses.update(since)
+            while len(self._misses) > MISSES:
+                self._misses.popitem(last=False)
 
     def _note(self, key: bytes, figure: Figure) -> None:
         # A new list: others may be reading the old one.
