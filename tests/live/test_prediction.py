@@ -12,6 +12,7 @@ import duckdb
 import pytest
 
 from queryard.engine.classify import classify
+from queryard.engine.staged import times
 from queryard.engine.staged.times import task_seconds
 from queryard.estimate.prices import Rates
 from queryard.estimate.work import FIGURES, GUESS_S
@@ -317,3 +318,14 @@ def test_tasks_of_large_splits_take_longer(data):
     few = plan_staged("SELECT key, words FROM facts", catalog, target_bytes=10_000_000)
     (many_s, _), (few_s, _) = (task_seconds(plan)[plan.jobs[0].name] for plan in (many, few))
     assert many_s < few_s
+
+
+def test_tasks_take_longer_on_a_slow_machine(data, monkeypatch):
+    plan = plan_staged(SUM, open_catalog(data))
+    monkeypatch.setattr(times, "known_rates", lambda path: Rates())
+    usual = task_seconds(plan)
+    monkeypatch.setattr(times, "known_rates", lambda path: Rates(3.0, 3.0, 3.0))
+    for name, (map_s, reduce_s) in task_seconds(plan).items():
+        assert map_s == pytest.approx(3 * usual[name][0])
+        if reduce_s is not None:
+            assert reduce_s == pytest.approx(3 * usual[name][1])
