@@ -158,6 +158,17 @@ def test_the_rider_that_is_left_of_a_shared_read_tells_no_time():
     assert course.tasks._followed["q"].plan.seconds(SCAN, "map") == 1.0
 
 
+def test_a_predictor_is_asked_only_of_phases_of_which_tasks_have_ended(monkeypatch):
+    course, asked = Course(), []
+    predict = course.tasks._predictor.predict
+    monkeypatch.setattr(
+        course.tasks._predictor, "predict", lambda task: asked.append(task.job) or predict(task)
+    )
+    for index in range(8):
+        course.end(SCAN, "map", index, 50.0, 5.0)
+    assert set(asked) == {f"q/{SCAN}"}
+
+
 def test_a_task_that_runs_twice_counts_once():
     course = Course()
     for _ in range(20):

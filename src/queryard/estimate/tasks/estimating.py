@@ -223,19 +223,22 @@ class TaskEstimates:
         followed = self._followed.get(JobId.of(job_id).query)
         factor = 1.0 if followed is None else followed.plan.size_factor(job.spec.name)
         input_bytes = maps.bytes * factor / maps.tasks
-        map_s = self._predictor.predict(job.asked._replace(input_bytes=input_bytes))
+        plan = None if followed is None else followed.plan
+        map_s = self._seconds(job, job.asked._replace(input_bytes=input_bytes), plan)
         reduce_s = None
         if job.spec.reduce is not None:
-            reduce_s = self._predictor.predict(job.asked._replace(kind=REDUCE))
-        if followed is not None:
-            plan, name = followed.plan, job.spec.name
-            if map_s is None or job.alone[MAP] < ENOUGH:
-                map_s = plan.seconds(name, MAP)
-            if reduce_s is None or job.alone[REDUCE] < ENOUGH:
-                reduce_s = plan.seconds(name, REDUCE)
+            reduce_s = self._seconds(job, job.asked._replace(kind=REDUCE), plan)
         if map_s is None and reduce_s is None:
             return []
         return [EstimateChanged(now, job_id, map_s, reduce_s)]
+
+    def _seconds(self, job: _Job, asked: TaskFeatures, plan: PlannedQuery | None) -> float | None:
+        """What a task is predicted to take; as planned until a few of its phase have ended."""
+        planned_s = None if plan is None else plan.seconds(job.spec.name, asked.kind)
+        if planned_s is not None and job.alone[asked.kind] < ENOUGH:
+            return planned_s
+        predicted_s = self._predictor.predict(asked)
+        return planned_s if predicted_s is None else predicted_s
 
 
 def _question(job_id: str, query: Query, spec: Job) -> TaskFeatures:
